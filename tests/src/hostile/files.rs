@@ -106,7 +106,7 @@ pub(super) const CASES: &[Case] = &[
     quick("10 MiB of empty names", "limit nodes", || empty_fields(5, MANY / 2)),
     quick("10 MiB of empty literals", "limit nodes", || empty_fields(6, MANY / 2)),
     quick("10 MiB of kinds", "limit nodes", || Source::Binary(file(&[(7, MANY as u64, &vec![1; MANY])]))),
-    quick("a literal of 10 million empty parts", "wire", || {
+    slow("a literal of 10 million empty parts", "wire", || {
         let parts = [10, 0].repeat(MANY);
         Source::Binary(file(&[(6, parts.len() as u64, &parts)]))
     }),

@@ -131,7 +131,7 @@ pub(super) const CASES: &[Case] = &[
     }),
     quick("100 divisions shared by 1,000 levels", "div-by-zero", || shared(1_000, 100)),
     quick("1,000 divisions shared by 300 levels", "div-by-zero", || shared(300, 1_000)),
-    quick("3 divisions shared by 50,000 levels", "div-by-zero", || shared(50_000, 3)),
+    slow("3 divisions shared by 50,000 levels", "div-by-zero", || shared(50_000, 3)),
     slow("divisions shared by each level and the next", "div-by-zero", || {
         lines(
             "input x, z0: i32\nlet s0 = x // z0",
@@ -150,7 +150,7 @@ pub(super) const CASES: &[Case] = &[
     slow("250,000 functions", "value", || {
         lines("", 0..MILLION / 4, |n| format!("fn g{n}(x, y) = x * y + {n}"), "g1(1, 2)")
     }),
-    quick("a function of 100,000 parameters", "value", || {
+    slow("a function of 100,000 parameters", "value", || {
         let parameters = joined(0..100_000, ", ", |n| format!("p{n}"));
         let (sum, ones) = (joined(0..100_000, " + ", |n| format!("p{n}")), joined(0..100_000, ", ", |n| n.to_string()));
         Source::Text(format!("fn f({parameters}) = {sum}\nf({ones})"))

@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
             "g59(a)",
         )
     }),
-    quick("100,000 functions that call the one before", "limit", || {
+    slow("100,000 functions that call the one before", "limit", || {
         lines(
             "input a: f64\nlet g0 = fn(x) = x * x",
             1..100_000,
@@ -38,7 +38,7 @@ pub(super) const CASES: &[Case] = &[
     quick("a function that calls itself by an argument", "limit", || {
         Source::Text("input a: f64\nlet w = fn(f, x) = f(f, x)\nw(w, a)".to_owned())
     }),
-    quick("100,000 sequences of the one before", "limit", || {
+    slow("100,000 sequences of the one before", "limit", || {
         lines(
             "let s0 = seq.range(3)",
             1..100_000,
@@ -51,7 +51,7 @@ pub(super) const CASES: &[Case] = &[
         let ones = vec!["1"; 50_000].join(", ");
         Source::Text(format!("core.apply(fn({names}) = p0 + p49999, {ones})"))
     }),
-    quick("a sum of 20,000 parameters, each with the ones before", "limit", || {
+    slow("a sum of 20,000 parameters, each with the ones before", "limit", || {
         let names = (0..20_000).map(|n| format!("p{n}")).collect::<Vec<_>>();
         Source::Text(format!("core.apply(fn({}) = {}, 1)", names.join(", "), names.join(" + ")))
     }),

@@ -118,13 +118,13 @@ fn loops_go_round_through_functions() {
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     // Rounds of all loops are counted together, whatever function they are in; and anew in each evaluation.
     let mut refused = Vec::new();
-    for loop_iterations in 0..60 {
+    for loop_iterations in (0..60).step_by(3) {
         let limits = Limits { loop_iterations, ..Limits::default() };
         let outcomes = agreed(source, &[&[Value::from(9_i64)]], limits);
         refused.push(outcomes[0].as_ref().is_err_and(|(message, _)| message.contains("loop")));
     }
     let enough = refused.iter().position(|refused| !refused).expect("few rounds are enough");
-    assert!(enough > 10 && refused[..enough].iter().all(|refused| *refused), "{refused:?}");
+    assert!(enough > 3 && refused[..enough].iter().all(|refused| *refused), "{refused:?}");
 }
 
 #[test]

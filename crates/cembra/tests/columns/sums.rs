@@ -4,8 +4,7 @@
 use cembra::{Array, ArrayKind, Backend, Model, Options, RowPlayer, Scalar, Value};
 
 /// Around all limits: of what is added one after the other, of words, strips and blocks.
-const SIZES: [usize; 16] =
-    [0, 1, 2, 63, 64, 65, 128, 1023, 1024, 1025, 16_384, 16_390, 65_535, 65_536, 65_537, 200_000];
+const SIZES: [usize; 16] = [0, 1, 2, 63, 64, 65, 128, 1023, 1024, 1025, 16_384, 16_390, 65_535, 65_536, 65_537, 70_000];
 
 const MODELS: &[&str] = &[
     "input x: [f64?]; input y: [f64]; math.sum(where(x > 0.0, x * y))",

@@ -327,8 +327,8 @@ fn batches_of_the_interpreter_end_where_their_strings_are_large() {
 fn large_strings(more: &[&str]) {
     let long = "y".repeat(200_000);
     let mut rows = "x,n\n".to_owned();
-    for row in 0..600 {
-        rows += &format!("{}{row},{}\n", &long[..200 * row], if row % 200 == 150 { 0 } else { 7 });
+    for row in 0..300 {
+        rows += &format!("{}{row},{}\n", &long[..400 * row], if row % 100 == 75 { 0 } else { 7 });
     }
     let shell = Shell::new().file("rows.csv", &rows);
     let model = "input x: text; input n: i64; output l = strings.length(strings.upper(x + x)); output u = strings.upper(x + x + x + x); output q = 14 // n";
@@ -336,15 +336,15 @@ fn large_strings(more: &[&str]) {
         .run(&[&["eval", "-e", model, "rows.csv", "--on-error", "missing", "--errors", "errors.csv"], more].concat());
     assert_eq!(outcome.status, Some(0), "{more:?}: {}", outcome.stderr);
     let lines: Vec<&str> = outcome.stdout.lines().collect();
-    assert_eq!(lines.len(), 601, "{more:?}");
-    for row in 0..600 {
+    assert_eq!(lines.len(), 301, "{more:?}");
+    for row in 0..300 {
         let fields: Vec<&str> = lines[row + 1].split(',').collect();
-        let (x, fails) = (200 * row + row.to_string().len(), row % 200 == 150);
+        let (x, fails) = (400 * row + row.to_string().len(), row % 100 == 75);
         let expected = if fails { [0, 0] } else { [(2 * x).to_string().len(), 4 * x] };
         assert_eq!([fields[0].len(), fields[1].len()], expected, "{more:?} {row}");
         assert_eq!(fields[2], if fails { "" } else { "2" }, "{more:?} {row}");
     }
     let told = shell.read("errors.csv");
     let numbers: Vec<&str> = told.lines().skip(1).filter_map(|line| line.split(',').nth(2)).collect();
-    assert_eq!(numbers, ["151", "351", "551"], "{told}");
+    assert_eq!(numbers, ["76", "176", "276"], "{told}");
 }

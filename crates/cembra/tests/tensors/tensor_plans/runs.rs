@@ -52,7 +52,7 @@ fn check_runs(g: &TensorGraph, outputs: &[TensorNodeId]) {
     let executor = g.compile(outputs, &Options::default().reference_order(true)).expect("an executor");
     let (plan, mut session) = (plan_of(g, &executor), executor.session());
     let mut kept: Vec<(Vec<Tensor>, Vec<Tensor>)> = Vec::new();
-    for seed in 0..4 {
+    for seed in 0..2 {
         let (xs, ys) = (ways(&numbers(&[40, 300], seed)), ways(&numbers(&[300], seed + 50)));
         for (x, y) in xs.iter().zip(&ys).chain([(&xs[0], &ys[3]), (&xs[2], &ys[0])]) {
             let inputs = [x.clone(), y.clone()];
