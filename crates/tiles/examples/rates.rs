@@ -1,7 +1,8 @@
 //! How fast products of tiled tensors are, as ratios within one run: dense ones against one product of whole matrices by the same library
 //! on as many threads, sparse ones against their products of tiles alone. The least of several turns, which take turns, in seconds of
 //! processors: how well several threads are kept busy is not seen here.
-//! `cargo run --release -p cembra-tiles --example rates [dense N | sparse N SHARE | tasks]`.
+//! `cargo run --release -p cembra-tiles --example rates [dense N | sparse N SHARE | tasks]`. `alone N TILE SHARE THREADS TURNS` is for
+//! `benches/python/tiles.py`: it prints the products of tiles of one sparse product, and the least seconds of the clock.
 
 #![expect(clippy::print_stdout, reason = "a program that prints what it measures")]
 
@@ -169,6 +170,21 @@ fn sparse(n: usize, share: f64) -> Result<(), Error> {
     Ok(())
 }
 
+/// One sparse product, of whose plan and work nothing is known yet.
+fn alone(n: usize, tile: usize, share: f64, threads: usize, turns: usize) -> Result<(), Error> {
+    let (a, b) = (square(n, tile, share, 1)?, square(n, tile, share, 2)?);
+    let run = evaluator(threads);
+    let products = run.plan("ij,jk->ik", &a, &b, None)?.product_count();
+    let mut least = f64::INFINITY;
+    for _ in 0..turns {
+        let start = Instant::now();
+        black_box(run.product("ij,jk->ik", &a, &b)?);
+        least = least.min(start.elapsed().as_secs_f64());
+    }
+    println!("{products} {least:.6}");
+    Ok(())
+}
+
 /// What a task costs beside its work: tiles of one element, one to a task, against the same tiles in large tasks.
 fn tasks() -> Result<(), Error> {
     let axis = Tiling1::blocked(100_000, 1)?;
@@ -192,6 +208,10 @@ fn main() -> Result<(), Error> {
         Some("dense") => dense(number(1).unwrap_or(2048.0) as usize),
         Some("sparse") => sparse(number(1).unwrap_or(4096.0) as usize, number(2).unwrap_or(0.1)),
         Some("tasks") => tasks(),
+        Some("alone") => {
+            let [n, tile, share, threads, turns] = [1, 2, 3, 4, 5].map(|at| number(at).unwrap_or(1.0));
+            alone(n as usize, tile as usize, share, threads as usize, turns as usize)
+        }
         _ => dense(2048).and_then(|()| sparse(4096, 0.1)).and_then(|()| tasks()),
     }
 }
