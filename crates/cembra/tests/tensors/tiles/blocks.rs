@@ -497,14 +497,14 @@ fn gradients_go_through_blocks() {
     let a = tensor(&[4, 5]);
     for backend in [Backend::Native, Backend::Interpreter] {
         let executor = compiled(text, backend).expect("a model");
-        let made = executor.session().run_tensors(&[a.clone()]).expect("values")[0].clone();
+        let made = executor.session().run_tensors(std::slice::from_ref(&a)).expect("values")[0].clone();
         let expected: Vec<f64> = floats(&a)
             .into_iter()
             .enumerate()
             .map(|(at, element)| if at / 5 < 2 && at % 5 >= 2 { 2.0 * element } else { 0.0 })
             .collect();
         assert_eq!(floats(&made), expected);
-        assert_eq!(executor.run_reference(&[a.clone()]).expect("values")[0], made);
+        assert_eq!(executor.run_reference(std::slice::from_ref(&a)).expect("values")[0], made);
     }
 }
 
