@@ -78,6 +78,38 @@ impl Executor {
         self.inner().tensors()?.graph_for(extents)
     }
 
+    /// The graph of a model for inputs of these extents whose axes are cut so, one list for each input: a block `a("i").block([0], [2])` has the
+    /// elements of the first two tiles. An axis without a cut is one tile. [`graph_for`](Executor::graph_for) takes cuts from the text.
+    ///
+    /// ```
+    /// use cembra::{Cut, Model, Options};
+    ///
+    /// let text = "input a: tensor[f64, 1]; b(\"i\") = a(\"i\").block([1], [3])";
+    /// let executor = Model::parse(text)?.compile(&Options::default())?;
+    /// assert!(executor.has_blocks());
+    /// let cut = Some(Cut::Boundaries([0, 17, 40, 61].into()));
+    /// let (graph, outputs) = executor.graph_for_tiles(&[&[61]], &[vec![cut]])?;
+    /// assert_eq!(graph.extents(outputs[0]), [44]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Cuts for another number of inputs or axes; a block of tiles that an axis does not have; or those of
+    /// [`graph_for`](Executor::graph_for).
+    pub fn graph_for_tiles(
+        &self,
+        extents: &[&[usize]],
+        cuts: &[Vec<Option<Cut>>],
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        self.inner().tensors()?.graph_for_tiles(extents, cuts)
+    }
+
+    /// True if a model with tensors takes blocks of tiles, so that its graph depends on how its inputs are cut.
+    #[must_use]
+    pub fn has_blocks(&self) -> bool {
+        self.inner().tensors().is_ok_and(TensorModel::has_blocks)
+    }
+
     /// True if the text of a model with tensors says how they are cut into tiles: it has `tile`, or an input of a tiled type.
     #[must_use]
     pub fn is_tiled(&self) -> bool {

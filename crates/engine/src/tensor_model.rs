@@ -150,8 +150,30 @@ impl TensorModel {
             Origin::Graph { graph, outputs, .. } => {
                 check_extents(graph, extents).map(|()| (graph.clone(), outputs.clone()))
             }
-            Origin::Program(program) => program.graph(extents),
+            Origin::Program(program) => program.graph(extents, None),
         }
+    }
+
+    /// The same for inputs whose axes are cut so, one list for each input; an axis without a cut is one tile.
+    pub(crate) fn graph_for_tiles(
+        &self,
+        extents: &[&[usize]],
+        cuts: &[Vec<Option<Cut>>],
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        let is_same = |(cuts, extents): (&Vec<Option<Cut>>, &&[usize])| cuts.len() == extents.len();
+        if cuts.len() != extents.len() || !cuts.iter().zip(extents).all(is_same) {
+            let message = "cuts for another number of inputs or axes than there are";
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        match &self.origin {
+            Origin::Graph { .. } => self.graph_for(extents),
+            Origin::Program(program) => program.graph(extents, Some(cuts)),
+        }
+    }
+
+    /// True if the graph depends on how inputs are cut into tiles.
+    pub(crate) fn has_blocks(&self) -> bool {
+        matches!(&self.origin, Origin::Program(program) if program.has_blocks())
     }
 
     /// How often there was a plan for the extents of the inputs, and how often one was made. Runs of a session on inputs like those before do
@@ -207,7 +229,7 @@ impl TensorModel {
         extents: &[&[usize]],
         token: Option<&Cancellation>,
     ) -> Result<Arc<TensorPlan>, Error> {
-        let (graph, nodes) = program.graph(extents)?;
+        let (graph, nodes) = program.graph(extents, None)?;
         self.check_outputs(&graph, &nodes)?;
         Ok(Arc::new(self.evaluator.plan_until(&graph, &nodes, token)?))
     }
@@ -223,7 +245,7 @@ impl TensorModel {
             Origin::Graph { graph, outputs, .. } => run(graph, outputs),
             Origin::Program(program) => {
                 let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
-                let (graph, nodes) = program.graph(&extents)?;
+                let (graph, nodes) = program.graph(&extents, None)?;
                 run(&graph, &nodes)
             }
         }

@@ -61,6 +61,9 @@ pub const ASSIGN_LABELS: &str = "tensor._assign";
 /// What the operators begin with that are written as methods, `x("i,j").norm()`: the name of the method is behind it.
 pub(crate) const METHOD: &str = "tensor._whole.";
 
+/// `a("i,j").block([0, 0], [2, 3])`: some tiles of each axis. Its operands are the tensor, and two tuples of numbers of tiles.
+pub const BLOCK: &str = "tensor.block";
+
 /// `tensor.grad(y, x)`: what it is by is found by what it is.
 pub(crate) const GRADIENT: &str = "tensor.grad";
 

@@ -25,7 +25,7 @@ pub use builder::{Builder, Expr, IntoExpr};
 pub use calls::Calls;
 pub use definitions::{Defines, Definition, Definitions};
 pub use graph::{Graph, NameId, Node, NodeId};
-pub use infix::{ASSIGN_LABELS, AT_LABELS, BIND_LABELS, tokens, written};
+pub use infix::{ASSIGN_LABELS, AT_LABELS, BIND_LABELS, BLOCK, tokens, written};
 pub use model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 pub use name_index::{NameIndex, NameKind, NamedPlace, Referent};
 pub use program::{Extern, Input, Output, PartialProgram, Program};

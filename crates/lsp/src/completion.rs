@@ -4,7 +4,7 @@
 use crate::analysis::Analysis;
 use crate::hover::{declaration, operator};
 use cembra::{QType, Registry, Span, print_type, reference};
-use cembra_expr::{CursorContext, ExpectedAt, NameKind, NamedPlace, OpenCall, Referent, cursor_context};
+use cembra_expr::{BLOCK, CursorContext, ExpectedAt, NameKind, NamedPlace, OpenCall, Referent, cursor_context};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, Documentation, MarkupContent, MarkupKind,
     ParameterInformation, ParameterLabel, Range, SignatureHelp, SignatureInformation, TextEdit,
@@ -112,11 +112,29 @@ fn callee(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     if let Some(tensor) = known.and_then(|known| labelled(analysis, known)) {
         return Some(tensor);
     }
+    if let Some(block) = block(analysis, call) {
+        return Some(block);
+    }
     let def = operator(written.strip_prefix("M.").unwrap_or(written))?;
     Some(Callee {
         form: reference::call_form(def),
         parameters: def.params.iter().map(|param| param.name.to_owned()).collect(),
         variadic: def.variadic,
+        summary: Some(def.summary.into()),
+    })
+}
+
+/// The lists that a block takes, behind `a("i,j").block(`: its tensor is in front.
+fn block(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
+    let def = operator(BLOCK)?;
+    let method = BLOCK.rsplit('.').next().unwrap_or(BLOCK);
+    let is_method =
+        analysis.text_at(call.callee) == method && analysis.text_before(call.callee).trim_end().ends_with('.');
+    let parameters: Vec<String> = def.params.iter().skip(1).map(|param| param.name.to_owned()).collect();
+    is_method.then(|| Callee {
+        form: format!("{method}({})", parameters.join(", ")),
+        parameters,
+        variadic: false,
         summary: Some(def.summary.into()),
     })
 }

@@ -461,6 +461,7 @@ operators! {
     TENSOR_RESHAPE = whole_tensors::RESHAPE;
     TENSOR_BROADCAST = whole_tensors::BROADCAST;
     TENSOR_SLICE = whole_tensors::SLICE;
+    TENSOR_BLOCK = whole_tensors::BLOCK;
     TENSOR_TAKE = whole_tensors::TAKE;
     TENSOR_CONCAT = whole_tensors::CONCAT;
     TENSOR_GRAD = whole_tensors::GRAD;

@@ -122,6 +122,8 @@ whole! {
     SLICE "tensor.slice" (param("x"), param("axis"), param("start"), param("stop"), param_or("step", integer(1)))
         "fn f(x) = tensor.slice(x, 0, 2, 10, 2); 1"
         "The indices of an axis from `start` on, before `stop`, by steps of at least 1. Negative ones count from the end.";
+    BLOCK "tensor.block" (param("x"), param("start"), param("stop")) "fn f(x) = tensor.block(x, [0, 0], [2, 3]); 1"
+        "The tiles of each axis from `start` on, before `stop`: two lists with a number for each axis. Written `x(\"i,j\").block([0, 0], [2, 3])`.";
     TAKE "tensor.take" (param("x"), param("indices"), param_or("axis", integer(0)))
         "fn f(x, i) = tensor.take(x, i); 1"
         "The indices of an axis that another tensor names, whose axes stand in the place of that axis.";

@@ -406,11 +406,22 @@ impl TensorGraph {
     /// # Errors
     /// There is not a slice for each axis, or one is not within its axis.
     pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
-        let node = self.node(operand);
-        let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
-        if slices.iter().zip(&node.extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
+        let extents = &self.node(operand).extents;
+        if slices.len() == extents.len() && slices.iter().zip(extents).all(|(own, extent)| *own == Slice::all(*extent))
+        {
             return Ok(operand);
         }
+        self.slice_anew(operand, slices)
+    }
+
+    /// A slice of each axis, which is another node than the operand even if it is all of it. The indices of a tiled tensor may begin elsewhere than
+    /// at 0; those of a slice do not.
+    ///
+    /// # Errors
+    /// Those of [`slice`](TensorGraph::slice).
+    pub fn slice_anew(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
+        let node = self.node(operand);
+        let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
         let (scalar, extents) = (node.scalar, layout.extents().into());
         let operation = Operation::Slice(slices.into());
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })

@@ -55,15 +55,17 @@ impl Evaluator {
             let held_bytes = held.bytes;
             let run = &run.within(self.options.byte_limit().saturating_sub(held_bytes));
             let before = self.journal.as_ref().map_or(0, Journal::len);
+            let is_of_products = of_products[id.index()];
             let made = match &region {
                 Some(region) => evaluate(run, region, &node.extents, &taken(&values, &region.leaves)?, elements),
                 None => {
                     let operands = taken(&values, node.read())?;
                     match (&node.operation, &*operands) {
                         // Products ask for a few tiles at a time, so a tensor that would not fit in memory is not stored before.
-                        (Operation::Axes(to), [of]) if of_products[id.index()] => {
+                        (Operation::Axes(to), [of]) if is_of_products => {
                             turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(of, to), Ok))
                         }
+                        (Operation::Slice(slices), [of]) => sliced(run, of, slices, is_of_products),
                         _ => run.node(graph, id, &operands, inputs),
                     }
                 }
@@ -75,6 +77,9 @@ impl Evaluator {
                     (_, Some(_)) => journal.note(Work::Elements, &made),
                     (Operation::Reduce(..), _) => journal.note(Work::Reduction, &made),
                     (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
+                    (Operation::Slice(_), _) if !Held::is_view(&made, node.read(), &values) => {
+                        journal.note(Work::Part, &made);
+                    }
                     _ => journal.note(Work::View, &made),
                 }
                 journal.place(before, graph.span(id), held_bytes);
@@ -117,7 +122,6 @@ impl Evaluator {
             (Operation::Reduce(reduction, axes), [of]) => reduce(self, *reduction, axes, of),
             (Operation::Axes(to), [of]) => with_axes(of, to),
             (Operation::Reshape, [of]) => reshaped(of, &node.extents),
-            (Operation::Slice(slices), [of]) => sliced(self, of, slices),
             (operation, _) => {
                 let message = format!("{} is not evaluated on tiled tensors", name_of(operation));
                 Err(Error::tensors(Kind::Tiling, message)
@@ -128,16 +132,46 @@ impl Evaluator {
 }
 
 /// Which memory is taken by the values that steps made and others still need. Inputs are the caller's, and so are views of them that share their
-/// tiles. A view of anything else counts in full, since it may be needed for longer.
+/// tiles. Views of anything else share the memory of what made the tiles: as long as that is needed they take none, and then no more than it took.
 struct Held {
     bytes: usize,
-    /// The nodes whose tiles are the caller's.
-    borrowed: Vec<bool>,
+    /// For each node that has a value the node that made its tiles; none if the caller did.
+    makers: Vec<Option<TensorNodeId>>,
+    /// For each node that made tiles which of their bytes are held.
+    made: Vec<HeldTiles>,
+}
+
+/// Which bytes are held of the tiles that a node made.
+#[derive(Clone, Copy, Default)]
+struct HeldTiles {
+    /// The bytes of all of them.
+    all: usize,
+    /// True if the value of the node itself is held.
+    is_whole: bool,
+    /// The bytes of the views of them that are held, each counted for itself.
+    views: usize,
+}
+
+impl HeldTiles {
+    fn bytes(self) -> usize {
+        if self.is_whole { self.all } else { self.views.min(self.all) }
+    }
 }
 
 impl Held {
     fn new(nodes: usize) -> Held {
-        Held { bytes: 0, borrowed: vec![false; nodes] }
+        Held { bytes: 0, makers: vec![None; nodes], made: vec![HeldTiles::default(); nodes] }
+    }
+
+    /// True if a value shares its tiles with one of these operands.
+    fn is_view(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> bool {
+        Held::source(made, operands, values).is_some()
+    }
+
+    /// The operand that a value shares all its tiles with.
+    fn source(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> Option<TensorNodeId> {
+        let shares = |of: &&TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
+        operands.iter().find(shares).copied()
     }
 
     /// A value was made, of these operands.
@@ -149,18 +183,33 @@ impl Held {
         operands: &[TensorNodeId],
         values: &[Option<Tiled>],
     ) {
-        let shares = |of: &TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
-        self.borrowed[id.index()] = is_leaf || operands.iter().any(|of| self.borrowed[of.index()] && shares(of));
-        self.bytes = self.bytes.saturating_add(self.own_bytes(id, made));
+        let maker = match Held::source(made, operands, values) {
+            _ if is_leaf => None,
+            Some(source) => self.makers[source.index()],
+            None => Some(id),
+        };
+        self.makers[id.index()] = maker;
+        self.change(maker, |held| match maker == Some(id) {
+            true => (held.all, held.is_whole) = (made.present_bytes(), true),
+            false => held.views = held.views.saturating_add(made.present_bytes()),
+        });
     }
 
     /// A value is no longer needed.
     fn remove(&mut self, id: TensorNodeId, value: &Tiled) {
-        self.bytes = self.bytes.saturating_sub(self.own_bytes(id, value));
+        let maker = self.makers[id.index()];
+        self.change(maker, |held| match maker == Some(id) {
+            true => held.is_whole = false,
+            false => held.views = held.views.saturating_sub(value.present_bytes()),
+        });
     }
 
-    fn own_bytes(&self, id: TensorNodeId, value: &Tiled) -> usize {
-        if self.borrowed[id.index()] { 0 } else { value.present_bytes() }
+    /// Changes what is held of the tiles that a node made.
+    fn change(&mut self, maker: Option<TensorNodeId>, change: impl FnOnce(&mut HeldTiles)) {
+        let Some(held) = maker.and_then(|maker| self.made.get_mut(maker.index())) else { return };
+        let before = held.bytes();
+        change(held);
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(held.bytes());
     }
 }
 
@@ -180,13 +229,18 @@ fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNod
     of_numbers
 }
 
-/// Which values are read by products of tensors and by nothing else.
+/// Which values are read by products of tensors and by nothing else, be it in another order of axes or in part.
 fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
     let mut of_products = vec![true; graph.len()];
     outputs.iter().for_each(|output| of_products[output.index()] = false);
-    for (id, region) in steps {
+    for (id, region) in steps.iter().rev() {
         let node = graph.node(*id);
-        if region.is_some() || !matches!(node.operation, Operation::Contract(_)) {
+        let is_product = match (region, &node.operation) {
+            (None, Operation::Contract(_)) => true,
+            (None, Operation::Axes(_) | Operation::Slice(_)) => of_products[id.index()],
+            _ => false,
+        };
+        if !is_product {
             let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
             read.iter().for_each(|operand| of_products[operand.index()] = false);
         }

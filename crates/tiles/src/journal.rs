@@ -23,8 +23,10 @@ pub enum Work {
     Elements,
     /// A reduction over axes.
     Reduction,
-    /// A tensor with other axes, or a part of one.
+    /// A tensor with other axes, or some of its tiles.
     View,
+    /// A part of a tensor that begins or ends within a tile: its elements are copied into tiles of its own. Or a lazy part that is stored.
+    Part,
 }
 
 /// A step that was computed.

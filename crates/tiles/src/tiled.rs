@@ -133,15 +133,15 @@ impl Tiled {
         bytes_of(self.scalar, self.shape.present_elements())
     }
 
-    /// True if the tiles are in the memory of another tensor's, or are made on demand.
+    /// True if all tiles are in the memory of another tensor's, in its order, or are made on demand.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {
             (Tiles::Lazy(_), _) => true,
-            (Tiles::Stored(own), Tiles::Stored(others)) => match (own.first(), others.first()) {
-                (Some(own), Some(others)) => own.tensor().shares_memory(others.tensor()),
-                (own, _) => own.is_none(),
-            },
-            (Tiles::Stored(_), Tiles::Lazy(_)) => false,
+            (Tiles::Stored(own), Tiles::Stored(others)) => {
+                let mut others = others.iter();
+                own.iter().all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
+            }
+            (Tiles::Stored(own), Tiles::Lazy(_)) => own.is_empty(),
         }
     }
 

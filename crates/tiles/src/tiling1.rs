@@ -90,6 +90,15 @@ impl Tiling1 {
         }
     }
 
+    /// The size of the tiles, if they are of one size; the last one may be shorter.
+    #[must_use]
+    pub fn tile_size(&self) -> Option<u64> {
+        match &self.0 {
+            Boundaries::Uniform { size, .. } => Some(size.cast_unsigned()),
+            Boundaries::Listed(_) => None,
+        }
+    }
+
     /// The number of tiles that have elements.
     pub(crate) fn filled_tiles(&self) -> u64 {
         match &self.0 {
@@ -217,6 +226,14 @@ impl Tiling1 {
                 Boundaries::Listed(list.iter().map(|boundary| moved(*boundary)).collect::<Option<_>>().ok_or_else(far)?)
             }
         }))
+    }
+
+    /// The tiles that have these elements and no others, without empty ones at either end; none if there are no elements, or a tile has others,
+    /// too.
+    pub(crate) fn tiles_within(&self, elements: &Range<i64>) -> Option<Range<u64>> {
+        let tiles = self.overlapping(elements);
+        let own = self.0.at(tiles.start)?..self.0.at(tiles.end)?;
+        (!tiles.is_empty() && own == *elements).then_some(tiles)
     }
 
     /// The tiles that have some of these elements, from the first to behind the last. Empty tiles between them are among them.

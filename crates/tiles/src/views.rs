@@ -112,11 +112,12 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
 }
 
-/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on.
+/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on. Ranges that begin and end where tiles do are a
+/// block, of which nothing is copied. A lazy block is stored, unless it may stay lazy.
 ///
 /// # Errors
-/// A slice leaves elements out between others, or a lazy tile cannot be made.
-pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice]) -> Result<Tiled, Error> {
+/// A slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
+pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy: bool) -> Result<Tiled, Error> {
     let mut ranges: SmallVec<[Range<i64>; 6]> = SmallVec::new();
     for (slice, axis) in slices.iter().zip(of.tiling().axes()) {
         if slice.step != 1 && slice.count > 1 {
@@ -126,6 +127,12 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice]) -> Result<Ti
         // The graph compared the slice with the axis, whose indices fit.
         let start = axis.lower().saturating_add_unsigned(slice.start as u64);
         ranges.push(start..start.saturating_add_unsigned(slice.count as u64));
+    }
+    let tiles: Option<SmallVec<[Range<u64>; 6]>> =
+        ranges.iter().zip(of.tiling().axes()).map(|(range, axis)| axis.tiles_within(range)).collect();
+    if let Some(tiles) = tiles {
+        let block = of.block(&tiles, Base::Zero)?;
+        return if may_be_lazy { Ok(block) } else { run.materialized(&block) };
     }
     of.elements(&ranges, Base::Zero, &run.options.screening(of.scalar_type())?)
 }

@@ -4,7 +4,7 @@
 use super::run::Run;
 use crate::{Cut, Error, Executor, Field};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Tensor, TensorErrorKind, TensorNodeId};
+use cembra_tensor::{Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_tiles::{Screening, Tiled, Tiling, Tiling1};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -95,10 +95,8 @@ impl Run {
             };
             tiled.push(self.cut(model, field, operand, &mut labels)?);
         }
-        let extents: Vec<_> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
-        let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
-        let (graph, nodes): (_, Vec<TensorNodeId>) = model.graph_for(&extents)?;
         let tiled: Vec<&Tiled> = tiled.iter().map(|tiled| &**tiled).collect();
+        let (graph, nodes) = graph_for(model, &tiled)?;
         let made = self.graph(&graph, &nodes, &tiled)?;
         Ok(model.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }
@@ -168,6 +166,26 @@ impl<'l> Labels<'l> {
         }
         self.known.insert(label, tiling.clone());
         Ok(tiling)
+    }
+}
+
+/// The graph of a model for tiled tensors, and the nodes of its outputs.
+pub(super) fn graph_for(model: &Executor, tiled: &[&Tiled]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+    let extents: Vec<_> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
+    let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
+    if !model.has_blocks() {
+        return model.graph_for(&extents);
+    }
+    let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
+    model.graph_for_tiles(&extents, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<Cut>>>>())
+}
+
+/// How an axis is cut; none if it is one tile.
+fn cut_of(axis: &Tiling1) -> Option<Cut> {
+    match axis.tile_size() {
+        Some(size) if axis.tiles() > 1 => Some(Cut::Blocks(size)),
+        Some(_) => None,
+        None => Some(Cut::Boundaries(axis.boundaries().collect())),
     }
 }
 

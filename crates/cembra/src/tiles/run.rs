@@ -1,9 +1,10 @@
 //! Texts that are evaluated on tiled tensors: read, checked against the types and extents of the tensors, and kept. How a graph is evaluated on
 //! tiles is decided by `cembra-tiles`.
 
+use super::program::graph_for;
 use crate::{Error, Model, QType, Registry, Scalar};
 use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, Journal, Options, Tiled};
+use cembra_tiles::{Evaluator, Journal, Options, Tiled, Tiling};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +14,10 @@ const MOST_TEXTS: usize = 64;
 /// Evaluates statements of the text language on tiled tensors. A name in a text is that of a tensor that is given with it; the types and the
 /// number of axes of names come from the tensors, so a text has no `input` lines.
 ///
-/// A text that was evaluated on tensors of the same types and extents before is not read again: the last 64 are kept.
+/// A text that was evaluated on tensors of the same types and extents before is not read again, and one that takes blocks neither if the tensors
+/// are cut alike: the last 64 are kept.
+///
+/// A block has some tiles of each axis. `h("i,j").block([0, 1], [2, 3])` has those from 0 and 1 on, before 2 and 3.
 ///
 /// ```
 /// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
@@ -50,6 +54,8 @@ type Given<'i> = BTreeMap<&'i str, &'i Tiled>;
 struct Read {
     text: Box<str>,
     given: Vec<(Box<str>, Scalar, Extents)>,
+    /// How each tensor is cut, if the graph depends on it.
+    tilings: Option<Vec<Tiling>>,
     graph: TensorGraph,
     /// The inputs that the graph has, in the order of its leaves.
     inputs: Vec<Arc<str>>,
@@ -61,7 +67,12 @@ impl Read {
         let is_same = |((name, scalar, extents), (other, tiled)): (&(Box<str>, Scalar, Extents), (&&str, &&Tiled))| {
             **name == **other && *scalar == tiled.scalar_type() && *extents == tiled.tiling().extents()
         };
-        *self.text == *text && self.given.len() == given.len() && self.given.iter().zip(given).all(is_same)
+        let is_cut_so =
+            |known: &Vec<Tiling>| known.iter().zip(given.values()).all(|(own, tiled)| own == tiled.tiling());
+        *self.text == *text
+            && self.given.len() == given.len()
+            && self.given.iter().zip(given).all(is_same)
+            && self.tilings.as_ref().is_none_or(is_cut_so)
     }
 }
 
@@ -207,20 +218,21 @@ impl Run {
             return Err(error.hint("leave `tile` out; or compile the text as a model, and evaluate it by `Run::model`"));
         }
         let executor = model.compile(&self.compile)?;
-        let mut extents = Vec::with_capacity(executor.inputs().len());
+        let mut tiled = Vec::with_capacity(executor.inputs().len());
         for field in executor.inputs() {
-            let Some(tiled) = given.get(&*field.name) else {
+            let Some(given) = given.get(&*field.name) else {
                 let message = format!("no tiled tensor is given for `{}`", field.name);
                 return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give it beside the text"));
             };
-            extents.push(tiled.tiling().extents());
+            tiled.push(*given);
         }
-        let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
-        let (graph, nodes) = executor.graph_for(&extents)?;
+        let (graph, nodes) = graph_for(&executor, &tiled)?;
         let inputs = executor.inputs().iter().map(|field| field.name.clone()).collect();
         let outputs = executor.outputs().iter().map(|field| field.name.clone()).zip(nodes).collect();
         let own = |(name, tiled): (&&str, &&Tiled)| ((*name).into(), tiled.scalar_type(), tiled.tiling().extents());
-        let read = Arc::new(Read { text: text.into(), given: given.iter().map(own).collect(), graph, inputs, outputs });
+        let tilings = executor.has_blocks().then(|| given.values().map(|tiled| tiled.tiling().clone()).collect());
+        let given = given.iter().map(own).collect();
+        let read = Arc::new(Read { text: text.into(), given, tilings, graph, inputs, outputs });
         if self.kept.len() == MOST_TEXTS {
             self.kept.remove(0);
         }

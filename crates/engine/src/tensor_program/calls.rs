@@ -1,6 +1,7 @@
 //! Calls of operators on whole tensors, lowered: their literal arguments (axes, extents, positions) are read, and the graph of tensors makes
 //! the nodes. What each operator means is said there, once.
 
+use super::blocks::blocked;
 use super::lowering::Lowering;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
@@ -91,6 +92,7 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
             lowering.graph.broadcast(x, &extents)
         }
         (id::TENSOR_SLICE, &[x, axis, start, stop, step]) => sliced(lowering, x, [axis, start, stop, step]),
+        (id::TENSOR_BLOCK, &[x, start, stop]) => blocked(lowering, [x, start, stop]),
         (id::TENSOR_TAKE, &[x, indices, axis]) => {
             let (x, axis) = with_axis(lowering, x, axis)?;
             let indices = lowering.whole(indices)?.node;
@@ -242,7 +244,7 @@ fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
 }
 
 /// Literal integers: one, or a tuple of some.
-fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
+pub(super) fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
     match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
         None => match literal_integer(lowering, node) {

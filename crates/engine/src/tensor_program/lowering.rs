@@ -3,6 +3,7 @@
 //! what is said in `nodes`.
 
 use super::apart::Apart;
+use super::blocks::Tilings;
 use super::made::{Made, Whole};
 use crate::signature::Field;
 use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
@@ -44,6 +45,8 @@ pub(super) struct Lowering<'p> {
     pub(super) has_wide_numbers: bool,
     /// The types of the elements of labelled expressions, where integers may become f64.
     pub(super) labelled_types: FxHashMap<NodeId, Scalar>,
+    /// How the axes of tensors are cut, if blocks of them are taken.
+    pub(super) tilings: Tilings,
     /// What is known of values beside tensors; none once a program was taken apart.
     pub(super) apart: Option<Apart<'p>>,
 }
@@ -65,6 +68,7 @@ impl<'p> Lowering<'p> {
                 .iter()
                 .any(|op| program.find_name(registry.get(*op).name).is_some()),
             labelled_types: FxHashMap::default(),
+            tilings: Tilings::default(),
             apart: None,
         }
     }

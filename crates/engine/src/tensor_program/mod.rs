@@ -3,6 +3,8 @@
 
 mod apart;
 mod assigned;
+mod axis_tiles;
+mod blocks;
 mod calls;
 mod cuts;
 mod lowering;
@@ -16,8 +18,9 @@ use crate::compile_options::{CompileOptions, Started};
 use crate::signature::Field;
 use crate::stages::prepare;
 use apart::Apart;
+use blocks::Tilings;
 use cembra_expr::{Cut, Input, Node, NodeId, Output, Program};
-use cembra_ops::Registry;
+use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
@@ -203,13 +206,29 @@ impl TensorProgram {
         (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
     }
 
-    /// The program as a graph, whose leaves are the inputs in their order, and the nodes of the outputs.
+    /// True if the text takes blocks of tensors, so that its graph depends on how they are cut.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.program.graph.find_name(self.registry.get(id::TENSOR_BLOCK).name).is_some()
+    }
+
+    /// The program as a graph, whose leaves are the inputs in their order, and the nodes of the outputs. Tensors are cut as the text says, if not
+    /// otherwise.
     ///
     /// # Errors
-    /// Extents that do not fit the inputs or each other, or a graph that becomes too large.
-    pub(crate) fn graph(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+    /// Extents that do not fit the inputs or each other, tiles that an axis does not have, or a graph that becomes too large.
+    pub(crate) fn graph(
+        &self,
+        extents: &[&[usize]],
+        cuts: Option<&[Vec<Option<Cut>>]>,
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         let program = &*self.program;
         let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
+        if self.has_blocks() {
+            lowering.tilings = match cuts {
+                Some(cuts) => Tilings::of_tensors(cuts),
+                None => Tilings::of_text(program, &self.inputs),
+            };
+        }
         if extents.len() != self.inputs.len() {
             let message = format!("extents for another number of inputs than {}", self.inputs.len());
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));

@@ -171,6 +171,8 @@ enum Piece<'g> {
     Labels(&'g str),
     /// `.norm()`
     Method(&'g str),
+    /// `.block([0, 0], [2, 3])`
+    Block(NodeId),
     /// The name and colon before the field at this position.
     FieldName(usize, &'g str),
 }
@@ -239,6 +241,7 @@ impl<'g> Printer<'g> {
             uses[operand.index()] += 1;
         }
         let must_be_named = printer.labelled(roots, &needed, &uses);
+        let lists = printer.lists_of_blocks(&needed);
         let mut depths = vec![0_u32; needed.len()];
         // How deep the `let`s inside of a function are.
         let mut inside: FxHashMap<NodeId, u32> = FxHashMap::default();
@@ -266,7 +269,8 @@ impl<'g> Printer<'g> {
             let shared = uses[id.index()] > 1
                 && matches!(graph.node(id), Node::Operator(..))
                 && !printer.is_path(id)
-                && !printer.is_marked_leaf(id);
+                && !printer.is_marked_leaf(id)
+                && !lists.contains(&id);
             if shared || depth >= DEEPEST || must_be_named.contains(&id) {
                 printer.lets[id.index()] = Some(printer.named.len() as u32);
                 printer.named.push(id);
@@ -398,6 +402,7 @@ impl<'g> Printer<'g> {
                 Piece::Method(name) => {
                     let _never_fails = write!(self.out, ".{name}()");
                 }
+                Piece::Block(id) => self.write_block(id),
                 Piece::FieldName(index, name) => write_field(&mut self.out, index, name),
                 Piece::Operand(id, level) => match self.lets.get(id.index()).copied().flatten() {
                     Some(number) => self.out.push_str(&self.names[number as usize]),
@@ -512,8 +517,7 @@ impl<'g> Printer<'g> {
                 self.pending.push(Piece::Operand(x, COMPARISON + 1));
             }
             (Form::AtLabels, &[of, labels]) if self.takes_labels(of) && self.text(labels).is_some() => {
-                self.pending.extend(self.text(labels).map(Piece::Labels));
-                self.pending.push(Piece::Operand(of, TIGHTEST));
+                self.write_labelled(of, labels);
             }
             (Form::Method, &[of]) if self.has_tensors => {
                 self.pending.extend(self.graph.name(name).strip_prefix(METHOD).map(Piece::Method));

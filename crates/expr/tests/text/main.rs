@@ -1,6 +1,7 @@
 //! Tests of the text language and the builder, through the public interface.
 
 mod anything;
+mod blocks;
 mod common;
 mod errors;
 mod format;

@@ -8,17 +8,57 @@ use cembra_tensor::{Axis, Node, Operation, Reduction};
 use cembra_tiles::{Tiling, Tiling1};
 use fastrand::Rng;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Tilings of axes: axes of one extent have one tiling, as axes with one label must.
 #[derive(Clone, Debug)]
 pub(super) struct Tilings {
     random: Rng,
     known: BTreeMap<usize, Tiling1>,
+    /// For the axes of an extent a longer one, of which they are some of the tiles.
+    wider: BTreeMap<usize, (usize, Range<u64>)>,
+    /// True if axes begin at 0, and their first and last tiles are not empty, as those of blocks are.
+    is_of_blocks: bool,
 }
 
 impl Tilings {
     pub(super) fn new(seed: u64) -> Tilings {
-        Tilings { random: Rng::with_seed(seed), known: BTreeMap::new() }
+        let random = Rng::with_seed(seed);
+        Tilings { random, known: BTreeMap::new(), wider: BTreeMap::new(), is_of_blocks: false }
+    }
+
+    /// Tilings of tensors of which some are blocks.
+    pub(super) fn of_blocks(seed: u64) -> Tilings {
+        Tilings { is_of_blocks: true, ..Tilings::new(seed) }
+    }
+
+    /// The extent of an axis that has all tiles of the axes of another extent among its own, and which these are. No other axis has its extent.
+    pub(super) fn wider(&mut self, extent: usize, least: usize) -> Result<(usize, Range<u64>), Error> {
+        if let Some(known) = self.wider.get(&extent) {
+            return Ok(known.clone());
+        }
+        let own = self.axis(extent)?;
+        let before = self.random.u64(..3);
+        let mut boundaries = vec![0];
+        let mut last = 0;
+        for _ in 0..before {
+            last += self.random.i64(0..3);
+            boundaries.push(last);
+        }
+        boundaries.extend(own.boundaries().skip(1).map(|boundary| last + boundary));
+        last += own.upper();
+        for _ in 0..self.random.u64(..3) {
+            last += self.random.i64(0..3);
+            boundaries.push(last);
+        }
+        while self.known.contains_key(&(last as usize)) || (last as usize) < least {
+            last += self.random.i64(1..3);
+            boundaries.push(last);
+        }
+        let made = (last as usize, before..before + own.tiles());
+        self.known.insert(made.0, Tiling1::new(boundaries)?);
+        self.wider.insert(extent, made.clone());
+        Ok(made)
     }
 
     /// The tiling of axes of an extent.
@@ -26,7 +66,10 @@ impl Tilings {
         if let Some(known) = self.known.get(&extent) {
             return Ok(known.clone());
         }
-        let made = tiling1(&mut self.random, extent)?;
+        let mut made = tiling1(&mut self.random, extent)?;
+        if self.is_of_blocks {
+            made = made.elements(made.lower()..made.upper())?.rebased(0)?;
+        }
         self.known.insert(extent, made.clone());
         Ok(made)
     }

@@ -6,7 +6,7 @@ use cembra_tiles::{
     Evaluator, Journal, MOST_TILES, Options, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1, Work,
 };
 use cembra_value::Error;
-use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -297,4 +297,33 @@ fn journals_have_the_steps_and_what_they_took() {
         (Work::Reduction, 3, 4.0, 3 * 2 * 8, bytes),
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn slices_that_begin_and_end_where_tiles_do_take_no_bytes() {
+    let a = dense(&[8, 6]);
+    let with = |slices: [Slice; 2], most: usize| {
+        let mut graph = TensorGraph::standard();
+        let leaf = graph.leaf("a", Scalar::Float64, &[8, 6]).expect("a leaf");
+        let part = graph.slice_anew(leaf, &slices).expect("a slice");
+        let square = graph.einsum("ij,kj->ik", &[part, part]).expect("a product");
+        let options = Options::default().threshold(0.0).threads(1).most_bytes(most);
+        let made = Evaluator::new(options).evaluate(&graph, &[square], &[&a], &NoElements)?.remove(0);
+        Ok::<_, Error>((made.shape().len(), elements(&made)))
+    };
+    let range = |start, count| Slice { start, step: 1, count };
+    let square = |rows: std::ops::Range<i64>, columns: std::ops::Range<i64>| {
+        let element = |i: i64, j: i64| (3.0 + i as f64) * 3.0 + j as f64;
+        let sum = |i: i64, k: i64| columns.clone().map(|j| element(i, j) * element(k, j)).sum::<f64>();
+        rows.clone().flat_map(|i| rows.clone().map(move |k| (i, k))).map(|(i, k)| sum(i, k)).collect::<Vec<f64>>()
+    };
+    // Of 4 x 4 elements, beside what is the caller's.
+    let bytes = 4 * 4 * 8;
+    assert_eq!(with([range(4, 4), range(2, 4)], bytes).expect("a square"), (4, square(4..8, 2..6)));
+    // All of an axis is a range, too.
+    assert_eq!(with([range(0, 4), range(0, 6)], bytes).expect("a square"), (4, square(0..4, 0..6)));
+    // The elements of others are copied into tiles that are cut as they were.
+    let copied = 4 * 4 * 8;
+    assert!(with([range(3, 4), range(2, 4)], bytes).is_err());
+    assert_eq!(with([range(3, 4), range(2, 4)], 9 * bytes + copied).expect("a square"), (9, square(3..7, 2..6)));
 }

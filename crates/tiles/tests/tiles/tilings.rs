@@ -62,6 +62,15 @@ fn blocked_tilings_are_what_a_list_of_their_boundaries_is() {
 }
 
 #[test]
+fn tiles_of_one_size_are_told_from_others() {
+    let size = |boundaries: &[i64]| Tiling1::new(boundaries.iter().copied()).expect("a tiling").tile_size();
+    assert_eq!(size(&[-2, 2, 6, 9]), Some(4));
+    assert_eq!(size(&[3, 8]), Some(5));
+    assert_eq!([size(&[0, 4, 8, 13]), size(&[0, 0, 4]), size(&[0, 4, 4]), size(&[7])], [None; 4]);
+    assert_eq!(Tiling1::blocked(1 << 44, 2).expect("a tiling").tile_size(), Some(2));
+}
+
+#[test]
 fn boundaries_that_do_not_ascend_are_refused() {
     let kind = |boundaries: &[i64]| Tiling1::new(boundaries.iter().copied()).expect_err("an error").tensor_kind();
     assert_eq!(kind(&[]), Some(Kind::Tiling));

@@ -1,5 +1,6 @@
 //! Statements on tiled tensors: golden cases in random tiles, properties, and what is refused.
 
+mod blocks;
 mod golden;
 mod iterations;
 mod models;

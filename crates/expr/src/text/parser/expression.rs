@@ -9,8 +9,8 @@ use super::constant::Written;
 use super::declared::Declared;
 use super::reach::PartId;
 use crate::infix::{
-    AT, CAST, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED, MAKE_TUPLE,
-    Operation, WHERE,
+    AT, BLOCK, CAST, COMPARISON, Fixity, GET_FIELD, GET_NTH, LOOKUP, LOOSEST, Level, MAKE_ARRAY, MAKE_NAMED,
+    MAKE_TUPLE, Operation, WHERE,
 };
 use crate::text::cursor::{OF_AXES, Stop, ends_text};
 use crate::text::elsewhere::{ForeignUse, foreign_form};
@@ -206,6 +206,10 @@ impl<'s> Parser<'s, '_> {
                 self.cursor.advance();
                 let value = self.cursor.read_number(Some(token.span), None).map(Value::Scalar);
                 self.push_literal(value, token.span)
+            }
+            TokenKind::OpenSquare if self.at_argument_of(BLOCK, 1) || self.at_argument_of(BLOCK, 2) => {
+                let tiles = self.tiles()?;
+                Ok(self.push(tiles))
             }
             TokenKind::OpenSquare if !self.cursor.at_array_literal() => {
                 self.cursor.enter(token.span)?;

@@ -1,9 +1,10 @@
 //! Methods, in texts with tensors: `(a("i,k") * b("k,j")).sum()` and `a("i,j").norm()` are numbers made of all elements. They stand behind
-//! brackets and behind names with labels; which there are is said by the registry.
+//! brackets and behind names with labels; which there are is said by the registry. Blocks stand there, too, and are read elsewhere.
 
 use super::Parser;
+use super::block::METHOD_OF_BLOCKS;
 use super::expression::{Expect, Operand, Shape};
-use crate::infix::METHOD;
+use crate::infix::{BLOCK, METHOD};
 use crate::name_index::Referent;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
@@ -16,6 +17,9 @@ impl Parser<'_, '_> {
         let open = self.cursor.token.span;
         self.cursor.enter(open)?;
         self.cursor.advance();
+        if method == METHOD_OF_BLOCKS && self.vocabulary.resolve(BLOCK).is_some() {
+            return self.block(of, at, open);
+        }
         let callable = self.vocabulary.resolve(&format!("{METHOD}{method}"));
         if callable.is_none() {
             let problem = Diagnostic::new(Code::UnknownName, format!("no expression has a method `{method}`")).at(at);

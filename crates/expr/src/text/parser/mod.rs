@@ -3,6 +3,7 @@
 //! it neither, so that no error is reported twice.
 
 mod assignment;
+mod block;
 mod call;
 mod chained;
 mod constant;
@@ -296,6 +297,12 @@ impl<'s, 'v> Parser<'s, 'v> {
         self.rule.begun = true;
         if let Some(assign) = self.assignment_ahead() {
             return self.only_definitions("outputs").and_then(|()| self.assignment(assign));
+        }
+        if let Some(block) = self.assigned_block_ahead() {
+            let problem = Diagnostic::new(Code::Syntax, "a line does not assign to a block of a tensor").at(block);
+            let problem =
+                problem.hint("assign to all of the tensor; in Rust `Tiled::with_block` puts a block over others");
+            return Err(self.cursor.stop(problem));
         }
         match self.cursor.token.kind {
             TokenKind::Input => self.only_definitions("inputs").and_then(|()| self.input()),

@@ -1,13 +1,16 @@
 //! Labels as they are printed: `a("i,k")` where a tensor is used, `let t("i,j") = ..` where one is defined. Labels stand behind names only,
 //! so what has some gets a name; where that cannot be, `tensor._at` and `tensor._bind` are calls like any other. Methods stand behind labels,
-//! too, and behind brackets. What lines that assign have become is printed as outputs.
+//! too, and behind brackets; blocks stand behind labels. What lines that assign have become is printed as outputs.
 
 use super::{Form, Piece, Printer};
-use crate::infix::{AT_LABELS, BIND_LABELS, GRADIENT, LOOSEST, TIGHTEST};
+use crate::infix::{AT_LABELS, BIND_LABELS, BLOCK, GRADIENT, LOOSEST, MAKE_TUPLE, TIGHTEST};
 use crate::text::gradient::may_be_expression;
 use crate::text::lexer;
 use crate::{Node, NodeId};
+use cembra_runtime::MOST_AXES;
+use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
+use std::fmt::Write;
 
 impl<'g> Printer<'g> {
     /// The nodes that must have a name because labels only stand behind names: tensors that are used with labels, and values whose
@@ -39,7 +42,11 @@ impl<'g> Printer<'g> {
                 continue;
             }
             match name {
-                AT_LABELS if matches!(self.graph.node(of), Node::Operator(..)) => found.insert(of),
+                AT_LABELS => {
+                    // Behind labels blocks are methods, if nothing else uses them.
+                    let of = self.tensor_of_blocks(of, |block| uses[block.index()] == 1);
+                    matches!(self.graph.node(of), Node::Operator(..)) && found.insert(of)
+                }
                 BIND_LABELS if may_define(id) && !with_type.contains(&id) && !roots.contains(&id) => found.insert(id),
                 _ => false,
             };
@@ -72,8 +79,90 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// True if labels behind a node are read as such: it prints as a name that the text defines.
+    /// Writes a tensor with labels, and the blocks behind them.
+    pub(super) fn write_labelled(&mut self, of: NodeId, labels: NodeId) {
+        let tensor = self.tensor_of_unnamed_blocks(of);
+        let mut block = of;
+        while block != tensor {
+            self.pending.push(Piece::Block(block));
+            let Some((inner, _)) = self.block(block) else { break };
+            block = inner;
+        }
+        self.pending.extend(self.text(labels).map(Piece::Labels));
+        self.pending.push(Piece::Operand(tensor, TIGHTEST));
+    }
+
+    /// Writes a block as a method.
+    pub(super) fn write_block(&mut self, id: NodeId) {
+        let Some((_, lists)) = self.block(id) else { return };
+        self.out.push_str(".block(");
+        for (at, list) in lists.into_iter().enumerate() {
+            self.out.push_str(if at > 0 { ", [" } else { "[" });
+            for (at, number) in list.iter().enumerate() {
+                let (comma, number) = (if at > 0 { ", " } else { "" }, self.tile(*number).unwrap_or_default());
+                let _never_fails = write!(self.out, "{comma}{number}");
+            }
+            self.out.push(']');
+        }
+        self.out.push(')');
+    }
+
+    /// The tuples of numbers that blocks take as lists. They are written where they stand, however often they do.
+    pub(super) fn lists_of_blocks(&self, needed: &[bool]) -> FxHashSet<NodeId> {
+        let ids = (0..needed.len()).filter(|at| self.has_tensors && needed[*at]).map(NodeId::from_index);
+        let lists = ids.filter(|id| self.block(*id).is_some()).flat_map(|id| &self.graph.operands(id)[1..]);
+        lists.copied().collect()
+    }
+
+    /// The tensor of a block, and the numbers of tiles that it begins with and ends before, if these are literals that lists can say.
+    fn block(&self, id: NodeId) -> Option<(NodeId, [&'g [NodeId]; 2])> {
+        let Node::Operator(name, &[of, start, stop]) = self.graph.node(id) else { return None };
+        if **self.graph.name(name) != *BLOCK {
+            return None;
+        }
+        Some((of, [self.tiles(start)?, self.tiles(stop)?]))
+    }
+
+    fn tiles(&self, id: NodeId) -> Option<&'g [NodeId]> {
+        match self.graph.node(id) {
+            Node::Operator(name, numbers)
+                if **self.graph.name(name) == *MAKE_TUPLE
+                    && numbers.len() <= MOST_AXES
+                    && numbers.iter().all(|number| self.tile(*number).is_some()) =>
+            {
+                Some(numbers)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of a tile, if it is of the type that it is read with.
+    fn tile(&self, number: NodeId) -> Option<i64> {
+        match self.graph.node(number) {
+            Node::Literal(Value::Scalar(ScalarValue::Int32(number))) => Some((*number).into()),
+            Node::Literal(Value::Scalar(ScalarValue::Int64(number))) if *number > i32::MAX.into() => Some(*number),
+            _ => None,
+        }
+        .filter(|number| *number >= 0)
+    }
+
+    /// What blocks are of that are blocks of each other, as long as something holds of them.
+    fn tensor_of_blocks(&self, of: NodeId, holds: impl Fn(NodeId) -> bool) -> NodeId {
+        let mut of = of;
+        while let Some((inner, _)) = self.block(of).filter(|_| holds(of)) {
+            of = inner;
+        }
+        of
+    }
+
+    /// What blocks are of that have no name.
+    fn tensor_of_unnamed_blocks(&self, of: NodeId) -> NodeId {
+        self.tensor_of_blocks(of, |block| self.lets.get(block.index()).copied().flatten().is_none())
+    }
+
+    /// True if labels behind a node are read as such: it prints as a name that the text defines, or as blocks of one.
     pub(super) fn takes_labels(&self, of: NodeId) -> bool {
+        let of = self.tensor_of_unnamed_blocks(of);
         let is_named = match self.graph.node(of) {
             Node::Leaf(name) => {
                 let name = self.graph.name(name);

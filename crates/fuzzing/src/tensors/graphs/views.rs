@@ -2,6 +2,7 @@
 
 use super::{Growth, Made};
 use crate::config::pick;
+use crate::tensors::cuts::Cut;
 use cembra::tensor::{Reduction, Slice, Tensor, TensorNodeId};
 
 impl Growth<'_> {
@@ -29,6 +30,22 @@ impl Growth<'_> {
         extents.iter().map(slice).collect()
     }
 
+    /// Some tiles of each axis, where the axes of a node are cut.
+    fn block(&mut self, x: TensorNodeId) -> Option<Vec<Slice>> {
+        let cuts = self.cutting.as_ref()?.cuts.of(x)?.clone();
+        let slice = |(cut, extent): (&Cut, &usize)| match cut {
+            Cut::Known(axis) if axis.tiles() > 0 => {
+                let first = self.random.u64(..axis.tiles());
+                let last = self.random.u64(first..axis.tiles());
+                let boundary = |at: u64| axis.boundaries().nth(at as usize).map_or(0, |own| own.abs_diff(axis.lower()));
+                let (start, end) = (boundary(first) as usize, boundary(last + 1) as usize);
+                Slice { start, step: 1, count: end - start }
+            }
+            _ => Slice::all(*extent),
+        };
+        Some(cuts.iter().zip(self.graph.extents(x)).map(slice).collect())
+    }
+
     /// Another view of a node, or zeros about it.
     pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> Made {
         let extents = self.graph.extents(x).to_vec();
@@ -45,6 +62,9 @@ impl Growth<'_> {
                 self.graph.transpose(x, &axes)
             }
             2 | 3 => {
+                if let Some(block) = self.block(x).filter(|_| self.random.bool()) {
+                    return self.graph.slice_anew(x, &block);
+                }
                 let slices = self.slices(&extents);
                 self.graph.slice(x, &slices)
             }

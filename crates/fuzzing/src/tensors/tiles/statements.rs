@@ -1,15 +1,20 @@
 //! The random statements of `--tensors` on tiled tensors: read and compiled as users do it, held against the sums over all labels that they stand
-//! for, and judged as graphs are. Their numbers are small and whole, so all is exact.
+//! for, and judged as graphs are. Tensors are given as they are, or as blocks of larger ones. Their numbers are small and whole, so all is exact.
 
 use super::judge::{TileJudge, differs_from};
-use super::operands::Sparsity;
+use super::operands::{ALL, Sparsity};
 use super::program::{Asked, Program, Settings};
 use crate::tensors::Finding;
 use crate::tensors::cuts::Tilings;
-use crate::tensors::statements::{given, statement};
-use cembra::{Error, Model, Options};
+use crate::tensors::leaves::{self, Values};
+use crate::tensors::statements::statement;
+use cembra::{Cut, Error, Model, Options, Scalar};
 use cembra_tiles::{Evaluator, Tiled};
 use fastrand::Rng;
+use std::collections::BTreeMap;
+
+/// More elements than axes have that labels name.
+const LONGER: usize = 5;
 
 /// Tries a statement.
 pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Finding>, Error> {
@@ -20,19 +25,34 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
         settings.threshold = 0.0;
     }
     let sparsity = Sparsity::new(random, settings.least() > 0.0);
-    let mut tilings = Tilings::new(random.u64(..));
-    let mut tiled = std::collections::BTreeMap::new();
+    let has_blocks = random.u32(..3) == 0;
+    let seed = random.u64(..);
+    let mut tilings = if has_blocks { Tilings::of_blocks(seed) } else { Tilings::new(seed) };
+    let (mut tiled, mut blocks) = (BTreeMap::new(), BTreeMap::new());
     for (name, tensor) in &mut statement.tensors {
-        let own = sparsity.tiled(random, tensor, &tilings.tiling(tensor.extents())?)?;
+        let mut own = sparsity.tiled(random, tensor, &tilings.tiling(tensor.extents())?)?;
         *tensor = own.to_tensor()?;
+        if has_blocks && name != "c" && random.u32(..3) > 0 {
+            let block = larger(random, &own, &mut tilings)?;
+            own = block.0;
+            blocks.insert(name.clone(), block.1);
+        }
         tiled.insert(name.clone(), own);
     }
+    statement.line = with_blocks(&statement.line, &blocks);
     let text = statement.text();
     let executor = Model::parse(&text)?.compile(&Options::default())?;
-    let dense = given(&executor, &statement.tensors).unwrap_or_default();
-    let extents: Vec<&[usize]> = dense.iter().map(|tensor| tensor.extents()).collect();
-    let (graph, outputs) = executor.graph_for(&extents)?;
     let inputs: Vec<Tiled> = executor.inputs().iter().filter_map(|field| tiled.get(&*field.name).cloned()).collect();
+    let extents: Vec<Vec<usize>> = inputs.iter().map(|own| own.tiling().extents().to_vec()).collect();
+    let extents: Vec<&[usize]> = extents.iter().map(Vec::as_slice).collect();
+    let cut = |own: &Tiled| -> Vec<Option<Cut>> {
+        let axes = own.tiling().axes().iter();
+        axes.map(|axis| Some(Cut::Boundaries(axis.boundaries().collect()))).collect()
+    };
+    let (graph, outputs) = match executor.has_blocks() {
+        true => executor.graph_for_tiles(&extents, &inputs.iter().map(cut).collect::<Vec<_>>())?,
+        false => executor.graph_for(&extents)?,
+    };
     let program = Program { graph, inputs, outputs, tilings, settings };
     if let Some(mut finding) = judge.judge(&program)? {
         finding.text = format!("{text}\n{}", finding.text);
@@ -54,4 +74,35 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
         what: format!("a statement on tiles: {}", wrong.what),
         text: format!("{text}\nof {:?}\nin {tiled:?}\n{}\n{settings:?}", statement.tensors, wrong.detail),
     }))
+}
+
+/// A tensor that has another one as a block, and how a text takes this block.
+fn larger(random: &mut Rng, own: &Tiled, tilings: &mut Tilings) -> Result<(Tiled, String), Error> {
+    let (mut extents, mut start, mut stop) = (Vec::new(), Vec::new(), Vec::new());
+    for axis in own.tiling().axes() {
+        let (extent, tiles) = match random.u32(..4) {
+            0 => (axis.extent(), 0..axis.tiles()),
+            _ => tilings.wider(axis.extent(), LONGER)?,
+        };
+        extents.push(extent);
+        start.push(tiles.start);
+        stop.push(tiles.end);
+    }
+    let around = leaves::tensor(random, Scalar::Float64, &extents, Values::Small)?;
+    let around = Tiled::from_tensor(&around, &tilings.tiling(&extents)?, &ALL)?;
+    Ok((around.with_block(&start, own)?, format!(".block({start:?}, {stop:?})")))
+}
+
+/// A line in which some tensors are blocks.
+fn with_blocks(line: &str, blocks: &BTreeMap<String, String>) -> String {
+    let (mut made, mut rest) = (String::new(), line);
+    // Labels stand behind names.
+    while let Some(at) = rest.find("(\"") {
+        let start = rest[..at].rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |before| before + 1);
+        let end = rest[at..].find("\")").map_or(rest.len(), |length| at + length + 2);
+        made += &rest[..end];
+        made += blocks.get(&rest[start..at]).map_or("", String::as_str);
+        rest = &rest[end..];
+    }
+    made + rest
 }

@@ -1,0 +1,176 @@
+//! How an axis is cut into tiles, as far as that is known, and how a part of it is: some of its tiles, or a range of its elements. A part begins at
+//! element 0 again. No boundaries are copied for it.
+
+use cembra_expr::Cut;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How an axis is cut.
+#[derive(Clone, Debug)]
+pub(super) enum AxisTiles {
+    /// The axis is one tile.
+    One,
+    /// Into tiles of so many elements, of which the last may be shorter; how many, if they are tiles of another axis.
+    Blocks { size: u64, count: Option<u64> },
+    /// At boundaries, from one of a list up to another one.
+    Between { boundaries: Arc<[i64]>, first: usize, last: usize },
+}
+
+impl AxisTiles {
+    /// How the text, or a tensor, cuts an axis; one tile if nothing is said.
+    pub(super) fn of(cut: Option<&Cut>) -> AxisTiles {
+        match cut {
+            None => AxisTiles::One,
+            Some(Cut::Blocks(size)) => AxisTiles::Blocks { size: *size, count: None },
+            Some(Cut::Boundaries(boundaries)) => {
+                let last = boundaries.len().saturating_sub(1);
+                AxisTiles::Between { boundaries: boundaries.clone(), first: 0, last }
+            }
+        }
+    }
+
+    /// The boundaries, if there is a list of them.
+    fn listed(&self) -> Option<&[i64]> {
+        match self {
+            AxisTiles::Between { boundaries, first, last } => boundaries.get(*first..=*last),
+            _ => None,
+        }
+    }
+
+    /// The number of tiles, if it is known without the number of elements.
+    pub(super) fn known_count(&self) -> Option<u64> {
+        match self {
+            AxisTiles::One => Some(1),
+            AxisTiles::Blocks { count, .. } => *count,
+            AxisTiles::Between { first, last, .. } => Some(last.saturating_sub(*first) as u64),
+        }
+    }
+
+    /// The number of tiles of an axis of so many elements.
+    pub(super) fn count(&self, extent: usize) -> u64 {
+        match self {
+            AxisTiles::One => u64::from(extent > 0),
+            AxisTiles::Blocks { size, .. } => (extent as u64).div_ceil((*size).max(1)),
+            AxisTiles::Between { first, last, .. } => last.saturating_sub(*first) as u64,
+        }
+    }
+
+    /// The elements that boundaries are around; none if the axis may have any number of them.
+    pub(super) fn listed_extent(&self) -> Option<u64> {
+        let [lower, .., upper] = self.listed()? else { return Some(0) };
+        Some(upper.abs_diff(*lower))
+    }
+
+    /// The elements of some tiles of an axis of so many elements; none if it has not all of these tiles.
+    pub(super) fn elements(&self, tiles: &Range<u64>, extent: usize) -> Option<Range<usize>> {
+        if tiles.start > tiles.end || tiles.end > self.count(extent) {
+            return None;
+        }
+        let boundary = |at: u64| match self {
+            AxisTiles::One => Some(if at == 0 { 0 } else { extent as u64 }),
+            AxisTiles::Blocks { size, .. } => Some(at.saturating_mul(*size).min(extent as u64)),
+            AxisTiles::Between { .. } => {
+                let listed = self.listed()?;
+                Some(listed.get(usize::try_from(at).ok()?)?.abs_diff(*listed.first()?))
+            }
+        };
+        Some(usize::try_from(boundary(tiles.start)?).ok()?..usize::try_from(boundary(tiles.end)?).ok()?)
+    }
+
+    /// How some of the tiles are cut. Empty tiles at either end are left out.
+    pub(super) fn block(&self, tiles: &Range<u64>) -> AxisTiles {
+        match self {
+            AxisTiles::One => AxisTiles::One,
+            AxisTiles::Blocks { size, .. } => {
+                AxisTiles::Blocks { size: *size, count: Some(tiles.end.saturating_sub(tiles.start)) }
+            }
+            AxisTiles::Between { boundaries, first, last } => {
+                let place = |at: u64| usize::try_from(at).map_or(*last, |at| first.saturating_add(at).min(*last));
+                let (start, stop) = (place(tiles.start), place(tiles.end));
+                let own = boundaries.get(start..=stop).unwrap_or_default();
+                let (Some(lower), Some(upper)) = (own.first(), own.last()) else { return self.clone() };
+                // Of equal boundaries at the beginning the last one, and at the end the first one.
+                let begins = own.partition_point(|boundary| boundary <= lower).saturating_sub(1);
+                let ends = own.partition_point(|boundary| boundary < upper).max(begins);
+                AxisTiles::Between { boundaries: boundaries.clone(), first: start + begins, last: start + ends }
+            }
+        }
+    }
+
+    /// How a range of elements is cut; none if it begins or ends within a tile, and the tiles are not all of one size.
+    pub(super) fn part(&self, elements: &Range<usize>) -> Option<AxisTiles> {
+        match self {
+            AxisTiles::One => Some(AxisTiles::One),
+            AxisTiles::Blocks { size, .. } => {
+                let is_aligned = (elements.start as u64).checked_rem(*size) == Some(0);
+                is_aligned.then_some(AxisTiles::Blocks { size: *size, count: None })
+            }
+            AxisTiles::Between { .. } => {
+                let listed = self.listed()?;
+                let lower = *listed.first()?;
+                let tile_at = |element: usize| {
+                    let at = listed.partition_point(|boundary| boundary.abs_diff(lower) < element as u64);
+                    (listed.get(at)?.abs_diff(lower) == element as u64).then_some(at as u64)
+                };
+                Some(self.block(&(tile_at(elements.start)?..tile_at(elements.end)?)))
+            }
+        }
+    }
+
+    /// True if an axis of a block that is cut so may be an axis that is cut as a label is, whatever the extents are.
+    pub(super) fn is_alike(&self, label: Option<&Cut>) -> bool {
+        let is_one = self.known_count().is_some_and(|count| count <= 1);
+        match (self, label) {
+            (_, None) => is_one,
+            (AxisTiles::One, Some(_)) => false,
+            (AxisTiles::Blocks { size, .. }, Some(Cut::Blocks(other))) => size == other || (is_one && size <= other),
+            (AxisTiles::Blocks { size, count }, Some(Cut::Boundaries(others))) => {
+                count.is_some_and(|count| (others.len() as u64).checked_sub(1) == Some(count))
+                    && is_of_size(others, *size)
+            }
+            (AxisTiles::Between { .. }, Some(Cut::Blocks(size))) => {
+                self.listed().is_some_and(|own| is_ascending(own) && has_size(own, *size))
+            }
+            (AxisTiles::Between { .. }, Some(Cut::Boundaries(others))) => {
+                let own = self.listed().unwrap_or_default();
+                let lower = own.first().copied().unwrap_or(0);
+                let from_zero = |boundary: &i64| boundary.abs_diff(lower);
+                others.iter().all(|other| *other >= 0)
+                    && own.iter().map(from_zero).eq(others.iter().map(|other| other.unsigned_abs()))
+            }
+        }
+    }
+}
+
+/// True for boundaries from 0 on that are those of tiles of a size, of which the last may be shorter.
+fn is_of_size(boundaries: &[i64], size: u64) -> bool {
+    boundaries.first() == Some(&0) && is_ascending(boundaries) && has_size(boundaries, size)
+}
+
+/// True if no tile between boundaries is empty.
+fn is_ascending(boundaries: &[i64]) -> bool {
+    boundaries.array_windows().all(|[before, after]| before < after)
+}
+
+/// True if all tiles between boundaries have a size, but for the last one, which may be shorter.
+fn has_size(boundaries: &[i64], size: u64) -> bool {
+    let mut sizes = boundaries.array_windows().map(|[before, after]| after.abs_diff(*before));
+    let last = sizes.next_back();
+    sizes.all(|own| own == size) && last.is_none_or(|own| own <= size)
+}
+
+/// As `tile i = ..` says it: `8`, `[0, 17, 40]`.
+impl fmt::Display for AxisTiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxisTiles::One => f.write_str("one tile"),
+            AxisTiles::Blocks { size, .. } => write!(f, "{size}"),
+            AxisTiles::Between { .. } => {
+                let listed = self.listed().unwrap_or_default();
+                let lower = listed.first().copied().unwrap_or(0);
+                f.debug_list().entries(listed.iter().map(|boundary| boundary.abs_diff(lower))).finish()
+            }
+        }
+    }
+}
