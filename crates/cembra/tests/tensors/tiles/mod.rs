@@ -3,6 +3,7 @@
 mod golden;
 mod iterations;
 mod models;
+mod plans;
 mod refusals;
 mod sparse;
 mod texts;
