@@ -25,7 +25,7 @@ mod world;
 pub use cembra_tiles::Checkpoint;
 pub use cembra_tiles::{
     ALIGNMENT, ArrayPlace, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Progress, Ranges,
-    Screening, Segment, Shape, Step, SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled,
+    Screening, Segment, Shape, Step, SymbolicProduct, Tile, TileIndex, TileOperation, TilePlace, TileSource, Tiled,
     Tiling, Tiling1, Work,
 };
 pub use iterations::{Solution, Stop};

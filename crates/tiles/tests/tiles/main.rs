@@ -8,6 +8,7 @@ mod elementwise;
 mod golden;
 mod graphs;
 mod hostile;
+mod operations;
 mod plans;
 mod products;
 mod random;
