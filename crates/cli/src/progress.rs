@@ -3,10 +3,15 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt;
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 /// Nothing is shown before this.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whoever looks at what runs does so as often.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The clock is looked at after so many steps, or a batch of more.
 const STEPS: u64 = 256;
@@ -75,17 +80,21 @@ impl Progress {
 
     /// Says that `done` steps are done, each of them a `what`.
     pub(crate) fn tell(&mut self, done: u64, what: &str) {
-        if done < self.looked + STEPS || self.bar.is_hidden() && !self.waiting {
-            return;
+        if done >= self.looked + STEPS {
+            self.looked = done;
+            let rate = done as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
+            self.show(|| format!("{done} {what}, {rate:.0}/s"));
         }
-        self.looked = done;
+    }
+
+    /// Shows a message, if anything is shown by now.
+    fn show(&mut self, message: impl FnOnce() -> String) {
         if self.waiting && self.start.elapsed() >= PATIENCE {
             self.waiting = false;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
-        if !self.waiting {
-            let rate = done as f64 / self.start.elapsed().as_secs_f64().max(1e-9);
-            self.bar.set_message(format!("{done} {what}, {rate:.0}/s"));
+        if !self.waiting && !self.bar.is_hidden() {
+            self.bar.set_message(message());
             self.bar.tick();
         }
     }
@@ -93,6 +102,44 @@ impl Progress {
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Computes something, and shows meanwhile what another thread sees of it. Nothing is shown unless a person watches.
+pub(crate) fn watched<T>(look: impl Fn() -> String + Sync, compute: impl FnOnce() -> T) -> T {
+    // Results are written afterwards.
+    let mut progress = Progress::new(None, false);
+    if !progress.waiting {
+        return compute();
+    }
+    let is_over = AtomicBool::new(false);
+    let watch = || {
+        while !is_over.load(Ordering::Relaxed) {
+            progress.show(&look);
+            thread::park_timeout(LOOK);
+        }
+        progress.finish();
+    };
+    thread::scope(|scope| {
+        // Without a thread nothing is shown.
+        let watcher = thread::Builder::new().spawn_scoped(scope, watch).ok();
+        let _over = Over { is_over: &is_over, watcher: watcher.map(|watcher| watcher.thread().clone()) };
+        compute()
+    })
+}
+
+/// Ends a watching thread when it is dropped, also by a panic.
+struct Over<'o> {
+    is_over: &'o AtomicBool,
+    watcher: Option<Thread>,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(watcher) = &self.watcher {
+            watcher.unpark();
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::tiled::{TilePlace, bytes_of};
 use crate::tiling::Ranges;
 use crate::{Base, Screening, Shape, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
-use cembra_value::tensor::check_room;
+use cembra_value::tensor::{check_room, inverse_axes};
 use std::ops::Range;
 
 /// How many copies from one tile to another a change of tilings may have, for each tile that may be present.
@@ -25,6 +25,10 @@ impl Tiled {
         let (shape, sources) = self.shape().permuted_with_sources(of)?;
         if of.is_sorted() {
             return Ok(self.clone());
+        }
+        if let Some(planned) = self.plan() {
+            let first = sources.first().map(|at| *at as usize);
+            return planned.with_axes(self, &inverse_axes(of, of.len())?, shape, first);
         }
         check_room(self.memory_bytes())?;
         let (mut tiles, mut norms) = (Vec::with_capacity(sources.len()), Vec::with_capacity(sources.len()));
@@ -42,6 +46,9 @@ impl Tiled {
     /// `of` does not name each axis once.
     pub(crate) fn permuted_lazily(&self, of: &[usize]) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().permuted_with_sources(of)?;
+        if let Some(planned) = self.plan() {
+            return Ok(Tiled::of_plan(shape, self.scalar_type(), planned.part(false)));
+        }
         let (whole, own, order) = (self.clone(), shape.clone(), of.to_vec());
         let source = move |place: &TilePlace| {
             let position = own.position(place.number).and_then(|at| sources.get(at)).copied();
@@ -57,6 +64,9 @@ impl Tiled {
     /// There is not a range for each axis, or one is not a range of its tiles.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().block_with_sources(tiles, base)?;
+        if let Some(planned) = self.plan() {
+            return Ok(Tiled::of_plan(shape, self.scalar_type(), planned.part(sources.first() == Some(&0))));
+        }
         if !self.is_lazy() {
             let stored = sources.iter().filter_map(|at| self.stored_at(*at as usize).cloned()).collect();
             return Ok(Tiled::stored(shape, self.scalar_type(), stored));
@@ -111,7 +121,11 @@ impl Tiled {
             norms.push(from.shape().norms()[at]);
             tiles.extend(from.stored_at(at).cloned());
         }
-        Ok(Tiled::stored(Shape::of_sorted(self.tiling().clone(), numbers, norms), self.scalar_type(), tiles))
+        let shape = Shape::of_sorted(self.tiling().clone(), numbers, norms);
+        if own.is_planned() || block.is_planned() {
+            return Tiled::planned(&shape, self.scalar_type());
+        }
+        Ok(Tiled::stored(shape, self.scalar_type(), tiles))
     }
 
     /// A sub-range of the elements of each axis, in tiles that this tiling cuts. Norms are those of the elements.
@@ -206,6 +220,9 @@ impl Tiled {
     fn redistributed(&self, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let copies = self.copies_to(tiling, screening)?;
+        if self.is_planned() {
+            return Tiled::planned(&self.copied_shape(tiling, &copies, screening)?, self.scalar_type());
+        }
         let mut elements = 0.0;
         copies.chunk_by(|a, b| a.0 == b.0).for_each(|group| elements += tiling.volume(group[0].0));
         check_room(bytes_of(self.scalar_type(), elements))?;
@@ -242,6 +259,20 @@ impl Tiled {
         Ok(found)
     }
 
+    /// The tiles that copies make, which are ascending, with estimates of their norms: no part has more squares than the whole.
+    fn copied_shape(&self, tiling: &Tiling, copies: &[(u64, u32)], screening: &Screening) -> Result<Shape, Error> {
+        let mut shape = Building::new(tiling, *screening);
+        for group in copies.chunk_by(|a, b| a.0 == b.0) {
+            let root = |(_, at): &(u64, u32)| {
+                self.shape().norms()[*at as usize] * self.tiling().volume(self.shape().tiles()[*at as usize])
+            };
+            // The root of the sum of all squares.
+            let root = group.iter().map(root).fold(0.0, f64::hypot);
+            shape.add(group[0].0, root / tiling.volume(group[0].0))?;
+        }
+        Ok(shape.finish())
+    }
+
     /// Carries copies out, which are ascending.
     fn copied<T: Float>(&self, tiling: &Tiling, copies: &[(u64, u32)], screening: &Screening) -> Result<Tiled, Error> {
         // Each lazy tile is made once.
@@ -275,8 +306,7 @@ impl Tiled {
     fn with_tiling(&self, tiling: Tiling) -> Result<Tiled, Error> {
         let own = self.materialized()?;
         let shape = Shape::of_sorted(tiling, own.shape().tiles().to_vec(), own.shape().norms().to_vec());
-        let stored = (0..shape.len()).filter_map(|at| own.stored_at(at).cloned()).collect();
-        Ok(Tiled::stored(shape, self.scalar_type(), stored))
+        Ok(own.with_shape(shape))
     }
 
     fn check_type_of(&self, part: &Tiled) -> Result<(), Error> {

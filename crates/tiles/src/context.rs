@@ -1,10 +1,10 @@
 //! What an evaluation runs with: threads, what ends it, a pool of memory, and how many bytes it may take. Which of these an evaluator has is
 //! said by its options.
 
-use crate::Journal;
 use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::{Float, TileMemory};
+use crate::{Journal, SymbolicProduct, Tiled};
 use cembra_value::Error;
 use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};
 use std::sync::Arc;
@@ -17,6 +17,10 @@ pub(crate) struct Context {
     pub(crate) most_bytes: usize,
     pub(crate) block_bytes: usize,
     pub(crate) journal: Option<Journal>,
+    /// True if no tile is made.
+    pub(crate) is_plan: bool,
+    /// The bytes of what is held beside what is evaluated.
+    pub(crate) held_bytes: usize,
 }
 
 impl Context {
@@ -38,7 +42,29 @@ impl Context {
             let message = format!("{} takes {bytes} bytes: it may have {most}, so {missing} are missing", what());
             return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
         }
-        check_room(bytes)
+        // A plan may be one for another machine.
+        if self.is_plan { Ok(()) } else { check_room(bytes) }
+    }
+
+    /// Notes a product.
+    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, tasks: usize) {
+        if let Some(journal) = &self.journal {
+            journal.note_product(plan, operands, made, [tasks, self.held_bytes]);
+        }
+    }
+
+    /// Begins so many parts of a step: tiles, or products of tiles.
+    pub(crate) fn begin(&self, parts: usize) {
+        if let Some(journal) = &self.journal {
+            journal.begin(parts);
+        }
+    }
+
+    /// So many parts of the step that runs are done. Threads call it once a task.
+    pub(crate) fn advance(&self, parts: usize) {
+        if let Some(journal) = &self.journal {
+            journal.advance(parts);
+        }
     }
 
     /// The threads that share an evaluation which takes so many bytes, and so many more for each thread. One thread always works.

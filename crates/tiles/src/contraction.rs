@@ -62,7 +62,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
     for [a, b] in pairs {
         // Both factors and those that wait are held beside the product.
         let held = bytes.iter().copied().fold(0, usize::saturating_add);
-        let run = &run.within(run.options.byte_limit().saturating_sub(held));
+        let run = &run.beside(held);
         let (right, own) = (left.remove(a.max(b)), left.remove(a.min(b)));
         let output = kept(&own.1, &right.1, left.iter().map(|(_, own)| own), &labels.output);
         // The last product has the labels in the order of the result.

@@ -45,11 +45,21 @@ pub(crate) fn of_parts<R: Send>(
     workers: &Workers,
     of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    workers.run(parts(shape, scalar, context), |(_, bytes)| *bytes as u64, |(part, _)| of_part(part))
+    context.begin(shape.len());
+    workers.run(
+        parts(shape, scalar, context),
+        |(_, bytes)| *bytes as u64,
+        |(part, _)| {
+            let count = part.len();
+            let made = of_part(part)?;
+            context.advance(count);
+            Ok(made)
+        },
+    )
 }
 
 /// The tensor of a shape's tiles, each made by a function of its position, under true norms. A thread takes `each_bytes` bytes besides the
-/// tile that it makes.
+/// tile that it makes. In a plan no tile is made.
 ///
 /// # Errors
 /// There are too few bytes, the function fails, or the evaluation was ended.
@@ -64,6 +74,9 @@ pub(crate) fn tiled_of(
     context.check_result(shape.len(), bytes)?;
     let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
     let workers = context.workers_within(bytes, each_bytes, what)?;
+    if context.is_plan {
+        return Tiled::planned(shape, scalar);
+    }
     let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
         part.map(|at| {
             let tile = tile(at)?;

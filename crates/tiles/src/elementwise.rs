@@ -12,10 +12,10 @@ use crate::tiled::{TilePlace, Tiled, bytes_of};
 use crate::tiling::TileIndex;
 use crate::views::reshaped;
 use crate::zeros::{Content, Pattern, magnitude};
-use crate::{Evaluator, Screening, Tiling, Tiling1};
+use crate::{Evaluator, Screening, Shape, Tiling, Tiling1};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Axes, Axis, Elements, Labels};
+use cembra_tensor::{Axes, Axis, Body, Elements, Labels};
 use cembra_value::Error;
 use cembra_value::tensor::Tensor;
 use smallvec::SmallVec;
@@ -208,10 +208,16 @@ impl Run<'_> {
     fn make<T: Float>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
-        self.run.context().check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
+        let context = self.run.context();
+        context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
+        if context.is_plan {
+            return self.planned::<T>(shape, wanted.first(), &patterns);
+        }
+        context.begin(shape.len());
         let mut tiles = Vec::with_capacity(wanted.len());
         for Wanted { number, pattern } in wanted {
             self.elements.go_on()?;
+            context.advance(1);
             let Some(place) = TilePlace::of(tiling, number) else { continue };
             let extents = place.extents();
             let mut memory = TileMemory::<T>::of_extents(&extents)?;
@@ -236,6 +242,23 @@ impl Run<'_> {
             tiles.push(memory.into_tile(&extents)?);
         }
         Ok(Tiled::with_true_norms(&shape, T::SCALAR, tiles))
+    }
+
+    /// The result of a plan.
+    fn planned<T: Float>(&self, shape: Shape, first: Option<&Wanted>, patterns: &[Pattern]) -> Result<Tiled, Error> {
+        let kernel = first.and_then(|first| Some((first.number, patterns[first.pattern].kernel.as_ref()?)));
+        // A tile that has nothing but more axes of one index is not copied.
+        if let Some((number, (Body { steps, .. }, read))) = kernel
+            && let ([], [leaf]) = (&steps[..], &read[..])
+            && let Some(planned) = self.leaves[*leaf].tiled.plan()
+        {
+            let (leaf, index) = (&self.leaves[*leaf], shape.tiling().index_of(number).unwrap_or_default());
+            let of = leaf.tiled.shape();
+            let is_first = leaf.position(number, &index) == Some(0);
+            let keeps_first = is_first && of.tiling().volume(of.tiles()[0]) == shape.tiling().volume(number);
+            return Ok(planned.stored(shape, T::SCALAR, keeps_first));
+        }
+        Tiled::planned(&shape, T::SCALAR)
     }
 
     /// Which tiles there are, and the patterns that they follow.

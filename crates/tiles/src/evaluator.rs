@@ -38,6 +38,10 @@ pub struct Evaluator {
     token: Option<Cancellation>,
     pool: Arc<Pool>,
     pub(crate) journal: Option<Journal>,
+    /// True if no tile is made: an evaluation is a plan then.
+    pub(crate) is_plan: bool,
+    /// The bytes of what is held beside what is evaluated.
+    held_bytes: usize,
 }
 
 impl Evaluator {
@@ -45,7 +49,8 @@ impl Evaluator {
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
         let pool = Arc::new(Pool::new(options.bytes_of_pool().min(options.byte_limit())));
-        Evaluator { options, matrices: Arc::new(PlainProduct), token: None, pool, journal: None }
+        let matrices = Arc::new(PlainProduct);
+        Evaluator { options, matrices, token: None, pool, journal: None, is_plan: false, held_bytes: 0 }
     }
 
     /// Computes products of matrices by this. Sums of products of tiles keep their order, so bits depend on it only within a tile.
@@ -61,7 +66,7 @@ impl Evaluator {
         Evaluator { token: Some(token), ..self }
     }
 
-    /// Notes the steps of evaluations in a journal.
+    /// Notes the steps of evaluations in a journal, which also says how far the running one is.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Evaluator {
         Evaluator { journal: Some(journal), ..self }
@@ -100,6 +105,7 @@ impl Evaluator {
 
     /// The product of the operands that a plan was made of.
     fn run(&self, plan: &SymbolicProduct, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
+        self.check_tiles(&[a, b])?;
         let context = self.context();
         let bytes = bytes_of(a.scalar_type(), plan.shape().present_elements());
         context.check_result(plan.shape().len(), bytes)?;
@@ -112,9 +118,16 @@ impl Evaluator {
         &self.options
     }
 
-    /// The same evaluator, of whose bytes so many are left.
-    pub(crate) fn within(&self, most_bytes: usize) -> Evaluator {
-        Evaluator { options: self.options.clone().most_bytes(most_bytes), ..self.clone() }
+    /// The same evaluator, of whose bytes so many are taken by what is held beside what it evaluates.
+    pub(crate) fn beside(&self, held_bytes: usize) -> Evaluator {
+        let left = self.options.byte_limit().saturating_sub(held_bytes);
+        let held_bytes = self.held_bytes.saturating_add(held_bytes);
+        Evaluator { options: self.options.clone().most_bytes(left), held_bytes, ..self.clone() }
+    }
+
+    /// The same evaluator for a plan, which notes its steps in a journal. It takes no memory, so none is kept.
+    pub(crate) fn of_plan(&self, journal: Journal) -> Evaluator {
+        Evaluator { is_plan: true, journal: Some(journal), pool: Arc::new(Pool::new(0)), ..self.clone() }
     }
 
     /// What an evaluation runs with.
@@ -125,6 +138,8 @@ impl Evaluator {
             most_bytes: self.options.byte_limit(),
             block_bytes: self.options.bytes_of_blocks(),
             journal: self.journal.clone(),
+            is_plan: self.is_plan,
+            held_bytes: self.held_bytes,
         }
     }
 }

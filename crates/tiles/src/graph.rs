@@ -30,6 +30,7 @@ impl Evaluator {
         elements: &dyn Elements,
     ) -> Result<Vec<Tiled>, Error> {
         check_inputs(graph, inputs)?;
+        self.check_tiles(inputs)?;
         let needed = graph.needed(outputs);
         let grouping = Grouping::of(graph, outputs, &needed);
         let mut steps: Vec<(TensorNodeId, Option<Region>)> = Vec::new();
@@ -48,14 +49,20 @@ impl Evaluator {
         unscreened.options = unscreened.options.screen(false);
         let mut values: Vec<Option<Tiled>> = vec![None; graph.len()];
         let mut held = Held::new(graph.len());
+        let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
+        let (mut begun, count) = (0, steps.iter().filter(|(id, _)| !is_leaf(*id)).count());
         for (id, region) in steps {
             elements.go_on()?;
             let node = graph.node(id);
             let run = if of_numbers[id.index()] && region.is_some() { &unscreened } else { self };
             let held_bytes = held.bytes;
-            let run = &run.within(self.options.byte_limit().saturating_sub(held_bytes));
+            let run = &run.beside(held_bytes);
             let before = self.journal.as_ref().map_or(0, Journal::len);
             let is_of_products = of_products[id.index()];
+            if let (Some(journal), false) = (&self.journal, is_leaf(id)) {
+                begun += 1;
+                journal.begin_step(begun, count);
+            }
             let made = match &region {
                 Some(region) => evaluate(run, region, &node.extents, &taken(&values, &region.leaves)?, elements),
                 None => {
@@ -74,18 +81,18 @@ impl Evaluator {
             if let Some(journal) = &self.journal {
                 match (&node.operation, &region) {
                     (Operation::Leaf(_), _) => {}
-                    (_, Some(_)) => journal.note(Work::Elements, &made),
-                    (Operation::Reduce(..), _) => journal.note(Work::Reduction, &made),
+                    (_, Some(_)) => journal.note(Work::Elements, &made, held_bytes),
+                    (Operation::Reduce(..), _) => journal.note(Work::Reduction, &made, held_bytes),
                     (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
                     (Operation::Slice(_), _) if !Held::is_view(&made, node.read(), &values) => {
-                        journal.note(Work::Part, &made);
+                        journal.note(Work::Part, &made, held_bytes);
                     }
-                    _ => journal.note(Work::View, &made),
+                    _ => journal.note(Work::View, &made, held_bytes),
                 }
-                journal.place(before, graph.span(id), held_bytes);
+                journal.place(before, graph.span(id));
             }
             let operands = region.as_ref().map_or(node.read(), |region| &region.leaves);
-            held.add(id, matches!(node.operation, Operation::Leaf(_)), &made, operands, &values);
+            held.add(id, is_leaf(id), &made, operands, &values);
             for operand in operands {
                 let uses = &mut uses[operand.index()];
                 *uses = uses.saturating_sub(1);

@@ -1,9 +1,10 @@
 //! What evaluations did: for each step the tiles of its result, the products that they took, and the same of dense tensors, which is what
-//! sparsity saves. Written only by evaluators that have a journal; nothing is decided by it.
+//! sparsity saves. And how far the step is that runs. Written only by evaluators that have a journal; nothing is decided by it.
 
 use crate::tiled::Tiled;
 use crate::{SymbolicProduct, Tiling};
 use cembra_value::Span;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a step computed.
@@ -29,7 +30,7 @@ pub enum Work {
     Part,
 }
 
-/// A step that was computed.
+/// A step that was computed, or is planned.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Step {
@@ -68,6 +69,30 @@ pub struct Step {
 pub struct Journal {
     /// At most as many as evaluations had steps.
     steps: Arc<Mutex<Vec<Step>>>,
+    running: Arc<Running>,
+}
+
+/// How far the evaluation is that runs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// The number of the step of the graph that runs, from 1 on; 0 before the first one.
+    pub step: usize,
+    /// The steps of the graph.
+    pub steps: usize,
+    /// The parts of the step that are done: products of tiles, or tiles.
+    pub done: usize,
+    /// The parts that the step has; 0 of a step that is not counted, as views are not.
+    pub of: usize,
+}
+
+/// What threads count while a step runs. Relaxed: whoever looks at it may see counts of a moment before.
+#[derive(Default, Debug)]
+struct Running {
+    step: AtomicUsize,
+    steps: AtomicUsize,
+    done: AtomicUsize,
+    of: AtomicUsize,
 }
 
 impl Journal {
@@ -77,17 +102,56 @@ impl Journal {
         self.with(|steps| steps.clone())
     }
 
+    /// How far the evaluation is, which another thread may ask while it runs. A product of several tensors is a step that counts from the
+    /// beginning for each product of two.
+    ///
+    /// ```
+    /// use cembra_tiles::{Evaluator, Journal, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
+    ///
+    /// let axis = Tiling1::blocked(8, 2)?;
+    /// let a = Tiled::random::<f64>(&Shape::dense(&Tiling::new([&axis, &axis])?, MOST_TILES)?, 1)?;
+    /// let journal = Journal::default();
+    /// Evaluator::new(Options::default()).journal(journal.clone()).product("ij,jk->ik", &a, &a)?;
+    /// assert_eq!((journal.progress().done, journal.progress().of), (64, 64));
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let Running { step, steps, done, of } = &*self.running;
+        let [step, steps, done, of] = [step, steps, done, of].map(|count| count.load(Ordering::Relaxed));
+        // They are not looked at in one moment.
+        Progress { step: step.min(steps), steps, done: done.min(of), of }
+    }
+
+    /// Begins a step of a graph.
+    pub(crate) fn begin_step(&self, step: usize, steps: usize) {
+        self.begin(0);
+        self.running.steps.store(steps, Ordering::Relaxed);
+        self.running.step.store(step, Ordering::Relaxed);
+    }
+
+    /// Begins so many parts of a step.
+    pub(crate) fn begin(&self, parts: usize) {
+        self.running.done.store(0, Ordering::Relaxed);
+        self.running.of.store(parts, Ordering::Relaxed);
+    }
+
+    /// So many parts are done.
+    pub(crate) fn advance(&self, parts: usize) {
+        self.running.done.fetch_add(parts, Ordering::Relaxed);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.with(|steps| steps.len())
     }
 
-    /// Notes a step whose tasks are one for each tile.
-    pub(crate) fn note(&self, work: Work, result: &Tiled) {
-        self.push(work, result, result.shape().len());
+    /// Notes a step whose tasks are one for each tile, and which bytes were held beside it.
+    pub(crate) fn note(&self, work: Work, result: &Tiled, held_bytes: usize) {
+        self.push(work, result, [result.shape().len(), held_bytes]);
     }
 
-    /// Notes a product.
-    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], result: &Tiled, tasks: usize) {
+    /// Notes a product, with the tasks that it took and the bytes that were held beside it.
+    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], result: &Tiled, took: [usize; 2]) {
         let tilings = operands.map(Tiled::tiling);
         let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {
             let axes = tiling.axes().iter().enumerate().filter(|(axis, _)| is_counted(*axis));
@@ -96,10 +160,10 @@ impl Journal {
         let [left, right] = &plan.roles.operands;
         let of = tiles(tilings[0], &|_| true) * tiles(tilings[1], &|axis| !left.contains(&right[axis]));
         let operations = 2.0 * plan.multiplications(operands[0].shape());
-        self.push(Work::Product { products: plan.product_count() as u64, of, operations }, result, tasks);
+        self.push(Work::Product { products: plan.product_count() as u64, of, operations }, result, took);
     }
 
-    fn push(&self, work: Work, result: &Tiled, tasks: usize) {
+    fn push(&self, work: Work, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
         let shape = result.shape();
         let step = Step {
             work,
@@ -107,19 +171,15 @@ impl Journal {
             tiles: shape.len(),
             of: shape.tiling().tiles() as f64,
             bytes: result.present_bytes(),
-            held_bytes: 0,
+            held_bytes,
             tasks,
         };
         self.with(|steps| steps.push(step));
     }
 
-    /// Says of all steps from a number on where they are from, and what was held beside them.
-    pub(crate) fn place(&self, from: usize, span: Option<Span>, held_bytes: usize) {
-        self.with(|steps| {
-            for step in steps.iter_mut().skip(from) {
-                (step.span, step.held_bytes) = (span, held_bytes);
-            }
-        });
+    /// Says of all steps from a number on where they are from.
+    pub(crate) fn place(&self, from: usize, span: Option<Span>) {
+        self.with(|steps| steps.iter_mut().skip(from).for_each(|step| step.span = span));
     }
 
     fn with<T>(&self, of: impl FnOnce(&mut Vec<Step>) -> T) -> T {

@@ -7,7 +7,8 @@
 //! * An [`Evaluator`] carries one product, sum or function out, on several threads and within so many bytes. The order of sums follows from
 //!   shapes, so the bits of results depend neither on which results are made together nor on who makes them.
 //! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It is behind the feature `checkpoints`.
-//! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it.
+//! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it. [`Evaluator::plan_graph`]
+//!   says from shapes alone which steps these are.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
 //!
@@ -55,8 +56,10 @@ mod journal;
 mod kernel;
 mod making;
 mod numeric;
+mod operations;
 mod operators;
 mod options;
+mod planned;
 mod pool;
 mod reduction;
 mod reductions;
@@ -79,7 +82,8 @@ pub use array_file::ArrayPlace;
 #[cfg(feature = "checkpoints")]
 pub use checkpoint::Checkpoint;
 pub use evaluator::Evaluator;
-pub use journal::{Journal, Step, Work};
+pub use journal::{Journal, Progress, Step, Work};
+pub use operations::TileOperation;
 pub use options::{Options, Segment};
 pub use shape::{MOST_TILES, MOST_VISITED, Screening, Shape};
 pub use symbolic::SymbolicProduct;

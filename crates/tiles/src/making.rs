@@ -1,14 +1,43 @@
-//! Tiled tensors made of functions: of the index of an element, of a seed, or of the tiles of another tensor.
+//! Tiled tensors made of functions: of the index of an element, of a seed, or of the tiles of another tensor. And shapes made of a seed.
 
 use crate::error::caught;
 use crate::tile::{Float, Tile};
 use crate::tiled::{TilePlace, check_tile, make_tiles};
 use crate::tiling::Ranges;
-use crate::{Shape, Tiled};
+use crate::{Screening, Shape, Tiled, Tiling};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use smallvec::SmallVec;
 use std::ops::Range;
+
+impl Shape {
+    /// About a part of all tiles, which a seed chooses, with norms that nothing is known of, as those of [`dense`](Shape::dense).
+    ///
+    /// ```
+    /// use cembra_tiles::{MOST_TILES, Shape, Tiling, Tiling1};
+    ///
+    /// let tiling = Tiling::new([Tiling1::blocked(1 << 20, 64)?])?;
+    /// let shape = Shape::random(&tiling, 0.25, 1, MOST_TILES)?;
+    /// assert!(shape.len().abs_diff(4096) < 200, "{shape:?}");
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The part is not from 0 to 1, the grid has more than [`MOST_VISITED`](crate::MOST_VISITED) tiles, or more tiles are left than may be.
+    pub fn random(tiling: &Tiling, part: f64, seed: u64, most_tiles: usize) -> Result<Shape, Error> {
+        if !(0.0..=1.0).contains(&part) {
+            let message = format!("a part of {part} of all tiles");
+            return Err(Error::tensors(Kind::Norm, message).hint("the part is from 0 to 1"));
+        }
+        // Numbers are from -1 on and below 1.
+        let is_present = |at: &[u64]| {
+            let index: SmallVec<[i64; 6]> = at.iter().map(|at| at.cast_signed()).collect();
+            number_at(seed, &index) < 2.0 * part - 1.0
+        };
+        let screening = Screening { threshold: f64::MIN_POSITIVE, most_tiles };
+        Shape::from_fn(tiling, &screening, |at| Ok(if is_present(at) { f64::INFINITY } else { 0.0 }))
+    }
+}
 
 impl Tiled {
     /// The tensor whose element at an index is a function of the index. The function is not called for elements of absent tiles.

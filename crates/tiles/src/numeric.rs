@@ -58,7 +58,7 @@ struct Run<'r> {
     context: &'r Context,
 }
 
-/// The product of two operands by its plan, under true norms.
+/// The product of two operands by its plan, under true norms. In a plan no tile is made.
 pub(crate) fn multiply<T: Float>(
     plan: &SymbolicProduct,
     operands: [&Tiled; 2],
@@ -71,6 +71,11 @@ pub(crate) fn multiply<T: Float>(
     let tasks = blocks.len();
     let mut supply = Supply::of(plan, operands, &kernel);
     let Memory { panels, workers, spare_bytes } = run.memory(&supply, &blocks)?;
+    if context.is_plan {
+        return Tiled::planned(plan.shape(), T::SCALAR)
+            .inspect(|made| context.note_product(plan, operands, made, tasks));
+    }
+    context.begin(plan.product_count());
     let mut start = 0;
     for (at, end) in panels.ends.iter().enumerate() {
         supply.make(start..*end, &workers)?;
@@ -86,9 +91,7 @@ pub(crate) fn multiply<T: Float>(
     // Each entry is in one block.
     let (tiles, norms) = made.into_iter().flatten().unzip();
     let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
-    if let Some(journal) = &context.journal {
-        journal.note_product(plan, operands, &made, tasks);
-    }
+    context.note_product(plan, operands, &made, tasks);
     Ok(made)
 }
 
@@ -289,6 +292,7 @@ impl Run<'_> {
         }
         // Each target has its products in this order already.
         jobs.sort_unstable_by_key(|job| (job.right, job.target));
+        let count = jobs.len();
         for Job { right, target, left } in jobs {
             let right = self.plan.right_at(right);
             let target = &mut block[target as usize];
@@ -319,6 +323,7 @@ impl Run<'_> {
                 self.finish(target)?;
             }
         }
+        self.context.advance(count);
         Ok(())
     }
 

@@ -9,6 +9,9 @@ use crate::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Shape, Tiled};
 use cembra_value::Error;
 
+/// A function of a tile.
+type OfTile<'f> = &'f (dyn Fn(&Context, &Tile) -> Result<Tile, Error> + Sync);
+
 impl Evaluator {
     /// The sum of two tensors of one tiling. A tile that one of them alone has is shared with it.
     ///
@@ -16,7 +19,7 @@ impl Evaluator {
     /// Tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
-        with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a + b, |_, b| Ok(b.clone())))
+        with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a + b, None))
     }
 
     /// The difference of two tensors of one tiling.
@@ -26,7 +29,7 @@ impl Evaluator {
     pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => {
-            self.merged::<T>(&shape, a, b, |a, b| a - b, |context, b| mapped::<T>(context, b, |element| -element))
+            self.merged::<T>(&shape, a, b, |a, b| a - b, Some(&|context, b| mapped::<T>(context, b, |element| -element)))
         })
     }
 
@@ -36,7 +39,7 @@ impl Evaluator {
     /// Those of [`add`](Evaluator::add).
     pub fn hadamard(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().multiplied(b.shape(), &self.options.screening(a.scalar_type())?)?;
-        with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a * b, |_, b| Ok(b.clone())))
+        with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a * b, None))
     }
 
     /// A factor, rounded to the type of the elements, times a tensor.
@@ -83,14 +86,14 @@ impl Evaluator {
     }
 
     /// The tiles of a shape from those of two operands: of both by a function of elements, of the first alone as they are, of the second
-    /// alone by a function of tiles.
+    /// alone by a function of tiles, or as they are.
     fn merged<T: Float>(
         &self,
         shape: &Shape,
         a: &Tiled,
         b: &Tiled,
         of_both: impl Fn(T, T) -> T + Sync,
-        of_second: impl Fn(&Context, &Tile) -> Result<Tile, Error> + Sync,
+        of_second: Option<OfTile<'_>>,
     ) -> Result<Tiled, Error> {
         check_same_tilings(a.tiling(), b.tiling())?;
         if a.scalar_type() != b.scalar_type() {
@@ -102,7 +105,7 @@ impl Evaluator {
         let places: Vec<(Option<usize>, Option<usize>)> = both.map(|(_, first, second)| (first, second)).collect();
         let context = self.context();
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
-        tiled_of(shape, T::SCALAR, &context, each_bytes, |at| {
+        let made = tiled_of(shape, T::SCALAR, &context, each_bytes, |at| {
             let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
             let (first, second) = places[at];
             match (tile(a, first)?, tile(b, second)?) {
@@ -112,10 +115,19 @@ impl Evaluator {
                     made.elements_mut().iter_mut().zip(pairs).for_each(|(to, (a, b))| *to = of_both(*a, *b));
                     made.into_tile(a.extents())
                 }
-                (None, Some(b)) => of_second(&context, &b),
+                (None, Some(b)) => of_second.map_or_else(|| Ok(b.clone()), |of_second| of_second(&context, &b)),
                 // A tile of the shape is one of either operand.
                 (a, None) => a.ok_or_else(|| unlike_types(T::SCALAR, b.scalar_type())),
             }
+        })?;
+        let shared = match places.first() {
+            Some((Some(0), None)) => a.plan(),
+            Some((None, Some(0))) if of_second.is_none() => b.plan(),
+            _ => None,
+        };
+        Ok(match shared.filter(|_| made.is_planned()) {
+            Some(shared) => shared.stored(made.shape().clone(), T::SCALAR, true),
+            None => made,
         })
     }
 }

@@ -81,7 +81,12 @@ impl<'r> Reducing<'r> {
 
     fn make<T: Float>(&self) -> Result<Tiled, Error> {
         let shape = self.shape::<T>()?;
-        self.run.context().check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
+        let context = self.run.context();
+        context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
+        if context.is_plan {
+            return Tiled::planned(&shape, T::SCALAR);
+        }
+        context.begin(self.parts.len());
         let mut tiles = Vec::with_capacity(shape.len());
         let mut groups = self.parts.chunk_by(|a, b| a.0 == b.0);
         for number in shape.tiles() {
@@ -94,6 +99,7 @@ impl<'r> Reducing<'r> {
             }
             for (count, (_, position)) in group.iter().enumerate() {
                 let tile = self.of.tile_at(*position)?;
+                context.advance(1);
                 let tensor = tile.tensor();
                 let made: Data = sums::reduce(self.reduction, self.axes, (tensor.data(), tensor.layout()), &|| Ok(()))?;
                 let made = T::of(&made).unwrap_or_default();

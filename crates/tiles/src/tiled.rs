@@ -1,8 +1,9 @@
 //! Tiled tensors: a shape, and a tile for each tile that it has, stored or made on demand. Absent tiles read as exact zeros. How tiled
-//! tensors are made of functions is in `making.rs`, how they are cut and put together in `blocks.rs`.
+//! tensors are made of functions is in `making.rs`, how they are cut and put together in `blocks.rs`, and what has a shape alone in `planned.rs`.
 
 use crate::copies::{Packed, copy_box};
 use crate::error::{caught, limit};
+use crate::planned::{Planned, without_tiles};
 use crate::shape::{Building, MOST_VISITED};
 use crate::tile::{Float, Tile, TileMemory, check_float, with_float};
 use crate::tiling::{Ranges, TileIndex};
@@ -59,6 +60,8 @@ enum Tiles {
     /// Tiles in the order of the shape.
     Stored(Arc<[Tile]>),
     Lazy(Arc<dyn TileSource>),
+    /// Tiles of a plan, which nobody makes.
+    Planned(Planned),
 }
 
 /// A tensor in tiles, of which those of a shape are present. Cloning it copies no elements.
@@ -136,13 +139,30 @@ impl Tiled {
     /// True if all tiles are in the memory of another tensor's, in its order, or are made on demand.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {
-            (Tiles::Lazy(_), _) => true,
+            _ if self.is_lazy() => true,
             (Tiles::Stored(own), Tiles::Stored(others)) => {
                 let mut others = others.iter();
                 own.iter().all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
             }
             (Tiles::Stored(own), Tiles::Lazy(_)) => own.is_empty(),
+            (Tiles::Planned(own), Tiles::Planned(others)) => {
+                self.shape.is_empty() || (!other.shape.is_empty() && own.shares_memory(others))
+            }
+            _ => false,
         }
+    }
+
+    /// What stands for the tiles of a plan; none of a tensor that has tiles.
+    pub(crate) const fn plan(&self) -> Option<&Planned> {
+        match &self.tiles {
+            Tiles::Planned(planned) => Some(planned),
+            Tiles::Stored(_) | Tiles::Lazy(_) => None,
+        }
+    }
+
+    /// Tiles of a shape that nobody makes.
+    pub(crate) const fn of_plan(shape: Shape, scalar: Scalar, planned: Planned) -> Tiled {
+        Tiled { shape, scalar, tiles: Tiles::Planned(planned) }
     }
 
     /// Tiles in the order of a shape, of the extents that it says.
@@ -178,7 +198,11 @@ impl Tiled {
     /// True if tiles are made when they are needed.
     #[must_use]
     pub const fn is_lazy(&self) -> bool {
-        matches!(self.tiles, Tiles::Lazy(_))
+        match &self.tiles {
+            Tiles::Stored(_) => false,
+            Tiles::Lazy(_) => true,
+            Tiles::Planned(planned) => planned.is_lazy(),
+        }
     }
 
     /// The bytes of the elements of all present tiles, as many as there are addresses for at most. Lazy tiles take as many when they are made.
@@ -200,6 +224,7 @@ impl Tiled {
         let source = match &self.tiles {
             Tiles::Stored(tiles) => return Ok(tiles[position].clone()),
             Tiles::Lazy(source) => source,
+            Tiles::Planned(_) => return Err(without_tiles()),
         };
         let number = self.shape.tiles()[position];
         let Some(place) = TilePlace::of(self.tiling(), number) else {
@@ -214,7 +239,7 @@ impl Tiled {
     pub(crate) fn stored_at(&self, position: usize) -> Option<&Tile> {
         match &self.tiles {
             Tiles::Stored(tiles) => tiles.get(position),
-            Tiles::Lazy(_) => None,
+            Tiles::Lazy(_) | Tiles::Planned(_) => None,
         }
     }
 
@@ -258,6 +283,9 @@ impl Tiled {
         if !self.is_lazy() {
             return Ok(self.clone());
         }
+        if let Some(planned) = self.plan() {
+            return Ok(planned.stored(self.shape.clone(), self.scalar, false));
+        }
         check_room(self.memory_bytes())?;
         let tiles = (0..self.shape.len()).map(|at| self.tile_at(at)).collect::<Result<Vec<Tile>, Error>>()?;
         Ok(Tiled::with_true_norms(&self.shape, self.scalar, tiles))
@@ -294,6 +322,9 @@ impl Tiled {
     pub(crate) fn with_part_of_tiles(&self, shape: Shape) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
+            Tiles::Planned(planned) => {
+                Tiles::Planned(planned.part(self.shape.tiles().first() == shape.tiles().first()))
+            }
             Tiles::Stored(tiles) => {
                 let own = crate::algebra::merge(self.shape.tiles(), shape.tiles());
                 let kept = own.filter_map(|(_, at, kept)| kept.and(at)).map(|at| tiles[at].clone());
@@ -301,6 +332,12 @@ impl Tiled {
             }
         };
         Tiled { shape, scalar: self.scalar, tiles }
+    }
+
+    /// The same tiles under another shape, which has as many, of the same extents.
+    pub(crate) fn with_shape(&self, shape: Shape) -> Tiled {
+        debug_assert_eq!(shape.len(), self.shape.len());
+        Tiled { shape, ..self.clone() }
     }
 
     /// All elements as a dense tensor of the extents of the tiling, 0 where tiles are absent.

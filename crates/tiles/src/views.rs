@@ -56,6 +56,12 @@ pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
         }
     }
     found.sort_unstable();
+    if let Some(planned) = of.plan() {
+        let first = found.first().map(|(_, position)| *position);
+        let norms = found.iter().map(|(number, at)| norm_on(of, *at, tiling.volume(*number))).collect();
+        let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
+        return planned.with_axes(of, &places, shape, first);
+    }
     let mut tiles = Vec::with_capacity(found.len());
     for (_, position) in &found {
         let tile = of.tile_at(*position)?;
@@ -65,6 +71,11 @@ pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     let norms = tiles.iter().map(Tile::norm).collect();
     let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
+}
+
+/// An estimate of the norm of so many elements of a tile: the root of the sum of their squares is at most that of all.
+fn norm_on(of: &Tiled, position: usize, elements: f64) -> f64 {
+    of.shape().norms()[position] * of.tiling().volume(of.shape().tiles()[position]) / elements
 }
 
 /// The same elements under other extents, which differ in axes of one index.
@@ -95,19 +106,26 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
     let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
     from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.tiling().axes()[*from]);
     let tiling = Tiling::new(axes)?;
-    let (mut numbers, mut norms, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
-    for (position, made) in of.tiles().enumerate() {
-        let (number, tile) = made?;
-        norms.push(of.norm_of(position, &tile));
-        let index = of.tiling().index_of(number).unwrap_or_default();
+    let moved = |number: &u64| {
+        let index = of.tiling().index_of(*number).unwrap_or_default();
         let mut at: SmallVec<[u64; 6]> = SmallVec::from_elem(0, extents.len());
         from.iter().zip(&to).for_each(|(from, to)| at[*to] = index[*from]);
-        numbers.push(tiling.number_of(&at).unwrap_or_default());
+        tiling.number_of(&at).unwrap_or_default()
+    };
+    // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
+    let numbers: Vec<u64> = of.shape().tiles().iter().map(moved).collect();
+    if let Some(planned) = of.plan() {
+        let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+        return Ok(planned.stored(shape, of.scalar_type(), true));
+    }
+    let (mut norms, mut tiles) = (Vec::new(), Vec::new());
+    for (position, made) in of.tiles().enumerate() {
+        let (_, tile) = made?;
+        norms.push(of.norm_of(position, &tile));
         let mut narrow: SmallVec<[usize; 6]> = SmallVec::from_elem(1, extents.len());
         from.iter().zip(&to).for_each(|(from, to)| narrow[*to] = tile.extents()[*from]);
         tiles.push(Tile::of(&tile.tensor().reshaped(&narrow)?)?);
     }
-    // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
     let shape = Shape::of_sorted(tiling, numbers, norms);
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
 }

@@ -24,10 +24,11 @@ mod world;
 #[cfg(feature = "json")]
 pub use cembra_tiles::Checkpoint;
 pub use cembra_tiles::{
-    ALIGNMENT, ArrayPlace, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Ranges, Screening,
-    Segment, Shape, Step, SymbolicProduct, Tile, TileIndex, TilePlace, TileSource, Tiled, Tiling, Tiling1, Work,
+    ALIGNMENT, ArrayPlace, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Progress, Ranges,
+    Screening, Segment, Shape, Step, SymbolicProduct, Tile, TileIndex, TileOperation, TilePlace, TileSource, Tiled,
+    Tiling, Tiling1, Work,
 };
 pub use iterations::{Solution, Stop};
-pub use program::Operand;
+pub use program::{Known, Operand};
 pub use run::Run;
 pub use world::World;

@@ -1,11 +1,12 @@
-//! Models whose text says how tensors are cut: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. Here data meet the cuts of labels: dense tensors
-//! are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked when the model is compiled.
+//! Models whose text says how tensors are cut: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. Here data, or what is known before there are data,
+//! meet the cuts of labels: dense tensors are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked
+//! when the model is compiled.
 
 use super::run::Run;
-use crate::{Cut, Error, Executor, Field};
+use crate::{Cut, Error, Executor, Field, QType, Scalar};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Screening, Tiled, Tiling, Tiling1};
+use cembra_tiles::{Screening, Shape, Step, Tiled, Tiling, Tiling1};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -30,14 +31,76 @@ impl<'o> From<&'o Tensor> for Operand<'o> {
     }
 }
 
-impl Operand<'_> {
+/// What is known of a tensor for an input, when a model that is evaluated in tiles is planned.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'k> {
+    /// The tensor.
+    Operand(Operand<'k>),
+    /// Which tiles are present, and their norms.
+    Shape(&'k Shape),
+    /// The number of elements of each axis. All tiles are present, and nothing is known of their norms. A number has no axes.
+    Extents(&'k [usize]),
+    /// The same, where about a part of all tiles is present, as [`Shape::random`] says it.
+    Part {
+        /// The number of elements of each axis.
+        extents: &'k [usize],
+        /// How many of all tiles, from 0 to 1.
+        part: f64,
+        /// What decides which they are.
+        seed: u64,
+    },
+}
+
+impl<'k> From<Operand<'k>> for Known<'k> {
+    fn from(operand: Operand<'k>) -> Known<'k> {
+        Known::Operand(operand)
+    }
+}
+
+impl<'k> From<&'k Tiled> for Known<'k> {
+    fn from(tiled: &'k Tiled) -> Known<'k> {
+        Known::Operand(tiled.into())
+    }
+}
+
+impl<'k> From<&'k Tensor> for Known<'k> {
+    fn from(tensor: &'k Tensor) -> Known<'k> {
+        Known::Operand(tensor.into())
+    }
+}
+
+impl<'k> From<&'k Shape> for Known<'k> {
+    fn from(shape: &'k Shape) -> Known<'k> {
+        Known::Shape(shape)
+    }
+}
+
+impl<'k> Known<'k> {
     /// The number of elements of each axis.
-    fn extents(&self) -> Cow<'_, [usize]> {
-        match self {
-            Operand::Tiled(tiled) => tiled.tiling().extents().to_vec().into(),
-            Operand::Dense(tensor) => tensor.extents().into(),
+    fn extents(&self) -> Cow<'k, [usize]> {
+        match *self {
+            Known::Operand(Operand::Tiled(tiled)) => tiled.tiling().extents().to_vec().into(),
+            Known::Operand(Operand::Dense(tensor)) => tensor.extents().into(),
+            Known::Shape(shape) => shape.tiling().extents().to_vec().into(),
+            Known::Extents(extents) | Known::Part { extents, .. } => extents.into(),
         }
     }
+
+    /// The tiling that there is already.
+    fn tiling(&self) -> Option<&'k Tiling> {
+        match *self {
+            Known::Operand(Operand::Tiled(tiled)) => Some(tiled.tiling()),
+            Known::Shape(shape) => Some(shape.tiling()),
+            _ => None,
+        }
+    }
+}
+
+/// What a model is evaluated as, or planned: a graph, its outputs, and a tensor for each of its leaves.
+struct Bound<'k> {
+    graph: TensorGraph,
+    outputs: Vec<TensorNodeId>,
+    inputs: Vec<Cow<'k, Tiled>>,
 }
 
 /// How the axes of labels are cut.
@@ -84,33 +147,80 @@ impl Run {
         model: &Executor,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
     ) -> Result<BTreeMap<String, Tiled>, Error> {
-        let given: BTreeMap<&str, Operand<'o>> = inputs.into_iter().collect();
-        let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
-        let mut tiled: Vec<Cow<'o, Tiled>> = Vec::with_capacity(model.inputs().len());
-        for field in model.inputs() {
-            let name = Excerpt::quoted(&field.name);
-            let Some(operand) = given.get(&*field.name).copied() else {
-                let message = format!("no tensor is given for `{name}`");
-                return Err(Error::tensors(TensorErrorKind::UnknownName, message));
-            };
-            tiled.push(self.cut(model, field, operand, &mut labels)?);
-        }
-        let tiled: Vec<&Tiled> = tiled.iter().map(|tiled| &**tiled).collect();
-        let (graph, nodes) = graph_for(model, &tiled)?;
-        let made = self.graph(&graph, &nodes, &tiled)?;
+        let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
+        let Bound { graph, outputs, inputs } = self.bound(model, known.collect())?;
+        let made = self.graph(&graph, &outputs, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
         Ok(model.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }
 
-    /// An operand in the tiles that its input has.
-    fn cut<'o, 'l>(
+    /// The steps that an evaluation of a model would take, from what is known of its inputs: with the tiles of each result, of all that its grid
+    /// has, the bytes that they take, and of products how many products of tiles they are. No tile is made. An option that would be exceeded
+    /// is the error that it would be.
+    ///
+    /// At a threshold of 0 the numbers are those that a [`Journal`](cembra_tiles::Journal) has of the evaluation. Above it there are no fewer
+    /// tiles and products than there will be: an evaluation has true norms of intermediate results, and a plan upper estimates.
+    ///
+    /// ```
+    /// use cembra::tiles::{Known, Options, Work, World};
+    /// use cembra::Model;
+    ///
+    /// let text = "tile i, j, k = 100; input a: tiled[f64, \"i,k\"]; b(\"i,j\") = a(\"i,k\") * a(\"k,j\")";
+    /// let model = Model::parse(text)?.compile(&cembra::Options::default())?;
+    /// let run = World::from_environment()?.evaluator(Options::default());
+    /// let steps = run.plan(&model, [("a", Known::Extents(&[10_000, 10_000]))])?;
+    /// // The axes of the second factor are turned first.
+    /// assert_eq!((steps[0].work, steps[1].held_bytes), (Work::View, 800_000_000));
+    /// assert_eq!((steps[1].tiles, steps[1].bytes), (10_000, 800_000_000));
+    /// assert_eq!(steps[1].work, Work::Product { products: 1_000_000, of: 1e6, operations: 2e12 });
+    /// // One tile in ten.
+    /// let part = Known::Part { extents: &[10_000, 10_000], part: 0.1, seed: 1 };
+    /// let Work::Product { products, .. } = run.plan(&model, [("a", part)])?[1].work else { unreachable!() };
+    /// assert!((8_000..12_000).contains(&products), "{products}");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`model`](Run::model) but for the making of tiles, a part that is not from 0 to 1, or a tensor with more tiles than there may be.
+    pub fn plan<'k>(
+        &self,
+        model: &Executor,
+        inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>,
+    ) -> Result<Vec<Step>, Error> {
+        let Bound { graph, outputs, inputs } = self.bound(model, inputs.into_iter().collect())?;
+        self.graph_plan(&graph, &outputs, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())
+    }
+
+    /// The graph of a model for inputs of which this is known, and a tensor for each, in the tiles that the model says.
+    fn bound<'k>(&self, model: &Executor, given: BTreeMap<&str, Known<'k>>) -> Result<Bound<'k>, Error> {
+        let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
+        let mut inputs: Vec<Cow<'k, Tiled>> = Vec::with_capacity(model.inputs().len());
+        for field in model.inputs() {
+            let name = Excerpt::quoted(&field.name);
+            let Some(known) = given.get(&*field.name).copied() else {
+                let message = format!("no tensor is given for `{name}`");
+                return Err(Error::tensors(TensorErrorKind::UnknownName, message));
+            };
+            inputs.push(self.cut(model, field, known, &mut labels)?);
+        }
+        let (graph, outputs) = graph_for(model, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
+        Ok(Bound { graph, outputs, inputs })
+    }
+
+    /// What is known of a tensor for an input, in the tiles that the input has.
+    fn cut<'k, 'l>(
         &self,
         model: &'l Executor,
         field: &'l Field,
-        operand: Operand<'o>,
+        known: Known<'k>,
         labels: &mut Labels<'l>,
-    ) -> Result<Cow<'o, Tiled>, Error> {
-        let extents = operand.extents();
-        let axes = match (&field.labels, operand) {
+    ) -> Result<Cow<'k, Tiled>, Error> {
+        let extents = known.extents();
+        // A shape has no elements, so they are of the type that the input says.
+        let scalar = match field.qtype {
+            QType::Tensor(scalar, _) | QType::Scalar(scalar) | QType::Optional(scalar) => scalar,
+            _ => Scalar::Float64,
+        };
+        let axes = match (&field.labels, known.tiling()) {
             (Some(own), _) => {
                 // An input has as many labels as axes, and none if it has none.
                 let own: Vec<&str> = own.split(',').filter(|label| !label.is_empty()).collect();
@@ -122,22 +232,25 @@ impl Run {
                 let axes = own.into_iter().zip(&*extents);
                 axes.map(|(label, extent)| labels.tiling(field, label, *extent)).collect()
             }
-            (None, Operand::Tiled(tiled)) if !model.is_tiled() => return Ok(Cow::Borrowed(tiled)),
+            (None, Some(tiling)) if !model.is_tiled() => Ok(tiling.axes().to_vec()),
             (None, _) => extents.iter().map(|extent| one_tile(*extent)).collect::<Result<Vec<_>, _>>(),
         }?;
         let tiling = Tiling::new(axes)?;
-        match operand {
-            Operand::Tiled(tiled) if *tiled.tiling() == tiling => Ok(Cow::Borrowed(tiled)),
-            Operand::Tiled(tiled) => {
-                let message = format!(
-                    "input `{}` is cut at {tiling:?}, and the tensor at {:?}",
-                    Excerpt::quoted(&field.name),
-                    tiled.tiling()
-                );
-                let error = Error::tensors(TensorErrorKind::SizeMismatch, message);
-                Err(error.hint("cut the tensor anew by `Tiled::retile`"))
+        if let Some(own) = known.tiling().filter(|own| **own != tiling) {
+            let name = Excerpt::quoted(&field.name);
+            let message = format!("input `{name}` is cut at {tiling:?}, and the tensor at {own:?}");
+            let error = Error::tensors(TensorErrorKind::SizeMismatch, message);
+            return Err(error.hint("cut the tensor anew by `Tiled::retile`"));
+        }
+        let most_tiles = || self.options().screening(scalar).map(|screening| screening.most_tiles);
+        match known {
+            Known::Operand(Operand::Tiled(tiled)) => Ok(Cow::Borrowed(tiled)),
+            Known::Shape(shape) => Tiled::planned(shape, scalar).map(Cow::Owned),
+            Known::Extents(_) => Tiled::planned(&Shape::dense(&tiling, most_tiles()?)?, scalar).map(Cow::Owned),
+            Known::Part { part, seed, .. } => {
+                Tiled::planned(&Shape::random(&tiling, part, seed, most_tiles()?)?, scalar).map(Cow::Owned)
             }
-            Operand::Dense(tensor) => {
+            Known::Operand(Operand::Dense(tensor)) => {
                 let screening = match tensor.extents() {
                     // Numbers are not screened.
                     [] => Screening::threshold(0.0),

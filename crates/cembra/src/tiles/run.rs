@@ -4,7 +4,7 @@
 use super::program::graph_for;
 use crate::{Error, Model, QType, Registry, Scalar};
 use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, Journal, Options, Tiled, Tiling};
+use cembra_tiles::{Evaluator, Journal, Options, Step, Tiled, Tiling};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -161,7 +161,20 @@ impl Run {
         self.evaluator.evaluate(graph, outputs, inputs, &self.elements.host())
     }
 
-    /// Notes the steps of evaluations in a journal.
+    /// The steps that [`graph`](Run::graph) would take. No tile is made, so inputs may have a shape alone: [`Tiled::planned`].
+    ///
+    /// # Errors
+    /// Those of [`graph`](Run::graph) but for the making of tiles.
+    pub fn graph_plan(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+    ) -> Result<Vec<Step>, Error> {
+        self.evaluator.plan_graph(graph, outputs, inputs, &self.elements.host())
+    }
+
+    /// Notes the steps of evaluations in a journal, which also says how far the running one is.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Run {
         Run { evaluator: self.evaluator.journal(journal), ..self }

@@ -1,11 +1,13 @@
 //! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
 //! are no rows: the model is evaluated once, on whole tensors.
 
-use super::eval_arguments::{Args, NAME, OutputFormat, open};
+use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat, open};
 use super::eval_tiles::{self, Stored};
+use crate::arguments::Assignment;
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
+use crate::progress::watched;
 use crate::source::ModelText;
 use cembra::tensor::Data;
 use cembra::tiles::Journal;
@@ -50,14 +52,16 @@ pub(super) fn run(
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     args.tiles.check(&executor)?;
     let form = form(args, &executor)?;
-    let stored = args.tiles.stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
+    let stored = eval_tiles::stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
     let values = inputs(args, text, &executor, data, &stored)?;
     let (mut session, threads) = (executor.session(), args.threads());
     let made = if executor.is_tiled() {
         let (tiles, model, options) = (args.tiles.clone(), executor.clone(), options.clone());
         let journal = Journal::default();
         let noted = journal.clone();
-        let made = within(args.time_limit, move || tiles.evaluate(&model, &options, threads, &values, &stored, noted))?;
+        let evaluate = move || tiles.evaluate(&model, &options, threads, &values, &stored, noted);
+        let look = || eval_tiles::shown(journal.progress());
+        let made = watched(look, || within(args.time_limit, evaluate))?;
         if args.verbose {
             let _ = write!(io::stderr(), "{}", eval_tiles::table(&journal.steps(), text.sources()));
         }
@@ -188,28 +192,17 @@ fn inputs(
             }
             continue;
         }
-        let Some(scalar) = field.qtype.scalar() else {
-            let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
-            return Err(usage(NAME, format!("{message}: write `--input {}=FILE.npy`", field.name)));
-        };
-        let value = constant.value(&QType::Scalar(scalar));
-        let Some(Ok(tensor)) = value.as_ref().and_then(Value::as_scalar).map(Tensor::of_value) else {
-            let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
-            return Err(usage(NAME, message));
-        };
-        insert(&mut tensors, &constant.name, tensor)?;
+        insert(&mut tensors, &constant.name, number_of(constant, field, NAME)?)?;
     }
     for file in &args.input {
         check_among(&file.name, "input", known(), "--input", NAME)?;
         if stored.contains_key(&file.name) {
             continue;
         }
-        let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
-        let tensor = bytes.array(left(&tensors)).map_err(|error| error.in_file(&name))?;
         if let Some(field) = find(&file.name) {
-            check_type(field, &tensor).map_err(|error| error.in_file(&name))?;
+            let tensor = array_of(file, field, most_bytes, left(&tensors))?;
+            insert(&mut tensors, &file.name, tensor)?;
         }
-        insert(&mut tensors, &file.name, tensor)?;
     }
     let mut file = None;
     if let Some(path) = data {
@@ -251,6 +244,27 @@ fn inputs(
         (None, _) => others.remove(&*field.name),
     };
     Ok(model.inputs().iter().filter_map(value).collect())
+}
+
+/// The array of a file for an input. The file may have so many bytes, and the array so many.
+pub(super) fn array_of(file: &ArrayFile, field: &Field, most_bytes: u64, left: u64) -> Result<Tensor, Failure> {
+    let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
+    let read = bytes.array(left).and_then(|tensor| check_type(field, &tensor).map(|()| tensor));
+    Ok(read.map_err(|error| error.in_file(&name))?)
+}
+
+/// The number that the command line says for an input, as a tensor.
+pub(super) fn number_of(constant: &Assignment, field: &Field, command: &'static str) -> Result<Tensor, Failure> {
+    let Some(scalar) = field.qtype.scalar() else {
+        let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
+        return Err(usage(command, format!("{message}: write `--input {}=FILE.npy`", field.name)));
+    };
+    let value = constant.value(&QType::Scalar(scalar));
+    let Some(Ok(tensor)) = value.as_ref().and_then(Value::as_scalar).map(Tensor::of_value) else {
+        let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
+        return Err(usage(command, message));
+    };
+    Ok(tensor)
 }
 
 /// The element of a tensor without axes.

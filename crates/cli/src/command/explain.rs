@@ -1,6 +1,7 @@
 //! `cembra explain`: shows what became of a model: on one screen, or what each stage made of it, down to the machine code.
 
 use super::explain_tensors::{self, InputExtents};
+use super::explain_tiles::{self, PlanArgs};
 use super::{options_with_types, overview, print, print_json, tell_json};
 use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::disassembly::{self, Note};
@@ -33,9 +34,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PASS", value_parser = PASSES.iter().map(pass_value).collect::<Vec<_>>())]
     stop_after: Option<String>,
 
-    /// How many indices the axes of a tensor have, `a=64x32`, on which the steps of a model with tensors depend; may be given several times
+    /// How many indices the axes of a tensor have, `a=64x32`, on which the steps of a model with tensors depend, or in a model in tiles a
+    /// label, `i=1000`; may be given several times
     #[arg(long, value_name = "NAME=NxM", value_parser = InputExtents::parse)]
     extents: Vec<InputExtents>,
+
+    #[command(flatten)]
+    plan: PlanArgs,
 
     /// The form of the answer; as JSON, an object with numbers, or with a text for each stage
     #[arg(long, value_enum, default_value_t)]
@@ -90,11 +95,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let model = text.parse().map_err(tell)?;
         let options = options_with_types(&text, &model, &args.model, NAME).map_err(tell)?;
         if model.has_tensors(&options) {
-            explain_tensors::run(&text, &model, &options, &args.extents, args.format).map_err(tell)?;
+            explain_model_with_tensors(args, &text, &model, &options).map_err(tell)?;
             args.warnings.tell(&text, &model, &options);
             return Ok(());
         }
     }
+    args.plan.refuse("this shows none").map_err(tell)?;
     // A model whose preparation ends early has no plan to be told of.
     let stage = args.stage.or_else(|| args.stop_after.as_ref().map(|_| StageChoice::All));
     let Some(stage) = stage else { return overview(args, &text) };
@@ -112,6 +118,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Report::Json => {
             let stages = shown.map_err(tell_json)?;
             print_json(&Told(stages))
+        }
+    }
+}
+
+/// The steps of a model with tensors: in tiles if it cuts some, unless the stage of tensors is asked for.
+fn explain_model_with_tensors(args: &Args, text: &ModelText, model: &Model, options: &Options) -> Result<(), Failure> {
+    let executor = model.compile(options).map_err(|error| text.blame(&error))?;
+    match (executor.is_tiled(), args.stage) {
+        (true, None) => explain_tiles::run(&args.plan, text, &executor, options, &args.extents, args.format),
+        (is_tiled, _) => {
+            args.plan.refuse(if is_tiled { "a stage has no tiles" } else { "the model cuts no tensor into tiles" })?;
+            explain_tensors::run(text, &executor, &args.extents, args.format)
         }
     }
 }

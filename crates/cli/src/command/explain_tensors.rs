@@ -1,5 +1,5 @@
 //! `cembra explain` of a model with tensors: the steps by which it is evaluated. They depend on the extents of its inputs, which `--extents`
-//! gives; other axes have 64 indices.
+//! gives; other axes have 64 indices. Steps in tiles are those of `explain_tiles.rs`.
 
 use super::{print, print_json};
 use crate::arguments::Report;
@@ -7,7 +7,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tensor::LISTED_EXTENT;
-use cembra::{Model, Options, QType};
+use cembra::{Executor, Field, QType};
 use std::collections::BTreeMap;
 
 const NAME: &str = "explain";
@@ -30,30 +30,58 @@ impl InputExtents {
     }
 }
 
-/// Shows the steps of a model with tensors.
-pub(super) fn run(
-    text: &ModelText,
-    model: &Model,
-    options: &Options,
-    extents: &[InputExtents],
-    format: Report,
-) -> Result<(), Failure> {
-    let model = model.compile(options).map_err(|error| text.blame(&error))?;
+/// Extents by the names that they are for, which are among those that are known.
+pub(super) fn given<'e>(
+    extents: &'e [InputExtents],
+    what: &str,
+    known: impl Iterator<Item = &'e str> + Clone,
+) -> Result<BTreeMap<&'e str, &'e [usize]>, Failure> {
     let mut given = BTreeMap::new();
-    for one in extents {
-        check_among(&one.name, "input", model.inputs().iter().map(|field| &*field.name), "--extents", NAME)?;
-        given.insert(&*one.name, &one.extents);
+    for InputExtents { name, extents } in extents {
+        check_among(name, what, known.clone(), "--extents", NAME)?;
+        if given.insert(&**name, &**extents).is_some() {
+            return Err(usage(NAME, format!("`--extents` gives `{name}` twice")));
+        }
     }
+    Ok(given)
+}
+
+/// An error if an input has another number of axes than are given.
+pub(super) fn check_rank(field: &Field, rank: usize) -> Result<(), Failure> {
+    match field.qtype {
+        QType::Tensor(_, own) if usize::from(own) == rank => Ok(()),
+        _ => {
+            let message = format!("`--extents` gives `{}` {rank} axes, and it is {}", field.name, field.spelled_type());
+            Err(usage(NAME, message))
+        }
+    }
+}
+
+/// The inputs of a model with their extents, and its outputs.
+pub(super) fn header(model: &Executor, extents: impl Fn(&Field) -> Vec<usize>) -> String {
+    let mut shown = String::new();
+    for field in model.inputs() {
+        let extents = extents(field);
+        shown.push_str(&format!("input {}: {}", field.name, field.declaration()));
+        shown.push_str(&if extents.is_empty() { "\n".to_owned() } else { format!(" of {extents:?}\n") });
+    }
+    for field in model.outputs() {
+        shown.push_str(&format!("output {}: {}\n", field.name, field.qtype));
+    }
+    shown
+}
+
+/// Shows the steps of a model with tensors.
+pub(super) fn run(text: &ModelText, model: &Executor, extents: &[InputExtents], format: Report) -> Result<(), Failure> {
+    let given = given(extents, "input", model.inputs().iter().map(|field| &*field.name))?;
     let mut own = Vec::with_capacity(model.inputs().len());
     for field in model.inputs() {
         let rank = if let QType::Tensor(_, rank) = field.qtype { usize::from(rank) } else { 0 };
         own.push(match given.get(&*field.name) {
-            Some(extents) if extents.len() != rank => {
-                let message =
-                    format!("`--extents` gives `{}` {} axes, and it is {}", field.name, extents.len(), field.qtype);
-                return Err(usage(NAME, message));
+            Some(extents) => {
+                check_rank(field, extents.len())?;
+                extents.to_vec()
             }
-            Some(extents) => (*extents).clone(),
             None => vec![LISTED_EXTENT; rank],
         });
     }
@@ -62,14 +90,8 @@ pub(super) fn run(
     match format {
         Report::Json => print_json(&BTreeMap::from([("plan", plan)])),
         Report::Text => {
-            let mut shown = String::new();
-            for (field, extents) in model.inputs().iter().zip(&own) {
-                shown.push_str(&format!("input {}: {}", field.name, field.declaration()));
-                shown.push_str(&if extents.is_empty() { "\n".to_owned() } else { format!(" of {extents:?}\n") });
-            }
-            for field in model.outputs() {
-                shown.push_str(&format!("output {}: {}\n", field.name, field.qtype));
-            }
+            let of = |field: &Field| model.inputs().iter().zip(&own).find(|(known, _)| known.name == field.name);
+            let shown = header(model, |field| of(field).map(|(_, own)| own.clone()).unwrap_or_default());
             print(&format!("{shown}\n{plan}{}", if plan.ends_with('\n') { "" } else { "\n" }))
         }
     }

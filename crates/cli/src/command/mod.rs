@@ -10,6 +10,7 @@ mod eval_tensors;
 mod eval_tiles;
 pub(crate) mod explain;
 mod explain_tensors;
+mod explain_tiles;
 pub(crate) mod fmt;
 pub(crate) mod fuzz;
 pub(crate) mod lsp;

@@ -402,3 +402,114 @@ fn tiles_are_cut_as_the_model_says() {
         assert!(stderr.contains(said), "{said} in {stderr}");
     }
 }
+
+/// A model in tiles, of a square matrix.
+const POLYNOMIAL: &str = "tile i, j, k = 2\ninput a: tiled[f64, \"i,j\"], by: f64\nlet s(\"i,j\") = a(\"i,k\") * a(\"k,j\")\n\
+                          p(\"i,j\") = by * s(\"i,j\") + s(\"i,k\") * a(\"k,j\")\noutput t = p(\"i,i\").sum()\n";
+
+/// The lines of a table of steps, as the command prints it.
+fn steps(text: &str) -> Vec<Vec<&str>> {
+    let lines = text.lines().skip_while(|line| !line.starts_with("step ") && !line.starts_with(" step "));
+    lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect()
+}
+
+#[test]
+fn the_steps_in_tiles_are_shown_before_there_are_data() {
+    let elements = [2.0, 0.0, 1e-9, 0.0, 2.0, 0.0, 0.0, 0.0, 3.0];
+    let shell = Shell::new().file("m.cem", POLYNOMIAL).file("a.npy", f64s(&[3, 3], elements));
+    let explain = |more: &[&'static str]| shell.stdout(&[&["explain", "m.cem"], more].concat());
+    // 100 tiles of four elements, beside which the turned operand is held.
+    let shown = explain(&["--extents", "i=20", "--extents", "j=20"]);
+    let header = "input a: tiled[f64, \"i,j\"] of [20, 20]\ninput by: f64\noutput p: tensor[f64, 2]\noutput t: f64\n\n";
+    assert!(shown.starts_with(header), "{shown}");
+    assert_eq!(explain(&["--extents", "a=20x20"]), shown);
+    let found = steps(&shown);
+    let square =
+        found.iter().find(|step| step.ends_with(&["100", "100", "1000", "1000", "16000", "3200", "3200", "1"]));
+    assert!(square.is_some(), "{shown}");
+    assert!(shown.contains("\nat most 12800 bytes at once\nAn evaluation has at most as many tiles"), "{shown}");
+    // What is known of a file are its tiles, and of a checkpoint.
+    let of_file = explain(&["--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0"]);
+    let evaluated = shell.run(&["eval", "m.cem", "--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0", "-v"]);
+    assert_eq!(steps(&of_file), steps(&evaluated.stderr), "{of_file}");
+    assert!(steps(&of_file).len() > 4 && !of_file.contains("at most as many"), "{of_file}");
+    let copy = "tile i, j = 2; input b: tiled[f64, \"i,j\"]; output a = b + 0.0";
+    shell.stdout(&["eval", "-e", copy, "--input", "b=a.npy", "--threshold", "1e-8", "-o", "a.tiles"]);
+    let of_checkpoint = explain(&["--input", "a=a.tiles", "--threshold", "1e-8"]);
+    assert!(of_checkpoint.starts_with("input a: tiled[f64, \"i,j\"] of [3, 3]\n"), "{of_checkpoint}");
+    assert!(
+        steps(&of_checkpoint).iter().any(|step| step.contains(&"product") && step.contains(&"2")),
+        "{of_checkpoint}"
+    );
+    // About a tenth of the tiles.
+    let filled = explain(&["--extents", "a=200x200", "--fill", "a=0.1", "--format", "json"]);
+    let filled: serde_json::Value = serde_json::from_str(&filled).expect("JSON");
+    let tiles: Vec<u64> =
+        filled["steps"].as_array().expect("steps").iter().filter_map(|step| step["tiles"].as_u64()).collect();
+    let products = filled["steps"].as_array().expect("steps").iter().find(|step| step["work"] == "product");
+    let products = products.and_then(|step| step["products"].as_u64()).expect("a product");
+    assert!(products.abs_diff(10_000) < 2_000 && tiles.iter().any(|tiles| (1000..10_000).contains(tiles)), "{filled}");
+    assert_eq!(explain(&["--extents", "a=200x200", "--fill", "a=1"]), explain(&["--extents", "a=200x200"]));
+    // The stage of tensors is that without tiles.
+    assert!(explain(&["--stage", "tensors", "--extents", "a=20x20"]).contains("temporaries"));
+}
+
+#[test]
+fn what_plans_in_tiles_cannot_be_of_is_said() {
+    let shell = Shell::new().file("m.cem", POLYNOMIAL).file("a.npy", f64s(&[2, 2], [1.0; 4]));
+    let bounded =
+        "tile i = [0, 2, 5]; input v: tiled[f64, \"i\"], w: tensor[f64, 1]; output r = v + v; output q = w + w";
+    let plain = "input a: tensor[f64, 2]; tensor.sum(a)";
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["m.cem"], 2, "there is no extent for the label `i` of input `a`: `--extents i=N`"),
+        (&["m.cem", "--extents", "i=4"], 2, "no extent for the label `j`"),
+        (&["m.cem", "--extents", "q=4"], 2, "the model has no input or label `q`; it has"),
+        (&["m.cem", "--extents", "i=4", "--extents", "i=4"], 2, "`--extents` gives `i` twice"),
+        (&["m.cem", "--extents", "i=4x4", "--extents", "j=4"], 2, "gives the label `i` 2 axes"),
+        (&["m.cem", "--extents", "a=4"], 2, "`--extents` gives `a` 1 axes, and it is tiled[f64, \"i,j\"]"),
+        (&["m.cem", "--extents", "by=4", "--extents", "a=4x4"], 2, "`--extents` gives `by` 1 axes, and it is f64"),
+        (&["m.cem", "--extents", "i=-4"], 2, "expected a name and extents"),
+        (&["m.cem", "--extents", "a=4x5"], 1, "error["),
+        (&["m.cem", "--extents", "a=4x4", "--input", "a=a.npy"], 2, "input `a` is given twice"),
+        (&["m.cem", "--input", "a=a.npy", "--input", "a=a.npy"], 2, "input `a` is given twice"),
+        (&["m.cem", "--input", "b=a.npy"], 2, "the model has no input `b`"),
+        (&["m.cem", "--input", "a=a.npy", "--fill", "a=0.1"], 2, "the tiles of input `a` are known"),
+        (&["m.cem", "--extents", "a=4x4", "--fill", "a=0.1", "--fill", "a=0.2"], 2, "`--fill` gives `a` twice"),
+        (&["m.cem", "--extents", "a=4x4", "--fill", "a=1.5"], 2, "a part from 0 to 1"),
+        (&["m.cem", "--extents", "a=4x4", "--fill", "c=0.5"], 2, "the model has no input `c`"),
+        (&["m.cem", "--extents", "a=4x4", "-s", "by=many"], 2, "is no f64"),
+        (&["m.cem", "--extents", "a=4x4", "-s", "a=1"], 2, "`-s` says scalars"),
+        (&["m.cem", "--extents", "a=20x20", "--most-bytes", "5000"], 1, "it may have"),
+        (&["m.cem", "--extents", "a=1000000000x1000000000"], 1, "present tiles"),
+        (&["m.cem", "--extents", "a=99999999999999999999x4"], 2, "expected a name and extents"),
+        (&["m.cem", "--extents", "a=18446744073709551615x18446744073709551615"], 1, "an axis of"),
+        (
+            &["m.cem", "--stage", "tensors", "--threshold", "1"],
+            2,
+            "`--threshold` is of a plan in tiles, and a stage has no tiles",
+        ),
+        (
+            &["-e", plain, "--fill", "a=0.1"],
+            2,
+            "`--fill` is of a plan in tiles, and the model cuts no tensor into tiles",
+        ),
+        (&["-e", "1.0 + 2.0", "-s", "a=0.1"], 2, "`-s` is of a plan in tiles, and this shows none"),
+        (&["-e", plain, "--extents", "a=2x2", "--extents", "a=3x3"], 2, "`--extents` gives `a` twice"),
+        (
+            &["-e", bounded, "--extents", "w=3", "--extents", "i=6"],
+            1,
+            "the label `i` has 5 indices, and 6 in input `v`",
+        ),
+        (&["-e", bounded], 2, "there are no extents for the input `w` (tensor[f64, 1]): `--extents w=NxM`"),
+    ];
+    for (args, status, said) in cases {
+        let outcome = shell.run(&[&["explain"], *args].concat());
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(*status), ""), "{args:?} {outcome}");
+        assert!(outcome.stderr.contains(said), "{args:?}: {said} in {outcome}");
+    }
+    // Boundaries have extents by themselves, and axes may have no elements.
+    let shown = shell.stdout(&["explain", "-e", bounded, "--extents", "w=3"]);
+    assert!(shown.starts_with("input v: tiled[f64, \"i\"] of [5]\ninput w: tensor[f64, 1] of [3]\n"), "{shown}");
+    let shown = shell.stdout(&["explain", "m.cem", "--extents", "a=0x0"]);
+    assert!(shown.contains("at most 8 bytes at once"), "{shown}");
+}

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Evaluates no expressions: there are to be none.
-struct NoElements;
+pub(crate) struct NoElements;
 
 impl Elements for NoElements {
     fn map_into(&self, body: &Body, _: &[Tensor], _: &[usize], _: &mut [DataMut<'_>]) -> Result<(), Error> {

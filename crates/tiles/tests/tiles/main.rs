@@ -8,6 +8,8 @@ mod elementwise;
 mod golden;
 mod graphs;
 mod hostile;
+mod operations;
+mod plans;
 mod products;
 mod random;
 mod reductions;

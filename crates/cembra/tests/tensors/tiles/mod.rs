@@ -4,6 +4,7 @@ mod blocks;
 mod golden;
 mod iterations;
 mod models;
+mod plans;
 mod refusals;
 mod sparse;
 mod texts;

@@ -1,12 +1,13 @@
 //! What must hold of a program on tiled tensors. The value of each operation is what it makes of the values of its operands, as far as sums in any
 //! order are near each other, with tiles absent exactly where absent tiles make nothing, or where the norm is below the threshold; norms are those
 //! of the elements. No bit, norm, tile or error depends on threads, on blocks, on bytes, on memory that was used before, on whether tiles are
-//! stored or made on demand, or on the backend. Tensors that are given stay as they are. What does not hold is made smaller.
+//! stored or made on demand, or on the backend. Tensors that are given stay as they are. A plan has the steps of the evaluation, and its errors of
+//! what there is too little of. What does not hold is made smaller.
 
 use super::estimates;
 use super::meaning::{self, Meaning, Origin, Value, floats, is_zero};
-use super::operands::{ALL, Failing, Promise, Seen, norm_of, positions};
-use super::program::{Asked, Outcome, Program};
+use super::operands::{ALL, Failing, Lazy, Promise, Seen, norm_of, positions};
+use super::program::{Asked, Outcome, Program, failed};
 use crate::config::pick;
 use crate::tensors::Finding;
 use crate::tensors::cuts::Cut;
@@ -15,7 +16,7 @@ use crate::tensors::judge::shown;
 use cembra::tensor::{Tensor, TensorErrorKind, TensorNodeId, same_bits};
 use cembra::{Backend, Error, Options};
 use cembra_tensor::{Elements, Operation};
-use cembra_tiles::{Evaluator, Shape, Tiled};
+use cembra_tiles::{Evaluator, Journal, Shape, Tiled};
 use fastrand::Rng;
 
 /// How many smaller programs are tried.
@@ -102,6 +103,7 @@ impl TileJudge {
             None => self.check_errors(program, asked, random)?,
             wrong => wrong,
         };
+        let wrong = if wrong.is_none() { self.check_plan(program, asked, random)? } else { wrong };
         if wrong.is_some() {
             return Ok(wrong);
         }
@@ -313,6 +315,33 @@ impl TileJudge {
             }
         }
         Ok(None)
+    }
+
+    /// Holds a plan against what the evaluation notes. Where tiles are left out, a plan has estimates in the place of norms.
+    fn check_plan(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
+        if program.settings.least() > 0.0 {
+            return Ok(None);
+        }
+        let (nodes, host) = (program.asked(asked), self.interpreter.host());
+        let promise = *pick(random, &[Promise::True, Promise::Unknown]);
+        let lazy = |of: &Tiled| (random.u32(..3) == 0).then(|| Lazy::of(of, promise, None)).transpose();
+        let lazies = program.inputs.iter().map(lazy).collect::<Result<Vec<Option<Lazy>>, Error>>()?;
+        let inputs = program.inputs.iter().zip(&lazies);
+        let inputs: Vec<&Tiled> =
+            inputs.map(|(stored, lazy)| lazy.as_ref().map_or(stored, |lazy| &lazy.tiled)).collect();
+        let most = *pick(random, &[usize::MAX, usize::MAX, 0, 64, 200, 1000, 5000]);
+        let journal = Journal::default();
+        let options = program.settings.options().block_bytes(*pick(random, &[0, 100, 1 << 20])).most_bytes(most);
+        let run = Evaluator::new(options).journal(journal.clone());
+        let made = program.evaluate(&run, &nodes, &inputs, &host).map(|_| journal.steps());
+        let planned = run.plan_graph(&program.graph, &nodes, &inputs, &host);
+        let (made, planned) = (made.map_err(|error| failed(&error)), planned.map_err(|error| failed(&error)));
+        // An element that fails is known when it is computed.
+        if made == planned || matches!(made, Err((Some(TensorErrorKind::Evaluation), ..))) {
+            return Ok(None);
+        }
+        let detail = format!("{asked:?}, {most} bytes: the evaluation {made:?}, the plan {planned:?}");
+        Ok(Some(Wrong::new("a plan has other steps than the evaluation", detail)))
     }
 
     /// A finding of the first node that shows it, on as few tiles as show it.

@@ -66,7 +66,7 @@ pub(super) enum Asked {
 pub(super) type Outcome = Result<Vec<Seen>, (Option<TensorErrorKind>, String, Option<Span>)>;
 
 /// An error as an outcome has it.
-fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
+pub(super) fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
     (error.tensor_kind(), error.to_string(), error.span())
 }
 

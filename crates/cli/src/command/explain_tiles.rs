@@ -1,0 +1,270 @@
+//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the tiles and products of each, from what is known
+//! of the inputs: files, extents, and how many of their tiles there are. No tile is made.
+
+use super::eval_arguments::{ArrayFile, TileArgs};
+use super::explain_tensors::{InputExtents, check_rank, given, header};
+use super::{eval_tensors, eval_tiles, print, print_json};
+use crate::arguments::{Assignment, Report};
+use crate::failure::{Failure, usage};
+use crate::inputs::check_among;
+use crate::source::ModelText;
+use cembra::tiles::{Known, Run, Step, Tiled, Tiling1, Work};
+use cembra::{Cut, Executor, Field, Options, QType, Sources, Tensor};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const NAME: &str = "explain";
+
+/// What is known of the inputs of a model in tiles, beside extents.
+#[derive(clap::Args, Debug)]
+pub(super) struct PlanArgs {
+    /// Plan a model in tiles for the tensor of a file, `--input a=a.npy`, or of a checkpoint; may be given several times
+    #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
+    input: Vec<ArrayFile>,
+
+    /// Plan a model in tiles as if about a part of an input's tiles were present: `--fill a=0.1`; may be given several times
+    #[arg(long, value_name = "NAME=PART", value_parser = Fill::parse)]
+    fill: Vec<Fill>,
+
+    /// A number for an input of a model in tiles: `-s by=0.5`; without one, nothing is known of it
+    #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
+    set: Vec<Assignment>,
+
+    #[command(flatten)]
+    tiles: TileArgs,
+}
+
+/// Which part of the tiles of an input is present: `a=0.1`.
+#[derive(Clone, Debug)]
+struct Fill {
+    name: String,
+    part: f64,
+}
+
+impl Fill {
+    fn parse(argument: &str) -> Result<Fill, String> {
+        let read = argument.split_once('=').and_then(|(name, part)| {
+            let part = part.trim().parse().ok().filter(|part| (0.0..=1.0).contains(part))?;
+            (!name.trim().is_empty()).then(|| Fill { name: name.trim().to_owned(), part })
+        });
+        read.ok_or_else(|| "expected a name and a part from 0 to 1, as in `a=0.1`".to_owned())
+    }
+}
+
+impl PlanArgs {
+    /// An error if something is said of tiles where none are shown.
+    pub(super) fn refuse(&self, why: &str) -> Result<(), Failure> {
+        let given =
+            [("--input", !self.input.is_empty()), ("--fill", !self.fill.is_empty()), ("-s", !self.set.is_empty())];
+        let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+        match given.or_else(|| self.tiles.given()) {
+            Some(option) => Err(usage(NAME, format!("`{option}` is of a plan in tiles, and {why}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is known of an input.
+enum Input<'i> {
+    Tensor(Tensor),
+    /// One of a checkpoint.
+    Stored(&'i Tiled),
+    Extents(Vec<usize>),
+}
+
+impl Input<'_> {
+    fn extents(&self) -> Vec<usize> {
+        match self {
+            Input::Tensor(tensor) => tensor.extents().to_vec(),
+            Input::Stored(tiled) => tiled.tiling().extents().to_vec(),
+            Input::Extents(extents) => extents.clone(),
+        }
+    }
+}
+
+/// What is known of inputs, by their names.
+type Inputs<'i> = BTreeMap<&'i str, Input<'i>>;
+
+/// Shows the steps of a model in tiles.
+pub(super) fn run(
+    args: &PlanArgs,
+    text: &ModelText,
+    model: &Executor,
+    options: &Options,
+    extents: &[InputExtents],
+    format: Report,
+) -> Result<(), Failure> {
+    let stored = eval_tiles::stored(model, &args.input).map_err(|error| text.blame(&error))?;
+    let mut inputs = Inputs::new();
+    let most_bytes = text.limits().array_bytes;
+    for file in &args.input {
+        let field = input(model, &file.name, "--input")?;
+        let known = match stored.get(&file.name) {
+            Some(tiled) => Input::Stored(tiled),
+            None => Input::Tensor(eval_tensors::array_of(file, field, most_bytes, most_bytes)?),
+        };
+        insert(&mut inputs, field, known)?;
+    }
+    for constant in &args.set {
+        let field = input(model, &constant.name, "-s")?;
+        insert(&mut inputs, field, Input::Tensor(eval_tensors::number_of(constant, field, NAME)?))?;
+    }
+    let names = model.inputs().iter().map(|field| &*field.name).chain(model.inputs().iter().flat_map(labels_of));
+    let extents = given(extents, "input or label", names)?;
+    for field in model.inputs() {
+        if let Some(own) = extents.get(&*field.name) {
+            check_rank(field, own.len())?;
+            insert(&mut inputs, field, Input::Extents(own.to_vec()))?;
+        }
+    }
+    let labels = extents_of_labels(text, model, &extents, &inputs)?;
+    for field in model.inputs() {
+        if !inputs.contains_key(&*field.name) {
+            inputs.insert(&field.name, Input::Extents(extents_by_labels(field, &labels)?));
+        }
+    }
+    let fills = fills(model, &args.fill, &inputs)?;
+    let known = inputs.iter().zip(0..).map(|((name, input), seed)| {
+        let known: Known<'_> = match (input, fills.get(name)) {
+            (Input::Tensor(tensor), _) => tensor.into(),
+            (Input::Stored(tiled), _) => (*tiled).into(),
+            (Input::Extents(extents), Some(part)) => Known::Part { extents, part: *part, seed },
+            (Input::Extents(extents), None) => Known::Extents(extents),
+        };
+        (*name, known)
+    });
+    let steps = Run::new(args.tiles.options(), options).plan(model, known).map_err(|error| text.blame(&error))?;
+    match format {
+        Report::Json => print_json(&to_json(&steps, text.sources())),
+        Report::Text => {
+            let extents = |field: &Field| inputs.get(&*field.name).map(Input::extents).unwrap_or_default();
+            let note = if args.tiles.threshold == Some(0.0) { "" } else { AT_MOST };
+            let (header, table) = (header(model, extents), eval_tiles::table(&steps, text.sources()));
+            print(&format!("{header}\n{table}\nat most {} bytes at once\n{note}", peak_bytes(&steps)))
+        }
+    }
+}
+
+/// What is to be known of the numbers where small tiles are left out.
+const AT_MOST: &str = "An evaluation has at most as many tiles and products: it knows the norms of what it made, and a plan estimates them.\n";
+
+/// The input of a name that an option gives.
+fn input<'m>(model: &'m Executor, name: &str, option: &str) -> Result<&'m Field, Failure> {
+    check_among(name, "input", model.inputs().iter().map(|field| &*field.name), option, NAME)?;
+    let found = model.inputs().iter().find(|field| *field.name == *name);
+    found.ok_or_else(|| usage(NAME, format!("`{option}`: the model has no input `{name}`")))
+}
+
+fn insert<'i>(inputs: &mut Inputs<'i>, field: &'i Field, known: Input<'i>) -> Result<(), Failure> {
+    match inputs.insert(&field.name, known) {
+        None => Ok(()),
+        Some(_) => Err(usage(NAME, format!("input `{}` is given twice", field.name))),
+    }
+}
+
+/// The parts of tiles that are present, by inputs of which the extents are known alone.
+fn fills<'m>(model: &'m Executor, given: &[Fill], inputs: &Inputs<'_>) -> Result<BTreeMap<&'m str, f64>, Failure> {
+    let mut fills: BTreeMap<&str, f64> = BTreeMap::new();
+    for Fill { name, part } in given {
+        let field = input(model, name, "--fill")?;
+        if !matches!(inputs.get(&**name), Some(Input::Extents(_))) {
+            return Err(usage(NAME, format!("`--fill`: the tiles of input `{name}` are known from its file or value")));
+        }
+        if fills.insert(&field.name, *part).is_some() {
+            return Err(usage(NAME, format!("`--fill` gives `{name}` twice")));
+        }
+    }
+    Ok(fills)
+}
+
+/// The labels of an input's axes, if it has some.
+fn labels_of(field: &Field) -> impl Iterator<Item = &str> + Clone {
+    field.labels.as_deref().unwrap_or_default().split(',').filter(|label| !label.is_empty())
+}
+
+/// The extents of labels: those that are given, those of labels whose boundaries the model says, and those of inputs.
+fn extents_of_labels<'l>(
+    text: &ModelText,
+    model: &'l Executor,
+    given: &BTreeMap<&str, &[usize]>,
+    inputs: &Inputs<'_>,
+) -> Result<BTreeMap<&'l str, usize>, Failure> {
+    let mut known = BTreeMap::new();
+    for (label, cut) in model.cuts() {
+        if let Cut::Boundaries(boundaries) = cut {
+            let tiling = Tiling1::new(boundaries.iter().copied()).map_err(|error| text.blame(&error))?;
+            known.insert(label, tiling.extent());
+        }
+    }
+    // A name that is both is that of the input.
+    let is_input = |name: &str| model.inputs().iter().any(|field| *field.name == *name);
+    for label in model.inputs().iter().flat_map(labels_of).filter(|label| !is_input(label)) {
+        match given.get(label) {
+            Some([extent]) => {
+                known.insert(label, *extent);
+            }
+            Some(extents) => {
+                let message = format!("`--extents` gives the label `{label}` {} axes, and it is one", extents.len());
+                return Err(usage(NAME, message));
+            }
+            None => {}
+        }
+    }
+    for field in model.inputs() {
+        let own = inputs.get(&*field.name).map(Input::extents).unwrap_or_default();
+        for (label, extent) in labels_of(field).zip(own) {
+            known.entry(label).or_insert(extent);
+        }
+    }
+    Ok(known)
+}
+
+/// The extents of an input that nothing was said of but by its labels. A number has none.
+fn extents_by_labels(field: &Field, known: &BTreeMap<&str, usize>) -> Result<Vec<usize>, Failure> {
+    let name = &field.name;
+    if !matches!(field.qtype, QType::Tensor(_, 1..)) {
+        return Ok(Vec::new());
+    }
+    if field.labels.is_none() {
+        let message = format!("there are no extents for the input `{name}` ({}): `--extents {name}=NxM`", field.qtype);
+        return Err(usage(NAME, message));
+    }
+    let extent = |label| match known.get(label) {
+        Some(extent) => Ok(*extent),
+        None => {
+            let message =
+                format!("there is no extent for the label `{label}` of input `{name}`: `--extents {label}=N`");
+            Err(usage(
+                NAME,
+                format!("{message}, or `--input {name}=FILE`; `--stage tensors` shows the plan without tiles"),
+            ))
+        }
+    };
+    labels_of(field).map(extent).collect()
+}
+
+/// The most bytes of a result and of what is held beside it.
+fn peak_bytes(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.bytes.saturating_add(step.held_bytes)).max().unwrap_or(0)
+}
+
+fn to_json(steps: &[Step], sources: &Sources) -> Value {
+    let step = |step: &Step| {
+        let mut made = json!({
+            "work": eval_tiles::work(step),
+            "text": step.span.map(|span| sources.text_at(span)),
+            "tiles": step.tiles,
+            "tiles_of_all": step.of,
+            "bytes": step.bytes,
+            "held_bytes": step.held_bytes,
+            "tasks": step.tasks,
+        });
+        if let Work::Product { products, of, operations } = step.work {
+            made["products"] = products.into();
+            made["products_of_all"] = of.into();
+            made["operations"] = operations.into();
+        }
+        made
+    };
+    json!({ "steps": steps.iter().map(step).collect::<Vec<Value>>(), "peak_bytes": peak_bytes(steps) })
+}
