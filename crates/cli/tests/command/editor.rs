@@ -377,6 +377,8 @@ fn tensors_are_shown_with_types_and_labels() {
         (4, "let v = a(", "a(\"i,j\")", "tensor[f64, 2]: a label for each axis"),
         (5, "let v = a(\"p,q\") * product(", "product(\"i,j\")", "tensor[f32, 2]: a label for each axis"),
         (6, "let v = sums(", "sums(\"i\")", "tensor[f64, 1]: a label for each axis"),
+        (7, "let v = a(\"p,q\").block([0, 1], ", "block(start, stop)", "The tiles of each axis"),
+        (8, "let v = tensor.block(a, [0, 1], ", "tensor.block(x, start, stop)", "The tiles of each axis"),
     ] {
         let whole = json!({ "start": { "line": 8, "character": 0 }, "end": { "line": 9, "character": 0 } });
         editor.edit(&model, version, whole, text);
@@ -386,10 +388,15 @@ fn tensors_are_shown_with_types_and_labels() {
         assert!(signature["documentation"].as_str().expect("a note").starts_with(note), "{help}");
     }
     let whole = json!({ "start": { "line": 8, "character": 0 }, "end": { "line": 9, "character": 0 } });
-    editor.edit(&model, 7, whole, "input q: te");
+    // A method is what the operator is, and the tensor has labels behind it.
+    editor.edit(&model, 9, whole.clone(), "output v(\"p,q\") = a(\"p,q\").block([0, 0], [1, 1])");
+    let (text, place) = editor.hover(&model, 8, 28);
+    assert_eq!(place, range(8, 27, 32));
+    assert!(text.starts_with("```cem\ntensor.block(x, start, stop)\n```\n"), "{text}");
+    editor.edit(&model, 10, whole, "input q: te");
     assert!(editor.completed(&model, 8, 11).contains(&"tensor[f64, 2]".to_owned()));
     // What does not fit is told where it stands, and costs other types nothing.
-    editor.edit(&model, 8, range(8, 0, 11), "output wrong = tensor.sum(z, 2)");
+    editor.edit(&model, 11, range(8, 0, 11), "output wrong = tensor.sum(z, 2)");
     while editor.problems(&model).iter().all(|(code, ..)| code != "shape") {}
     assert_eq!(editor.hover(&model, 5, 8).0, name("output sums: tensor[f64, 1]", "an output"));
     assert_eq!(editor.hover(&model, 8, 8).0, name("output wrong", "an output"));

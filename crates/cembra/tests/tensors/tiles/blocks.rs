@@ -469,6 +469,12 @@ fn blocks_take_no_bytes_and_copy_nothing() {
         r("i,j") = s("i,k").block([2, 0], [4, 4]) * s("j,k").block([0, 0], [2, 4])
     "#;
     is_least(of_product, bytes + bytes / 4);
+    // A block beside what it is of is not counted twice.
+    let beside = r#"
+        let s("i,j") = a("i,k") * a("j,k")
+        r("i,j") = s("i,k").block([2, 0], [4, 4]) * s("j,k")
+    "#;
+    is_least(beside, bytes + bytes / 2);
     // A block that outlives what it is of takes its own bytes.
     let outlives = r#"
         let s("i,j") = a("i,k") * a("j,k")
