@@ -4,6 +4,7 @@
 use crate::algebra::merge;
 use crate::copies::{Packed, copy_box, intersection};
 use crate::error::{limit, unlike_tilings};
+use crate::planned::Planned;
 use crate::shape::Building;
 use crate::tile::{Float, Tile, TileMemory, with_float};
 use crate::tiled::{TilePlace, bytes_of};
@@ -27,8 +28,8 @@ impl Tiled {
             return Ok(self.clone());
         }
         if let Some(planned) = self.plan() {
-            let first = sources.first().map(|at| *at as usize);
-            return planned.with_axes(self, &inverse_axes(of, of.len())?, shape, first);
+            let positions = sources.iter().map(|at| *at as usize);
+            return planned.with_axes(self, &inverse_axes(of, of.len())?, shape, positions);
         }
         check_room(self.memory_bytes())?;
         let (mut tiles, mut norms) = (Vec::with_capacity(sources.len()), Vec::with_capacity(sources.len()));
@@ -47,7 +48,7 @@ impl Tiled {
     pub(crate) fn permuted_lazily(&self, of: &[usize]) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().permuted_with_sources(of)?;
         if let Some(planned) = self.plan() {
-            return Ok(Tiled::of_plan(shape, self.scalar_type(), planned.part(false)));
+            return Ok(Tiled::of_plan(shape, self.scalar_type(), Planned::new(planned.is_lazy())));
         }
         let (whole, own, order) = (self.clone(), shape.clone(), of.to_vec());
         let source = move |place: &TilePlace| {
@@ -65,7 +66,7 @@ impl Tiled {
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().block_with_sources(tiles, base)?;
         if let Some(planned) = self.plan() {
-            return Ok(Tiled::of_plan(shape, self.scalar_type(), planned.part(sources.first() == Some(&0))));
+            return Ok(Tiled::of_plan(shape, self.scalar_type(), planned.clone()));
         }
         if !self.is_lazy() {
             let stored = sources.iter().filter_map(|at| self.stored_at(*at as usize).cloned()).collect();

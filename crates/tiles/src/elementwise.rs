@@ -211,7 +211,7 @@ impl Run<'_> {
         let context = self.run.context();
         context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
         if context.is_plan {
-            return self.planned::<T>(shape, wanted.first(), &patterns);
+            return self.planned::<T>(shape, &wanted, &patterns);
         }
         context.begin(shape.len());
         let mut tiles = Vec::with_capacity(wanted.len());
@@ -245,20 +245,24 @@ impl Run<'_> {
     }
 
     /// The result of a plan.
-    fn planned<T: Float>(&self, shape: Shape, first: Option<&Wanted>, patterns: &[Pattern]) -> Result<Tiled, Error> {
-        let kernel = first.and_then(|first| Some((first.number, patterns[first.pattern].kernel.as_ref()?)));
-        // A tile that has nothing but more axes of one index is not copied.
-        if let Some((number, (Body { steps, .. }, read))) = kernel
-            && let ([], [leaf]) = (&steps[..], &read[..])
-            && let Some(planned) = self.leaves[*leaf].tiled.plan()
-        {
-            let (leaf, index) = (&self.leaves[*leaf], shape.tiling().index_of(number).unwrap_or_default());
-            let of = leaf.tiled.shape();
-            let is_first = leaf.position(number, &index) == Some(0);
-            let keeps_first = is_first && of.tiling().volume(of.tiles()[0]) == shape.tiling().volume(number);
-            return Ok(planned.stored(shape, T::SCALAR, keeps_first));
+    fn planned<T: Float>(&self, shape: Shape, wanted: &[Wanted], patterns: &[Pattern]) -> Result<Tiled, Error> {
+        // Tiles that have nothing but more axes of one index are not copied.
+        let source = |wanted: &Wanted| -> Option<(usize, usize)> {
+            let (Body { steps, .. }, read) = patterns[wanted.pattern].kernel.as_ref()?;
+            let ([], [leaf]) = (&steps[..], &read[..]) else { return None };
+            let index = shape.tiling().index_of(wanted.number)?;
+            let of = self.leaves[*leaf].tiled.shape();
+            let position = self.leaves[*leaf].position(wanted.number, &index)?;
+            let is_whole = of.tiling().volume(of.tiles()[position]) == shape.tiling().volume(wanted.number);
+            is_whole.then_some((*leaf, position))
+        };
+        let sources: Option<Vec<(usize, usize)>> = wanted.iter().map(source).collect();
+        let is_kept = |sources: &Vec<(usize, usize)>| sources.is_sorted_by(|a, b| a.0 == b.0 && a.1 < b.1);
+        let leaf = sources.filter(is_kept).and_then(|sources| Some(sources.first()?.0));
+        match leaf.and_then(|leaf| self.leaves[leaf].tiled.plan()) {
+            Some(planned) => Ok(planned.stored(shape, T::SCALAR, true)),
+            None => Tiled::planned(&shape, T::SCALAR),
         }
-        Tiled::planned(&shape, T::SCALAR)
     }
 
     /// Which tiles there are, and the patterns that they follow.

@@ -121,8 +121,8 @@ impl Evaluator {
             }
         })?;
         let shared = match places.first() {
-            Some((Some(0), None)) => a.plan(),
-            Some((None, Some(0))) if of_second.is_none() => b.plan(),
+            Some((_, None)) if places.iter().all(|(_, second)| second.is_none()) => a.plan(),
+            Some((None, _)) if of_second.is_none() && places.iter().all(|(first, _)| first.is_none()) => b.plan(),
             _ => None,
         };
         Ok(match shared.filter(|_| made.is_planned()) {

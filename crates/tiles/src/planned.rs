@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Planned {
     /// True if tiles would be made when they are needed.
     is_lazy: bool,
-    /// One for all tensors whose first tiles would be in the same memory, by which is told whose bytes they are.
+    /// One for all tensors whose tiles would be in the memory of one of them: the others take no bytes.
     memory: Arc<()>,
 }
 
@@ -33,35 +33,34 @@ impl Planned {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 
-    /// Some of the tiles, stored or not as they are: the first one among them, or without it.
-    pub(crate) fn part(&self, has_first: bool) -> Planned {
-        if has_first { self.clone() } else { Planned::new(self.is_lazy) }
-    }
-
-    /// A stored tensor that is made of the tiles. If `keeps_first` its first tile is the first one here, without a copy of a stored one.
-    pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_first: bool) -> Tiled {
-        let planned = if keeps_first && !self.is_lazy { self.clone() } else { Planned::new(false) };
+    /// A stored tensor that is made of the tiles. If `keeps_all` its tiles are some of those here, in their order, and stored ones are not copied.
+    pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_all: bool) -> Tiled {
+        let planned = if keeps_all && !self.is_lazy { self.clone() } else { Planned::new(false) };
         Tiled::of_plan(shape, scalar, planned)
     }
 
-    /// A stored tensor whose axis `to[i]` is axis `i` of a planned one. Its first tile is made of the tile at a position there, and a tile is
-    /// copied unless its elements stay in their order.
+    /// A stored tensor whose axis `to[i]` is axis `i` of a planned one. Its tiles are made of those at some positions there, and a tile is copied
+    /// unless its elements stay in their order.
     ///
     /// # Errors
-    /// The tile has more elements than a tensor may have, or an axis has no place.
+    /// A tile has more elements than a tensor may have, or an axis has no place.
     pub(crate) fn with_axes(
         &self,
         of: &Tiled,
         to: &[usize],
         shape: Shape,
-        first: Option<usize>,
+        positions: impl Iterator<Item = usize> + Clone,
     ) -> Result<Tiled, Error> {
-        let first = of.shape().tiles().first().filter(|_| first == Some(0));
-        let keeps_first = match first.and_then(|tile| of.tiling().tile_extents(*tile)) {
-            Some(extents) => Layout::row_major(&extents)?.with_axes(to)?.is_row_major(),
-            None => false,
-        };
-        Ok(self.stored(shape, of.scalar_type(), keeps_first))
+        let mut keeps_all = positions.clone().is_sorted_by(|a, b| a < b);
+        for position in positions {
+            if !keeps_all {
+                break;
+            }
+            let extents = of.shape().tiles().get(position).and_then(|tile| of.tiling().tile_extents(*tile));
+            let Some(extents) = extents else { continue };
+            keeps_all = Layout::row_major(&extents)?.with_axes(to)?.is_row_major();
+        }
+        Ok(self.stored(shape, of.scalar_type(), keeps_all))
     }
 }
 

@@ -322,9 +322,7 @@ impl Tiled {
     pub(crate) fn with_part_of_tiles(&self, shape: Shape) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
-            Tiles::Planned(planned) => {
-                Tiles::Planned(planned.part(self.shape.tiles().first() == shape.tiles().first()))
-            }
+            Tiles::Planned(planned) => Tiles::Planned(planned.clone()),
             Tiles::Stored(tiles) => {
                 let own = crate::algebra::merge(self.shape.tiles(), shape.tiles());
                 let kept = own.filter_map(|(_, at, kept)| kept.and(at)).map(|at| tiles[at].clone());

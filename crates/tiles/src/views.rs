@@ -57,10 +57,10 @@ pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     }
     found.sort_unstable();
     if let Some(planned) = of.plan() {
-        let first = found.first().map(|(_, position)| *position);
+        let positions: Vec<usize> = found.iter().map(|(_, position)| *position).collect();
         let norms = found.iter().map(|(number, at)| norm_on(of, *at, tiling.volume(*number))).collect();
         let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
-        return planned.with_axes(of, &places, shape, first);
+        return planned.with_axes(of, &places, shape, positions.into_iter());
     }
     let mut tiles = Vec::with_capacity(found.len());
     for (_, position) in &found {

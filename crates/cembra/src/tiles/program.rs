@@ -2,7 +2,7 @@
 //! meet the cuts of labels: dense tensors are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked
 //! when the model is compiled.
 
-use super::run::Run;
+use super::run::{Run, graph_for};
 use crate::{Cut, Error, Executor, Field, QType, Scalar};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -279,26 +279,6 @@ impl<'l> Labels<'l> {
         }
         self.known.insert(label, tiling.clone());
         Ok(tiling)
-    }
-}
-
-/// The graph of a model for tiled tensors, and the nodes of its outputs.
-pub(super) fn graph_for(model: &Executor, tiled: &[&Tiled]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
-    let extents: Vec<_> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
-    let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
-    if !model.has_blocks() {
-        return model.graph_for(&extents);
-    }
-    let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
-    model.graph_for_tiles(&extents, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<Cut>>>>())
-}
-
-/// How an axis is cut; none if it is one tile.
-fn cut_of(axis: &Tiling1) -> Option<Cut> {
-    match axis.tile_size() {
-        Some(size) if axis.tiles() > 1 => Some(Cut::Blocks(size)),
-        Some(_) => None,
-        None => Some(Cut::Boundaries(axis.boundaries().collect())),
     }
 }
 

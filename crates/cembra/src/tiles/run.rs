@@ -1,10 +1,9 @@
 //! Texts that are evaluated on tiled tensors: read, checked against the types and extents of the tensors, and kept. How a graph is evaluated on
 //! tiles is decided by `cembra-tiles`.
 
-use super::program::graph_for;
-use crate::{Error, Model, QType, Registry, Scalar};
+use crate::{Cut, Error, Executor, Model, QType, Registry, Scalar};
 use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, Journal, Options, Step, Tiled, Tiling};
+use cembra_tiles::{Evaluator, Journal, Options, Step, Tiled, Tiling, Tiling1};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -251,5 +250,25 @@ impl Run {
         }
         self.kept.push(read.clone());
         Ok(read)
+    }
+}
+
+/// The graph of a model for tiled tensors, and the nodes of its outputs.
+pub(super) fn graph_for(model: &Executor, tiled: &[&Tiled]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+    let extents: Vec<_> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
+    let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
+    if !model.has_blocks() {
+        return model.graph_for(&extents);
+    }
+    let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
+    model.graph_for_tiles(&extents, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<Cut>>>>())
+}
+
+/// How an axis is cut; none if it is one tile.
+fn cut_of(axis: &Tiling1) -> Option<Cut> {
+    match axis.tile_size() {
+        Some(size) if axis.tiles() > 1 => Some(Cut::Blocks(size)),
+        Some(_) => None,
+        None => Some(Cut::Boundaries(axis.boundaries().collect())),
     }
 }
