@@ -1,14 +1,15 @@
 //! Calls of operators on whole tensors, lowered: their literal arguments (axes, extents, positions) are read, and the graph of tensors makes
 //! the nodes. What each operator means is said there, once.
 
-use super::blocks::blocked;
 use super::lowering::Lowering;
+use super::tilings::beyond;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Extents, Reduction, Slice, TensorErrorKind, TensorNodeId as Tensor};
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
+use std::ops::Range;
 
 type Axes = Vec<usize>;
 
@@ -243,8 +244,68 @@ fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
         .ok_or_else(|| Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
 }
 
+/// The tiles `start` to `stop` of each axis of a tensor, as a slice of its elements.
+fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result<Tensor, Error> {
+    let of = lowering.whole(x)?.node;
+    let rank = lowering.graph.extents(of).len();
+    let (starts, stops) = (numbers(lowering, start, rank)?, numbers(lowering, stop, rank)?);
+    let tiles: Vec<Range<u64>> = starts.into_iter().zip(stops).map(|(start, stop)| start..stop).collect();
+    if let Some((axis, tiles)) = tiles.iter().enumerate().find(|(_, tiles)| tiles.start > tiles.end) {
+        let message = format!("tiles {} to {} of axis {axis} are no block", tiles.start, tiles.end);
+        let error = Error::tensors(TensorErrorKind::Index, message).at(lowering.span(stop));
+        return Err(
+            error.hint("the first list has the first tile of each axis, the second one the tile behind the last")
+        );
+    }
+    if !lowering.has_extents {
+        let scalar = lowering.graph.scalar(of);
+        return lowering.graph.leaf("", scalar, &vec![1; rank]);
+    }
+    let axes = lowering.tilings.of(&lowering.graph, of);
+    let mut slices: Vec<Slice> = Vec::with_capacity(rank);
+    for (axis, (tiles, extent)) in tiles.iter().zip(lowering.graph.extents(of)).enumerate() {
+        let Some(own) = axes.as_ref().and_then(|axes| axes.get(axis)?.as_ref()) else {
+            let message = format!("it is not known how axis {axis} of what this is a block of is cut into tiles");
+            let error = Error::tensors(TensorErrorKind::Tiling, message);
+            return Err(
+                error.hint("take the block before other operators, of an input or of what is computed by labels")
+            );
+        };
+        if let Some(listed) = own.listed_extent().filter(|listed| *listed != *extent as u64) {
+            let message =
+                format!("axis {axis} has {extent} elements, and the boundaries of its tiles are those of {listed}");
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
+        }
+        let Some(elements) = own.elements(tiles, *extent) else {
+            return Err(beyond(axis, tiles, own.count(*extent)));
+        };
+        slices.push(Slice { start: elements.start, step: 1, count: elements.len() });
+    }
+    match lowering.tilings.is_of_tensors {
+        true => lowering.graph.slice_anew(of, &slices),
+        false => lowering.graph.slice(of, &slices),
+    }
+}
+
+/// The number of a tile for each axis.
+fn numbers(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Vec<u64>, Error> {
+    let read = integers(lowering, node)?;
+    if read.len() != rank {
+        let message = format!("the tensor has {rank} axes, and the list {}", read.len());
+        let error = Error::tensors(TensorErrorKind::RankMismatch, message).at(lowering.span(node));
+        return Err(error.hint("a list has the number of a tile for each axis: `a(\"i,j\").block([0, 0], [2, 3])`"));
+    }
+    let number = |number: i64| {
+        u64::try_from(number).map_err(|_| {
+            let error = Error::tensors(TensorErrorKind::Index, format!("tile {number} of an axis"));
+            error.at(lowering.span(node)).hint("tiles of an axis are counted from 0 on")
+        })
+    };
+    read.into_iter().map(number).collect()
+}
+
 /// Literal integers: one, or a tuple of some.
-pub(super) fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
+fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
     match lowering.fields(node) {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
         None => match literal_integer(lowering, node) {

@@ -3,7 +3,7 @@
 //! are.
 
 use super::axis_tiles::AxisTiles;
-use super::blocks::beyond;
+use super::tilings::beyond;
 use crate::signature::Field;
 use cembra_expr::{Cut, Node, NodeId, Program};
 use cembra_ops::{Registry, id};

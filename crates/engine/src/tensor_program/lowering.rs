@@ -3,8 +3,8 @@
 //! what is said in `nodes`.
 
 use super::apart::Apart;
-use super::blocks::Tilings;
 use super::made::{Made, Whole};
+use super::tilings::Tilings;
 use crate::signature::Field;
 use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};

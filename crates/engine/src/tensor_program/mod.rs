@@ -4,7 +4,6 @@
 mod apart;
 mod assigned;
 mod axis_tiles;
-mod blocks;
 mod calls;
 mod cuts;
 mod lowering;
@@ -13,12 +12,12 @@ mod nodes;
 mod numbers;
 mod parts;
 mod sorting;
+mod tilings;
 
 use crate::compile_options::{CompileOptions, Started};
 use crate::signature::Field;
 use crate::stages::prepare;
 use apart::Apart;
-use blocks::Tilings;
 use cembra_expr::{Cut, Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType, Scalar};
@@ -29,6 +28,7 @@ use lowering::{Lowering, type_of};
 use parts::{is_of_arrays, program_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tilings::Tilings;
 
 pub(crate) use lowering::tensor_of;
 pub(crate) use parts::{Origin, Parts};
