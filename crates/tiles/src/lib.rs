@@ -59,6 +59,7 @@ mod numeric;
 mod operations;
 mod operators;
 mod options;
+mod plan;
 mod planned;
 mod pool;
 mod reduction;

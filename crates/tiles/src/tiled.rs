@@ -1,5 +1,5 @@
 //! Tiled tensors: a shape, and a tile for each tile that it has, stored or made on demand. Absent tiles read as exact zeros. How tiled
-//! tensors are made of functions is in `making.rs`, how they are cut and put together in `blocks.rs`, and what has a shape alone in `planned.rs`.
+//! tensors are made of functions is in `making.rs`, how they are cut and put together in `blocks.rs`, and what has a shape alone in `plan.rs`.
 
 use crate::copies::{Packed, copy_box};
 use crate::error::{caught, limit};

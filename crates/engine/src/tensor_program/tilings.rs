@@ -48,7 +48,7 @@ impl Tilings {
     }
 
     /// How the axes of a node are cut.
-    fn of(&mut self, graph: &TensorGraph, id: Tensor) -> Option<Axes> {
+    pub(super) fn of(&mut self, graph: &TensorGraph, id: Tensor) -> Option<Axes> {
         let mut open = vec![id];
         while let Some(at) = open.last().copied() {
             if self.known.contains_key(&at) {
