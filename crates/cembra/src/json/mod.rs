@@ -18,7 +18,7 @@ use crate::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
@@ -234,41 +234,30 @@ impl<T> JsonMisfit<T> {
 /// The value of this type that the JSON value is. Texts are borrowed.
 fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(qtype.clone(), value);
-    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded. What each kind needs is in a function of its own, so
+    // that a level of tuples takes little of the stack without optimisation too.
     match qtype {
         QType::Optional(_) if value.is_null() => Ok(ValueRef::Missing),
         QType::Scalar(scalar) | QType::Optional(scalar) => value.to_scalar(*scalar).ok_or_else(misfit),
-        QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
-            let of = qtype.as_optional_struct().unwrap_or(qtype);
-            let inner = if value.is_null() { None } else { Some(whole_struct(of, value)?) };
-            Value::optional_struct(of, inner).map(ValueRef::from).ok_or_else(misfit)
-        }
+        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => structs::optional(of, value),
         QType::Tuple(_) if let Some((key, given)) = qtype.as_map() => structs::map(key, given, value),
         QType::Tuple(_) if let Some(element) = qtype.element() => structs::list(qtype, element, value),
-        QType::Tuple(types) => {
-            let parts = structs::fields_of(types, value).ok_or_else(misfit)?;
-            let parts = parts.into_iter().map(|part| part.unwrap_or_else(J::null));
-            let part = |(at, (qtype, part)): (usize, (&QType, J))| whole(qtype, part, &|| types.label(at));
-            let values = types.iter().zip(parts).enumerate().map(part).collect::<Result<Vec<Value>, _>>()?;
-            Ok(Value::Tuple(types.with(values)).into())
-        }
-        QType::Array(kind, scalar) => {
-            let each = QType::Optional(*scalar);
-            let elements = value.to_elements().ok_or_else(misfit)?.into_iter().enumerate();
-            let element = |(at, element): (usize, J)| {
-                whole(&each, element, &|| at.to_string().into()).map(|element| element.as_scalar().cloned())
-            };
-            let array = Array::from_scalars(*scalar, elements.map(element).collect::<Result<Vec<_>, _>>()?);
-            Ok(Value::Array(*kind, array.into()).into())
-        }
+        QType::Tuple(types) => structs::tuple(qtype, types, value),
+        QType::Array(kind, scalar) => array(*kind, *scalar, value),
         QType::Tensor(scalar, rank) => tensors::read(*scalar, *rank, value).map(ValueRef::from),
         _ => Err(misfit()),
     }
 }
 
-/// The struct that is a JSON value.
-fn whole_struct<'j, J: Written<'j>>(of: &QType, found: J) -> Result<Value, JsonMisfit<J>> {
-    value(of, found)?.to_value(of).ok_or_else(|| JsonMisfit::of(of.clone(), found))
+/// Reads a JSON array as an array of scalars.
+fn array<'j, J: Written<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let each = QType::Optional(scalar);
+    let elements = value.to_elements().ok_or_else(|| JsonMisfit::of(QType::Array(kind, scalar), value))?;
+    let element = |(at, element): (usize, J)| {
+        whole(&each, element, &|| at.to_string().into()).map(|element| element.as_scalar().cloned())
+    };
+    let scalars = elements.into_iter().enumerate().map(element).collect::<Result<Vec<_>, _>>()?;
+    Ok(Value::Array(kind, Array::from_scalars(scalar, scalars).into()).into())
 }
 
 /// The value of this type that a part of a JSON value is; what it is called is asked for errors only.

@@ -10,6 +10,30 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+/// Reads a JSON array, or an object for fields with names, as a tuple of type `qtype`, whose fields are of `types`.
+pub(super) fn tuple<'j, J: Written<'j>>(
+    qtype: &QType,
+    types: &Fields<QType>,
+    value: J,
+) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let parts = fields_of(types, value).ok_or_else(|| JsonMisfit::of(qtype.clone(), value))?;
+    let mut values = Vec::with_capacity(types.len());
+    for (at, (qtype, part)) in types.iter().zip(parts).enumerate() {
+        values.push(whole(qtype, part.unwrap_or_else(J::null), &|| types.label(at))?);
+    }
+    Ok(Value::Tuple(types.with(values)).into())
+}
+
+/// Reads a struct of type `of`, or null where it is missing.
+pub(super) fn optional<'j, J: Written<'j>>(of: &QType, found: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+    let misfit = || JsonMisfit::of(of.clone(), found);
+    let inner = match found.is_null() {
+        true => None,
+        false => Some(value(of, found)?.to_value(of).ok_or_else(misfit)?),
+    };
+    Value::optional_struct(of, inner).map(ValueRef::from).ok_or_else(misfit)
+}
+
 /// Reads a JSON array as a list of type `qtype`, whose elements are of type `element`.
 pub(super) fn list<'j, J: Written<'j>>(
     qtype: &QType,
