@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Nothing is shown before this.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whoever looks at what runs does so as often.
+/// The time between two looks at the running evaluation.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The clock is looked at after so many steps, or a batch of more.

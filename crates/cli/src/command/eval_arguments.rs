@@ -200,7 +200,7 @@ impl Args {
     }
 }
 
-/// What is said of tiles on the command line.
+/// The options of tiles on the command line.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct TileArgs {
     /// Leave tiles out whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the epsilon of their type

@@ -246,7 +246,7 @@ fn inputs(
     Ok(model.inputs().iter().filter_map(value).collect())
 }
 
-/// The array of a file for an input. The file may have so many bytes, and the array so many.
+/// The array of a file for an input. A file of more than `most_bytes` is an error, and so is an array of more than `left` bytes.
 pub(super) fn array_of(file: &ArrayFile, field: &Field, most_bytes: u64, left: u64) -> Result<Tensor, Failure> {
     let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
     let read = bytes.array(left).and_then(|tensor| check_type(field, &tensor).map(|()| tensor));

@@ -100,7 +100,7 @@ pub(super) fn write(directory: &Path, made: &[(Arc<str>, Tiled)], only: &[String
     Checkpoint::write(directory, wanted.map(|(name, tiled)| (&**name, tiled)))
 }
 
-/// The steps of an evaluation, or of a plan, a line for each: where it stands in the text, its tiles of all, its products of all, how much work that was, and
+/// The steps of an evaluation or a plan, a line for each: where it stands in the text, its tiles of all, its products of all, how much work that is, and
 /// the memory that it took beside that of other steps.
 pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     let mut table = Table::new();
@@ -136,6 +136,7 @@ pub(super) const fn work(step: &Step) -> &'static str {
         Work::Product { .. } => "product",
         Work::Elements => "elements",
         Work::Reduction => "reduction",
+        Work::Part => "part",
         _ => "view",
     }
 }

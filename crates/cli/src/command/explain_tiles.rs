@@ -145,7 +145,7 @@ pub(super) fn run(
     }
 }
 
-/// What is to be known of the numbers where small tiles are left out.
+/// The note under the table where small tiles are left out.
 const AT_MOST: &str = "An evaluation has at most as many tiles and products: it knows the norms of what it made, and a plan estimates them.\n";
 
 /// The input of a name that an option gives.

@@ -428,7 +428,7 @@ fn the_steps_in_tiles_are_shown_before_there_are_data() {
         found.iter().find(|step| step.ends_with(&["100", "100", "1000", "1000", "16000", "3200", "3200", "1"]));
     assert!(square.is_some(), "{shown}");
     assert!(shown.contains("\nat most 12800 bytes at once\nAn evaluation has at most as many tiles"), "{shown}");
-    // What is known of a file are its tiles, and of a checkpoint.
+    // The tiles of files and checkpoints are known.
     let of_file = explain(&["--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0"]);
     let evaluated = shell.run(&["eval", "m.cem", "--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0", "-v"]);
     assert_eq!(steps(&of_file), steps(&evaluated.stderr), "{of_file}");
@@ -450,6 +450,12 @@ fn the_steps_in_tiles_are_shown_before_there_are_data() {
     let products = products.and_then(|step| step["products"].as_u64()).expect("a product");
     assert!(products.abs_diff(10_000) < 2_000 && tiles.iter().any(|tiles| (1000..10_000).contains(tiles)), "{filled}");
     assert_eq!(explain(&["--extents", "a=200x200", "--fill", "a=1"]), explain(&["--extents", "a=200x200"]));
+    // A slice that ends within a tile is copied, and one that ends where tiles do is not.
+    for (stop, work) in [("4", "view"), ("5", "part")] {
+        let model = format!("tile i = 2; input v: tiled[f64, \"i\"]; output r = tensor.slice(v, 0, 2, {stop})");
+        let sliced = shell.stdout(&["explain", "-e", &model, "--extents", "v=6"]);
+        assert!(steps(&sliced).iter().any(|step| step.first() == Some(&work)), "{work}: {sliced}");
+    }
     // The stage of tensors is that without tiles.
     assert!(explain(&["--stage", "tensors", "--extents", "a=20x20"]).contains("temporaries"));
 }
