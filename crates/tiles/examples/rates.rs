@@ -170,7 +170,7 @@ fn sparse(n: usize, share: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// One sparse product, of whose plan and work nothing is known yet.
+/// One sparse product, its plan included.
 fn alone(n: usize, tile: usize, share: f64, threads: usize, turns: usize) -> Result<(), Error> {
     let (a, b) = (square(n, tile, share, 1)?, square(n, tile, share, 2)?);
     let run = evaluator(threads);

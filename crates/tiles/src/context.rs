@@ -19,7 +19,7 @@ pub(crate) struct Context {
     pub(crate) journal: Option<Journal>,
     /// True if no tile is made.
     pub(crate) is_plan: bool,
-    /// The bytes of what is held beside what is evaluated.
+    /// The bytes that other values hold during the evaluation.
     pub(crate) held_bytes: usize,
 }
 
@@ -53,14 +53,14 @@ impl Context {
         }
     }
 
-    /// Begins so many parts of a step: tiles, or products of tiles.
+    /// A step begins. Its parts are tiles, or products of tiles.
     pub(crate) fn begin(&self, parts: usize) {
         if let Some(journal) = &self.journal {
             journal.begin(parts);
         }
     }
 
-    /// So many parts of the step that runs are done. Threads call it once a task.
+    /// Counts parts of the running step that are done. Threads call it once a task.
     pub(crate) fn advance(&self, parts: usize) {
         if let Some(journal) = &self.journal {
             journal.advance(parts);

@@ -40,7 +40,7 @@ pub struct Evaluator {
     pub(crate) journal: Option<Journal>,
     /// True if no tile is made: an evaluation is a plan then.
     pub(crate) is_plan: bool,
-    /// The bytes of what is held beside what is evaluated.
+    /// The bytes that other values hold during the evaluation.
     held_bytes: usize,
 }
 
@@ -118,7 +118,7 @@ impl Evaluator {
         &self.options
     }
 
-    /// The same evaluator, of whose bytes so many are taken by what is held beside what it evaluates.
+    /// The same evaluator, with fewer bytes: other values hold `held_bytes` of them.
     pub(crate) fn beside(&self, held_bytes: usize) -> Evaluator {
         let left = self.options.byte_limit().saturating_sub(held_bytes);
         let held_bytes = self.held_bytes.saturating_add(held_bytes);

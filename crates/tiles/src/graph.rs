@@ -142,9 +142,9 @@ impl Evaluator {
 /// tiles. Views of anything else share the memory of what made the tiles: as long as that is needed they take none, and then no more than it took.
 struct Held {
     bytes: usize,
-    /// For each node that has a value the node that made its tiles; none if the caller did.
+    /// For each node with a value: the node that made the tiles. None if the tiles are the caller's.
     makers: Vec<Option<TensorNodeId>>,
-    /// For each node that made tiles which of their bytes are held.
+    /// For each node that made tiles: which of their bytes are held.
     made: Vec<HeldTiles>,
 }
 

@@ -86,7 +86,7 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// What threads count while a step runs. Relaxed: whoever looks at it may see counts of a moment before.
+/// The counts of threads while a step runs. They are relaxed, so a reader may see counts of a moment before.
 #[derive(Default, Debug)]
 struct Running {
     step: AtomicUsize,
@@ -130,7 +130,7 @@ impl Journal {
         self.running.step.store(step, Ordering::Relaxed);
     }
 
-    /// Begins so many parts of a step.
+    /// A step with this many parts begins.
     pub(crate) fn begin(&self, parts: usize) {
         self.running.done.store(0, Ordering::Relaxed);
         self.running.of.store(parts, Ordering::Relaxed);

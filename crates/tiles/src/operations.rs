@@ -67,14 +67,14 @@ use smallvec::SmallVec;
 /// # Ok::<(), cembra_value::Error>(())
 /// ```
 pub trait TileOperation: Sync {
-    /// An upper estimate of the norm that the tile at a place has, from those of the operands' tiles, of which at least one is present; none if
-    /// the result has no tile there. A tile whose estimate is below the threshold is not made. Where the tiles of all operands are present
-    /// the default is infinite, of which nothing is left out, and elsewhere there is no tile.
+    /// An upper estimate of the norm of the tile at a place, from the norms of the operands' tiles there. At least one of these is present. None if
+    /// the result has no tile there. A tile whose estimate is below the threshold is not made. By default the result has a tile where all operands
+    /// have one, and its estimate is infinite, so that it is always made.
     fn norm(&self, _place: &TilePlace, norms: &[Option<f64>]) -> Option<f64> {
         norms.iter().all(Option::is_some).then_some(f64::INFINITY)
     }
 
-    /// The tile at a place: of its extents, and of the type of the operands. Of these the absent tiles, which are zeros, are none.
+    /// The tile at a place: of its extents, and of the type of the operands. An absent tile of an operand, which has zeros, is `None`.
     ///
     /// # Errors
     /// The tile cannot be made.

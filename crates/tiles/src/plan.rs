@@ -45,7 +45,7 @@ impl Planned {
 
 impl Tiled {
     /// A tensor of which only the shape is known, for [plans](Evaluator::plan_graph). In an evaluation its tiles would be stored; here there are
-    /// none, and whoever asks for one gets an error.
+    /// none, and asking for one is an error.
     ///
     /// # Errors
     /// Tiles have no elements of the type.

@@ -332,7 +332,7 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// The same tiles under another shape, which has as many, of the same extents.
+    /// The same tiles under another shape. It has the same number of tiles, with the same extents.
     pub(crate) fn with_shape(&self, shape: Shape) -> Tiled {
         debug_assert_eq!(shape.len(), self.shape.len());
         Tiled { shape, ..self.clone() }

@@ -73,7 +73,7 @@ pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
 }
 
-/// An estimate of the norm of so many elements of a tile: the root of the sum of their squares is at most that of all.
+/// An estimate of the norm of some elements of a tile. The sum of their squares is at most that of the whole tile.
 fn norm_on(of: &Tiled, position: usize, elements: f64) -> f64 {
     of.shape().norms()[position] * of.tiling().volume(of.shape().tiles()[position]) / elements
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) enum AxisTiles {
     /// The axis is one tile.
     One,
-    /// Into tiles of so many elements, of which the last may be shorter; how many, if they are tiles of another axis.
+    /// Into tiles of `size` elements; the last may be shorter. `count` is their number, which is known for the axis of a block.
     Blocks { size: u64, count: Option<u64> },
     /// At boundaries, from one of a list up to another one.
     Between { boundaries: Arc<[i64]>, first: usize, last: usize },
@@ -47,7 +47,7 @@ impl AxisTiles {
         }
     }
 
-    /// The number of tiles of an axis of so many elements.
+    /// The number of tiles of an axis of `extent` elements.
     pub(super) fn count(&self, extent: usize) -> u64 {
         match self {
             AxisTiles::One => u64::from(extent > 0),
@@ -56,13 +56,13 @@ impl AxisTiles {
         }
     }
 
-    /// The elements that boundaries are around; none if the axis may have any number of them.
+    /// The element count of an axis with boundaries; none for other axes, which may have any.
     pub(super) fn listed_extent(&self) -> Option<u64> {
         let [lower, .., upper] = self.listed()? else { return Some(0) };
         Some(upper.abs_diff(*lower))
     }
 
-    /// The elements of some tiles of an axis of so many elements; none if it has not all of these tiles.
+    /// The elements of some tiles of an axis of `extent` elements. None if the axis lacks one of the tiles.
     pub(super) fn elements(&self, tiles: &Range<u64>, extent: usize) -> Option<Range<usize>> {
         if tiles.start > tiles.end || tiles.end > self.count(extent) {
             return None;

@@ -15,7 +15,7 @@ use std::ops::Range;
 pub(super) struct Tilings {
     random: Rng,
     known: BTreeMap<usize, Tiling1>,
-    /// For the axes of an extent a longer one, of which they are some of the tiles.
+    /// The longer axis that axes of an extent are a block of.
     wider: BTreeMap<usize, (usize, Range<u64>)>,
     /// True if axes begin at 0, and their first and last tiles are not empty, as those of blocks are.
     is_of_blocks: bool,

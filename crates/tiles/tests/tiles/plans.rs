@@ -1,5 +1,4 @@
-//! Plans of graphs against the evaluations that they are of: the same steps, and the same errors of what there is too little of. And how far an
-//! evaluation says that it is.
+//! Plans of graphs: each has the steps of its evaluation, and the errors of too few bytes or tiles. And the progress of an evaluation.
 
 use crate::graphs::NoElements;
 use crate::products::lazy;

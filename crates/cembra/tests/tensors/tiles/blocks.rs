@@ -461,7 +461,7 @@ fn blocks_take_no_bytes_and_copy_nothing() {
         assert_eq!(with(text, least).err(), None, "{text}");
         assert!(with(text, least - 1).is_err_and(|error| error.contains("are missing")), "{text}");
     };
-    // Blocks of an input are the caller's, be they not those with the first tile.
+    // Blocks of an input are the caller's memory, also those without the first tile.
     is_least(r#"r("i,j") = a("i,k").block([2, 0], [4, 4]) * a("j,k").block([0, 0], [2, 4])"#, bytes / 4);
     // Those of what a step made are a part of it: beside the last product there is the first one, and nothing else.
     let of_product = r#"

@@ -1,4 +1,4 @@
-//! Plans of models whose text cuts tensors, against the evaluations that they are of, and what is refused of what is known before.
+//! Plans of models whose text cuts tensors: each has the steps of its evaluation. And the errors of extents, shapes and fills that do not fit.
 
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{

@@ -286,7 +286,7 @@ impl Terms {
         self.smallest = self.smallest.min(term);
     }
 
-    /// The largest distance of two sums of these terms that differ in the order of additions, where each term has so many factors.
+    /// The largest difference between two sums of these terms in different orders. Each term is a product of `factors` factors.
     fn distance(&self, scalar: Scalar, factors: usize) -> f64 {
         let (epsilon, largest, _) = limits(scalar);
         if self.is_over || self.size > largest / 8.0 {
