@@ -1,7 +1,7 @@
 //! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. A few bounds of numbers are compared
 //! one after the other, by the operators of comparison, which takes many keys at a time. More bounds are bisected, by one call for each key.
 
-use super::table::{Found, compiled, overloads};
+use super::table::{Found, compiled, overloads, string};
 use super::{DICT, Made, as_key, dict_types, or_absent};
 use crate::array::array_argument;
 use crate::definition::{
@@ -154,10 +154,7 @@ impl Bound for Text<'static> {
     type Kept = Box<[u8]>;
 
     fn keep(bound: &ScalarValue) -> Box<[u8]> {
-        match bound {
-            ScalarValue::Text(text) => text.as_bytes().into(),
-            _ => Box::default(),
-        }
+        string(bound).into()
     }
 
     #[inline(always)]
@@ -176,11 +173,16 @@ impl Bound for Text<'static> {
 }
 
 /// Bounds and the values of the segments that begin there.
-struct Ranged<K: Bound, V: Found> {
-    bounds: Box<[K::Kept]>,
-    values: Box<[V::Kept]>,
+struct Ranged<K: Bound, W> {
+    bounds: Bounds<K>,
+    values: Box<[W]>,
     /// Whether each value is there; none if all are, so that nothing waits for it.
     presence: Option<Box<[bool]>>,
+}
+
+/// Bounds, which ascend.
+struct Bounds<K: Bound> {
+    kept: Box<[K::Kept]>,
     buckets: Option<Buckets>,
 }
 
@@ -228,16 +230,11 @@ impl Buckets {
     }
 }
 
-impl<K: Bound, V: Found> Ranged<K, V> {
+impl<K: Bound> Bounds<K> {
     fn of(dict: &Dict) -> Self {
-        let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
-        let values = dict.entries().map(|(_, value)| value.as_ref().map(V::keep).unwrap_or_default()).collect();
-        let is_full = dict.entries().all(|(_, value)| value.is_some());
-        let presence = || dict.entries().map(|(_, value)| value.is_some()).collect();
-        let bounds: Box<[K::Kept]> = bounds;
-        let places: Option<Vec<f64>> = bounds.iter().map(K::place).collect();
-        let buckets = places.as_deref().and_then(Buckets::of);
-        Ranged { bounds, values, presence: (!is_full).then(presence), buckets }
+        let kept: Box<[K::Kept]> = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
+        let places: Option<Vec<f64>> = kept.iter().map(K::place).collect();
+        Bounds { kept, buckets: places.as_deref().and_then(Buckets::of) }
     }
 
     /// How many bounds are not above the key.
@@ -245,11 +242,18 @@ impl<K: Bound, V: Found> Ranged<K, V> {
     fn behind(&self, key: &K) -> usize {
         let [from, to] = match &self.buckets {
             Some(buckets) => buckets.before[buckets.part(K::place_of_key(key))].map(|bounds| bounds as usize),
-            None => [0, self.bounds.len()],
+            None => [0, self.kept.len()],
         };
         // The standard library bisects without branches.
-        from + self.bounds[from..to].partition_point(|bound| K::is_from(bound, key))
+        from + self.kept[from..to].partition_point(|bound| K::is_from(bound, key))
     }
+}
+
+/// The values of the segments of a dictionary, and whether each is there if not all are.
+fn values_of<W: Default>(dict: &Dict, keep: fn(&ScalarValue) -> W) -> (Box<[W]>, Option<Box<[bool]>>) {
+    let values = dict.entries().map(|(_, value)| value.as_ref().map(keep).unwrap_or_default()).collect();
+    let presence: Box<[bool]> = dict.entries().map(|(_, value)| value.is_some()).collect();
+    (values, presence.contains(&false).then_some(presence))
 }
 
 /// The value of the segment that a key is in; none below the first bound, and of NaN.
@@ -259,15 +263,15 @@ impl<K: Bound, V: Found> Body for InRanges<K, V>
 where
     Option<V>: Repr,
 {
-    type Data = Ranged<K, V>;
+    type Data = Ranged<K, V::Kept>;
     type Args = (K,);
     type Ret = Option<V>;
     const STRICT: bool = true;
     const LOWER: Lower = Lower::Kernel;
 
     #[inline]
-    fn run(ranged: &Ranged<K, V>, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
-        let Some(segment) = ranged.behind(&key).checked_sub(1) else { return Ok(None) };
+    fn run(ranged: &Self::Data, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
+        let Some(segment) = ranged.bounds.behind(&key).checked_sub(1) else { return Ok(None) };
         let is_there = ranged.presence.as_ref().is_none_or(|presence| presence.get(segment) == Some(&true));
         let found = ranged.values.get(segment).filter(|_| is_there);
         found.map(|kept| V::give(kept, context)).transpose()
@@ -282,7 +286,10 @@ where
     const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
 
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        compiled(literal, Ranged::<K, V>::of)
+        compiled(literal, |dict| {
+            let (values, presence) = values_of(dict, V::keep);
+            Ranged::<K, V::Kept> { bounds: Bounds::of(dict), values, presence }
+        })
     }
 
     const OVERLOAD: Overload = Overload {
@@ -328,11 +335,11 @@ mod tests {
             Array::from_scalars(Scalar::Int32, (0..bounds.len() as i32).map(|at| Some(ScalarValue::Int32(at))));
         let dict =
             Dict::of_ranges(&Array::from_scalars(scalar, from), &Array::from_scalars(scalar, to), &values).unwrap();
-        let ranged = Ranged::<K, i32>::of(&dict);
+        let bounds_of = Bounds::<K>::of(&dict);
         let keys = bounds.iter().flat_map(|bound| [[*bound; 2], beside(*bound)]).flatten();
         for key in keys.chain(odd.iter().copied()) {
             let behind = bounds.iter().filter(|bound| **bound <= key).count();
-            assert_eq!(ranged.behind(&key), behind, "{:?}", key.into());
+            assert_eq!(bounds_of.behind(&key), behind, "{:?}", key.into());
         }
     }
 

@@ -14,44 +14,61 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+/// A key as a table keeps it. Tables are built once for each of these in place of each type of keys.
+pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
+    /// A key as it is looked for.
+    type Sought: Eq + Hash + ?Sized;
+
+    /// A key's place in a row of all keys; none for strings.
+    fn place(sought: &Self::Sought) -> Option<u64>;
+}
+
+/// The place of a number among all of its type.
+impl KeptKey for u64 {
+    type Sought = u64;
+
+    #[inline(always)]
+    fn place(sought: &u64) -> Option<u64> {
+        Some(*sought)
+    }
+}
+
+/// The bytes of a string.
+impl KeptKey for Box<[u8]> {
+    type Sought = [u8];
+
+    #[inline(always)]
+    fn place(_: &[u8]) -> Option<u64> {
+        None
+    }
+}
+
 /// A type of keys.
 pub(super) trait Key: Repr + 'static {
     /// A key as a table keeps it.
-    type Kept: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static;
-    /// A key as it is looked for.
-    type Sought: Eq + Hash + ?Sized;
+    type Kept: KeptKey;
 
     /// A key of a dictionary, to be kept.
     fn keep(key: &ScalarValue) -> Self::Kept;
 
     /// What is looked for.
-    fn sought(&self) -> &Self::Sought;
-
-    /// A key's place in a row of all keys; none for strings.
-    fn place(_: &Self::Sought) -> Option<u64> {
-        None
-    }
+    fn sought(&self) -> impl Borrow<<Self::Kept as KeptKey>::Sought>;
 }
 
 macro_rules! numbers {
     ($($ty:ident $place:expr;)*) => { $(
         impl Key for $ty {
-            type Kept = $ty;
-            type Sought = $ty;
+            type Kept = u64;
 
-            fn keep(key: &ScalarValue) -> $ty {
-                Plain::from_word(key.bits())
-            }
-
-            #[inline(always)]
-            fn sought(&self) -> &$ty {
-                self
-            }
-
-            #[inline(always)]
-            fn place(key: &$ty) -> Option<u64> {
+            fn keep(key: &ScalarValue) -> u64 {
                 let place: fn($ty) -> u64 = $place;
-                Some(place(*key))
+                place(Plain::from_word(key.bits()))
+            }
+
+            #[inline(always)]
+            fn sought(&self) -> impl Borrow<u64> {
+                let place: fn($ty) -> u64 = $place;
+                place(*self)
             }
         }
     )* };
@@ -66,34 +83,32 @@ numbers! {
 
 impl Key for Text<'static> {
     type Kept = Box<[u8]>;
-    type Sought = [u8];
 
     fn keep(key: &ScalarValue) -> Box<[u8]> {
         string(key).into()
     }
 
     #[inline(always)]
-    fn sought(&self) -> &[u8] {
+    fn sought(&self) -> impl Borrow<[u8]> {
         self.as_str().as_bytes()
     }
 }
 
 impl Key for Bytes<'static> {
     type Kept = Box<[u8]>;
-    type Sought = [u8];
 
     fn keep(key: &ScalarValue) -> Box<[u8]> {
         string(key).into()
     }
 
     #[inline(always)]
-    fn sought(&self) -> &[u8] {
+    fn sought(&self) -> impl Borrow<[u8]> {
         self.as_slice()
     }
 }
 
 /// The bytes of a string.
-fn string(value: &ScalarValue) -> &[u8] {
+pub(super) fn string(value: &ScalarValue) -> &[u8] {
     match value {
         ScalarValue::Text(text) => text.as_bytes(),
         ScalarValue::Bytes(bytes) => bytes,
@@ -103,7 +118,7 @@ fn string(value: &ScalarValue) -> &[u8] {
 
 /// A type of values.
 pub(super) trait Found: Repr + 'static {
-    /// A value as a table keeps it.
+    /// A value as a table keeps it: numbers as words that are as wide as they are.
     type Kept: Default + Send + Sync + 'static;
 
     /// A value of a dictionary, to be kept.
@@ -117,23 +132,23 @@ pub(super) trait Found: Repr + 'static {
 }
 
 macro_rules! plain {
-    ($($ty:ty),*) => { $(
+    ($($ty:ty as $kept:ty),*) => { $(
         impl Found for $ty {
-            type Kept = $ty;
+            type Kept = $kept;
 
-            fn keep(value: &ScalarValue) -> $ty {
+            fn keep(value: &ScalarValue) -> $kept {
                 Plain::from_word(value.bits())
             }
 
             #[inline(always)]
-            fn give(kept: &$ty, _: &mut Context) -> Result<$ty, Fault> {
-                Ok(*kept)
+            fn give(kept: &$kept, _: &mut Context) -> Result<$ty, Fault> {
+                Ok(Plain::from_word(kept.to_word()))
             }
         }
     )* };
 }
 
-plain!(bool, i32, i64, u64, f32, f64);
+plain!(bool as bool, i32 as i32, f32 as i32, i64 as u64, u64 as u64, f64 as u64);
 
 impl Found for () {
     type Kept = ();
@@ -176,46 +191,46 @@ impl Found for Bytes<'static> {
 }
 
 /// Values by key.
-enum Table<K: Key, V: Found> {
+enum Table<K, V> {
     /// By the place of their keys, from the first one's on; where there is no key, there is no value.
-    Near { first: u64, values: Box<[Option<V::Kept>]> },
+    Near { first: u64, values: Box<[Option<V>]> },
     /// By the hash of their keys.
-    Hashed(HashMap<K::Kept, Option<V::Kept>, RandomState>),
+    Hashed(HashMap<K, Option<V>, RandomState>),
 }
 
 /// How many places a list has for each key, at most.
 const PLACES: u64 = 4;
 
-impl<K: Key, V: Found> Table<K, V> {
-    fn of(dict: &Dict) -> Table<K, V> {
-        let entries = || dict.entries().map(|(key, value)| (K::keep(&key), value.as_ref().map(V::keep)));
-        let place = |key: &K::Kept| K::place(key.borrow());
+impl<K: KeptKey, V> Table<K, V> {
+    fn of(dict: &Dict, keep_key: fn(&ScalarValue) -> K, keep: fn(&ScalarValue) -> V) -> Table<K, V> {
         // Signed keys are in order as such: those near each other may be of both signs.
-        let order = |place: u64| place.cast_signed();
-        let places = || entries().map(|(key, _)| place(&key).map(order));
-        let first = places().min().flatten();
-        let last = places().max().flatten();
-        if let (Some(first), Some(last)) = (first, last) {
-            let span = last.abs_diff(first);
-            if span < PLACES * dict.len() as u64 {
-                let mut values: Vec<Option<V::Kept>> = Vec::new();
-                values.resize_with(span as usize + 1, || None);
-                let first = first.cast_unsigned();
-                for (key, value) in entries() {
-                    if let Some(place) = place(&key) {
-                        values[place.wrapping_sub(first) as usize] = value;
-                    }
+        let place = |key: &ScalarValue| K::place(keep_key(key).borrow()).map(u64::cast_signed);
+        let mut ends: Option<[i64; 2]> = None;
+        for place in dict.entries().filter_map(|(key, _)| place(&key)) {
+            let [first, last] = ends.unwrap_or([place; 2]);
+            ends = Some([first.min(place), last.max(place)]);
+        }
+        if let Some([first, last]) = ends
+            && last.abs_diff(first) < PLACES * dict.len() as u64
+        {
+            let mut values: Vec<Option<V>> = Vec::new();
+            values.resize_with(last.abs_diff(first) as usize + 1, || None);
+            for (key, value) in dict.entries() {
+                if let Some(place) = place(&key) {
+                    values[place.abs_diff(first) as usize] = value.as_ref().map(keep);
                 }
-                return Table::Near { first, values: values.into() };
             }
+            return Table::Near { first: first.cast_unsigned(), values: values.into() };
         }
         let mut values = HashMap::with_capacity_and_hasher(dict.len(), RandomState::default());
-        values.extend(entries());
+        for (key, value) in dict.entries() {
+            values.insert(keep_key(&key), value.as_ref().map(keep));
+        }
         Table::Hashed(values)
     }
 
     #[inline(always)]
-    fn find(&self, key: &K::Sought) -> Option<&V::Kept> {
+    fn find(&self, key: &K::Sought) -> Option<&V> {
         match self {
             Table::Near { first, values } => {
                 let place = K::place(key)?.wrapping_sub(*first);
@@ -233,15 +248,15 @@ impl<K: Key, V: Found> Body for Get<K, V>
 where
     Option<V>: Repr,
 {
-    type Data = Table<K, V>;
+    type Data = Table<K::Kept, V::Kept>;
     type Args = (K,);
     type Ret = Option<V>;
     const STRICT: bool = true;
     const LOWER: Lower = Lower::Kernel;
 
     #[inline]
-    fn run(table: &Table<K, V>, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
-        table.find(key.sought()).map(|kept| V::give(kept, context)).transpose()
+    fn run(table: &Self::Data, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
+        table.find(key.sought().borrow()).map(|kept| V::give(kept, context)).transpose()
     }
 }
 
@@ -253,7 +268,7 @@ where
     const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
 
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        compiled(literal, Table::<K, V>::of)
+        compiled(literal, |dict| Table::of(dict, K::keep, V::keep))
     }
 
     const OVERLOAD: Overload = Overload {
@@ -304,11 +319,12 @@ mod tests {
     use cembra_runtime::Scalar;
     use cembra_value::Array;
 
-    fn table(keys: impl IntoIterator<Item = i64>) -> (Table<i64, i32>, Vec<i64>) {
+    fn table(keys: impl IntoIterator<Item = i64>) -> (Table<u64, i32>, Vec<i64>) {
         let keys: Vec<i64> = keys.into_iter().collect();
         let of_keys = Array::from_scalars(Scalar::Int64, keys.iter().map(|key| Some(ScalarValue::Int64(*key))));
         let values = (0..keys.len() as i32).map(|at| (at % 5 != 4).then_some(ScalarValue::Int32(at)));
-        (Table::of(&Dict::new(of_keys, Array::from_scalars(Scalar::Int32, values)).unwrap()), keys)
+        let dict = Dict::new(of_keys, Array::from_scalars(Scalar::Int32, values)).unwrap();
+        (Table::of(&dict, <i64 as Key>::keep, <i32 as Found>::keep), keys)
     }
 
     #[test]
@@ -322,13 +338,13 @@ mod tests {
             let (table, keys) = table(keys);
             assert_eq!(matches!(table, Table::Near { .. }), is_near, "{keys:?}");
             for (at, key) in keys.iter().enumerate() {
-                assert_eq!(table.find(key), (at % 5 != 4).then_some(at as i32).as_ref(), "{key}");
+                assert_eq!(table.find(key.sought().borrow()), (at % 5 != 4).then_some(at as i32).as_ref(), "{key}");
                 for other in [key.wrapping_add(1), key.wrapping_sub(1), key ^ i64::MIN] {
-                    assert!(keys.contains(&other) || table.find(&other).is_none(), "{other}");
+                    assert!(keys.contains(&other) || table.find(other.sought().borrow()).is_none(), "{other}");
                 }
             }
         }
         let (empty, _) = table([]);
-        assert!(empty.find(&0).is_none() && empty.find(&-1).is_none());
+        assert!(empty.find(&0).is_none() && empty.find(&u64::MAX).is_none());
     }
 }
