@@ -58,6 +58,22 @@ pub(crate) fn of_parts<R: Send>(
     )
 }
 
+/// The threads that make the tiles of a result, each of which takes `each_bytes` bytes besides.
+///
+/// # Errors
+/// There are too few bytes.
+pub(crate) fn workers_for(
+    shape: &Shape,
+    scalar: Scalar,
+    context: &Context,
+    each_bytes: usize,
+) -> Result<Workers, Error> {
+    let bytes = bytes_of(scalar, shape.present_elements());
+    context.check_result(shape.len(), bytes)?;
+    let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
+    context.workers_within(bytes, each_bytes, what)
+}
+
 /// The tensor of a shape's tiles, each made by a function of its position, under true norms. A thread takes `each_bytes` bytes besides the
 /// tile that it makes. In a plan no tile is made.
 ///
@@ -70,10 +86,7 @@ pub(crate) fn tiled_of(
     each_bytes: usize,
     tile: impl Fn(usize) -> Result<Tile, Error> + Sync,
 ) -> Result<Tiled, Error> {
-    let bytes = bytes_of(scalar, shape.present_elements());
-    context.check_result(shape.len(), bytes)?;
-    let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
-    let workers = context.workers_within(bytes, each_bytes, what)?;
+    let workers = workers_for(shape, scalar, context, each_bytes)?;
     if context.is_plan {
         return Tiled::planned(shape, scalar);
     }

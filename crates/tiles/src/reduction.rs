@@ -1,15 +1,20 @@
-//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements, and what comes of the tiles is combined in
-//! the order of the tiles. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
+//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. Their results are combined in the order of
+//! the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::exact::ExactSum)). Threads share the result's tiles, or the
+//! tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
 
+use crate::context::Context;
+use crate::each::{lazy_bytes, of_parts, tiled_of, workers_for};
+use crate::exact::ExactSum;
 use crate::shape::Building;
-use crate::tile::{Float, TileMemory, with_float};
-use crate::tiled::{Tiled, bytes_of};
+use crate::tile::{Float, with_float};
+use crate::tiled::Tiled;
 use crate::weighing::Weighing;
 use crate::{Evaluator, Screening, Shape, Tiling};
 use cembra_tensor::{Axis, Data, Reduction, sums};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A reduction over some axes, which the result does not have.
 ///
@@ -82,39 +87,74 @@ impl<'r> Reducing<'r> {
     fn make<T: Float>(&self) -> Result<Tiled, Error> {
         let shape = self.shape::<T>()?;
         let context = self.run.context();
-        context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
-        if context.is_plan {
-            return Tiled::planned(&shape, T::SCALAR);
+        if self.tiling.rank() == 0 && !context.is_plan {
+            return self.number::<T>(&shape, &context);
         }
-        context.begin(self.parts.len());
-        let mut tiles = Vec::with_capacity(shape.len());
-        let mut groups = self.parts.chunk_by(|a, b| a.0 == b.0);
-        for number in shape.tiles() {
-            let extents = self.tiling.tile_extents(*number).unwrap_or_default();
-            let mut memory = TileMemory::<T>::of_extents(&extents)?;
-            let group = groups.find(|group| group[0].0 == *number).unwrap_or_default();
+        tiled_of(&shape, T::SCALAR, &context, lazy_bytes(self.of), |at| {
+            let number = shape.tiles()[at];
+            let extents = self.tiling.tile_extents(number).unwrap_or_default();
+            let mut memory = context.memory::<T>(&extents)?;
             let to = memory.elements_mut();
-            if group.is_empty() {
-                to.fill(T::of_f64(1.0));
-            }
-            for (count, (_, position)) in group.iter().enumerate() {
-                let tile = self.of.tile_at(*position)?;
-                context.advance(1);
-                let tensor = tile.tensor();
-                let made: Data = sums::reduce(self.reduction, self.axes, (tensor.data(), tensor.layout()), &|| Ok(()))?;
-                let made = T::of(&made).unwrap_or_default();
-                if count == 0 {
-                    to.copy_from_slice(made);
-                } else {
-                    to.iter_mut().zip(made).for_each(|(to, made)| *to = self.combined(*to, *made));
+            let start = self.parts.partition_point(|part| part.0 < number);
+            let count = self.parts[start..].partition_point(|part| part.0 == number);
+            for (at, (_, position)) in self.parts[start..start + count].iter().enumerate() {
+                let made = self.of_tile::<T>(*position)?;
+                match at {
+                    0 => to.copy_from_slice(&made),
+                    _ => to.iter_mut().zip(made).for_each(|(to, made)| *to = self.combined(*to, made)),
                 }
             }
-            if (group.len() as u64) < self.all && matches!(self.reduction, Reduction::Max | Reduction::Min) {
-                to.iter_mut().for_each(|to| *to = self.combined(*to, T::default()));
+            if let Some(absent) = self.of_absent_tiles(count as u64) {
+                match count {
+                    0 => to.fill(absent),
+                    _ => to.iter_mut().for_each(|to| *to = self.combined(*to, absent)),
+                }
             }
-            tiles.push(memory.into_tile(&extents)?);
+            memory.into_tile(&extents)
+        })
+    }
+
+    /// A reduction over all axes. Threads share the tiles.
+    fn number<T: Float>(&self, shape: &Shape, context: &Context) -> Result<Tiled, Error> {
+        let workers = workers_for(shape, T::SCALAR, context, lazy_bytes(self.of))?;
+        let of_part = |part: Range<usize>| -> Result<Vec<T>, Error> {
+            let mut numbers = Vec::with_capacity(part.len());
+            for at in part {
+                numbers.extend(self.of_tile::<T>(at)?);
+            }
+            Ok(numbers)
+        };
+        let numbers = of_parts(self.of.shape(), T::SCALAR, context, &workers, of_part)?.concat();
+        let absent = self.of_absent_tiles(numbers.len() as u64);
+        let number = match self.reduction {
+            Reduction::Sum => exact_sum(&numbers),
+            _ => numbers.into_iter().chain(absent).reduce(|a, b| self.combined(a, b)).unwrap_or_default(),
+        };
+        let tile = |_: &u64| {
+            let mut memory = context.memory::<T>(&[])?;
+            memory.elements_mut().fill(number);
+            memory.into_tile(&[])
+        };
+        let tiles = shape.tiles().iter().map(tile).collect::<Result<_, Error>>()?;
+        Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles))
+    }
+
+    /// What one tile is reduced to.
+    fn of_tile<T: Float>(&self, position: usize) -> Result<Vec<T>, Error> {
+        let tile = self.of.tile_at(position)?;
+        let tensor = tile.tensor();
+        let made: Data = sums::reduce(self.reduction, self.axes, (tensor.data(), tensor.layout()), &|| Ok(()))?;
+        Ok(T::of(&made).unwrap_or_default().to_vec())
+    }
+
+    /// What absent tiles with elements add to a result that so many present ones are reduced to; none if nothing.
+    fn of_absent_tiles<T: Float>(&self, present: u64) -> Option<T> {
+        match self.reduction {
+            // The product of no elements.
+            Reduction::Product if self.all == 0 => Some(T::of_f64(1.0)),
+            Reduction::Max | Reduction::Min if present < self.all => Some(T::default()),
+            _ => None,
         }
-        Ok(Tiled::with_true_norms(&shape, T::SCALAR, tiles))
     }
 
     /// What comes of two elements.
@@ -132,4 +172,11 @@ impl<'r> Reducing<'r> {
             _ => a + b,
         }
     }
+}
+
+/// The exact sum of numbers, rounded once to FLOAT64, and then to their type.
+fn exact_sum<T: Float>(numbers: &[T]) -> T {
+    let mut sum = ExactSum::default();
+    numbers.iter().for_each(|number| sum.add(number.to_f64()));
+    T::of_f64(sum.value())
 }

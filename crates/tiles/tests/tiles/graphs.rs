@@ -1,5 +1,8 @@
 //! Graphs on tiled tensors, as far as they have no expressions of elements: these are evaluated by whoever compiles them, and tested there.
 
+use crate::products::lazy;
+use crate::random;
+use crate::threads::{all_bits, on_five_threads};
 use cembra_runtime::Scalar;
 use cembra_tensor::{Body, DataMut, Elements, Reduction, TensorGraph, TensorNodeId};
 use cembra_tiles::{
@@ -46,12 +49,19 @@ fn evaluate(
     inputs: &[&Tiled],
     build: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
 ) -> Result<Tiled, Error> {
+    evaluate_with(Options::default().threshold(1e-12), inputs, build)
+}
+
+fn evaluate_with(
+    options: Options,
+    inputs: &[&Tiled],
+    build: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
+) -> Result<Tiled, Error> {
     let mut graph = TensorGraph::standard();
     let leaf = |tiled: &&Tiled| graph.leaf("x", tiled.scalar_type(), &tiled.tiling().extents());
     let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>, Error>>()?;
     let output = build(&mut graph, &leaves)?;
-    let run = Evaluator::new(Options::default().threshold(1e-12));
-    Ok(run.evaluate(&graph, &[output], inputs, &NoElements)?.remove(0))
+    Ok(Evaluator::new(options).evaluate(&graph, &[output], inputs, &NoElements)?.remove(0))
 }
 
 fn elements(tiled: &Tiled) -> Vec<f64> {
@@ -326,4 +336,59 @@ fn slices_that_begin_and_end_where_tiles_do_take_no_bytes() {
     let copied = 4 * 4 * 8;
     assert!(with([range(3, 4), range(2, 4)], bytes).is_err());
     assert_eq!(with([range(3, 4), range(2, 4)], 9 * bytes + copied).expect("a square"), (9, square(3..7, 2..6)));
+}
+
+#[test]
+fn sums_of_all_elements_add_their_tiles_exactly_on_any_threads() {
+    on_five_threads(|| {
+        let shape = Shape::dense(&tiling(&[1000]), MOST_TILES).expect("few tiles");
+        // Tiles of one large number, which cancel, among tiles of ones.
+        let element = |at: i64| -> f64 {
+            match at {
+                6 => 1e30,
+                900 => -1e30,
+                7 | 901 => 0.0,
+                _ => 1.0,
+            }
+        };
+        let a = Tiled::from_fn(&shape, |at| element(at[0])).expect("tiles");
+        let narrow = Tiled::from_fn(&shape, |at| element(at[0]) as f32).expect("tiles");
+        for threads in [1, 2, 5] {
+            let options = Options::default().threshold(0.0).threads(threads).block_bytes(64);
+            let number = |reduction, of: &Tiled| {
+                evaluate_with(options.clone(), &[of], |g, leaves| g.reduce(reduction, leaves[0], &[0]))
+                    .expect("a value")
+            };
+            for a in [&a, &lazy(&a)] {
+                assert_eq!(elements(&number(Reduction::Sum, a)), [996.0], "{threads}");
+                assert_eq!(elements(&number(Reduction::Max, a)), [1e30], "{threads}");
+                assert_eq!(elements(&number(Reduction::Product, a)), [0.0], "{threads}");
+            }
+            let sum = number(Reduction::Sum, &narrow).to_tensor().expect("a dense tensor");
+            assert_eq!(sum.to_vec::<f32>().expect("f32"), [996.0], "{threads}");
+        }
+    });
+}
+
+#[test]
+fn reductions_of_rows_have_the_same_bits_on_any_threads() {
+    on_five_threads(|| {
+        let mut rng = fastrand::Rng::with_seed(72);
+        for _ in 0..40 {
+            let tiling = random::tiling(&mut rng, 2);
+            let a = random::sparse::<f64>(&mut rng, &tiling, 0.7);
+            let all = |threads: usize, of: &Tiled| {
+                let options = Options::default().threshold(0.0).threads(threads).block_bytes(64);
+                let reduce = |reduction, axis: usize| {
+                    evaluate_with(options.clone(), &[of], |g, leaves| g.reduce(reduction, leaves[0], &[axis]))
+                };
+                [Reduction::Sum, Reduction::Product, Reduction::Max]
+                    .into_iter()
+                    .flat_map(|reduction| [0, 1].map(|axis| reduce(reduction, axis).map(|made| all_bits(&made)).ok()))
+                    .collect::<Vec<_>>()
+            };
+            let one = all(1, &a);
+            assert!(one[0].is_some() && one == all(2, &a) && one == all(5, &lazy(&a)));
+        }
+    });
 }
