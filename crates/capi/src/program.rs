@@ -65,7 +65,7 @@ impl NamedField {
 }
 
 impl Compiled {
-    fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
+    pub(crate) fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
         let model = options.parsed(text)?;
         let executor = model.compile(&options.options).map_err(|error| Error::of(&error, Origin::Model(&model)))?;
         let fields = |all: &[compiler::Field]| all.iter().map(NamedField::of).collect();

@@ -226,3 +226,23 @@ pub extern "C" fn cembra_session_failure(session: Option<&Session>, index: usize
         None => Ok(()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn a_session_that_panicked_evaluates_no_more() {
+        let compiled = Compiled::of("input x: f64; x + 1.0", &Options::default()).expect("a model");
+        let mut session = Session::of(&Arc::new(compiled));
+        // A failure leaves it as it was.
+        let says = |error: Option<Box<Error>>, words: &str| format!("{error:?}").contains(words);
+        assert!(says(with_session(Some(&mut session), |_| Err(Failure::null("the value"))), "the value is null"));
+        assert!(with_session(Some(&mut session), |_| Ok(())).is_none());
+        assert!(says(with_session(Some(&mut session), |_| panic!("a defect")), "a defect"));
+        for _ in 0..2 {
+            assert!(says(with_session(Some(&mut session), |_| Ok(())), "panicked before"));
+        }
+    }
+}
