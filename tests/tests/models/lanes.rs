@@ -10,7 +10,7 @@ use cembra_record::NotLanes;
 use cembra_value::{Budget, Value};
 
 /// How many programs are tried.
-const PROGRAMS: u64 = 1_500;
+const PROGRAMS: u64 = 800;
 
 fn plan_of(program: &cembra_expr::Program) -> Option<Plan> {
     let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).ok()?;

@@ -83,7 +83,7 @@ fn many_conditionals_side_by_side_are_compiled() {
 fn native_code_refuses_what_needs_too_much_stack_and_auto_interprets_it() {
     let b = Builder::new();
     let (x, y) = (b.typed_leaf("x", QType::INT32), b.typed_leaf("y", QType::INT32));
-    b.output("z", levels(10_000, x, y));
+    b.output("z", levels(6_000, x, y));
     let model = Model::from_program(b.build().expect("a program"));
     // Each level is a function of its own, inside of the one before.
     let limits = Limits { native_steps: 1, ..Limits::default() };

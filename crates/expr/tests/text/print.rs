@@ -396,7 +396,7 @@ fn deep_literals_get_names() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(700))]
 
     #[test]
     fn what_is_printed_reads_back(program in program()) {

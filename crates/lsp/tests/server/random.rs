@@ -8,7 +8,7 @@ use std::thread;
 const URI: &str = "file:///folder/that/is/not/there/m.cem";
 
 /// How many texts are typed, and how many edits each takes.
-const TEXTS: u64 = 12;
+const TEXTS: u64 = 6;
 const EDITS: usize = 60;
 
 /// What is typed.

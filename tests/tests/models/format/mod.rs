@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// How many models at random.
-const PROGRAMS: u64 = 1_500;
+const PROGRAMS: u64 = 800;
 
 /// How many texts with something damaged.
 const DAMAGED: usize = 30_000;

@@ -85,7 +85,7 @@ fn the_listing_of_a_product_says_what_it_copies() {
 #[test]
 fn maps_of_a_product_are_in_its_step() {
     let mut g = TensorGraph::standard();
-    let [a, b, bias, mask] = leaves(&mut g, [&[600, 30], &[30, 700], &[700], &[600, 700]]);
+    let [a, b, bias, mask] = leaves(&mut g, [&[600, 6], &[6, 700], &[700], &[600, 700]]);
     let product = g.einsum("ik,kj->ij", &[a, b]).unwrap();
     let two = g.constant(Scalar::Float64, 2.0).unwrap();
     let zero = g.constant(Scalar::Float64, 0.0).unwrap();
@@ -98,7 +98,7 @@ fn maps_of_a_product_are_in_its_step() {
     let masked = g.apply("math.multiply", &[product, mask]).unwrap();
     assert_eq!(multiplied(&g, masked), (1, 0, 4));
     // What a product is of has to be in memory.
-    let [c, thin] = leaves(&mut g, [&[600, 30], &[30, 20]]);
+    let [c, thin] = leaves(&mut g, [&[600, 6], &[6, 20]]);
     let both = g.apply("math.add", &[a, c]).unwrap();
     let product = g.einsum("ik,kj->ij", &[both, b]).unwrap();
     assert_eq!(multiplied(&g, product), (2, 1, 1));
