@@ -1072,6 +1072,9 @@ class _TensorOperators:
     def argmin(self, x: Any, axis: Any = ...) -> Expr:
         """The first index along an axis, by default the last, at which elements are the smallest; that of a NaN, if one is. Zeros are equal."""
         ...
+    def block(self, x: Any, start: Any, stop: Any) -> Expr:
+        """The tiles of each axis from `start` on, before `stop`: two lists with a number for each axis. Written `x('i,j').block([0, 0], [2, 3])`."""
+        ...
     def broadcast(self, x: Any, extents: Any) -> Expr:
         """The same elements for all indices of axes that are new, in front, or were of extent 1."""
         ...
