@@ -62,6 +62,10 @@ struct Read {
 }
 
 impl Read {
+    fn nodes(&self) -> Vec<TensorNodeId> {
+        self.outputs.iter().map(|(_, node)| *node).collect()
+    }
+
     fn is_for(&self, text: &str, given: &Given<'_>) -> bool {
         let is_same = |((name, scalar, extents), (other, tiled)): (&(Box<str>, Scalar, Extents), (&&str, &&Tiled))| {
             **name == **other && *scalar == tiled.scalar_type() && *extents == tiled.tiling().extents()
@@ -128,6 +132,19 @@ impl Run {
     ) -> Result<BTreeMap<String, Tiled>, Error> {
         let made = self.evaluate(text, inputs)?;
         Ok(made.into_iter().map(|(name, tiled)| (name.to_string(), tiled)).collect())
+    }
+
+    /// The steps that [`statements`](Run::statements) would take. No tile is made, so tensors may have a shape alone: [`Tiled::planned`].
+    ///
+    /// # Errors
+    /// Those of [`statements`](Run::statements) but for the making of tiles.
+    pub fn statements_plan<'i>(
+        &mut self,
+        text: &str,
+        inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
+    ) -> Result<Vec<Step>, Error> {
+        let (read, inputs) = self.read_for(text, inputs)?;
+        self.graph_plan(&read.graph, &read.nodes(), &inputs)
     }
 
     /// The number that a text makes: `(a("i,j") * b("i,j")).sum()`, or `tensor.sum(a * b)`.
@@ -202,12 +219,21 @@ impl Run {
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
+        let (read, inputs) = self.read_for(text, inputs)?;
+        let made = self.graph(&read.graph, &read.nodes(), &inputs)?;
+        Ok(read.outputs.iter().map(|(name, _)| name.clone()).zip(made).collect())
+    }
+
+    /// The graph of a text, and the tensors that it is evaluated on.
+    fn read_for<'i>(
+        &mut self,
+        text: &str,
+        inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
+    ) -> Result<(Arc<Read>, Vec<&'i Tiled>), Error> {
         let given: Given<'i> = inputs.into_iter().collect();
         let read = self.read(text, &given)?;
-        let inputs: Vec<&Tiled> = read.inputs.iter().filter_map(|name| given.get(&**name).copied()).collect();
-        let nodes: Vec<TensorNodeId> = read.outputs.iter().map(|(_, node)| *node).collect();
-        let made = self.evaluator.evaluate(&read.graph, &nodes, &inputs, &self.elements.host())?;
-        Ok(read.outputs.iter().map(|(name, _)| name.clone()).zip(made).collect())
+        let inputs = read.inputs.iter().filter_map(|name| given.get(&**name).copied()).collect();
+        Ok((read, inputs))
     }
 
     /// The graph of a text for such tensors, which is kept.

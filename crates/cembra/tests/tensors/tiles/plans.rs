@@ -110,6 +110,26 @@ fn shapes_are_enough() {
 }
 
 #[test]
+fn statements_have_plans_without_tiles() {
+    let axis = Tiling1::blocked(23, 4).expect("a tiling");
+    let tiling = Tiling::new([&axis, &axis]).expect("few tiles");
+    let a = Tiled::from_tensor(&tensor(&[23, 23], 1), &tiling, &Screening::threshold(0.0)).expect("tiles");
+    let text = r#"c("i,j") = a("i,k") * a("k,j") - a("i,j"); output norm = c("i,j").squared_norm()"#;
+    let journal = Journal::default();
+    let mut run = run(Options::default().threshold(0.0)).journal(journal.clone());
+    let shape = Tiled::planned(a.shape(), a.scalar_type()).expect("a plan");
+    let planned = run.statements_plan(text, [("a", &shape)]).expect("steps");
+    assert!(journal.steps().is_empty() && planned.len() > 2, "{planned:?}");
+    run.statements(text, [("a", &a)]).expect("tensors");
+    assert_eq!((planned, run.texts_read()), (journal.steps(), 1));
+    // A text is wrong or right as it is in evaluations.
+    for wrong in ["a + b", "exp(a"] {
+        let refused = run.statements_plan(wrong, [("a", &shape)]).expect_err("an error").to_string();
+        assert_eq!(refused, run.statements(wrong, [("a", &a)]).expect_err("an error").to_string());
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused_as_in_evaluations() {
     let text = "tile i = 4; tile k = [0, 2, 5]\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"i\"]\nc(\"k\") = a(\"i,k\") * b(\"i\")";
     let model = compiled(text);
