@@ -1,6 +1,7 @@
 //! The invariants of `docs/architecture.md` and `docs/safety.md` that can be checked by reading: which crate depends on
 //! which, what is documented, how long files are, where `unsafe` is.
 
+use cembra::Registry;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -638,6 +639,16 @@ fn modules_that_take_lengths_are_the_documented_ones() {
             assert!(tests.contains(&format!("fn {name}(")), "{name}");
         }
     }
+}
+
+/// The test of the package compares all of the stub; this one needs no Python.
+#[test]
+fn the_stub_for_python_names_every_operator() {
+    let stub = read("crates/python/python/cembra/operators.pyi");
+    let all = Registry::standard().iter().map(|(_, def)| def.name).filter(|name| !name.contains("._"));
+    let lacks = |name: &&str| !stub.contains(&format!("    def {}(self", name.rsplit('.').next().unwrap_or(name)));
+    let missing: Vec<&str> = all.filter(lacks).collect();
+    assert_eq!(missing, [""; 0], "run crates/python/scripts/stubs.py");
 }
 
 #[test]
