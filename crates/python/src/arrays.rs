@@ -5,7 +5,7 @@ use crate::lending;
 use crate::packages::{arrow, is_arrow};
 use crate::scalars::{self, Misfit, is_missing};
 use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -25,7 +25,7 @@ fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
     let plain = if is_masked(object) { object.getattr("data").ok()? } else { object.clone() };
     if matches!(scalar, Scalar::Boolean | Scalar::Unit) {
         let holds = plain.cast::<PyArray1<bool>>().ok()?.try_readonly().ok()?;
-        let bits = bits(holds.as_array().iter().copied());
+        let bits = bits(&holds, false);
         return match scalar {
             Scalar::Unit if presence.is_some() => None,
             Scalar::Unit => Array::from_parts(scalar, holds.len(), ArrayData::Units, Some(bits)),
@@ -52,13 +52,13 @@ fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
     None
 }
 
-/// A bit for each truth value, the lowest first.
-fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u64> {
-    let mut bits = vec![0_u64; values.len().div_ceil(64)];
-    for (at, holds) in values.enumerate() {
-        bits[at / 64] |= u64::from(holds) << (at % 64);
+/// A bit for each truth value that is not `absent`, the lowest first.
+fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> Vec<u64> {
+    let word = |word: &[bool]| word.iter().rev().fold(0, |bits, holds| bits << 1 | u64::from(*holds != absent));
+    match values.as_slice() {
+        Ok(contiguous) => contiguous.chunks(64).map(word).collect(),
+        Err(_) => values.as_array().to_vec().chunks(64).map(word).collect(),
     }
-    bits
 }
 
 /// A bit for each element of a masked array that is there; none of an array that has no mask.
@@ -69,7 +69,7 @@ pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> 
     let mask = object.py().import("numpy.ma")?.call_method1("getmaskarray", (object,))?;
     let mask = mask.cast_into::<PyArray1<bool>>()?;
     let mask = mask.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(Some(bits(mask.as_array().iter().map(|is_missing| !is_missing))))
+    Ok(Some(bits(&mask, true)))
 }
 
 /// An array of elements of this type.
@@ -158,8 +158,15 @@ pub(crate) fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound
             }
         };
     }
-    let missing = || (0..array.len()).map(|at| !array.is_present(at)).collect();
-    let mask = array.first_missing().filter(|_| is_maskable(scalar)).map(|_| missing());
+    let missing = |words: &[u64]| {
+        let mut missing = vec![false; words.len() * 64];
+        for (to, word) in missing.chunks_exact_mut(64).zip(words) {
+            to.iter_mut().enumerate().for_each(|(at, to)| *to = word >> at & 1 == 0);
+        }
+        missing.truncate(array.len());
+        missing
+    };
+    let mask = array.first_missing().filter(|_| is_maskable(scalar)).and_then(|_| array.presence().map(missing));
     let values = match for_each_number!(numbers) {
         Some(values) => values,
         None => numpy_of(py, scalar, array.len(), |at| array.get(at))?,

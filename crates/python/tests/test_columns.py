@@ -252,3 +252,14 @@ def test_outputs_pickle():
     again = pickle.loads(pickle.dumps(made))
     assert again == made and again.a == 1.5 and again._fields == made._fields == ("a", "_1")
     assert type(again) is type(made)
+
+
+def test_masks_of_arrays_of_any_length_and_stride():
+    model = cembra.compile("input x: [f64?]; x + 1.0")
+    for length in (0, 1, 63, 64, 65, 200):
+        at = np.arange(length)
+        x = np.ma.MaskedArray(at * 1.0, mask=(at * at % 5 == 1) | (at == length - 1))
+        for given in (x, x[::2], x[::-3]):
+            made = np.ma.asanyarray(model(given))
+            assert np.ma.getmaskarray(made).tolist() == np.ma.getmaskarray(given).tolist()
+            assert made.tolist() == (given + 1.0).tolist()
