@@ -1,6 +1,6 @@
-//! Plans of graphs: the steps that an evaluation would take, from shapes alone. It is the evaluation itself, on tensors whose tiles nobody makes:
-//! each step decides which tiles its result has and compares bytes, and its result has estimates in the place of norms. What decides that is where
-//! the step is evaluated; here is how such tensors are made.
+//! Plans of graphs: the steps that an evaluation would take, from shapes alone. A plan is an evaluation of tensors that have no tiles. Each step
+//! finds the tiles of its result and checks their bytes, and the result has estimated norms. Steps do so where they are evaluated. This file makes
+//! the tensors without tiles.
 
 use crate::journal::Step;
 use crate::planned::{Planned, without_tiles};

@@ -1,11 +1,11 @@
-//! What stands for the tiles of a tensor in a plan, where nobody makes them: whether they would be stored, and in whose memory. How a plan is made
-//! is in `plan.rs`.
+//! A planned tensor has a shape and no tiles. In place of its tiles it notes two facts: whether an evaluation would make them when they are needed,
+//! and with which tensors it would share their memory. `plan.rs` makes plans.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::sync::Arc;
 
-/// What stands for the tiles of a tensor in a plan.
+/// What a planned tensor has in place of its tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     /// True if tiles would be made when they are needed.

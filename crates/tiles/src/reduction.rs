@@ -147,7 +147,7 @@ impl<'r> Reducing<'r> {
         Ok(T::of(&made).unwrap_or_default().to_vec())
     }
 
-    /// What absent tiles with elements add to a result that so many present ones are reduced to; none if nothing.
+    /// The number that absent tiles add to a result, of whose tiles `present` are present. None for sums: absent tiles are zeros.
     fn of_absent_tiles<T: Float>(&self, present: u64) -> Option<T> {
         match self.reduction {
             // The product of no elements.

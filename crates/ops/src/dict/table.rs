@@ -14,7 +14,7 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A key as a table keeps it. Tables are built once for each of these in place of each type of keys.
+/// A key as a table keeps it. The code of a table is compiled for each type of kept keys, and types of keys share these.
 pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
     /// A key as it is looked for.
     type Sought: Eq + Hash + ?Sized;
