@@ -2,6 +2,7 @@
 //! `None`.
 
 use crate::lending;
+use crate::masks;
 use crate::packages::{arrow, is_arrow};
 use crate::scalars::{self, Misfit, is_missing};
 use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
@@ -52,12 +53,11 @@ fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
     None
 }
 
-/// A bit for each truth value that is not `absent`, the lowest first.
+/// A bit for each truth value of an array that is not `absent`.
 fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> Vec<u64> {
-    let word = |word: &[bool]| word.iter().rev().fold(0, |bits, holds| bits << 1 | u64::from(*holds != absent));
     match values.as_slice() {
-        Ok(contiguous) => contiguous.chunks(64).map(word).collect(),
-        Err(_) => values.as_array().to_vec().chunks(64).map(word).collect(),
+        Ok(contiguous) => masks::bits(contiguous, absent),
+        Err(_) => masks::bits(&values.as_array().to_vec(), absent),
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: 
     }
 }
 
-/// An array of NumPy, masked if an element is missing; strings are objects.
+/// A copy as an array of NumPy, masked if an element is missing; strings are objects.
 pub(crate) fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let scalar = array.scalar();
     macro_rules! numbers {
@@ -158,20 +158,17 @@ pub(crate) fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound
             }
         };
     }
-    let missing = |words: &[u64]| {
-        let mut missing = vec![false; words.len() * 64];
-        for (to, word) in missing.chunks_exact_mut(64).zip(words) {
-            to.iter_mut().enumerate().for_each(|(at, to)| *to = word >> at & 1 == 0);
-        }
-        missing.truncate(array.len());
-        missing
-    };
-    let mask = array.first_missing().filter(|_| is_maskable(scalar)).and_then(|_| array.presence().map(missing));
     let values = match for_each_number!(numbers) {
         Some(values) => values,
         None => numpy_of(py, scalar, array.len(), |at| array.get(at))?,
     };
-    masked(py, values, mask)
+    masked_by(values, missing(array, Vec::new()))
+}
+
+/// A truth value for each element, true for one that is missing, in memory of before; none if none is, or they are not masked.
+pub(crate) fn missing(array: &Array, spare: Vec<bool>) -> Option<Vec<bool>> {
+    let words = array.presence().filter(|_| is_maskable(array.scalar()) && array.first_missing().is_some())?;
+    Some(masks::missing(array.len(), words.iter().flat_map(|word| word.to_le_bytes()), spare))
 }
 
 /// True for elements that are masked where they are missing: a mask holds or does not, and a string that is missing is `None`.
@@ -210,17 +207,13 @@ pub(crate) fn numpy_of<'py>(
     })
 }
 
-/// The array, masked where a mask says so.
-pub(crate) fn masked<'py>(
-    py: Python<'py>,
-    values: Bound<'py, PyAny>,
-    mask: Option<Vec<bool>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    match mask {
-        Some(mask) => {
-            let mask = PyArray1::from_vec(py, mask);
-            py.import("numpy.ma")?.call_method1("MaskedArray", (values, mask))
-        }
-        None => Ok(values),
-    }
+/// The array, masked where a mask of as many elements holds.
+pub(crate) fn masked<'py>(values: &Bound<'py, PyAny>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    values.py().import("numpy.ma")?.call_method1("MaskedArray", (values, mask))
+}
+
+/// The array, masked where a mask says so, if there is one.
+pub(crate) fn masked_by<'py>(values: Bound<'py, PyAny>, mask: Option<Vec<bool>>) -> PyResult<Bound<'py, PyAny>> {
+    let py = values.py();
+    mask.map_or_else(|| Ok(values.clone()), |mask| masked(&values, &PyArray1::from_vec(py, mask).into_any()))
 }

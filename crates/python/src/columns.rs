@@ -1,8 +1,9 @@
 //! Many rows at once: arrays of NumPy and of Arrow as columns. Numbers are read where they lie, and written into the arrays that the caller
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
-use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked, numpy_of, presence};
+use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
 use crate::interrupt::{detached, token};
+use crate::masks;
 use crate::packages::{arrow, is_arrow, package};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use crate::values;
@@ -328,6 +329,22 @@ pub(crate) fn run<'py>(
     Ok(Rows { outputs, failed: made.failed, failures: made.failures })
 }
 
+/// Masks the elements of an array of the caller's of which a bit does not say that they are there.
+fn set_mask(array: &Bound<'_, PyAny>, rows: usize, bits: Vec<u8>) -> PyResult<()> {
+    let mask = array.getattr("mask")?;
+    // An element of a hard mask stays masked: that is NumPy's to do.
+    if let Ok(mask) = mask.cast::<PyArray1<bool>>()
+        && mask.len() == rows
+        && !array.getattr("hardmask")?.is_truthy()?
+        && let Ok(mut mask) = mask.try_readwrite()
+        && let Ok(mask) = mask.as_slice_mut()
+    {
+        masks::write_missing(mask, bits.into_iter());
+        return Ok(());
+    }
+    array.setattr("mask", PyArray1::from_vec(array.py(), masks::missing(rows, bits.into_iter(), Vec::new())))
+}
+
 macro_rules! sinks {
     ($($rust:ident $scalar:ident),*) => {
         /// Where the values of an output go.
@@ -406,14 +423,13 @@ macro_rules! sinks {
                 match self {
                     $(Sink::$scalar(array, bits) => {
                         let array = Bound::clone(&array).into_any();
-                        let missing = |bits: Vec<u8>| (0..rows).map(|row| bits[row / 8] >> (row % 8) & 1 == 0).collect();
-                        masked(py, array, bits.map(missing))
+                        masked_by(array, bits.map(|bits| masks::missing(rows, bits.into_iter(), Vec::new())))
                     })*
                     Sink::Made => Ok(py.None().into_bound(py)),
                     Sink::Given(array, place) => {
-                        let made = place.finish(py, rows)?;
-                        if is_masked(&made) {
-                            array.setattr("mask", made.getattr("mask")?)?;
+                        match *place {
+                            $(Sink::$scalar(_, Some(bits)) => set_mask(&array, rows, bits)?,)*
+                            _ => {}
                         }
                         Ok(array)
                     }
@@ -484,5 +500,5 @@ fn numpy_object<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<Bound<'
         None => numpy_of(py, scalar, rows, |row| column.value(row).as_ref().and_then(Value::as_scalar).cloned())?,
     };
     let missing = || (0..rows).map(|row| !column.is_present(row)).collect();
-    masked(py, array, (is_optional && is_maskable(scalar)).then(missing))
+    masked_by(array, (is_optional && is_maskable(scalar)).then(missing))
 }

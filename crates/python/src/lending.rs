@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// The least element count that is not copied: a copy of fewer takes less time than to keep their array.
-const LEAST_LENT: usize = 1024;
+pub(crate) const LEAST_LENT: usize = 1024;
 
 /// Elements of an array of NumPy, which is kept for them.
 struct Lender<T> {

@@ -2,6 +2,7 @@
 //! are written again where nobody else has them any more.
 
 use crate::errors;
+use crate::handing::{self, Held, Holder};
 use crate::interrupt::Token;
 use crate::lock;
 use crate::model::{Model, Watch};
@@ -12,7 +13,7 @@ use crate::values::{self, Arrays};
 use cembra::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, TryLockError};
 
 /// A session of a model: called like the model, with values of one row, arrays and tensors, by one thread at a time.
@@ -31,8 +32,12 @@ pub(crate) struct Session {
 struct State {
     /// Which of the model's signatures the evaluation before was of, and its memory.
     kept: Option<(usize, Memory)>,
-    /// The arrays that the session gave, by the places of outputs: at most one for each.
+    /// The arrays of NumPy that tensors became, by the places of outputs: at most one for each.
     given: Vec<Option<Py<PyAny>>>,
+    /// The owners of arrays that the session gave: at most two for each output, since the one before is mostly dropped after the next is made.
+    handed: VecDeque<Py<Holder>>,
+    /// Memory of masks that came back from them: no more than outputs.
+    masks: Vec<Vec<bool>>,
 }
 
 #[pymethods]
@@ -69,22 +74,41 @@ impl Session {
         let model = self.model.bind(py).get();
         let arguments = model.arguments(args, kwargs)?;
         let compiled = model.compiled_for(py, &arguments)?;
-        let State { kept, given } = &mut *state;
+        let State { kept, given, handed, masks } = &mut *state;
         if kept.as_ref().is_none_or(|(place, _)| *place != compiled.place) {
             given.clear();
+            handed.clear();
             *kept = None;
         }
         let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::of(&compiled.executor)));
         memory.session.set_run_options(&self.terms.options());
+        // The library writes again to what is in the place of outputs.
+        handed.retain(|holder| match Holder::released(py, holder) {
+            Some(Held { array, mask }) => {
+                memory.made.push(array);
+                masks.push(mask);
+                false
+            }
+            None => true,
+        });
         let evaluated = model.evaluate(py, compiled, &arguments, memory, Arrays::Numpy, Watch::Session);
         evaluated.and_then(|made| {
             made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
             given.resize_with(memory.made.len(), || None);
-            let objects = memory.made.iter().zip(given.iter_mut()).map(|(value, given)| match value {
+            let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {
                 Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
-                value => values::object(py, value, Arrays::Numpy),
+                value => match handing::handed(py, value, masks.pop().unwrap_or_default())? {
+                    Some((made, holder)) => {
+                        handed.push_back(holder);
+                        Ok(made)
+                    }
+                    None => values::object(py, value, Arrays::Numpy),
+                },
             });
             let outputs = compiled.outputs(py, objects);
+            let most = given.len().saturating_mul(2);
+            handed.drain(..handed.len().saturating_sub(most));
+            masks.truncate(given.len());
             // A tensor that is still held is memory that the next evaluation cannot write again.
             if memory.made.iter().any(|value| matches!(value, Value::Tensor(_))) {
                 memory.made.clear();

@@ -3,6 +3,7 @@
 
 use crate::arrays::{self, sequence};
 use crate::edges::Edge;
+use crate::handing;
 use crate::scalars::{self, Misfit, is_missing};
 use crate::tensors;
 use cembra::{EdgeType, ListBuilder, QType, Scalar, ScalarValue, Value};
@@ -52,8 +53,13 @@ pub(crate) fn read_again(object: &Bound<'_, PyAny>, qtype: &QType, before: Optio
     }
 }
 
-/// The object of a value that nobody needs any more: elements of a tensor are moved.
-pub(crate) fn into_object(py: Python<'_>, value: Value, arrays: Arrays) -> PyResult<Bound<'_, PyAny>> {
+/// The object of a value that nobody needs any more: elements of a tensor are moved, and those of an array handed over.
+pub(crate) fn into_object(py: Python<'_>, mut value: Value, arrays: Arrays) -> PyResult<Bound<'_, PyAny>> {
+    if arrays == Arrays::Numpy
+        && let Some((made, _)) = handing::handed(py, &mut value, Vec::new())?
+    {
+        return Ok(made);
+    }
     match value {
         Value::Tensor(tensor) => tensors::moved(py, tensor),
         value => object(py, &value, arrays),

@@ -61,6 +61,51 @@ def test_a_session_of_tensors_writes_again_what_nobody_has():
     assert session(np.zeros((0, 30)), b).shape == (0, 20)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_session_of_arrays_writes_again_what_nobody_has(backend):
+    session = cembra.compile("input x: [f64?]; output y = x * 2.0; output z = x + 1.0", backend=backend).session()
+    x = np.ma.MaskedArray(np.arange(5_000.0), np.arange(5_000) % 7 == 3)
+    kept = session(x)
+    # A view of a part, of an array that is dropped, and its owner without any array.
+    part, owner = session(x + 1.0).y.data[2_000:], session(x + 2.0).z.data.base
+    places = set()
+    for at in range(3, 30):
+        made = session(x + at)
+        assert np.ma.allequal(made.y, (x + at) * 2.0) and np.ma.allequal(made.z, x + at + 1.0)
+        assert np.array_equal(made.y.mask, x.mask)
+        for array in made:
+            places.add(array.ctypes.data)
+            # What a caller writes is nobody else's.
+            array[:] = -1.0
+    # The interpreter makes its arrays anew.
+    assert backend == "interpreter" or len(places) <= 8
+    assert np.ma.allequal(kept.y, x * 2.0) and np.ma.allequal(kept.z, x + 1.0)
+    assert np.ma.allequal(np.ma.MaskedArray(part, x.mask[2_000:]), (x + 1.0)[2_000:] * 2.0)
+    del owner, kept
+    # Other lengths, few elements, none, and other sizes of numbers.
+    for count in (3, 0, 1_024, 70_000):
+        y = np.arange(float(count))
+        assert session(y).y.tolist() == (y * 2.0).tolist()
+    assert session(x).z.tolist() == (x + 1.0).tolist()
+
+
+def test_arrays_that_are_given_back_are_copied_or_handed_over():
+    x = np.arange(3_000.0)
+    same = cembra.compile("input x: [f64]; output a = x; output b = x")
+    for call in (same, same.session()):
+        made = call(x)
+        made.a[5] = -1.0
+        assert made.b[5] == x[5] == 5.0 and made.a[6] == 6.0
+    doubled = cembra.compile("input x: [i32]; output a = x * 2")
+    made = doubled(np.arange(3_000, dtype="i4"))
+    assert made.dtype == np.int32 and made[2_999] == 5_998 and made.flags.writeable and made.flags.aligned
+    # The array is the last to have its memory.
+    del doubled
+    gc.collect()
+    made += 1
+    assert made[2_999] == 5_999 and pickle.loads(pickle.dumps(made))[0] == 1
+
+
 def test_the_arrays_of_a_tensor_are_writable_and_belong_to_python():
     model = cembra.compile("input x: tensor[f64, 1]; y(\"i\") = x(\"i\") * 2.0")
     x = np.arange(4.0)

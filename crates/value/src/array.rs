@@ -205,9 +205,21 @@ impl Array {
     #[must_use]
     pub fn numbers<T: Number>(&self) -> Option<&[T]> {
         match &self.data {
-            ArrayData::Numbers(words) if QType::Scalar(self.scalar).layout().size as usize == size_of::<T>() => {
+            ArrayData::Numbers(words) if size_of_scalar(self.scalar) == size_of::<T>() => {
                 // SAFETY: COLUMNS: there are as many numbers of this size, in words, and any bits are one.
                 Some(unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), self.len) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The numbers likewise, to be written to.
+    #[must_use]
+    pub fn numbers_mut<T: Number>(&mut self) -> Option<&mut [T]> {
+        match &mut self.data {
+            ArrayData::Numbers(words) if size_of_scalar(self.scalar) == size_of::<T>() => {
+                // SAFETY: COLUMNS: there are as many numbers of this size, in words, and any bits are one.
+                Some(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), self.len) })
             }
             _ => None,
         }

@@ -1,0 +1,68 @@
+//! Arrays that the library made, and NumPy reads and writes where they are: the opposite of `lending`. A holder owns each of them, and arrays of NumPy
+//! keep the holder. Once none of them does, a session has the memory back.
+
+use crate::arrays::{for_each_number, masked, missing};
+use crate::lending::LEAST_LENT;
+use cembra::{Scalar, Value};
+use numpy::PyArray1;
+use numpy::ndarray::ArrayViewMut1;
+use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An array, and the mask of NumPy that is made of it.
+pub(crate) struct Held {
+    pub(crate) array: Value,
+    pub(crate) mask: Vec<bool>,
+}
+
+/// Owner of what NumPy reads and writes.
+#[pyclass(frozen, module = "cembra")]
+pub(crate) struct Holder {
+    held: Mutex<Option<Held>>,
+}
+
+impl Holder {
+    /// What it holds, once nobody else has the holder: no array of NumPy reads or writes it any more.
+    pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<Held> {
+        #[expect(deprecated, reason = "the other way to count references goes by pointers")]
+        let is_alone = holder.get_refcnt(py) == 1;
+        holder.get().held.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_alone)
+    }
+
+    /// An array of NumPy that reads and writes what the holder is about to hold.
+    fn lent<'py, T: numpy::Element>(holder: &Bound<'py, Self>, elements: &mut [T]) -> Bound<'py, PyAny> {
+        let elements = ArrayViewMut1::from(elements);
+        // SAFETY: NUMPY-MEMORY: the holder has the elements from before the array is used until no array has the holder.
+        unsafe { PyArray1::borrow_from_array(&elements, holder.clone().into_any()) }.into_any()
+    }
+}
+
+/// The numbers of an array as one of NumPy, masked where one is missing, without a copy, and their owner: nothing is left of the value. None, and
+/// the value stays, if it is another one, or an array that others have too, is short, or has no numbers. A mask is written to `spare`.
+pub(crate) fn handed<'py>(
+    py: Python<'py>,
+    value: &mut Value,
+    spare: Vec<bool>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Py<Holder>)>> {
+    let Value::Array(_, array) = value else { return Ok(None) };
+    let scalar = array.scalar();
+    let Some(own) = Arc::get_mut(array).filter(|own| own.len() >= LEAST_LENT) else { return Ok(None) };
+    let holder = Bound::new(py, Holder { held: Mutex::default() })?;
+    macro_rules! numbers {
+        ($($rust:ident $scalar:ident),*) => {
+            match scalar {
+                $(Scalar::$scalar => own.numbers_mut::<$rust>().map(|numbers| Holder::lent(&holder, numbers)),)*
+                _ => None,
+            }
+        };
+    }
+    let Some(values) = for_each_number!(numbers) else { return Ok(None) };
+    let mut mask = missing(array, spare).unwrap_or_default();
+    let made = match mask.is_empty() {
+        true => values,
+        false => masked(&values, &Holder::lent(&holder, &mut mask))?,
+    };
+    let array = std::mem::replace(value, Value::Nothing);
+    *holder.get().held.lock().unwrap_or_else(PoisonError::into_inner) = Some(Held { array, mask });
+    Ok(Some((made, holder.unbind())))
+}
