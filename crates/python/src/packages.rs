@@ -1,7 +1,10 @@
 //! Objects of other packages: what has Arrow's interface, and which package an object is of.
 
 use crate::scalars::type_name;
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
+use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3_arrow::input::AnyArray;
 
@@ -37,14 +40,27 @@ pub(crate) fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let chunked = chunked.map_err(|error| refused(object, error))?;
     let (chunks, field) = chunked.into_inner();
     for chunk in &chunks {
-        arrow_array::Array::to_data(chunk).validate_full().map_err(|error| crate::errors::data(error.to_string()))?;
+        chunk.to_data().validate_full().map_err(|error| crate::errors::data(error.to_string()))?;
     }
-    match chunks.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => Ok(arrow_array::new_empty_array(field.data_type())),
-        several => {
-            let arrays: Vec<&dyn arrow_array::Array> = several.iter().map(|chunk| &**chunk).collect();
-            arrow_select::concat::concat(&arrays).map_err(|error| crate::errors::data(error.to_string()))
+    let chunks: Vec<&dyn Array> = chunks.iter().map(|chunk| &**chunk).collect();
+    joined(&chunks, field.data_type())
+}
+
+/// Chunks of one type as one array.
+pub(crate) fn joined(chunks: &[&dyn Array], of: &DataType) -> PyResult<ArrayRef> {
+    let is_string = matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary);
+    let made = match chunks {
+        [] => Ok(arrow_array::new_empty_array(of)),
+        [one] => Ok(arrow_array::make_array(one.to_data())),
+        // `concat`, which is not optimised, goes from string to string.
+        several if is_string && several.iter().all(|chunk| chunk.data_type() == of) => {
+            let chunks: Vec<ArrayData> = several.iter().map(|chunk| chunk.to_data()).collect();
+            let len = chunks.iter().map(ArrayData::len).sum();
+            let mut made = MutableArrayData::new(chunks.iter().collect(), false, len);
+            let added = chunks.iter().enumerate().try_for_each(|(at, chunk)| made.try_extend(at, 0, chunk.len()));
+            added.map(|()| arrow_array::make_array(made.freeze()))
         }
-    }
+        several => arrow_select::concat::concat(several),
+    };
+    made.map_err(|error| crate::errors::data(error.to_string()))
 }

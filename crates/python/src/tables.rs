@@ -4,7 +4,7 @@
 use crate::columns::Column;
 use crate::errors;
 use crate::interrupt::{detached, token};
-use crate::packages::{arrow, package, refused};
+use crate::packages::{self, arrow, package, refused};
 use crate::signature::Given;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -42,11 +42,7 @@ impl<'py> Tables<'py> {
     pub(crate) fn column(&self, input: &cembra::Field) -> PyResult<Option<Column<'py>>> {
         let Ok(at) = self.schema.index_of(&input.name) else { return Ok(None) };
         let parts: Vec<&dyn Array> = self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
-        let joined = match parts.as_slice() {
-            [] => Ok(arrow_array::new_empty_array(self.schema.field(at).data_type())),
-            parts => arrow_select::concat::concat(parts),
-        };
-        let joined = joined.map_err(|error| errors::data(error.to_string()))?;
+        let joined = packages::joined(&parts, self.schema.field(at).data_type())?;
         Ok(Some(Column::of_arrow(joined, &self.frame)))
     }
 

@@ -152,6 +152,13 @@ def test_arrays_of_the_caller_are_written():
     outputs, failed, messages = model.run({"x": x, "y": y}, out={"a": a, "b": b})
     assert outputs.a is a and outputs.b is b and not failed and not messages
     assert a.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0] and b.tolist() == [1.0, None, 3.0, 4.0, None]
+    # Masks of the caller's that are hard, or of another array too, or that there are not.
+    hard, none = np.ma.MaskedArray(np.zeros(5), [True, False, False, False, False], hard_mask=True), np.ma.MaskedArray(np.zeros(5))
+    assert model.run({"x": x, "y": y}, out={"b": hard})[0].b.tolist() == [None, None, 3.0, 4.0, None]
+    assert model.run({"x": x, "y": y}, out={"b": none})[0].b.tolist() == [1.0, None, 3.0, 4.0, None]
+    mask = np.ones(9, bool)
+    strided = np.ma.MaskedArray(np.zeros(5), mask[::2], copy=False)
+    assert model.run({"x": x, "y": y}, out={"b": strided})[0].b.tolist() == [1.0, None, 3.0, 4.0, None]
     only, _, _ = model.run({"x": x, "y": y}, out={"a": a[:]})
     assert only.a.tolist() == a.tolist()
     part = np.zeros(10)
