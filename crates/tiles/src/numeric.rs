@@ -19,6 +19,12 @@ use std::ops::Range;
 /// The most result tiles along each side of a block.
 const MOST_ALONG: usize = 16;
 
+/// The least part of operand tiles that blocks are made for.
+const LEAST_PART: f64 = 1.0 / 16.0;
+
+/// The blocks for each thread, at least, where most operand tiles are absent.
+const BLOCKS_EACH: usize = 6;
+
 /// The bytes of sums that are held at least where segments are shared out: fewer would have threads wait for each other too often.
 const WAVE_BYTES: usize = 1 << 22;
 
@@ -105,21 +111,41 @@ struct Memory {
 
 impl Run<'_> {
     /// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes
-    /// as half of a cache. Blocks follow from shapes alone.
+    /// as half of a cache.
     fn blocks<T: Float>(&self) -> Vec<Block<T>> {
         let plan = self.plan;
         let count = plan.shape().len();
         let each = bytes_of(T::SCALAR, plan.shape().present_elements()) / count.max(1);
         let along = (self.context.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
+        let most = if plan.has_segments() { along * along } else { self.most_targets(along) };
+        // As many rows as columns of the grid.
+        let columns = (0..count).map(|entry| plan.entry(entry).column).max().map_or(1, |last| last as usize + 1);
+        let filled = count as f64 / (plan.rows().count().max(1) * columns) as f64;
+        let side = along.max((most as f64 / filled).sqrt() as usize);
         let rows: Vec<Range<usize>> = plan.rows().collect();
         let mut blocks = Vec::new();
-        for band in rows.chunks(along) {
+        for band in rows.chunks(side) {
             let mut entries: Vec<usize> = band.iter().cloned().flatten().collect();
             entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
             let targets = |entries: &[usize]| entries.iter().map(|entry| self.target(*entry)).collect();
-            blocks.extend(entries.chunks(along * along).map(targets));
+            // Blocks of about one size.
+            let parts = entries.len().div_ceil(most).max(1);
+            blocks.extend(entries.chunks(entries.len().div_ceil(parts).max(1)).map(targets));
         }
         blocks
+    }
+
+    /// The most result tiles of a block that has so many along each side where no operand tile is absent.
+    ///
+    /// Where most are, few result tiles read an operand tile: so many more are in a block that as many do. Sums of segments, which a block holds
+    /// twice, are not made so.
+    fn most_targets(&self, along: usize) -> usize {
+        let (plan, targets) = (self.plan, self.plan.shape().len().max(1));
+        // The part of operand tiles that are present, as far as products tell.
+        let part = (plan.product_count() as f64 / targets as f64 / plan.key_count().max(1) as f64).sqrt();
+        let side = (along as f64 / part.max(LEAST_PART)) as usize;
+        let shared_out = targets / (BLOCKS_EACH * self.context.workers.threads.max(1));
+        side.saturating_mul(side).min(shared_out).max(along * along)
     }
 
     fn target<T: Float>(&self, entry: usize) -> Target<T> {

@@ -152,6 +152,11 @@ impl SymbolicProduct {
         self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
     }
 
+    /// How many keys of what is summed have tiles of the right operand.
+    pub(crate) fn key_count(&self) -> usize {
+        self.right.chunk_by(|a, b| a.key == b.key).count()
+    }
+
     /// True if there are several segments of sums.
     pub(crate) fn has_segments(&self) -> bool {
         self.right.iter().any(|tile| tile.segment > 0)
