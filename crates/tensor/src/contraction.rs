@@ -395,7 +395,8 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TensorGraph {
-    /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products.
+    /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products. The
+    /// graph is for dense tensors: how slices among zeros are cut into tiles is not known in it.
     ///
     /// # Errors
     /// The graph that is made has too many nodes, or there is no time for it: `elements` says so.
@@ -420,7 +421,7 @@ impl TensorGraph {
             if new[id.index()].is_some() {
                 continue;
             }
-            let mut node = node.clone();
+            let mut node = node.without_cuts();
             for operand in &mut node.operands {
                 *operand = new[operand.index()].unwrap_or(*operand);
             }

@@ -163,7 +163,7 @@ impl TensorGraph {
 
     /// Which are needed for their values, or for gradients of them.
     pub(crate) fn needed_for_gradients(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
-        self.reached(outputs, |node| &node.operands)
+        self.reached(outputs, Node::kept)
     }
 
     fn reached(&self, outputs: &[TensorNodeId], operands: impl Fn(&Node) -> &[TensorNodeId]) -> Vec<bool> {
@@ -474,10 +474,10 @@ impl TensorGraph {
             return self.transpose(operand, &back);
         }
         let operation = Operation::PlaceAxes(to.iter().map(|axis| *axis as Axis).collect());
-        self.place(operand, &seen, operation, extents)
+        self.place(&[operand], &seen, operation, extents)
     }
 
-    /// Zeros of these extents, but for the slices: they are the operand.
+    /// Zeros of these extents, but for the slices: they are the operand. How they are cut into tiles is not known.
     ///
     /// # Errors
     /// The operand is not of their extents.
@@ -491,23 +491,53 @@ impl TensorGraph {
         if slices.iter().zip(extents).all(|(slice, extent)| *slice == Slice::all(*extent)) {
             return Ok(operand);
         }
-        self.place(operand, &seen, Operation::PlaceSlice(slices.into()), extents)
+        self.place(&[operand], &seen, Operation::PlaceSlice(slices.into()), extents)
     }
 
-    fn place(
+    /// Zeros of the extents and in the tiles of another node, but for slices of it: they are the operand. It is another node than the operand even
+    /// if the slices are all of it, as that of [`slice_anew`](TensorGraph::slice_anew). The value of the other node is not read.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Slice, TensorGraph};
+    ///
+    /// let mut g = TensorGraph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[5])?;
+    /// let part = g.slice(x, &[Slice { start: 1, step: 1, count: 2 }])?;
+    /// let placed = g.place_slice_in(part, &[Slice { start: 3, step: 1, count: 2 }], x)?;
+    /// assert_eq!(g.extents(placed), [5]);
+    /// assert_eq!((g.node(placed).read(), g.node(placed).cut_by()), (&[part][..], &[x][..]));
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The operand is not of the extents of the slices.
+    pub fn place_slice_in(
         &mut self,
         operand: TensorNodeId,
+        slices: &[Slice],
+        within: TensorNodeId,
+    ) -> Result<TensorNodeId, Error> {
+        let extents: Extents = self.extents(within).into();
+        let seen = Layout::row_major(&extents)?.sliced(slices)?;
+        self.place(&[operand, within], &seen, Operation::PlaceSlice(slices.into()), &extents)
+    }
+
+    /// Zeros, but for what is seen of them, which is the first operand.
+    fn place(
+        &mut self,
+        operands: &[TensorNodeId],
         seen: &Layout,
         operation: Operation,
         extents: &[usize],
     ) -> Result<TensorNodeId, Error> {
-        let node = self.node(operand);
+        let node = self.node(operands[0]);
         if node.extents[..] != *seen.extents() {
             let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], seen.extents());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         let scalar = node.scalar;
-        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents: extents.into() })
+        self.intern(Node { operation, operands: operands.into(), scalar, extents: extents.into() })
     }
 
     /// The indices of an axis that the other tensor names; its axes stand in the place of that axis.

@@ -85,7 +85,8 @@ pub enum Operation {
     Reshape,
     /// Zeros, but for the diagonals that `Axes` sees: they are the operand.
     PlaceAxes(Axes),
-    /// Zeros, but for the slices: they are the operand.
+    /// Zeros, but for the slices: they are the first operand. A second one is the node that they are slices of. It is not read: the zeros are cut
+    /// into tiles as it is, where tensors have tiles.
     PlaceSlice(SmallVec<[Slice; 2]>),
     /// The indices of an axis that the second operand names: its axes stand in the place of that axis.
     Take(Axis),
@@ -115,19 +116,43 @@ pub struct Node {
 }
 
 impl Node {
-    /// The operands whose values the node's value is made of. Others are there for its gradient alone.
+    /// The operands whose values the node's value is made of. Others are there for its gradient alone, or for its tiles.
     #[must_use]
     pub fn read(&self) -> &[TensorNodeId] {
         match self.operation {
-            Operation::CustomVjp(_) => &self.operands[..1],
+            Operation::CustomVjp(_) | Operation::PlaceSlice(_) => &self.operands[..1],
             _ => &self.operands,
         }
+    }
+
+    /// The operands whose tiles say how the node's value is cut into tiles: those that it is made of. A slice among zeros is cut as what it is a
+    /// slice of, and has none if that is not known.
+    #[must_use]
+    pub fn cut_by(&self) -> &[TensorNodeId] {
+        match self.operation {
+            Operation::PlaceSlice(_) => &self.operands[1..],
+            _ => self.read(),
+        }
+    }
+
+    /// The operands that its value or gradients of it need.
+    pub(crate) fn kept(&self) -> &[TensorNodeId] {
+        match self.operation {
+            Operation::PlaceSlice(_) => self.read(),
+            _ => &self.operands,
+        }
+    }
+
+    /// The same node, with no operand that says how it is cut alone.
+    pub(crate) fn without_cuts(&self) -> Node {
+        Node { operands: self.kept().into(), ..self.clone() }
     }
 
     /// The operands that its derivatives are of.
     pub(crate) fn differentiated(&self) -> &[TensorNodeId] {
         match &self.operation {
             Operation::CustomVjp(custom) => custom.inputs(self),
+            Operation::PlaceSlice(_) => self.read(),
             _ => &self.operands,
         }
     }

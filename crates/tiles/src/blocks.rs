@@ -220,58 +220,18 @@ impl Tiled {
     /// The elements of a tiling that may have a part of the elements here.
     fn redistributed(&self, tiling: &Tiling, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
-        let copies = self.copies_to(tiling, screening)?;
+        let copies = copies_to(self.shape(), tiling, screening)?;
         if self.is_planned() {
-            return Tiled::planned(&self.copied_shape(tiling, &copies, screening)?, self.scalar_type());
+            let mut shape = Building::new(tiling, *screening);
+            for group in copies.chunk_by(|a, b| a.0 == b.0) {
+                shape.add(group[0].0, copied_norm(self.shape(), tiling, group))?;
+            }
+            return Tiled::planned(&shape.finish(), self.scalar_type());
         }
         let mut elements = 0.0;
         copies.chunk_by(|a, b| a.0 == b.0).for_each(|group| elements += tiling.volume(group[0].0));
         check_room(bytes_of(self.scalar_type(), elements))?;
         with_float!(self.scalar_type(), T => self.copied::<T>(tiling, &copies, screening))
-    }
-
-    /// Which tiles of a tiling have elements of which present tiles here: pairs of numbers and positions, ascending.
-    fn copies_to(&self, tiling: &Tiling, screening: &Screening) -> Result<Vec<(u64, u32)>, Error> {
-        let overlaps = |number: u64| -> Vec<Range<u64>> {
-            let ranges = self.tiling().ranges(number).unwrap_or_default();
-            tiling.axes().iter().zip(&ranges).map(|(axis, range)| axis.overlapping(range)).collect()
-        };
-        let most = screening.most_tiles.saturating_mul(COPIES_PER_TILE) as u64;
-        let mut count = 0_u64;
-        for number in self.shape().tiles() {
-            let product =
-                overlaps(*number).iter().fold(1_u64, |product, range| product.saturating_mul(range.end - range.start));
-            count = count.saturating_add(product);
-            if count > most {
-                return Err(limit("copies from tile to tile", count, most).hint("make larger tiles"));
-            }
-        }
-        check_room((count as usize).saturating_mul(size_of::<(u64, u32)>()))?;
-        let strides = tiling.strides();
-        let mut found = Vec::with_capacity(count as usize);
-        for (number, at) in self.shape().tiles().iter().zip(0_u32..) {
-            let mut numbers = vec![0_u64];
-            for (range, stride) in overlaps(*number).into_iter().zip(&strides) {
-                numbers = numbers.iter().flat_map(|base| range.clone().map(move |at| base + at * stride)).collect();
-            }
-            found.extend(numbers.into_iter().filter(|number| tiling.volume(*number) > 0.0).map(|number| (number, at)));
-        }
-        found.sort_unstable();
-        Ok(found)
-    }
-
-    /// The tiles that copies make, which are ascending, with estimates of their norms: no part has more squares than the whole.
-    fn copied_shape(&self, tiling: &Tiling, copies: &[(u64, u32)], screening: &Screening) -> Result<Shape, Error> {
-        let mut shape = Building::new(tiling, *screening);
-        for group in copies.chunk_by(|a, b| a.0 == b.0) {
-            let root = |(_, at): &(u64, u32)| {
-                self.shape().norms()[*at as usize] * self.tiling().volume(self.shape().tiles()[*at as usize])
-            };
-            // The root of the sum of all squares.
-            let root = group.iter().map(root).fold(0.0, f64::hypot);
-            shape.add(group[0].0, root / tiling.volume(group[0].0))?;
-        }
-        Ok(shape.finish())
     }
 
     /// Carries copies out, which are ascending.
@@ -282,20 +242,12 @@ impl Tiled {
         let mut tiles = Vec::new();
         for group in copies.chunk_by(|a, b| a.0 == b.0) {
             let number = group[0].0;
-            let ranges = tiling.ranges(number).unwrap_or_default();
-            let mut memory = TileMemory::<T>::of_extents(&extents_of(&ranges))?;
-            for (_, at) in group {
-                let at = *at as usize;
-                let from_ranges = self.tiling().ranges(self.shape().tiles()[at]).unwrap_or_default();
-                let Some(shared) = intersection(&from_ranges, &ranges) else { continue };
+            let tile = copied_tile::<T>(self.shape(), tiling, group, |at| {
                 if let Some(slot @ None) = made.get_mut(at) {
                     *slot = Some(self.tile_at(at)?);
                 }
-                let Some(tile) = made.get(at).and_then(Option::as_ref).or_else(|| self.stored_at(at)) else { continue };
-                let from = Packed { memory: tile.elements::<T>(), ranges: &from_ranges };
-                copy_box(&from, &mut Packed { memory: memory.elements_mut(), ranges: &ranges }, &shared);
-            }
-            let tile = memory.into_tile(&extents_of(&ranges))?;
+                made.get(at).cloned().flatten().map_or_else(|| self.tile_at(at), Ok)
+            })?;
             if shape.add(number, tile.norm())? {
                 tiles.push(tile);
             }
@@ -317,6 +269,72 @@ impl Tiled {
             Err(crate::error::unlike_types(self.scalar_type(), part.scalar_type()))
         }
     }
+}
+
+/// A copy from tile to tile: the number of the tile that is made, and the position of the one that it has elements of.
+pub(crate) type Copied = (u64, u32);
+
+/// Which tiles of a tiling have elements of which present tiles of a shape, in ascending order. The tiling may have a part of the elements, or more.
+///
+/// # Errors
+/// There are too many, or there is no memory for them.
+pub(crate) fn copies_to(from: &Shape, tiling: &Tiling, screening: &Screening) -> Result<Vec<Copied>, Error> {
+    let overlaps = |number: u64| -> Vec<Range<u64>> {
+        let ranges = from.tiling().ranges(number).unwrap_or_default();
+        tiling.axes().iter().zip(&ranges).map(|(axis, range)| axis.overlapping(range)).collect()
+    };
+    let most = screening.most_tiles.saturating_mul(COPIES_PER_TILE) as u64;
+    let mut count = 0_u64;
+    for number in from.tiles() {
+        let product =
+            overlaps(*number).iter().fold(1_u64, |product, range| product.saturating_mul(range.end - range.start));
+        count = count.saturating_add(product);
+        if count > most {
+            return Err(limit("copies from tile to tile", count, most).hint("make larger tiles"));
+        }
+    }
+    check_room((count as usize).saturating_mul(size_of::<Copied>()))?;
+    let strides = tiling.strides();
+    let mut found = Vec::with_capacity(count as usize);
+    for (number, at) in from.tiles().iter().zip(0_u32..) {
+        let mut numbers = vec![0_u64];
+        for (range, stride) in overlaps(*number).into_iter().zip(&strides) {
+            numbers = numbers.iter().flat_map(|base| range.clone().map(move |at| base + at * stride)).collect();
+        }
+        found.extend(numbers.into_iter().filter(|number| tiling.volume(*number) > 0.0).map(|number| (number, at)));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// An estimate of the norm of the tile that copies make: no part of a tile has more squares than the whole.
+pub(crate) fn copied_norm(from: &Shape, tiling: &Tiling, copies: &[Copied]) -> f64 {
+    let root = |(_, at): &Copied| from.norms()[*at as usize] * from.tiling().volume(from.tiles()[*at as usize]);
+    // The root of the sum of all squares.
+    let root = copies.iter().map(root).fold(0.0, f64::hypot);
+    copies.first().map_or(0.0, |(number, _)| root / tiling.volume(*number))
+}
+
+/// The tile that copies make of the tiles at their positions. What nothing is copied to is 0.
+///
+/// # Errors
+/// There is no memory, or a tile cannot be made.
+pub(crate) fn copied_tile<T: Float>(
+    from: &Shape,
+    tiling: &Tiling,
+    copies: &[Copied],
+    mut tile: impl FnMut(usize) -> Result<Tile, Error>,
+) -> Result<Tile, Error> {
+    let ranges = copies.first().and_then(|(number, _)| tiling.ranges(*number)).unwrap_or_default();
+    let mut memory = TileMemory::<T>::of_extents(&extents_of(&ranges))?;
+    for (_, at) in copies {
+        let own = from.tiling().ranges(from.tiles()[*at as usize]).unwrap_or_default();
+        let Some(shared) = intersection(&own, &ranges) else { continue };
+        let tile = tile(*at as usize)?;
+        let of = Packed { memory: tile.elements::<T>(), ranges: &own };
+        copy_box(&of, &mut Packed { memory: memory.elements_mut(), ranges: &ranges }, &shared);
+    }
+    memory.into_tile(&extents_of(&ranges))
 }
 
 /// The same tiles, with 0 as the first element of each axis.

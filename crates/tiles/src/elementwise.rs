@@ -4,7 +4,8 @@
 
 use crate::algebra::check_same_tilings;
 use crate::contraction::contract;
-use crate::error::{limit, unlike_tilings};
+use crate::cuts::{Cuts, aligned, cuts_of, whole};
+use crate::error::limit;
 use crate::grouping::{Action, Place, Region, Step};
 use crate::shape::{Building, MOST_VISITED};
 use crate::tile::{Float, Tile, TileMemory, check_float, with_float};
@@ -12,7 +13,7 @@ use crate::tiled::{TilePlace, Tiled, bytes_of};
 use crate::tiling::TileIndex;
 use crate::views::reshaped;
 use crate::zeros::{Content, Pattern, magnitude};
-use crate::{Evaluator, Screening, Shape, Tiling, Tiling1};
+use crate::{Evaluator, Screening, Shape, Tiling};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
 use cembra_tensor::{Axes, Axis, Body, Elements, Labels};
@@ -59,27 +60,8 @@ impl<'t> Leaf<'t> {
 /// # Errors
 /// Two tensors cut an axis at other boundaries.
 fn common_tiling(extents: &[usize], leaves: &[&Tiled]) -> Result<Tiling, Error> {
-    let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, extents.len());
-    for leaf in leaves {
-        let own = leaf.tiling().axes();
-        let missing = extents.len().saturating_sub(own.len());
-        for ((own, extent), known) in own.iter().zip(&extents[missing..]).zip(&mut axes[missing..]) {
-            if own.extent() != *extent {
-                continue;
-            }
-            let known = known.get_or_insert(own);
-            // How one element is cut out of nothing is of no interest.
-            if *known != own && *extent != 1 {
-                return Err(unlike_tilings(&format!("axes that are walked together, {known:?} and {own:?},")));
-            }
-        }
-    }
-    let axis = |(known, extent): (Option<&Tiling1>, &usize)| match known {
-        Some(known) => Ok(known.clone()),
-        None => Tiling1::blocked(*extent as u64, (*extent).max(1) as u64),
-    };
-    let axes = axes.into_iter().zip(extents).map(axis).collect::<Result<Vec<Tiling1>, Error>>()?;
-    Tiling::new(axes)
+    let leaves: Vec<Cuts> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
+    whole(&aligned(extents, leaves.iter())?, extents)
 }
 
 /// Evaluates an expression whose value has these extents on the tensors that it reads.

@@ -2,6 +2,7 @@
 //! `cembra-value`.
 
 use cembra_runtime::Scalar;
+use cembra_tensor::Operation;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::fmt::Display;
@@ -47,4 +48,26 @@ pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> 
 pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
     let message = format!("elements of type {} and {}", a.short_name(), b.short_name());
     Error::tensors(Kind::ElementType, message).hint("cast one of them")
+}
+
+/// The error of an operation that is not for tiled tensors.
+#[cold]
+pub(crate) fn not_for_tiles(operation: &Operation) -> Error {
+    let message = format!("{} is not evaluated on tiled tensors", name_of(operation));
+    Error::tensors(Kind::Tiling, message).hint("compute it of dense tensors, and cut the result into tiles")
+}
+
+/// What an operation that is not for tiled tensors is called.
+const fn name_of(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Tensor(_) => "a literal tensor",
+        Operation::Iota => "`tensor.iota`",
+        Operation::PlaceAxes(_) => "a diagonal among zeros",
+        Operation::PlaceSlice(_) => "a slice among zeros that nothing cuts",
+        Operation::Take(_) => "`tensor.take`",
+        Operation::PlaceTake(_) => "a sum at indices",
+        Operation::Concat(_) => "`tensor.concat`",
+        Operation::Custom(_) => "an operation of a user",
+        _ => "this operation",
+    }
 }

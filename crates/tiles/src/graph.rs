@@ -2,8 +2,11 @@
 //! last use. The tiling of each axis follows from the operands: axes that are walked together have to be cut at the same boundaries. What the
 //! nodes mean is said by the reference of `cembra-tensor`; how each kind is evaluated is in files of its own.
 
+use crate::cuts::around_slices;
 use crate::elementwise::{broadcast_product, evaluate};
+use crate::error::not_for_tiles;
 use crate::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
+use crate::placed::placed;
 use crate::reduction::reduce;
 use crate::tile::check_float;
 use crate::views::{reshaped, sliced, turned_lazily, with_axes};
@@ -32,6 +35,7 @@ impl Evaluator {
         check_inputs(graph, inputs)?;
         self.check_tiles(inputs)?;
         let needed = graph.needed(outputs);
+        let around = around_slices(graph, &needed, inputs)?;
         let grouping = Grouping::of(graph, outputs, &needed);
         let mut steps: Vec<(TensorNodeId, Option<Region>)> = Vec::new();
         let mut uses = vec![0_usize; graph.len()];
@@ -73,6 +77,11 @@ impl Evaluator {
                             turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(of, to), Ok))
                         }
                         (Operation::Slice(slices), [of]) => sliced(run, of, slices, is_of_products),
+                        (Operation::PlaceSlice(slices), [of]) => {
+                            let within = node.cut_by().first().and_then(|within| around.get(within.index())?.as_ref());
+                            let within = within.ok_or_else(|| not_for_tiles(&node.operation));
+                            within.and_then(|within| placed(run, of, slices, within))
+                        }
                         _ => run.node(graph, id, &operands, inputs),
                     }
                 }
@@ -84,7 +93,9 @@ impl Evaluator {
                     (_, Some(_)) => journal.note(Work::Elements, &made, held_bytes),
                     (Operation::Reduce(..), _) => journal.note(Work::Reduction, &made, held_bytes),
                     (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
-                    (Operation::Slice(_), _) if !Held::is_view(&made, node.read(), &values) => {
+                    (Operation::Slice(_) | Operation::PlaceSlice(_), _)
+                        if !Held::is_view(&made, node.read(), &values) =>
+                    {
                         journal.note(Work::Part, &made, held_bytes);
                     }
                     _ => journal.note(Work::View, &made, held_bytes),
@@ -129,11 +140,7 @@ impl Evaluator {
             (Operation::Reduce(reduction, axes), [of]) => reduce(self, *reduction, axes, of),
             (Operation::Axes(to), [of]) => with_axes(of, to),
             (Operation::Reshape, [of]) => reshaped(of, &node.extents),
-            (operation, _) => {
-                let message = format!("{} is not evaluated on tiled tensors", name_of(operation));
-                Err(Error::tensors(Kind::Tiling, message)
-                    .hint("compute it of dense tensors, and cut the result into tiles"))
-            }
+            (operation, _) => Err(not_for_tiles(operation)),
         }
     }
 }
@@ -253,21 +260,6 @@ fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNo
         }
     }
     of_products
-}
-
-/// What an operation that is not for tiled tensors is called.
-const fn name_of(operation: &Operation) -> &'static str {
-    match operation {
-        Operation::Tensor(_) => "a literal tensor",
-        Operation::Iota => "`tensor.iota`",
-        Operation::PlaceAxes(_) => "a diagonal among zeros",
-        Operation::PlaceSlice(_) => "a slice among zeros",
-        Operation::Take(_) => "`tensor.take`",
-        Operation::PlaceTake(_) => "a sum at indices",
-        Operation::Concat(_) => "`tensor.concat`",
-        Operation::Custom(_) => "an operation of a user",
-        _ => "this operation",
-    }
 }
 
 /// The values of nodes that were computed before.

@@ -5,6 +5,7 @@
 use cembra_ops::id;
 use cembra_runtime::Scalar;
 use cembra_tensor::{ElementOperator, Node, Operation, TensorGraph, TensorNodeId};
+use smallvec::SmallVec;
 
 /// The most steps of an expression, as long ones take long to compile.
 const MOST_STEPS: usize = 128;
@@ -48,6 +49,9 @@ pub(crate) struct Region {
 /// Which nodes have values in tiles.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
+    /// Which of these are read as they were made. An expression that is the same along an axis is made as one tile of it, but is cut wherever what it
+    /// meets is: it is computed again where it is read, whoever else needs its value.
+    is_read: Vec<bool>,
 }
 
 /// True for what is computed element by element.
@@ -74,6 +78,19 @@ pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
         && node.operands.iter().any(|operand| *extents(operand) != node.extents[..])
 }
 
+/// Which axes of an expression are those of a tensor that it reads, or have one index; it is the same along others.
+fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) -> SmallVec<[bool; 6]> {
+    let mut cut: SmallVec<[bool; 6]> = node.extents.iter().map(|extent| *extent == 1).collect();
+    for operand in node.read() {
+        let own = graph.extents(*operand);
+        let missing = node.extents.len().saturating_sub(own.len());
+        for (at, is_cut) in is_cut[operand.index()].iter().enumerate() {
+            cut[missing + at] |= *is_cut && own[at] == node.extents[missing + at];
+        }
+    }
+    cut
+}
+
 impl Grouping {
     /// Groups the nodes that outputs need.
     pub(crate) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Grouping {
@@ -94,27 +111,31 @@ impl Grouping {
                 }
             }
         }
-        let mut is_made = vec![false; graph.len()];
+        let (mut is_made, mut is_read) = (vec![false; graph.len()], vec![false; graph.len()]);
+        let mut is_cut: Vec<SmallVec<[bool; 6]>> = vec![SmallVec::new(); graph.len()];
         let mut sizes = vec![0_usize; graph.len()];
         let mut is_of_leaves = vec![false; graph.len()];
         for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
             let at = id.index();
             if !is_elementwise(graph, node) {
-                (is_made[at], is_of_leaves[at]) = (true, true);
+                (is_made[at], is_read[at], is_of_leaves[at]) = (true, true, true);
+                is_cut[at] = SmallVec::from_elem(true, node.extents.len());
                 continue;
             }
             let read = || node.read().iter().map(|operand| operand.index());
             is_of_leaves[at] = read().any(|operand| is_of_leaves[operand]);
-            let inner = read().filter(|operand| !is_made[*operand]);
+            let inner = read().filter(|operand| !is_read[*operand]);
             let size = inner.fold(1, |size: usize, operand| size.saturating_add(sizes[operand]));
             let is_worth_it = matches!(node.operation, Operation::Map(_))
                 && matches!(node.scalar, Scalar::Float32 | Scalar::Float64)
                 && is_of_leaves[at]
                 && (readers[at] > 1 || size >= MOST_STEPS);
             is_made[at] = is_forced[at] || is_worth_it;
-            sizes[at] = if is_made[at] { 0 } else { size };
+            is_cut[at] = cut_axes(graph, node, &is_cut);
+            is_read[at] = is_made[at] && (size >= MOST_STEPS || !is_cut[at].contains(&false));
+            sizes[at] = if is_read[at] { 0 } else { size };
         }
-        Grouping { is_made }
+        Grouping { is_made, is_read }
     }
 
     /// True if the node has a value in tiles.
@@ -132,7 +153,7 @@ impl Grouping {
                 if !is_met.insert(*operand) {
                     continue;
                 }
-                if self.is_made(*operand) {
+                if self.is_read[operand.index()] {
                     leaves.push(*operand);
                 } else {
                     inner.push(*operand);

@@ -26,7 +26,8 @@ pub enum Work {
     Reduction,
     /// A tensor with other axes, or some of its tiles.
     View,
-    /// A part of a tensor that begins or ends within a tile: its elements are copied into tiles of its own. Or a lazy part that is stored.
+    /// A part of a tensor that begins or ends within a tile: its elements are copied into tiles of its own. Or a lazy part that is stored, or what
+    /// is copied to its place among zeros.
     Part,
 }
 

@@ -3,6 +3,7 @@
 
 use crate::error::unlike_tilings;
 use crate::tile::Tile;
+use crate::tiling::Ranges;
 use crate::{Base, Evaluator, Shape, Tiled, Tiling, Tiling1};
 use cembra_tensor::{Axis, Slice};
 use cembra_value::Error;
@@ -94,18 +95,8 @@ pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
 /// # Errors
 /// Those of [`reshaped`].
 pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
-    let own = of.tiling().extents();
-    let wide =
-        |extents: &[usize]| -> SmallVec<[usize; 6]> { (0..extents.len()).filter(|axis| extents[*axis] != 1).collect() };
-    let (from, to) = (wide(&own), wide(extents));
-    if !from.iter().map(|axis| own[*axis]).eq(to.iter().map(|axis| extents[*axis])) {
-        let message = format!("a tiled tensor of {:?} as one of {extents:?}: tiles would be torn apart", &own[..]);
-        return Err(Error::tensors(Kind::Tiling, message).hint("reshape a dense tensor, and cut it into tiles"));
-    }
-    let one = Tiling1::blocked(1, 1)?;
-    let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
-    from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.tiling().axes()[*from]);
-    let tiling = Tiling::new(axes)?;
+    let tiling = with_ones(of.tiling(), extents)?;
+    let (from, to) = (wide(&of.tiling().extents()), wide(extents));
     let moved = |number: &u64| {
         let index = of.tiling().index_of(*number).unwrap_or_default();
         let mut at: SmallVec<[u64; 6]> = SmallVec::from_elem(0, extents.len());
@@ -130,14 +121,35 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
     Ok(Tiled::stored(shape, of.scalar_type(), tiles))
 }
 
-/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on. Ranges that begin and end where tiles do are a
-/// block, of which nothing is copied. A lazy block is stored, unless it may stay lazy.
+/// The axes of other extents than 1.
+fn wide(extents: &[usize]) -> SmallVec<[usize; 6]> {
+    (0..extents.len()).filter(|axis| extents[*axis] != 1).collect()
+}
+
+/// The tiling of the same elements under other extents, which differ in axes of one index. Each of these is one tile of index 0.
 ///
 /// # Errors
-/// A slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
-pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy: bool) -> Result<Tiled, Error> {
-    let mut ranges: SmallVec<[Range<i64>; 6]> = SmallVec::new();
-    for (slice, axis) in slices.iter().zip(of.tiling().axes()) {
+/// Other axes differ.
+pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error> {
+    let own = of.extents();
+    let (from, to) = (wide(&own), wide(extents));
+    if !from.iter().map(|axis| own[*axis]).eq(to.iter().map(|axis| extents[*axis])) {
+        let message = format!("a tiled tensor of {:?} as one of {extents:?}: tiles would be torn apart", &own[..]);
+        return Err(Error::tensors(Kind::Tiling, message).hint("reshape a dense tensor, and cut it into tiles"));
+    }
+    let one = Tiling1::blocked(1, 1)?;
+    let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
+    from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.axes()[*from]);
+    Tiling::new(axes)
+}
+
+/// The elements of a slice of each axis, which are counted from 0 on, as the indices that they have.
+///
+/// # Errors
+/// A slice leaves elements out between others.
+pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> {
+    let mut ranges = Ranges::new();
+    for (slice, axis) in slices.iter().zip(of.axes()) {
         if slice.step != 1 && slice.count > 1 {
             let message = format!("a slice of a tiled tensor in steps of {}", slice.step);
             return Err(Error::tensors(Kind::Tiling, message).hint("slices of tiled tensors have steps of 1"));
@@ -146,6 +158,24 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
         let start = axis.lower().saturating_add_unsigned(slice.start as u64);
         ranges.push(start..start.saturating_add_unsigned(slice.count as u64));
     }
+    Ok(ranges)
+}
+
+/// The tiling of a slice of each axis.
+///
+/// # Errors
+/// Those of [`ranges_of`], or a slice begins within a tile and has too many.
+pub(crate) fn part_of(of: &Tiling, slices: &[Slice]) -> Result<Tiling, Error> {
+    of.elements(&ranges_of(of, slices)?, Base::Zero)
+}
+
+/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on. Ranges that begin and end where tiles do are a
+/// block, of which nothing is copied. A lazy block is stored, unless it may stay lazy.
+///
+/// # Errors
+/// A slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
+pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy: bool) -> Result<Tiled, Error> {
+    let ranges = ranges_of(of.tiling(), slices)?;
     let tiles: Option<SmallVec<[Range<u64>; 6]>> =
         ranges.iter().zip(of.tiling().axes()).map(|(range, axis)| axis.tiles_within(range)).collect();
     if let Some(tiles) = tiles {

@@ -57,7 +57,7 @@ impl Tilings {
             }
             let node = graph.node(at);
             let before = open.len();
-            open.extend(node.read().iter().filter(|operand| !self.known.contains_key(*operand)));
+            open.extend(node.cut_by().iter().filter(|operand| !self.known.contains_key(*operand)));
             if open.len() == before {
                 let axes = self.of_node(graph, node);
                 self.known.insert(at, axes);
@@ -70,7 +70,7 @@ impl Tilings {
     /// How the axes of a node are cut whose operands are known.
     fn of_node(&self, graph: &TensorGraph, node: &Node) -> Option<Axes> {
         let axes = |operand: &Tensor| self.known.get(operand).cloned().flatten();
-        let first = node.read().first().and_then(axes);
+        let first = node.cut_by().first().and_then(axes);
         match &node.operation {
             Operation::Leaf(at) => self.leaves.get(*at as usize).cloned(),
             Operation::Constant(_) => Some(Rc::from([])),
@@ -116,6 +116,7 @@ impl Tilings {
                 };
                 Some(slices.iter().zip(first?.iter()).map(axis).collect())
             }
+            Operation::PlaceSlice(_) => first,
             _ => None,
         }
     }

@@ -128,13 +128,21 @@ impl Cuts {
         is_made: impl Fn(TensorNodeId) -> bool,
     ) {
         for (id, node) in graph.nodes().skip(self.nodes.len()) {
-            let operands: Option<Vec<&Axes>> = node.read().iter().map(|operand| self.of(*operand)).collect();
+            let is_refused = node.read().iter().any(|operand| self.of(*operand).is_none());
+            let operands: Option<Vec<&Axes>> = node.cut_by().iter().map(|operand| self.of(*operand)).collect();
+            let operands = operands.filter(|_| !is_refused);
             let mut found = operands.and_then(|operands| of_node(graph, node, &operands, tilings));
-            if let (Some(cuts), true) = (&mut found, is_made(id)) {
+            let is_whole = is_made(id) && !is_free(found.as_ref(), &node.extents);
+            if let (Some(cuts), true) = (&mut found, is_whole) {
                 *cuts = whole(cuts, &node.extents);
             }
             self.nodes.push(found);
         }
+    }
+
+    /// True for an expression that is the same along an axis. It is computed where it is read, be it made or not.
+    pub(super) fn is_free(&self, graph: &TensorGraph, id: TensorNodeId) -> bool {
+        is_free(self.of(id), graph.extents(id))
     }
 
     /// How the axes of a node are cut; none if it is refused.
@@ -143,8 +151,12 @@ impl Cuts {
     }
 }
 
+fn is_free(cuts: Option<&Axes>, extents: &[usize]) -> bool {
+    cuts.is_some_and(|cuts| cuts.iter().zip(extents).any(|(cut, extent)| *cut == Cut::Anywhere && *extent != 1))
+}
+
 /// The axes of a value that is made: those that are the same for all indices are one tile.
-fn whole(cuts: &[Cut], extents: &[usize]) -> Axes {
+pub(super) fn whole(cuts: &[Cut], extents: &[usize]) -> Axes {
     let one = |(cut, extent): (&Cut, &usize)| match (cut, Tiling1::blocked(*extent as u64, (*extent).max(1) as u64)) {
         (Cut::Anywhere, Ok(one)) => Cut::Known(one),
         (cut, _) => cut.clone(),
@@ -176,7 +188,7 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
         let tiling = tilings.tiling(&node.extents).ok().filter(|_| node.scalar.is_float())?;
         return Some(tiling.axes().iter().cloned().map(Cut::Known).collect());
     }
-    let extents: Vec<&[usize]> = node.read().iter().map(|operand| graph.extents(*operand)).collect();
+    let extents: Vec<&[usize]> = node.cut_by().iter().map(|operand| graph.extents(*operand)).collect();
     if is_elementwise(graph, node) {
         return aligned(&node.extents, &extents, operands);
     }
@@ -201,6 +213,10 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
         }
         Operation::Reshape => reshaped(first, extents[0], &node.extents),
         Operation::Slice(slices) => slices.iter().zip(first).map(|(slice, cut)| sliced(*slice, cut)).collect(),
+        Operation::PlaceSlice(slices) => {
+            let is_range = |slice: &Slice| slice.step == 1 || slice.count <= 1;
+            slices.iter().all(is_range).then(|| first.clone())
+        }
         _ => None,
     }
 }

@@ -247,7 +247,7 @@ fn made(graph: &TensorGraph, has_own: &[TensorNodeId], needed: &[bool], costs: &
             }
             _ => {
                 is_made[at] = true;
-                for operand in &node.operands {
+                for operand in node.read() {
                     readers.is_forced[operand.index()] = true;
                 }
             }

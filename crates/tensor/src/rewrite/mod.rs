@@ -110,7 +110,7 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites what outputs of a graph need.
+    /// Rewrites what outputs of a graph need. What comes of it is for dense tensors: how slices among zeros are cut into tiles is not known in it.
     ///
     /// # Errors
     /// The graph that is made has too many nodes, or a constant fails.
@@ -131,7 +131,7 @@ impl Rewriter {
         // All leaves stay, in their order: inputs are given by position.
         let needed = graph.needed_for_gradients(outputs);
         let mut uses = vec![0_u32; graph.len()];
-        let operands = graph.nodes().filter(|(id, _)| needed[id.index()]).flat_map(|(_, node)| &node.operands);
+        let operands = graph.nodes().filter(|(id, _)| needed[id.index()]).flat_map(|(_, node)| node.kept());
         for id in operands.chain(outputs) {
             uses[id.index()] += 1;
         }
@@ -147,7 +147,7 @@ impl Rewriter {
             if id.index().is_multiple_of(LOOKED_AT) {
                 elements.go_on()?;
             }
-            let mut node = node.clone();
+            let mut node = node.without_cuts();
             for operand in &mut node.operands {
                 *operand = new[operand.index()].unwrap_or(*operand);
             }

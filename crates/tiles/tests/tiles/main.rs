@@ -9,6 +9,7 @@ mod golden;
 mod graphs;
 mod hostile;
 mod operations;
+mod placed;
 mod plans;
 mod products;
 mod random;

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod golden;
+mod gradients;
 mod iterations;
 mod models;
 mod plans;

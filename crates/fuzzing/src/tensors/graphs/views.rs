@@ -46,6 +46,28 @@ impl Growth<'_> {
         Some(cuts.iter().zip(self.graph.extents(x)).map(slice).collect())
     }
 
+    /// A node with room for another one, and where that is put.
+    fn around(&mut self, x: TensorNodeId) -> Option<(TensorNodeId, Vec<Slice>)> {
+        let extents = self.graph.extents(x).to_vec();
+        let has_room = |id: &TensorNodeId| {
+            let own = self.graph.extents(*id);
+            own.len() == extents.len() && own.iter().zip(&extents).all(|(own, extent)| own >= extent)
+        };
+        let found: Vec<TensorNodeId> = self.pool.iter().copied().filter(has_room).collect();
+        let within = found.get(self.random.usize(..found.len().max(1))).copied()?;
+        let wide = self.graph.extents(within).to_vec();
+        // Mostly where tiles begin, if one of them has as many elements.
+        let block = self.block(within).filter(|_| self.random.bool());
+        let slice = |(axis, (wide, extent)): (usize, (&usize, &usize))| {
+            let start = block.as_ref().map_or(usize::MAX, |block| block[axis].start);
+            let most = wide - extent;
+            let start = if start <= most { start } else { self.random.usize(..=most) };
+            Slice { start, step: 1, count: *extent }
+        };
+        let slices = wide.iter().zip(&extents).enumerate().map(slice).collect();
+        Some((within, slices))
+    }
+
     /// Another view of a node, or zeros about it.
     pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> Made {
         let extents = self.graph.extents(x).to_vec();
@@ -54,6 +76,7 @@ impl Growth<'_> {
             (None, kind) => kind,
             // What there is for tiled tensors, and now and then what there is not.
             (Some(_), 9) if self.random.bool() => 9,
+            (Some(_), 10) => 10,
             (Some(_), _) => self.random.u32(..8),
         };
         match kind {
@@ -106,6 +129,10 @@ impl Growth<'_> {
                 parts.extend(all.filter(|id| self.graph.scalar(*id) == self.graph.scalar(x)).take(2));
                 self.random.shuffle(&mut parts);
                 self.graph.concat(&parts, axis)
+            }
+            10 if self.random.bool() => {
+                let Some((within, slices)) = self.around(x) else { return Ok(x) };
+                self.graph.place_slice_in(x, &slices, within)
             }
             10 => {
                 let wide: Vec<usize> = extents.iter().map(|extent| extent + self.random.usize(..4)).collect();

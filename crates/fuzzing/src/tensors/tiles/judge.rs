@@ -10,7 +10,7 @@ use super::operands::{ALL, Failing, Lazy, Promise, Seen, norm_of, positions};
 use super::program::{Asked, Outcome, Program, failed};
 use crate::config::pick;
 use crate::tensors::Finding;
-use crate::tensors::cuts::Cut;
+use crate::tensors::cuts::{Cut, is_elementwise, whole};
 use crate::tensors::graphs::Case;
 use crate::tensors::judge::shown;
 use cembra::tensor::{Tensor, TensorErrorKind, TensorNodeId, same_bits};
@@ -140,13 +140,20 @@ impl TileJudge {
         };
         self.counts.evaluated += u64::from(asked == Asked::Made);
         let mut values: Vec<Option<Value>> = vec![None; graph.len()];
+        // What is the same along an axis, which expressions compute again.
+        let mut free: Vec<Option<Value>> = vec![None; graph.len()];
         for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
             let place = nodes.iter().position(|asked| *asked == id);
             if let Operation::Leaf(at) = node.operation {
                 values[id.index()] = Some(value_of(&program.inputs[at as usize])?);
                 continue;
             }
-            let operands: Option<Vec<&Value>> = node.read().iter().map(|id| values[id.index()].as_ref()).collect();
+            let is_computed_again = |id: &TensorNodeId| is_elementwise(graph, node) && cuts.is_free(graph, *id);
+            let value = |id: &TensorNodeId| match is_computed_again(id) {
+                true => free[id.index()].as_ref(),
+                false => values[id.index()].as_ref(),
+            };
+            let operands: Option<Vec<&Value>> = node.read().iter().map(value).collect();
             let number = |operand: &TensorNodeId| match graph.node(*operand).operation {
                 Operation::Constant(bits) if !nodes.contains(operand) => Some(bits),
                 _ => None,
@@ -156,17 +163,18 @@ impl TileJudge {
             let Some(meaning) = meaning else {
                 return Ok(Some(Wrong::new("an operation that tiled tensors do not have is evaluated", "")));
             };
+            free[id.index()] = cuts.is_free(graph, id).then(|| meaning.value.clone());
             let Some(place) = place else {
                 values[id.index()] = Some(meaning.value);
                 continue;
             };
             self.counts.values += 1;
-            let (tiled, own) = (&made[place], cuts.of(id).map_or(&[][..], Vec::as_slice));
+            let (tiled, own) = (&made[place], cuts.of(id).map(|cuts| whole(cuts, &node.extents)).unwrap_or_default());
             let is_cut_so = tiled
                 .tiling()
                 .axes()
                 .iter()
-                .zip(own)
+                .zip(&own)
                 .zip(&node.extents)
                 .all(|((axis, cut), extent)| *extent == 1 || matches!(cut, Cut::Known(known) if known == axis));
             if tiled.tiling().rank() != own.len() || tiled.scalar_type() != node.scalar || !is_cut_so {
@@ -185,7 +193,9 @@ impl TileJudge {
                 _ => made.get(nodes.iter().position(|asked| asked == operand)?),
             };
             let operands: Option<Vec<&Tiled>> = node.read().iter().map(of_inputs).collect();
-            let estimates = operands.filter(|_| asked == Asked::Each && !node.extents.is_empty());
+            let is_estimated =
+                asked == Asked::Each && !node.extents.is_empty() && !node.read().iter().any(is_computed_again);
+            let estimates = operands.filter(|_| is_estimated);
             for (tile, estimate) in estimates.and_then(|of| estimates::of_node(node, &of)).into_iter().flatten() {
                 let least = program.settings.least();
                 if estimate < least * (1.0 - 1e-9) && tiled.shape().norm(tile).is_some() {

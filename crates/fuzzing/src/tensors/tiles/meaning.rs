@@ -2,7 +2,7 @@
 //! tiles: of each element it is known whether it is of an absent tile. Elements of maps, views and extremes are exact. Sums and products are
 //! computed here in FLOAT64, and may differ by what rounding in any order makes of their terms.
 
-use cembra::tensor::{Data, Labels, Reduction, Tensor};
+use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Error, Scalar};
 use cembra_ops::id;
 use cembra_tensor::{Axis, Body, BodyStep, ElementOperator, Elements, Node, Operand, Operation};
@@ -129,6 +129,9 @@ pub(super) fn of_node(
             Meaning::exact(of.viewed(|tensor| tensor.under(tensor.layout().with_axes(&to)?))?)
         }
         (Operation::Slice(slices), Some(of)) => Meaning::exact(of.viewed(|tensor| tensor.sliced(slices))?),
+        (Operation::PlaceSlice(slices), Some(of)) => {
+            Meaning::exact(of.viewed(|tensor| placed(tensor, slices, &node.extents))?)
+        }
         (Operation::Broadcast, Some(of)) => Meaning::exact(of.viewed(|tensor| tensor.broadcast_to(&node.extents))?),
         (Operation::Reshape, Some(of)) => Meaning::exact(of.viewed(|tensor| tensor.reshaped(&node.extents))?),
         (Operation::Barrier(_) | Operation::CustomVjp(_), Some(of)) => Meaning::exact((*of).clone()),
@@ -224,6 +227,17 @@ pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl Fn
             positions.iter_mut().zip(strides).for_each(|(position, strides)| *position -= back * strides[axis]);
         }
     }
+}
+
+/// Zeros of some extents, but for ranges of their axes.
+fn placed(of: &Tensor, slices: &[Slice], extents: &[usize]) -> Result<Tensor, Error> {
+    let mut made = Data::zeros(of.scalar_type(), extents.iter().product())?;
+    let (own, to) = (of.row_major(), strides(extents));
+    let first: usize = slices.iter().zip(&to).map(|(slice, stride)| slice.start * stride).sum();
+    walk(of.extents(), &[strides(of.extents()), to], |positions| {
+        made.set_bits(first + positions[1], own.data().bits(own.layout().offset() + positions[0]));
+    });
+    Tensor::of_data(extents, made)
 }
 
 /// Terms of a sum, or factors of a product.

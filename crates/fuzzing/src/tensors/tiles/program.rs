@@ -135,6 +135,7 @@ impl Program {
         let needed = self.graph.needed(&self.outputs);
         let mut times = vec![0_u32; self.graph.len()];
         let mut is_wider = vec![false; self.graph.len()];
+        let cuts = self.cuts(asked);
         let nodes: Vec<_> = self.graph.nodes().filter(|(id, _)| needed[id.index()]).collect();
         for (id, node) in nodes.into_iter().rev() {
             // A view of all elements in their order is the lazy tensor itself.
@@ -144,12 +145,17 @@ impl Program {
                     | (Operation::CustomVjp(_), 1)
             );
             let is_made = !is_view && (asked.contains(&id) || !is_elementwise(&self.graph, node));
-            let own = if is_made { 1 } else { times[id.index()] + u32::from(is_view) };
+            // An expression that is the same along an axis is computed again by whoever reads it.
+            let is_read = is_made && !cuts.is_free(&self.graph, id);
+            let own = match is_read {
+                true => 1,
+                false => times[id.index()].saturating_add(u32::from(is_view || is_made)),
+            };
             for operand in node.read() {
                 times[operand.index()] = times[operand.index()].saturating_add(own);
                 let is_wider_here =
                     *self.graph.extents(*operand) != node.extents[..] && is_elementwise(&self.graph, node);
-                is_wider[operand.index()] |= is_wider_here || (is_wider[id.index()] && !is_made);
+                is_wider[operand.index()] |= is_wider_here || (is_wider[id.index()] && !is_read);
             }
         }
         let of = |leaf: &cembra_tensor::Leaf| (!is_wider[leaf.node.index()]).then_some(times[leaf.node.index()]);
