@@ -10,7 +10,7 @@ use cembra_prepare::{Options, prepare};
 use cembra_runtime::QType;
 use cembra_value::Budget;
 
-const DEPTH: i32 = 100_000;
+const DEPTH: i32 = 50_000;
 
 /// Plans a program of one output over `x` and `y` of type INT32 on a small stack, whatever the runner's threads have,
 /// and lets the caller look at the plan there.

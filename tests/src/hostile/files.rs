@@ -36,7 +36,10 @@ fn field(number: u64, length: u64, bytes: &[u8], out: &mut Vec<u8>) {
 
 /// A file of many fields that are empty.
 fn empty_fields(number: u64, count: usize) -> Source {
-    Source::Binary(file(&vec![(number, 0, &b""[..]); count]))
+    let (mut bytes, mut one) = (file(&[(number, 0, b"")]), Vec::new());
+    field(number, 0, b"", &mut one);
+    bytes.extend(one.repeat(count - 1));
+    Source::Binary(bytes)
 }
 
 fn listed(part: &str, count: usize) -> String {

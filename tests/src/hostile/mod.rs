@@ -34,7 +34,7 @@ pub struct Case {
     pub outcome: &'static str,
     /// What runs it.
     pub backend: Backend,
-    /// True if it takes seconds even where the library is optimised.
+    /// True if it takes seconds, with the checks of a development build at the least.
     pub slow: bool,
 }
 

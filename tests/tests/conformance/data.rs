@@ -1,9 +1,12 @@
-//! The golden data are whole: every file the README lists is there with as many lines as it says, and all of them read.
+//! The golden data are whole: every file the README lists is there with as many lines as it says, and they read.
 
 use cembra_tests::files;
 use cembra_tests::record::{Case, Record};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+
+/// The stride between the calls that are read here: few, because `.ci/run` has `conform` read all.
+const ONE_IN: usize = 32;
 
 /// The table of files in the README: name and number of lines.
 fn documented() -> BTreeMap<String, usize> {
@@ -25,6 +28,11 @@ fn every_file_has_the_documented_lines() {
         files::for_each_line(&file, |number, text| {
             lines += 1;
             assert_eq!(number, lines, "an empty line");
+            let is_of_call = |name: &str| name.starts_with("pointwise");
+            if !number.is_multiple_of(ONE_IN) && file.file_name().and_then(|name| name.to_str()).is_some_and(is_of_call)
+            {
+                return Ok(());
+            }
             let record = Record::parse(text).unwrap_or_else(|problem| panic!("{file:?}, line {number}: {problem}"));
             if let Ok(Case::Signature(signature)) = record.case {
                 reference_bugs += usize::from(signature.reference_bug);

@@ -9,9 +9,6 @@ use cembra_prepare::{Options, prepare};
 use cembra_record::NotLanes;
 use cembra_value::{Budget, Value};
 
-/// How many programs are tried.
-const PROGRAMS: u64 = 800;
-
 fn plan_of(program: &cembra_expr::Program) -> Option<Plan> {
     let prepared = prepare(program, &|_| None, &Options::default(), &mut |_, _| {}).ok()?;
     build(&prepared.placed().ok()?, &Budget::default()).ok()
@@ -24,6 +21,17 @@ fn inputs(plan: &Plan, row: &Row) -> Vec<Value> {
 
 #[test]
 fn random_programs_give_the_same_in_lanes() {
+    the_same_in_lanes(300);
+}
+
+#[test]
+#[ignore = "takes 5 s without optimisation: `.ci/release` runs it"]
+fn many_random_programs_give_the_same_in_lanes() {
+    the_same_in_lanes(800);
+}
+
+/// So many programs are tried.
+fn the_same_in_lanes(programs: u64) {
     let (mut compared, mut failing, mut refused) = (0, 0, [0; 4]);
     for seed in [1, 2] {
         // Branches and failures are what lanes do another way.
@@ -36,7 +44,7 @@ fn random_programs_give_the_same_in_lanes() {
             fallible: 0.7,
             ..Config::default()
         };
-        for number in 0..PROGRAMS / 2 {
+        for number in 0..programs / 2 {
             let program = program(&config, number);
             let Some(plan) = plan_of(&program) else { continue };
             let mut rows: Vec<Vec<Value>> =
@@ -53,7 +61,7 @@ fn random_programs_give_the_same_in_lanes() {
             match harness::check(&plan, &rows) {
                 Ok(Ok(failed)) => {
                     compared += 1;
-                    failing += u32::from(failed > 0);
+                    failing += u64::from(failed > 0);
                 }
                 Ok(Err(reason)) => {
                     let kind = match reason {
@@ -68,7 +76,7 @@ fn random_programs_give_the_same_in_lanes() {
             }
         }
     }
-    assert!(compared > PROGRAMS / 2, "{compared} programs compared, refused {refused:?}");
-    assert!(failing > 50, "{failing} of {compared} fail in some row");
+    assert!(compared > programs / 2, "{compared} programs compared, refused {refused:?}");
+    assert!(16 * failing > programs, "{failing} of {compared} fail in some row");
     assert_eq!(refused[3], 0, "the plans are short, and what cannot be played is a kernel");
 }

@@ -7,64 +7,79 @@ use cembra_runtime::Scalar;
 /// The witness, a condition that holds where it is safe, and another that the caller chooses.
 const PRELUDE: &str = "input i, j, k: i32\ninput u: unit?\nlet nz = j != 0\nlet q = i // j\n";
 
-fn run(expression: &str, j: i32, u: bool, backend: Backend, without: &[&str]) -> Result<Vec<Value>, Error> {
-    run_within(expression, j, u, backend, without, 1 << 20)
+/// The bytes for strings where a test does not say how many.
+const ARENA: usize = 1 << 20;
+
+/// What comes of it, or the error.
+type Outcome = Result<Vec<Value>, Error>;
+
+fn run(expression: &str, j: i32, u: bool, backend: Backend, without: &[&str]) -> Outcome {
+    let [outcome] = run_within(expression, j, [u], backend, without, ARENA);
+    outcome
 }
 
-/// The same with so many bytes for strings. Where native code is cut into functions makes no difference.
-fn run_within(
+/// The same for several `u`, with so many bytes for strings. Where native code is cut into functions makes no difference.
+fn run_within<const N: usize>(
     expression: &str,
     j: i32,
-    u: bool,
+    us: [bool; N],
     backend: Backend,
     without: &[&str],
     arena: usize,
-) -> Result<Vec<Value>, Error> {
+) -> [Outcome; N] {
     let whole = Limits { arena_bytes: arena, ..Limits::default() };
-    let said = |result: &Result<Vec<Value>, Error>| result.clone().map_err(|error| (error.to_string(), error.span()));
-    let result = run_with(expression, j, u, backend, without, whole);
-    for native_steps in [1, 6] {
-        let cut = run_with(expression, j, u, backend, without, Limits { native_steps, ..whole });
-        assert_eq!(said(&result), said(&cut), "{expression} in pieces of {native_steps}");
+    let said =
+        |all: &[Outcome; N]| all.clone().map(|outcome| outcome.map_err(|error| (error.to_string(), error.span())));
+    let outcomes = run_with(expression, j, us, backend, without, whole);
+    // The interpreter has no functions.
+    let cuts: &[usize] = if backend == Backend::Native { &[1, 6] } else { &[] };
+    for &native_steps in cuts {
+        let cut = run_with(expression, j, us, backend, without, Limits { native_steps, ..whole });
+        assert_eq!(said(&outcomes), said(&cut), "{expression} in pieces of {native_steps}");
     }
-    result
+    outcomes
 }
 
-fn run_with(
+fn run_with<const N: usize>(
     expression: &str,
     j: i32,
-    u: bool,
+    us: [bool; N],
     backend: Backend,
     without: &[&str],
     limits: Limits,
-) -> Result<Vec<Value>, Error> {
-    let model = Model::parse(&format!("{PRELUDE}{expression}"))?;
+) -> [Outcome; N] {
     let options = Options::default().backend(backend).limits(limits);
     let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
-    let executor = model.compile(&options)?;
+    let model = Model::parse(&format!("{PRELUDE}{expression}"));
+    let executor = match model.and_then(|model| model.compile(&options)) {
+        Ok(executor) => executor,
+        Err(error) => return us.map(|_| Err(error.clone())),
+    };
     assert_eq!(executor.backend(), backend);
-    let mask = Value::optional(Scalar::Unit, u.then_some(ScalarValue::Unit));
-    let values: Vec<Value> = executor
-        .inputs()
-        .iter()
-        .map(|field| match &*field.name {
-            "i" => Value::from(7),
-            "j" => Value::from(j),
-            "k" => Value::from(100),
-            _ => mask.clone(),
-        })
-        .collect();
-    executor.session().evaluate(&values)
+    us.map(|u| {
+        let mask = Value::optional(Scalar::Unit, u.then_some(ScalarValue::Unit));
+        let values: Vec<Value> = executor
+            .inputs()
+            .iter()
+            .map(|field| match &*field.name {
+                "i" => Value::from(7),
+                "j" => Value::from(j),
+                "k" => Value::from(100),
+                _ => mask.clone(),
+            })
+            .collect();
+        executor.session().evaluate(&values)
+    })
 }
 
 /// Checks one line: what comes of it with `j` 0, none for an error, and with `j` 2; each with `u` present and missing.
 fn line(expression: &str, at_zero: [Option<i32>; 2], at_two: [i32; 2]) {
     for backend in [Backend::Interpreter, Backend::Native] {
         for without in [&[][..], &["fold", "optimise"]] {
-            for (at, u) in [true, false].into_iter().enumerate() {
-                let found = run(expression, 0, u, backend, without);
-                match at_zero[at] {
-                    Some(value) => assert_eq!(found.expect(expression), [Value::from(value)], "{expression}, u {u}"),
+            let of = |j: i32| run_within(expression, j, [true, false], backend, without, ARENA);
+            for (found, expected) in of(0).into_iter().zip(at_zero) {
+                match expected {
+                    Some(value) => assert_eq!(found.expect(expression), [Value::from(value)], "{expression}"),
                     None => {
                         let error = found.expect_err(expression);
                         assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
@@ -72,9 +87,9 @@ fn line(expression: &str, at_zero: [Option<i32>; 2], at_two: [i32; 2]) {
                         assert_eq!(error.span().map(|span| span.text(&source)), Some("i // j"), "{expression}");
                     }
                 }
-                let found = run(expression, 2, u, backend, without).expect(expression);
-                assert_eq!(found, [Value::from(at_two[at])], "{expression}, u {u}");
             }
+            let found = of(2).map(|found| found.expect(expression));
+            assert_eq!(found, at_two.map(|value| vec![Value::from(value)]), "{expression}");
         }
     }
 }
@@ -199,8 +214,9 @@ fn literals_that_fail_do_so_where_they_are_evaluated() {
             let expression = format!("output y = {}", form.replace('F', constant));
             for backend in [Backend::Interpreter, Backend::Native] {
                 for without in [&[][..], &["fold", "optimise"]] {
-                    for (u, needed) in [true, false].into_iter().zip(needs) {
-                        match run_within(&expression, 2, u, backend, without, 1000) {
+                    let found = run_within(&expression, 2, [true, false], backend, without, 1000);
+                    for (found, needed) in found.into_iter().zip(needs) {
+                        match found {
                             Err(error) if needed => {
                                 assert_eq!((error.code(), error.operator()), (*code, Some(*operator)), "{expression}");
                                 let source = format!("{PRELUDE}{expression}");
@@ -208,7 +224,7 @@ fn literals_that_fail_do_so_where_they_are_evaluated() {
                                 assert!(constant.contains(place), "{place} in {expression}");
                             }
                             Ok(_) if !needed => {}
-                            other => panic!("{expression} without {without:?}, u {u}: {other:?}"),
+                            other => panic!("{expression} without {without:?}, needed {needed}: {other:?}"),
                         }
                     }
                 }

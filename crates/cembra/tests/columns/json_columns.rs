@@ -185,10 +185,21 @@ fn row(types: &[(&str, QType)], random: &mut fastrand::Rng) -> String {
 
 #[test]
 fn one_pass_takes_what_value_by_value_takes() {
+    one_pass_takes(200);
+}
+
+#[test]
+#[ignore = "takes 5 s without optimisation: `.ci/release` runs it"]
+fn one_pass_takes_what_value_by_value_takes_in_many_rounds() {
+    one_pass_takes(600);
+}
+
+/// So many rounds with up to 30 rows each.
+fn one_pass_takes(rounds: usize) {
     let types = types();
     let mut random = fastrand::Rng::with_seed(34);
     let (mut taken, mut seldom, mut refused) = (0, 0, 0);
-    for _ in 0..600 {
+    for _ in 0..rounds {
         let (mut pushed, mut passed, mut expected) = (columns(&types), columns(&types), columns(&types));
         let mut texts = String::new();
         for _ in 0..random.usize(1..30) {
@@ -220,7 +231,7 @@ fn one_pass_takes_what_value_by_value_takes() {
         }
     }
     // Rows of a form that is seldom are few, and there are rows of each kind.
-    assert!(taken > 1000 && seldom > 100 && refused > 500, "{taken} {seldom} {refused}");
+    assert!(2 * taken > 3 * rounds && 7 * seldom > rounds && 4 * refused > 3 * rounds, "{taken} {seldom} {refused}");
 }
 
 #[test]

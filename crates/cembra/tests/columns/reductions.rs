@@ -86,16 +86,9 @@ fn run(executor: &Executor, inputs: &[Tensor]) -> [Tensor; 2] {
 }
 
 /// Asserts that each of these is what is expected, by the reference, by a plan, and element by element.
-fn check<T: Element>(
-    graph: &TensorGraph,
-    node: TensorNodeId,
-    inputs: &[Tensor],
-    expected: &[T],
-    what: &dyn Fn() -> String,
-) {
-    let executor = compiled(graph, node);
+fn check<T: Element>(executor: &Executor, inputs: &[Tensor], expected: &[T], what: &dyn Fn() -> String) {
     let expected = Tensor::new(&[expected.len()], expected.to_vec()).expect("a tensor");
-    let [planned, found] = run(&executor, inputs);
+    let [planned, found] = run(executor, inputs);
     assert!(same_bits(&found, &expected), "{found:?} is not {expected:?}: {}", what());
     assert!(same_bits(&planned, &expected), "{planned:?} is not {expected:?}: {}, planned", what());
     if inputs[0].extents()[1] < 1000 {
@@ -121,14 +114,16 @@ fn floats_are_added_in_the_order_that_is_stated() {
             numbers.chunks(length).map(|own| in_chains(&line(own))).collect()
         };
         let (g, [plain, opposite, _]) = reduced(Scalar::Float64, length, Reduction::Sum);
+        let [plain, opposite] = [plain, opposite].map(|node| compiled(&g, node));
         for (way, x) in lying(&numbers, length).iter().enumerate() {
-            check(&g, plain, from_ref(x), &sums(&|_, number| number), &|| format!("{length} numbers, way {way}"));
-            check(&g, opposite, from_ref(x), &sums(&|_, number| -number), &|| format!("{length} opposites, way {way}"));
+            check(&plain, from_ref(x), &sums(&|_, number| number), &|| format!("{length} numbers, way {way}"));
+            check(&opposite, from_ref(x), &sums(&|_, number| -number), &|| format!("{length} opposites, way {way}"));
         }
         let (g, [plain, ..]) = reduced(Scalar::Float32, length, Reduction::Sum);
+        let plain = compiled(&g, plain);
         let expected: Vec<f32> = sums(&|_, number| f64::from(number as f32)).iter().map(|sum| *sum as f32).collect();
         for (way, x) in lying(&singles, length).iter().enumerate() {
-            check(&g, plain, from_ref(x), &expected, &|| format!("{length} singles, way {way}"));
+            check(&plain, from_ref(x), &expected, &|| format!("{length} singles, way {way}"));
         }
     }
 }
@@ -153,22 +148,22 @@ fn products_are_rounded_before_they_are_added() {
                 let product = g.apply("math.multiply", &factors).expect("a node");
                 g.reduce(Reduction::Sum, product, &[1]).expect("a node")
             };
-            let [product, by_one, square] = [sum([x, y]), sum([x, one]), sum([x, x])];
+            let [product, by_one, square] = [sum([x, y]), sum([x, one]), sum([x, x])].map(|node| compiled(&g, node));
             if scalar == Scalar::Float32 {
                 for (way, (x, y)) in lying(&a_single, length).into_iter().zip(lying(&b_single, length)).enumerate() {
-                    check(&g, product, &[x, y], &singles, &|| format!("{length} singles, way {way}"));
+                    check(&product, &[x, y], &singles, &|| format!("{length} singles, way {way}"));
                 }
                 continue;
             }
             for (way, (x, y)) in lying(&a, length).into_iter().zip(lying(&b, length)).enumerate() {
                 let inputs = [x, y];
-                check(&g, product, &inputs, &doubles, &|| format!("{length} products, way {way}"));
-                check(&g, by_one, &inputs, &repeated, &|| format!("{length} products by one line, way {way}"));
-                check(&g, square, &inputs, &squares, &|| format!("{length} squares, way {way}"));
+                check(&product, &inputs, &doubles, &|| format!("{length} products, way {way}"));
+                check(&by_one, &inputs, &repeated, &|| format!("{length} products by one line, way {way}"));
+                check(&square, &inputs, &squares, &|| format!("{length} squares, way {way}"));
             }
             // One lies in lines, the other does not.
             let mixed = [lying(&a, length).remove(0), lying(&b, length).remove(1)];
-            check(&g, product, &mixed, &doubles, &|| format!("{length} products of two ways"));
+            check(&product, &mixed, &doubles, &|| format!("{length} products of two ways"));
         }
     }
 }
@@ -186,13 +181,13 @@ fn whole_numbers_wrap_wherever_they_are_added() {
         for x in lying(&a, length) {
             for (reduction, expected) in [(Reduction::Sum, &sums), (Reduction::Max, &most), (Reduction::Min, &least)] {
                 let (g, [plain, ..]) = reduced(Scalar::Int32, length, reduction);
-                check(&g, plain, from_ref(&x), expected, &|| format!("{reduction:?} of {length}"));
+                check(&compiled(&g, plain), from_ref(&x), expected, &|| format!("{reduction:?} of {length}"));
             }
             let mut g = TensorGraph::standard();
             let leaf = g.leaf("x", Scalar::Int32, &[LINES, length]).expect("a leaf");
             let square = g.apply("math.multiply", &[leaf, leaf]).expect("a node");
             let sum = g.reduce(Reduction::Sum, square, &[1]).expect("a node");
-            check(&g, sum, from_ref(&x), &squares, &|| format!("squares of {length}"));
+            check(&compiled(&g, sum), from_ref(&x), &squares, &|| format!("squares of {length}"));
         }
     }
 }
@@ -210,18 +205,20 @@ fn check_extremes(numbers: &[f64], length: usize) {
             [numbers, &single[..]].map(|all| all.chunks(length).map(line).collect())
         };
         let expected = [of(&|number, _| number), of(&|number, _| -number)];
-        let (g, [plain, opposite, below]) = reduced(Scalar::Float64, length, reduction);
+        let (g, nodes) = reduced(Scalar::Float64, length, reduction);
+        let [plain, opposite, below] = nodes.map(|node| compiled(&g, node));
         let (narrow, [narrow_plain, narrow_opposite, _]) = reduced(Scalar::Float32, length, reduction);
+        let [narrow_plain, narrow_opposite] = [narrow_plain, narrow_opposite].map(|node| compiled(&narrow, node));
         let [differences, _] = of(&|number, found| number - found);
         for (way, (x, single)) in lying(numbers, length).iter().zip(&lying(&singles, length)).enumerate() {
             let what = || format!("{reduction:?} of {length} such as {:?}, way {way}", &numbers[..3.min(length)]);
-            check(&g, below, from_ref(x), &differences, &what);
+            check(&below, from_ref(x), &differences, &what);
             for (node, narrow_node, [double, narrowed]) in
-                [(plain, narrow_plain, &expected[0]), (opposite, narrow_opposite, &expected[1])]
+                [(&plain, &narrow_plain, &expected[0]), (&opposite, &narrow_opposite, &expected[1])]
             {
-                check(&g, node, from_ref(x), double, &what);
+                check(node, from_ref(x), double, &what);
                 let narrowed: Vec<f32> = narrowed.iter().map(|number| *number as f32).collect();
-                check(&narrow, narrow_node, from_ref(single), &narrowed, &what);
+                check(narrow_node, from_ref(single), &narrowed, &what);
             }
         }
     }
@@ -232,17 +229,19 @@ fn the_largest_and_the_smallest_are_exact_wherever_they_are() {
     let negative_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63);
     let signaling = f64::from_bits(f64::INFINITY.to_bits() | 1 << 40);
     let specials = [0.0, -0.0, f64::NAN, negative_nan, signaling, f64::INFINITY, f64::NEG_INFINITY];
-    for length in [1, 63, 64, 65, 300] {
-        // Among zeros of either sign, among others, and among those beyond whose size there are NaNs alone.
-        for ground in [0.0, -0.0, 1e-40, -1e-40, 3.5, -3.5, f64::INFINITY, f64::NEG_INFINITY] {
-            for special in specials {
-                let mut numbers = vec![ground; LINES * length];
-                // At the beginning, at the end, and where chains begin again.
-                for (line, at) in [0, length - 1, 64.min(length - 1)].into_iter().enumerate() {
-                    numbers[line * length + at] = special;
-                }
-                check_extremes(&numbers, length);
+    let lengths = [1, 63, 64, 65, 300];
+    // Among zeros of either sign, among others, and among those beyond whose size there are NaNs alone.
+    let grounds = [0.0, -0.0, 1e-40, -1e-40, 3.5, -3.5, f64::INFINITY, f64::NEG_INFINITY];
+    for (at, ground) in grounds.into_iter().enumerate() {
+        for (which, special) in specials.into_iter().enumerate() {
+            // Each length has all grounds, and all special numbers.
+            let length = lengths[(at + which) % lengths.len()];
+            let mut numbers = vec![ground; LINES * length];
+            // At the beginning, at the end, and where chains begin again.
+            for (line, at) in [0, length - 1, 64.min(length - 1)].into_iter().enumerate() {
+                numbers[line * length + at] = special;
             }
+            check_extremes(&numbers, length);
         }
     }
     for length in [1000, 65_537, 65_601] {

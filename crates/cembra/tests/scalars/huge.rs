@@ -1,9 +1,9 @@
-//! A model of 200,000 operators in a chain: every stage takes it on the small stack of a test's thread, and drops it.
+//! A model of 80,000 operators in a chain: every stage takes it on the small stack of a test's thread, and drops it.
 //! Native code refuses it for now and says so; `Auto` interprets it and says so too.
 
 use cembra::{Backend, Builder, Model, Options, QType, Tier, Value};
 
-const LENGTH: i32 = 200_000;
+const LENGTH: i32 = 80_000;
 
 fn chain(length: i32) -> Model {
     let builder = Builder::new();

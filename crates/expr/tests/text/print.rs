@@ -115,7 +115,7 @@ fn declared_graphs_of_any_form_read_back() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    for _ in 0..3_000 {
+    for _ in 0..1_000 {
         let b = Builder::new();
         let mut made =
             vec![b.leaf("a"), b.leaf("b"), b.literal(5), b.literal(2_000_000_000), b.literal(0.5), b.literal(7_i64)];
@@ -396,7 +396,7 @@ fn deep_literals_get_names() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(700))]
+    #![proptest_config(ProptestConfig::with_cases(250))]
 
     #[test]
     fn what_is_printed_reads_back(program in program()) {

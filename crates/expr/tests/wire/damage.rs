@@ -333,7 +333,7 @@ fn operands_of_json_are_counted_while_they_are_read() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn damaged_binary_files_give_an_answer(

@@ -13,7 +13,7 @@ fn both_forms(program: &Program, limits: &Limits) -> [Program; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn programs_come_back(program in program()) {

@@ -13,7 +13,7 @@ fn agreed(programs: u64, seed: u64) -> TensorReport {
 
 #[test]
 fn graphs_of_tensors_agree() {
-    agreed(700, 15);
+    agreed(300, 15);
 }
 
 #[test]

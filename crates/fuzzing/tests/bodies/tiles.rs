@@ -14,7 +14,7 @@ fn agreed(programs: u64, seed: u64) -> TileReport {
 
 #[test]
 fn tiled_tensors_agree() {
-    agreed(800, 17);
+    agreed(400, 17);
 }
 
 #[test]

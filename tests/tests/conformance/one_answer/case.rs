@@ -48,6 +48,8 @@ type Class = RangeInclusive<usize>;
 
 /// The values of the factors.
 pub(crate) struct Factors {
+    /// How many rows a case has at the least, on average.
+    pub(crate) least_rows: usize,
     pub(crate) players: Vec<RowPlayer>,
     /// How many rows.
     rows: Vec<Class>,
@@ -62,16 +64,23 @@ const THREADS: [usize; 2] = [1, 3];
 const OUTS: [Out; 3] = [Out::New, Out::Memory, Out::Over];
 
 impl Factors {
-    /// Few classes: what every change is tested with.
+    /// Few classes, none of many rows: what every change is tested with. More than a strip of all rows are among them, and as many as
+    /// three threads share.
+    pub(crate) fn short(players: Vec<RowPlayer>) -> Factors {
+        let rows = vec![0..=0, 1..=1, 2..=7, 8..=62, 63..=63, 64..=64, 65..=70, 130..=190, 1025..=1025, 1600..=1600];
+        Factors { least_rows: 100, rows, ..Factors::few(players) }
+    }
+
+    /// Few classes, one of which is of several strips.
     pub(crate) fn few(players: Vec<RowPlayer>) -> Factors {
         let rows = vec![0..=0, 1..=1, 2..=7, 8..=62, 63..=63, 64..=64, 65..=70, 1000..=1000, 1025..=1025, 5000..=5000];
-        Factors { players, rows, offsets: vec![0..=0, 1..=7, 8..=8, 9..=31, 32..=62, 63..=63] }
+        Factors { least_rows: 600, players, rows, offsets: vec![0..=0, 1..=7, 8..=8, 9..=31, 32..=62, 63..=63] }
     }
 
     /// Every length and every offset, and as many rows as three threads share.
     pub(crate) fn all(players: Vec<RowPlayer>) -> Factors {
         let rows = (0..=70).chain([1000, 1025, 5000, 25_000]).map(|rows| rows..=rows).collect();
-        Factors { players, rows, offsets: (0..64).map(|offset| offset..=offset).collect() }
+        Factors { least_rows: 300, players, rows, offsets: (0..64).map(|offset| offset..=offset).collect() }
     }
 
     /// How many values each factor has; the first is which of so many models is run.

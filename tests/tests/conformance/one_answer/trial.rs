@@ -81,7 +81,7 @@ impl Trial {
         let all: Vec<usize> = (0..self.pool.len()).collect();
         let from = if case.faults == Faults::Own || self.clean.is_empty() { &all } else { &self.clean };
         let start = random.usize(..from.len());
-        let mut rows: Vec<Vec<Value>> = Vec::with_capacity(case.rows);
+        let mut columns: Vec<Vec<Value>> = self.pool[0].iter().map(|_| Vec::with_capacity(case.rows)).collect();
         let mut answers = Vec::with_capacity(case.rows);
         let shared = (case.shape.layout == Layout::Shared).then(|| self.pool[from[start]][primary].clone());
         let injected: Vec<usize> = match case.faults {
@@ -91,23 +91,26 @@ impl Trial {
         let mut known: HashMap<usize, Answer> = HashMap::new();
         for at in 0..case.rows {
             let chosen = from[(start + at) % from.len()];
-            let mut row = self.pool[chosen].clone();
-            if let Some(shared) = &shared {
-                row[primary] = shared.clone();
+            for (column, value) in columns.iter_mut().zip(&self.pool[chosen]) {
+                column.push(value.clone());
             }
-            let fails = injected.contains(&at);
-            if fails && !(shared.is_some() && primary == self.fault) {
-                row[self.fault] = Value::from(Some(0_i64));
-                answers.push(self.session.evaluate(&row));
+            if let Some(shared) = &shared {
+                columns[primary][at] = shared.clone();
+            }
+            let fails = injected.contains(&at) && !(shared.is_some() && primary == self.fault);
+            if fails {
+                columns[self.fault][at] = Value::from(Some(0_i64));
+            }
+            let row = || columns.iter().map(|column| column[at].clone()).collect::<Vec<Value>>();
+            if fails {
+                answers.push(self.session.evaluate(&row()));
             } else if shared.is_some() {
-                answers.push(known.entry(chosen).or_insert_with(|| self.session.evaluate(&row)).clone());
+                answers.push(known.entry(chosen).or_insert_with(|| self.session.evaluate(&row())).clone());
             } else {
                 answers.push(self.answers[chosen].clone());
             }
-            rows.push(row);
         }
-        let columns = (0..self.pool[0].len()).map(|input| rows.iter().map(|row| row[input].clone()).collect());
-        (columns.collect(), answers)
+        (columns, answers)
     }
 
     /// Runs a case.

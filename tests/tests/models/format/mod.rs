@@ -10,12 +10,6 @@ use scramble::scrambled;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// How many models at random.
-const PROGRAMS: u64 = 800;
-
-/// How many texts with something damaged.
-const DAMAGED: usize = 30_000;
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -215,6 +209,16 @@ fn models_of_the_suite_stay_what_they_are() {
 /// Most of what is damaged is refused; what is not is laid out, whatever is wrong with it.
 #[test]
 fn damaged_texts_are_refused_or_stay_what_they_are() {
+    damaged_texts(10_000);
+}
+
+#[test]
+#[ignore = "takes 10 s without optimisation: `.ci/release` runs it"]
+fn many_damaged_texts_are_refused_or_stay_what_they_are() {
+    damaged_texts(30_000);
+}
+
+fn damaged_texts(count: usize) {
     const PIECES: &[&str] = &[
         "\n",
         "\n",
@@ -265,7 +269,7 @@ fn damaged_texts_are_refused_or_stay_what_they_are() {
     texts.extend(STATEMENTS.iter().map(|text| (*text).to_owned()));
     texts.extend((0..100).map(|_| table(&mut random)));
     let mut read = 0;
-    for at in 0..DAMAGED {
+    for at in 0..count {
         let mut text = texts[at % texts.len()].clone();
         for _ in 0..random.usize(1..4) {
             let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
@@ -278,7 +282,7 @@ fn damaged_texts_are_refused_or_stay_what_they_are() {
             read += 1;
         }
     }
-    assert!(read * 20 > DAMAGED, "{read} of {DAMAGED}");
+    assert!(read * 20 > count, "{read} of {count}");
 }
 
 #[test]
@@ -372,8 +376,18 @@ fn table(random: &mut fastrand::Rng) -> String {
 
 #[test]
 fn models_at_random_in_layouts_at_random_stay_what_they_are() {
+    models_at_random(250);
+}
+
+#[test]
+#[ignore = "takes 10 s without optimisation: `.ci/release` runs it"]
+fn many_models_at_random_in_layouts_at_random_stay_what_they_are() {
+    models_at_random(800);
+}
+
+fn models_at_random(count: u64) {
     let config = Config { seed: 14, ..Config::default() };
-    for number in 0..PROGRAMS {
+    for number in 0..count {
         let mut random = fastrand::Rng::with_seed(number);
         let mut text = cembra_expr::print(&cembra_fuzzing::program(&config, number));
         for statement in STATEMENTS {

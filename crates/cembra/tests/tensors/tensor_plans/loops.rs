@@ -120,7 +120,7 @@ fn reductions_of_one_space_share_a_loop() {
     // Too few to be worth a loop; short lines, long ones of which blocks have a rest, and lines of several blocks of sums; wide and narrow rows.
     let extents: [&[usize]; 7] =
         [&[20, 30], &[1100, 30], &[7, 5001], &[2, 70_001], &[11_000, 3], &[20, 30, 70], &[5, 30, 2, 167]];
-    for extents in extents {
+    for (size, extents) in extents.into_iter().enumerate() {
         let floats = numbers(extents, 3);
         let mut some: Vec<f64> = floats.to_vec().unwrap();
         for at in (17..some.len()).step_by(9_011) {
@@ -130,12 +130,17 @@ fn reductions_of_one_space_share_a_loop() {
         let whole = Tensor::new(extents, some.iter().map(|x| (x * 1e3) as i64).collect()).unwrap();
         let turned: Vec<usize> = (0..extents.len()).rev().collect();
         let special = Tensor::new(extents, some).unwrap();
-        for x in [&special, &single, &whole, &floats.transposed(&turned).unwrap()] {
+        for (kind, x) in [&special, &single, &whole, &floats.transposed(&turned).unwrap()].into_iter().enumerate() {
             let axes: [&'static [usize]; 4] = [&[0], &[1], &[0, 1], &[0, 1, 2]];
             let last = x.extents().len() - 1;
-            for axes in axes.into_iter().filter(|axes| axes.iter().all(|axis| *axis <= last)) {
-                assert_eq!(reduced(x, moments(axes)), (1, 0), "{extents:?} {axes:?}");
-                assert_eq!(reduced(x, extremes(axes)), (1, 0), "{extents:?} {axes:?}");
+            for (at, axes) in axes.into_iter().filter(|axes| axes.iter().all(|axis| *axis <= last)).enumerate() {
+                // One of the two for each: both meet all elements, extents and axes, and any two of these.
+                let found = if (size + kind + at).is_multiple_of(2) {
+                    reduced(x, moments(axes))
+                } else {
+                    reduced(x, extremes(axes))
+                };
+                assert_eq!(found, (1, 0), "{extents:?} {axes:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Products in plans: what follows them in their step, what they copy, and sums over labels of one operand.
 
-use super::{leaves, numbers, planned, steps};
+use super::{leaves, numbers, planned, repeated, steps};
 use crate::compiled::run;
 use cembra::tensor::{CompileGraph, Labels, Slice, Tensor, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Options, Scalar};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// Small whole numbers, whose sums of products are exact in any order.
 fn wholes(extents: &[usize], seed: usize) -> Tensor {
-    let count = extents.iter().product();
-    Tensor::new(extents, (0..count).map(|at| ((at * 31 + seed) % 17) as f64 - 8.0).collect()).expect("a value")
+    const PERIOD: usize = 17;
+    repeated(extents, PERIOD, |at| ((at * 31 + seed) % PERIOD) as f64 - 8.0)
 }
 
 /// The counters of a plan with products of matrices, which gives what the reference does on whole numbers.
@@ -274,12 +274,15 @@ fn large_products_are_cut_by_their_shapes_alone() {
         for threads in [1, 3] {
             let on = Arc::new(Evaluator::new(&Options::default()).threads(threads));
             let planned = on.plan(&g, &[product]).unwrap();
-            let (found, counters) = run_plan(&planned, &inputs).unwrap();
-            assert_eq!(found[0].data(), &expected, "{spec} on {threads} threads");
+            let (found, counters) = run_plan(&planned, &fractions).unwrap();
             assert_eq!((counters.gemm_calls, counters.permutes), (gemm_calls, permutes), "{spec} on {threads} threads");
-            let (found, _) = run_plan(&planned, &fractions).unwrap();
             let before: &Tensor = before.get_or_insert_with(|| found[0].clone());
             assert!(same_bits(&found[0], before), "{spec} on {threads} threads");
+            // What one thread makes is the same.
+            if threads > 1 {
+                let (found, _) = run_plan(&planned, &inputs).unwrap();
+                assert_eq!(found[0].data(), &expected, "{spec} on {threads} threads");
+            }
         }
     }
 }
