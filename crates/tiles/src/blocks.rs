@@ -9,9 +9,10 @@ use crate::shape::Building;
 use crate::tile::{Float, Tile, TileMemory, with_float};
 use crate::tiled::{TilePlace, bytes_of};
 use crate::tiling::Ranges;
-use crate::{Base, Screening, Shape, Tiled, Tiling, Tiling1};
+use crate::views::turned;
+use crate::{Base, Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
-use cembra_value::tensor::{check_room, inverse_axes};
+use cembra_value::tensor::check_room;
 use std::ops::Range;
 
 /// How many copies from one tile to another a change of tilings may have, for each tile that may be present.
@@ -23,22 +24,7 @@ impl Tiled {
     /// # Errors
     /// `of` does not name each axis once, there is no memory, or a lazy tile cannot be made.
     pub fn permuted(&self, of: &[usize]) -> Result<Tiled, Error> {
-        let (shape, sources) = self.shape().permuted_with_sources(of)?;
-        if of.is_sorted() {
-            return Ok(self.clone());
-        }
-        if let Some(planned) = self.plan() {
-            let positions = sources.iter().map(|at| *at as usize);
-            return planned.with_axes(self, &inverse_axes(of, of.len())?, shape, positions);
-        }
-        check_room(self.memory_bytes())?;
-        let (mut tiles, mut norms) = (Vec::with_capacity(sources.len()), Vec::with_capacity(sources.len()));
-        for at in sources {
-            let tile = self.tile_at(at as usize)?;
-            norms.push(self.norm_of(at as usize, &tile));
-            tiles.push(Tile::of(&tile.tensor().transposed(of)?)?);
-        }
-        Ok(Tiled::stored(shape.with_norms(norms), self.scalar_type(), tiles))
+        turned(&Evaluator::new(Options::default()), self, of)
     }
 
     /// The same of a lazy tensor, whose tiles are made when they are needed: norms stay what they were promised to be.

@@ -33,7 +33,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
     let mut left: Vec<Labelled<Tiled>> = Vec::with_capacity(operands.len());
     for (tiled, own) in operands.iter().cloned().zip(&labels.operands) {
         let (distinct, to) = without_repeats(own);
-        left.push((if distinct.len() < own.len() { with_axes(&tiled, &to)? } else { tiled }, distinct));
+        left.push((if distinct.len() < own.len() { with_axes(run, &tiled, &to)? } else { tiled }, distinct));
     }
     if has_unlike_ones(&left) {
         for (tiled, _) in &mut left {
@@ -78,7 +78,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
         Some((made, own)) => {
             let place =
                 |label: &Axis| labels.output.iter().position(|known| known == label).unwrap_or_default() as Axis;
-            with_axes(&made, &own.iter().map(place).collect::<Axes>())
+            with_axes(run, &made, &own.iter().map(place).collect::<Axes>())
         }
         None => Err(Error::tensors(Kind::OperandCount, "a product of no tiled tensors")),
     }

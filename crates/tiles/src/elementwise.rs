@@ -8,7 +8,7 @@ use crate::cuts::{Cuts, aligned, cuts_of, whole};
 use crate::error::limit;
 use crate::grouping::{Action, Place, Region, Step};
 use crate::shape::{Building, MOST_VISITED};
-use crate::tile::{Float, Tile, TileMemory, check_float, with_float};
+use crate::tile::{Float, Tile, check_float, with_float};
 use crate::tiled::{TilePlace, Tiled, bytes_of};
 use crate::tiling::TileIndex;
 use crate::views::reshaped;
@@ -202,7 +202,7 @@ impl Run<'_> {
             context.advance(1);
             let Some(place) = TilePlace::of(tiling, number) else { continue };
             let extents = place.extents();
-            let mut memory = TileMemory::<T>::of_extents(&extents)?;
+            let mut memory = context.memory::<T>(&extents)?;
             let pattern = &patterns[pattern];
             if let Some((body, read)) = &pattern.kernel {
                 let mut inputs: Vec<Tensor> = Vec::with_capacity(read.len());
@@ -218,7 +218,9 @@ impl Run<'_> {
                     continue;
                 }
                 self.elements.map_into(body, &inputs, &extents, &mut [T::part(memory.elements_mut())])?;
-            } else if let Content::Uniform(bits, _) = pattern.value() {
+            } else {
+                // Zeros of absent tiles are tiles where all tiles are made.
+                let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
                 memory.elements_mut().fill(T::from_bits(bits));
             }
             tiles.push(memory.into_tile(&extents)?);

@@ -74,7 +74,7 @@ impl Evaluator {
                     match (&node.operation, &*operands) {
                         // Products ask for a few tiles at a time, so a tensor that would not fit in memory is not stored before.
                         (Operation::Axes(to), [of]) if is_of_products => {
-                            turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(of, to), Ok))
+                            turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(run, of, to), Ok))
                         }
                         (Operation::Slice(slices), [of]) => sliced(run, of, slices, is_of_products),
                         (Operation::PlaceSlice(slices), [of]) => {
@@ -138,7 +138,7 @@ impl Evaluator {
                 crate::contraction::contract(self, labels, operands.iter().copied().cloned().collect())
             }
             (Operation::Reduce(reduction, axes), [of]) => reduce(self, *reduction, axes, of),
-            (Operation::Axes(to), [of]) => with_axes(of, to),
+            (Operation::Axes(to), [of]) => with_axes(self, of, to),
             (Operation::Reshape, [of]) => reshaped(of, &node.extents),
             (operation, _) => Err(not_for_tiles(operation)),
         }

@@ -99,6 +99,14 @@ impl Tile {
     /// # Errors
     /// The elements are no floats, or there is no memory for a copy.
     pub fn of(tensor: &Tensor) -> Result<Tile, Error> {
+        Tile::copied_to(tensor, None)
+    }
+
+    /// The same, where a copy takes memory of a pool.
+    ///
+    /// # Errors
+    /// Those of [`of`](Tile::of).
+    pub(crate) fn copied_to(tensor: &Tensor, pool: Option<&Arc<Pool>>) -> Result<Tile, Error> {
         check_float(tensor.scalar_type())?;
         with_float!(tensor.scalar_type(), T => {
             let all = T::of(tensor.data()).unwrap_or_default();
@@ -110,7 +118,10 @@ impl Tile {
             if is_packed {
                 return Ok(Tile(tensor.clone()));
             }
-            let mut memory = TileMemory::<T>::zeros(layout.len())?;
+            let mut memory = match pool {
+                Some(pool) => TileMemory::<T>::pooled(layout.len(), pool)?,
+                None => TileMemory::zeros(layout.len())?,
+            };
             let packed = layout.ordered();
             let axes = layout.axes().zip(packed.strides());
             let axes: Vec<CopiedAxis> = axes.map(|((extent, from), to)| CopiedAxis { extent, from, to: *to }).collect();

@@ -1,6 +1,7 @@
 //! The same elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
 //! each axis. What is computed is decided elsewhere.
 
+use crate::each::{lazy_bytes, of_parts, workers_for};
 use crate::error::unlike_tilings;
 use crate::tile::Tile;
 use crate::tiling::Ranges;
@@ -24,22 +25,50 @@ pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Er
     }
 }
 
+/// Axis `i` of the result is axis `order[i]` of the tensor: a copy, under the norms of the tensor.
+///
+/// # Errors
+/// `order` does not name each axis once, there are too few bytes, or a lazy tile cannot be made.
+pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Tiled, Error> {
+    let (shape, sources) = of.shape().permuted_with_sources(order)?;
+    if order.is_sorted() {
+        return Ok(of.clone());
+    }
+    let (scalar, context) = (of.scalar_type(), run.context());
+    let workers = workers_for(&shape, scalar, &context, lazy_bytes(of))?;
+    if let Some(planned) = of.plan() {
+        let positions = sources.iter().map(|at| *at as usize);
+        return planned.with_axes(of, &inverse_axes(order, order.len())?, shape, positions);
+    }
+    let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
+        let turn = |at: &u32| {
+            let tile = of.tile_at(*at as usize)?;
+            let turned = Tile::copied_to(&tile.tensor().transposed(order)?, Some(&context.pool))?;
+            Ok((turned, of.norm_of(*at as usize, &tile)))
+        };
+        sources[part].iter().map(turn).collect()
+    };
+    let made = of_parts(&shape, scalar, &context, &workers, of_part)?;
+    let (tiles, norms) = made.into_iter().flatten().unzip();
+    Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
+}
+
 /// Axis `i` of the tensor as axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
 ///
 /// # Errors
 /// Axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
-pub(crate) fn with_axes(of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
+pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
     if rank == places.len() {
-        return of.permuted(&inverse_axes(&places, rank)?);
+        return turned(run, of, &inverse_axes(&places, rank)?);
     }
     let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, rank);
     for (axis, place) in of.tiling().axes().iter().zip(&places) {
         let known = axes[*place].get_or_insert(axis);
         if *known != axis && axis.extent() == 1 {
             // How one element is cut out of nothing is of no interest: all such axes are cut alike then.
-            return with_axes(&with_new_ones(of, &of.tiling().extents())?, to);
+            return with_axes(run, &with_new_ones(of, &of.tiling().extents())?, to);
         }
         if *known != axis {
             return Err(unlike_tilings(&format!("axes of a diagonal, {known:?} and {axis:?},")));

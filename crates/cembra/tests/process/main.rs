@@ -16,6 +16,8 @@ mod memory;
 mod profiles;
 mod refused;
 mod registries;
+#[cfg(feature = "tiles")]
+mod tiled_memory;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

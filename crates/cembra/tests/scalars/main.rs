@@ -1,7 +1,7 @@
 //! Models over single rows through the library: every backend, every way in and out of a row, operators and types of users.
 
 #[path = "../../../ops/tests/counting/mod.rs"]
-#[expect(dead_code, reason = "the bytes held are for other programs")]
+#[expect(dead_code, reason = "bytes are for other programs")]
 mod counting;
 
 mod backends;

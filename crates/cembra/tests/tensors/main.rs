@@ -1,7 +1,7 @@
 //! Models and graphs of tensors through the library.
 
 #[path = "../../../ops/tests/counting/mod.rs"]
-#[expect(dead_code, reason = "the bytes held are for other programs")]
+#[expect(dead_code, reason = "bytes are for other programs")]
 mod counting;
 
 #[cfg(feature = "ndarray")]

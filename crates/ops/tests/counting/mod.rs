@@ -1,5 +1,5 @@
-//! The allocator of tests that count allocations: the system's, which also counts for each thread how often it allocates and how
-//! many bytes it holds. A test program that has this module has the allocator, so it is declared once in the `main.rs` of the program.
+//! The allocator of tests that count allocations: the system's, which also counts for each thread how often it allocates, how
+//! many bytes it holds, and how many at most. A test program that has this module has the allocator, so it is declared once in the `main.rs` of the program.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,6 +9,7 @@ struct Counting;
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
     static HELD: Cell<usize> = const { Cell::new(0) };
+    static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is left to the system's allocator.
@@ -16,7 +17,12 @@ unsafe impl GlobalAlloc for Counting {
     // SAFETY: as for the system's allocator.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
-        HELD.set(HELD.get().wrapping_add(layout.size()));
+        let held = HELD.get().wrapping_add(layout.size());
+        HELD.set(held);
+        // What another thread allocated may have been freed here: then less than nothing is held.
+        if held.cast_signed() > PEAK.get().cast_signed() {
+            PEAK.set(held);
+        }
         // SAFETY: promised by the caller.
         unsafe { System.alloc(layout) }
     }
@@ -40,4 +46,12 @@ pub(crate) fn so_far() -> usize {
 /// The bytes that this thread has allocated and not freed.
 pub(crate) fn held() -> usize {
     HELD.get()
+}
+
+/// The most bytes that this thread held while something ran, beside those before.
+pub(crate) fn peak_of<R>(run: impl FnOnce() -> R) -> (R, usize) {
+    let before = held();
+    PEAK.set(before);
+    let made = run();
+    (made, PEAK.get().wrapping_sub(before))
 }

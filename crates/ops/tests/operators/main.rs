@@ -1,7 +1,7 @@
 //! The records of the registry: rules against kernels, laws, lifting, strips and allocations.
 
 #[path = "../counting/mod.rs"]
-#[expect(dead_code, reason = "the bytes held are for other programs")]
+#[expect(dead_code, reason = "bytes are for other programs")]
 mod counting;
 #[path = "../specials/mod.rs"]
 mod specials;

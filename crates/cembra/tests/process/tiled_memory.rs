@@ -1,0 +1,51 @@
+//! The memory of evaluations on tiled tensors, beside what their plans say of it: the tiles of results and of what is held for later steps.
+
+use crate::alone;
+use crate::counting::peak_of;
+use cembra::Model;
+use cembra::tiles::{Known, MOST_TILES, Operand, Options, Run, Shape, Step, Tiled, Tiling, Tiling1};
+
+const EXTENT: u64 = 640;
+
+/// A matrix of which a part of the tiles is present.
+fn matrix(part: f64, seed: u64) -> Tiled {
+    let axis = Tiling1::blocked(EXTENT, 32).expect("tiles");
+    let tiling = Tiling::new([&axis, &axis]).expect("a tiling");
+    Tiled::random::<f64>(&Shape::random(&tiling, part, seed, MOST_TILES).expect("a shape"), seed).expect("memory")
+}
+
+/// The most bytes of a step: its result, and what is held beside it.
+fn most(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.bytes + step.held_bytes).max().unwrap_or(0)
+}
+
+#[test]
+fn evaluations_hold_what_their_plans_say() {
+    let _alone = alone();
+    let models = [
+        "c(\"i,j\") = a(\"i,k\") * b(\"k,j\")",
+        "output c(\"i,j\") = a(\"i,k\") * b(\"k,l\") * a(\"l,j\")\noutput d = exp(c) - 1.0",
+        "let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")\nlet d(\"i,j\") = 2.0 * c(\"i,j\") - c(\"i,k\") * c(\"k,j\")\ne(\"j,i\") = d(\"i,j\")",
+        "let c(\"i,j\") = a(\"i,k\") * b(\"j,k\")\noutput d(\"i\") = c(\"i,j\") * c(\"i,j\")\noutput s = tensor.sum(c * c)",
+        "c(\"i,j\") = a(\"i,k\").block([0, 2], [15, 9]) * b(\"k,j\").block([2, 0], [9, 15])",
+    ];
+    for (part, text) in [1.0, 0.3, 0.05].into_iter().flat_map(|part| models.map(|text| (part, text))) {
+        let text = format!("tile i, j, k, l = 32\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\n{text}");
+        let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
+        let (a, b) = (matrix(part, 1), matrix(part, 2));
+        // Screened by nothing, so that the plan has as many tiles as there will be. On the thread that is counted.
+        let run = || Run::new(Options::default().threshold(0.0).threads(1), &cembra::Options::default());
+        let known = [("a", &a), ("b", &b)].map(|(name, tiled)| (name, Known::Operand(Operand::Tiled(tiled))));
+        let planned = most(&run().plan(&model, known).expect("a plan"));
+        let evaluate = || run().model(&model, [("a", Operand::Tiled(&a)), ("b", Operand::Tiled(&b))]).expect("values");
+        // The library of products keeps memory for each thread that asks for one: twice a cache, whatever the product.
+        drop(evaluate());
+        let (made, held) = peak_of(evaluate);
+        drop(made);
+        // A tenth, and what shapes, plans, tasks and code of elements take.
+        let most = planned + planned / 10 + (1 << 20);
+        assert!(held <= most, "{held} bytes, of {planned} that were planned: {part}, {text}");
+        // And the plan says no more than there is.
+        assert!(planned <= held, "{held} bytes, of {planned} that were planned: {part}, {text}");
+    }
+}
