@@ -100,8 +100,8 @@ impl Options {
         Options { most_bytes: most, ..self }
     }
 
-    /// About how many bytes the result tiles have that are made together, as large as a cache of the second level: 1 MiB by default. It changes
-    /// no bit of a result.
+    /// About how many bytes the result tiles have that are made together, as large as a cache of the second level: 1 MiB by default. Products have
+    /// more where most operand tiles are absent. It changes no bit of a result.
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
         Options { block_bytes: bytes, ..self }
