@@ -1,5 +1,6 @@
-//! Tasks of one evaluation, shared out to threads. Whoever divides work into tasks does so by shapes alone, and each task makes what no other
-//! one makes, so results do not depend on the number of threads. Neither do errors: the one of the first task that fails is returned.
+//! Tasks of one evaluation, shared out to threads. Each task makes what no other one makes, in an order that follows from shapes alone, so results do
+//! not depend on the number of threads, nor on how work is divided into tasks. That is by shapes, and for products also by the number of threads.
+//! Errors do not depend on threads either: the one of the first task that fails is returned.
 
 use crate::error::caught;
 use cembra_runtime::Cancellation;
