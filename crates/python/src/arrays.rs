@@ -165,7 +165,7 @@ pub(crate) fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound
     masked_by(values, missing(array, Vec::new()))
 }
 
-/// A truth value for each element, true for one that is missing, in memory of before; none if none is, or they are not masked.
+/// The mask of an array: true where an element is missing. It is written to `spare`. None if no element is missing, or NumPy does not mask their type.
 pub(crate) fn missing(array: &Array, spare: Vec<bool>) -> Option<Vec<bool>> {
     let words = array.presence().filter(|_| is_maskable(array.scalar()) && array.first_missing().is_some())?;
     Some(masks::missing(array.len(), words.iter().flat_map(|word| word.to_le_bytes()), spare))

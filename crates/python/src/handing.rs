@@ -22,7 +22,7 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// What it holds, once nobody else has the holder: no array of NumPy reads or writes it any more.
+    /// Takes the array and the mask back, if the caller has the only reference to the holder. Then no array of NumPy reads or writes them.
     pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<Held> {
         #[expect(deprecated, reason = "the other way to count references goes by pointers")]
         let is_alone = holder.get_refcnt(py) == 1;
@@ -37,8 +37,10 @@ impl Holder {
     }
 }
 
-/// The numbers of an array as one of NumPy, masked where one is missing, without a copy, and their owner: nothing is left of the value. None, and
-/// the value stays, if it is another one, or an array that others have too, is short, or has no numbers. A mask is written to `spare`.
+/// Makes an array of NumPy of the numbers of `value`, without a copy, and the holder that owns them. Missing elements are masked; the mask is written
+/// to `spare`. The value becomes `Nothing`.
+///
+/// Returns none, and leaves the value, if it is no array, the array is shared or shorter than `LEAST_LENT`, or its elements are no numbers.
 pub(crate) fn handed<'py>(
     py: Python<'py>,
     value: &mut Value,

@@ -39,7 +39,7 @@ pub(crate) fn write_missing(missing: &mut [bool], mut presence: impl Iterator<It
     }
 }
 
-/// Whether each of some elements is missing, in memory of before.
+/// A truth value for each of `len` elements, true where it is missing, written to `spare`.
 pub(crate) fn missing(len: usize, presence: impl Iterator<Item = u8>, mut spare: Vec<bool>) -> Vec<bool> {
     spare.resize(len, false);
     write_missing(&mut spare, presence);

@@ -82,7 +82,7 @@ impl Session {
         }
         let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::of(&compiled.executor)));
         memory.session.set_run_options(&self.terms.options());
-        // The library writes again to what is in the place of outputs.
+        // The session writes its next outputs into the memory of the values in `made`.
         handed.retain(|holder| match Holder::released(py, holder) {
             Some(Held { array, mask }) => {
                 memory.made.push(array);

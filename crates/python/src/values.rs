@@ -53,7 +53,7 @@ pub(crate) fn read_again(object: &Bound<'_, PyAny>, qtype: &QType, before: Optio
     }
 }
 
-/// The object of a value that nobody needs any more: elements of a tensor are moved, and those of an array handed over.
+/// The object of a value, which is consumed: elements of a tensor are moved, and numbers of an array are not copied.
 pub(crate) fn into_object(py: Python<'_>, mut value: Value, arrays: Arrays) -> PyResult<Bound<'_, PyAny>> {
     if arrays == Arrays::Numpy
         && let Some((made, _)) = handing::handed(py, &mut value, Vec::new())?

@@ -396,7 +396,7 @@ impl Eq for Candidate {}
 
 impl TensorGraph {
     /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products. The
-    /// graph is for dense tensors: how slices among zeros are cut into tiles is not known in it.
+    /// graph is for dense tensors: a slice among zeros has lost the node that says how it is tiled.
     ///
     /// # Errors
     /// The graph that is made has too many nodes, or there is no time for it: `elements` says so.

@@ -1,5 +1,6 @@
-//! How the values of nodes of a graph are cut into tiles, from how inputs are, without any value: an operation after the other. A slice among zeros
-//! is cut as the node that it is a slice of, whose value nobody may need. Values that are made have their tilings, which are those.
+//! The tilings of nodes of a graph, from the tilings of its inputs alone: node after node, without evaluating any. A slice among zeros has the tiling
+//! of the node that it is a slice of, and that node may have no value, since only the tiling is read. The tiling of a node that is evaluated is the same
+//! as the one found here.
 
 use crate::error::{not_for_tiles, unlike_tilings};
 use crate::grouping::{is_broadcast_product, is_elementwise};

@@ -49,8 +49,8 @@ pub(crate) struct Region {
 /// Which nodes have values in tiles.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
-    /// Which of these are read as they were made. An expression that is the same along an axis is made as one tile of it, but is cut wherever what it
-    /// meets is: it is computed again where it is read, whoever else needs its value.
+    /// Which of these values other expressions read. The others are constant along an axis, and their value has one tile along it. An expression that
+    /// combines one with a tensor of several tiles computes it again, tile by tile.
     is_read: Vec<bool>,
 }
 

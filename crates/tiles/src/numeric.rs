@@ -16,7 +16,7 @@ use cembra_value::Error;
 use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_axes};
 use std::ops::Range;
 
-/// The most result tiles along each side of a block.
+/// The most result tiles along each side of a block where no operand tile is absent.
 const MOST_ALONG: usize = 16;
 
 /// The least part of operand tiles that blocks are made for.
@@ -135,10 +135,11 @@ impl Run<'_> {
         blocks
     }
 
-    /// The most result tiles of a block that has so many along each side where no operand tile is absent.
+    /// The most result tiles of a block, which has `along` of them along each side where no operand tile is absent.
     ///
-    /// Where most are, few result tiles read an operand tile: so many more are in a block that as many do. Sums of segments, which a block holds
-    /// twice, are not made so.
+    /// With a tenth of the tiles present, a tenth of the result tiles of a row of the block read an operand tile. The block is then ten times as long
+    /// and wide, so that as many read it. Each thread still has `BLOCKS_EACH` blocks. Products with segments do not call this: a block holds two
+    /// sums for each of their tiles.
     fn most_targets(&self, along: usize) -> usize {
         let (plan, targets) = (self.plan, self.plan.shape().len().max(1));
         // The part of operand tiles that are present, as far as products tell.

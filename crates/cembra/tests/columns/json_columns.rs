@@ -194,7 +194,7 @@ fn one_pass_takes_what_value_by_value_takes_in_many_rounds() {
     one_pass_takes(600);
 }
 
-/// So many rounds with up to 30 rows each.
+/// Reads texts at random in `rounds` rounds, each of up to 30 rows.
 fn one_pass_takes(rounds: usize) {
     let types = types();
     let mut random = fastrand::Rng::with_seed(34);

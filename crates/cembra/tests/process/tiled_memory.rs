@@ -1,4 +1,4 @@
-//! The memory of evaluations on tiled tensors, beside what their plans say of it: the tiles of results and of what is held for later steps.
+//! The bytes that evaluations on tiled tensors allocate, compared with the bytes in their plans.
 
 use crate::alone;
 use crate::counting::peak_of;

@@ -110,7 +110,7 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites what outputs of a graph need. What comes of it is for dense tensors: how slices among zeros are cut into tiles is not known in it.
+    /// Rewrites what outputs of a graph need. The result is for dense tensors: a slice among zeros has lost the node that says how it is tiled.
     ///
     /// # Errors
     /// The graph that is made has too many nodes, or a constant fails.

@@ -25,13 +25,13 @@ fn plan_of(graph: &TensorGraph, executor: &Executor) -> Arc<TensorPlan> {
 
 /// A tensor of numbers of many sizes.
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
-    // After so many they are the same again.
+    // The numbers repeat after `PERIOD` elements.
     const PERIOD: usize = 7 * 1601;
     let number = |at: usize| (((at + seed) * 7919 % 1601) as f64).sin() * 10_f64.powi((at % 7) as i32 - 3);
     repeated(extents, PERIOD, number)
 }
 
-/// A tensor whose elements are the same again after so many. Those of millions are not computed one by one.
+/// A tensor whose elements repeat after `period` elements: `number` is called once for each element of one period.
 fn repeated(extents: &[usize], period: usize, number: impl Fn(usize) -> f64) -> Tensor {
     let count: usize = extents.iter().product();
     let mut all = (0..period.min(count)).map(number).collect::<Vec<f64>>().repeat(count.div_ceil(period));

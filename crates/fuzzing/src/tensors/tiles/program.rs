@@ -145,7 +145,7 @@ impl Program {
                     | (Operation::CustomVjp(_), 1)
             );
             let is_made = !is_view && (asked.contains(&id) || !is_elementwise(&self.graph, node));
-            // An expression that is the same along an axis is computed again by whoever reads it.
+            // An expression that is constant along an axis is computed again in each expression that reads it.
             let is_read = is_made && !cuts.is_free(&self.graph, id);
             let own = match is_read {
                 true => 1,

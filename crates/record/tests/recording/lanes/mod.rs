@@ -58,7 +58,7 @@ fn agrees(text: &str) -> usize {
     agrees_on(150, text)
 }
 
-/// Likewise on so many rows.
+/// The same on `count` rows.
 fn agrees_on(count: usize, text: &str) -> usize {
     let plan = plan_of(text);
     match check(&plan, &rows(&plan, count)) {
