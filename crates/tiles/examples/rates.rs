@@ -108,62 +108,62 @@ fn dense(n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The seconds of one product of two tiles that are in the cache.
-fn warm(tile: usize) -> f64 {
-    // Processors are counted in steps of milliseconds.
-    let count = 1_000_000_000 / (tile * tile * tile);
+/// Products of two tiles that are in the cache.
+fn warm(tile: usize, count: usize) -> impl FnMut() {
     let (a, b, mut c) = (vec![0.5; tile * tile], vec![0.25; tile * tile], vec![0.0; tile * tile]);
     let layout = matrix(tile, tile, 0, tile);
-    let mut once = || {
+    move || {
         for _ in 0..count {
             let product = Multiplication::new((&mut c, layout), (&a, layout), (&b, layout), true).expect("it fits");
             LibraryProduct.multiply_f64(product);
         }
-    };
-    (0..TURNS).map(|_| seconds(&mut once) / count as f64).fold(f64::INFINITY, f64::min)
+    }
 }
 
-/// The bytes a second of `a = b + 2 c` over arrays that no cache holds.
-fn triad() -> f64 {
+/// `a = b + 2 c` over arrays that no cache holds, and the bytes of these.
+fn triad() -> (impl FnMut(), f64) {
     const COUNT: usize = 1 << 23;
     let (mut a, b, c) = (vec![0.0; COUNT], vec![1.0; COUNT], vec![2.0; COUNT]);
-    let mut once = || {
-        for _ in 0..4 {
-            a.iter_mut().zip(b.iter().zip(&c)).for_each(|(a, (b, c))| *a = b + 2.0 * c);
-            black_box(&a);
-        }
+    let once = move || {
+        a.iter_mut().zip(b.iter().zip(&c)).for_each(|(a, (b, c))| *a = b + 2.0 * c);
+        black_box(&a);
     };
-    let least = (0..TURNS).map(|_| seconds(&mut once)).fold(f64::INFINITY, f64::min);
-    (4 * 3 * 8 * COUNT) as f64 / least
+    (once, (3 * 8 * COUNT) as f64)
 }
 
+/// Of each size of tiles the products, the limit and the plan take turns, as the speed of a machine that others use changes within a minute.
 fn sparse(n: usize, share: f64) -> Result<(), Error> {
-    let rate = triad();
     println!(
-        "{share} of tiles, n = {n}: (products times a warm product of tiles + bytes once at {:.1} GB/s) over the time",
-        rate / 1e9
+        "{share} of tiles, n = {n}: (products times a warm product of tiles + bytes once at the rate of a triad) over the time"
     );
     for tile in [32, 64, 128] {
         let (a, b) = (square(n, tile, share, 1)?, square(n, tile, share, 2)?);
-        let warm = warm(tile);
         for threads in [1, 2] {
             let run = evaluator(threads);
             let plan = run.plan("ij,jk->ik", &a, &b, None)?;
+            let products = plan.product_count() as f64;
+            // Processor seconds are counted in steps of milliseconds.
+            let warm_count = (300_000_000 / tile.pow(3)).max(1);
+            let plans = (2e6 / products).max(1.0) as usize;
+            let (mut triad, triad_bytes) = triad();
             let mut programs: Vec<Box<dyn FnMut() + '_>> = vec![
-                Box::new(|| drop(black_box(run.plan("ij,jk->ik", &a, &b, None)))),
+                Box::new(|| (0..4).for_each(|_| triad())),
+                Box::new(warm(tile, warm_count)),
+                Box::new(|| (0..plans).for_each(|_| drop(black_box(run.plan("ij,jk->ik", &a, &b, None))))),
                 Box::new(|| drop(run.product("ij,jk->ik", &a, &b).expect("it fits"))),
             ];
-            let found = best(&mut programs);
-            let products = plan.product_count() as f64;
+            let [triad, warm, planned, whole] = best(&mut programs)[..] else { continue };
+            let (rate, warm, planned) = (4.0 * triad_bytes / triad, warm / warm_count as f64, planned / plans as f64);
             let bytes = (a.memory_bytes() + b.memory_bytes()) as f64 + 8.0 * plan.shape().present_elements();
             let ideal = products * warm + bytes / rate;
             println!(
-                "  {threads} threads, tiles of {tile}: {:.2} ({:.2} without the plan, of {:.1} ns a product); a warm product takes {:.2} us, one takes {:.2}",
-                ideal / found[1],
-                ideal / (found[1] - found[0]),
-                1e9 * found[0] / products,
+                "  {threads} threads, tiles of {tile}: {:.2} ({:.2} without the plan, of {:.1} ns a product); a warm product takes {:.2} us, one takes {:.2}; {:.1} GB/s",
+                ideal / whole,
+                ideal / (whole - planned),
+                1e9 * planned / products,
                 1e6 * warm,
-                1e6 * found[1] / products,
+                1e6 * whole / products,
+                rate / 1e9,
             );
         }
     }

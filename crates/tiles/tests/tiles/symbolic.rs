@@ -158,7 +158,7 @@ fn segments_end_by_terms_or_by_products() {
     assert_eq!(segments(5, 2), [2, 2, 1, 1]);
     assert_eq!(segments(0, 0), [1; 6]);
     let default = Segment::default();
-    assert_eq!((default.elements, default.tiles), (8192, 64));
+    assert_eq!((default.elements, default.tiles), (8192, 256));
 }
 
 /// The coordinates of what is summed at which the sum of each result tile begins a new segment.
