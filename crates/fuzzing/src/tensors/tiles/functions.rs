@@ -79,7 +79,7 @@ fn seen(made: Result<Tiled, Error>) -> Result<Seen, String> {
 
 impl Tried {
     fn run(&self, threads: usize) -> Evaluator {
-        Evaluator::new(self.settings.options().threads(threads).block_bytes(64))
+        self.settings.evaluator(self.settings.options().threads(threads).block_bytes(64))
     }
 
     /// What is not the same on other threads, or of lazy tiles.
@@ -337,8 +337,9 @@ impl Tried {
     /// A product of which some tiles are wanted has these tiles of the whole one.
     fn wanted(&self, random: &mut Rng) -> Checked {
         let labels = *pick(random, &["ij,kj->ik", "ij,kj->ki", "ji,jk->ik", "ij,ij->ij", "ij,ij->ji"]);
-        let run =
-            |threads: usize| Evaluator::new(self.settings.options().screen(false).threads(threads).block_bytes(64));
+        let run = |threads: usize| {
+            self.settings.evaluator(self.settings.options().screen(false).threads(threads).block_bytes(64))
+        };
         let whole = run(1).product(labels, &self.a, &self.b)?;
         let tiling = whole.tiling();
         let some = (0..tiling.tiles()).filter(|_| random.bool()).map(|tile| (tile, 1.0));

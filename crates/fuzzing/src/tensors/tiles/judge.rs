@@ -16,7 +16,7 @@ use crate::tensors::judge::shown;
 use cembra::tensor::{Tensor, TensorErrorKind, TensorNodeId, same_bits};
 use cembra::{Backend, Error, Options};
 use cembra_tensor::{Elements, Operation};
-use cembra_tiles::{Evaluator, Journal, Shape, Tiled};
+use cembra_tiles::{Journal, Shape, Tiled};
 use fastrand::Rng;
 
 /// How many smaller programs are tried.
@@ -85,7 +85,7 @@ impl TileJudge {
             }
         }
         if program.settings.least() == 0.0 && program.is_grouped_alike() {
-            let run = Evaluator::new(program.settings.options());
+            let run = program.settings.evaluator(program.settings.options());
             let (all, outputs) = (program.asked(Asked::Made), program.asked(Asked::Outputs));
             let whole = program.outcome(&run, &all, &self.interpreter.host());
             let part = |whole: Vec<Seen>| {
@@ -116,7 +116,7 @@ impl TileJudge {
         let (graph, nodes) = (&program.graph, program.asked(asked));
         let host = self.interpreter.host();
         let inputs: Vec<&Tiled> = program.inputs.iter().collect();
-        let made = program.evaluate(&Evaluator::new(program.settings.options()), &nodes, &inputs, &host);
+        let made = program.evaluate(&program.settings.evaluator(program.settings.options()), &nodes, &inputs, &host);
         let (needed, cuts) = (graph.needed(&program.outputs), program.cuts(&nodes));
         let refused = graph.nodes().map(|(id, _)| id).find(|id| needed[id.index()] && cuts.of(*id).is_none());
         let made = match (made, refused) {
@@ -213,7 +213,7 @@ impl TileJudge {
         let nodes = program.asked(asked);
         let (host, native) = (self.interpreter.host(), self.native.host());
         let options = || program.settings.options();
-        let run = Evaluator::new(options());
+        let run = program.settings.evaluator(options());
         let expected = program.outcome(&run, &nodes, &host);
         let is_same = |found: &Outcome| match (found, &expected) {
             (Err(found), Err(expected)) => found.0 == expected.0,
@@ -229,18 +229,19 @@ impl TileJudge {
             return wrong("values before it", &again);
         }
         for (threads, block_bytes) in [(2, *pick(random, &[0, 64])), (5, *pick(random, &[0, 100, 1000])), (1, 0)] {
-            let run = Evaluator::new(options().threads(threads).block_bytes(block_bytes));
+            let run = program.settings.evaluator(options().threads(threads).block_bytes(block_bytes));
             let found = program.outcome(&run, &nodes, &host);
             if found != expected {
                 return wrong(&format!("{threads} threads with blocks of {block_bytes} bytes"), &found);
             }
         }
-        let found = program.outcome(&Evaluator::new(options().most_bytes(1 << 40)), &nodes, &native);
+        let found = program.outcome(&program.settings.evaluator(options().most_bytes(1 << 40)), &nodes, &native);
         if !is_same(&found) {
             return wrong("machine code", &found);
         }
-        let run =
-            Evaluator::new(options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20])));
+        let run = program
+            .settings
+            .evaluator(options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20])));
         let (found, counts) = program.lazy_outcome(&run, &nodes, (Promise::True, None), &host)?;
         if !is_same(&found) {
             return wrong("tiles that are made on demand", &found);
@@ -283,7 +284,7 @@ impl TileJudge {
         let host = self.interpreter.host();
         let run = |threads: usize, most_bytes: usize| {
             let options = program.settings.options().threads(threads).block_bytes(64);
-            Evaluator::new(options.most_bytes(most_bytes))
+            program.settings.evaluator(options.most_bytes(most_bytes))
         };
         let differs = |what: &str, a: &Outcome, b: &Outcome, threads: usize| {
             let detail = format!("{asked:?}, on {threads} threads: {}", first_difference(a, b));
@@ -342,7 +343,7 @@ impl TileJudge {
         let most = *pick(random, &[usize::MAX, usize::MAX, 0, 64, 200, 1000, 5000]);
         let journal = Journal::default();
         let options = program.settings.options().block_bytes(*pick(random, &[0, 100, 1 << 20])).most_bytes(most);
-        let run = Evaluator::new(options).journal(journal.clone());
+        let run = program.settings.evaluator(options).journal(journal.clone());
         let made = program.evaluate(&run, &nodes, &inputs, &host).map(|_| journal.steps());
         let planned = run.plan_graph(&program.graph, &nodes, &inputs, &host);
         let (made, planned) = (made.map_err(|error| failed(&error)), planned.map_err(|error| failed(&error)));

@@ -6,9 +6,11 @@ use crate::config::pick;
 use crate::tensors::cuts::{Cuts, Tilings, is_elementwise};
 use cembra::tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra::{Error, Span};
+use cembra_engine::LibraryProduct;
 use cembra_tensor::{Elements, Operation};
 use cembra_tiles::{Evaluator, Options, Segment, Tiled};
 use fastrand::Rng;
+use std::sync::Arc;
 
 /// A graph on tiled tensors.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub(super) struct Settings {
     pub(super) threshold: f64,
     pub(super) is_screened: bool,
     segment: Segment,
+    /// True if products of tiles are those of the library, and not those of the reference.
+    is_by_library: bool,
     pub(super) seed: u64,
 }
 
@@ -37,6 +41,7 @@ impl Settings {
             threshold: *pick(random, &[0.0, 0.0, 0.0, 0.0, 1e-12, 1e-3, 0.1, 0.5, 2.0]),
             is_screened: random.u32(..8) > 0,
             segment: Segment { elements: *pick(random, &[1, 2, 3, 8, 64, 8192]), tiles: *pick(random, &[1, 2, 3, 64]) },
+            is_by_library: random.bool(),
             seed: random.u64(..),
         }
     }
@@ -48,6 +53,12 @@ impl Settings {
 
     pub(super) fn options(&self) -> Options {
         Options::default().threshold(self.threshold).screen(self.is_screened).segment(self.segment)
+    }
+
+    /// An evaluator with these options, which may differ from the program's own in what changes no bit.
+    pub(super) fn evaluator(&self, options: Options) -> Evaluator {
+        let run = Evaluator::new(options);
+        if self.is_by_library { run.matrices(Arc::new(LibraryProduct)) } else { run }
     }
 }
 

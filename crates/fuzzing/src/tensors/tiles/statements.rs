@@ -9,7 +9,7 @@ use crate::tensors::cuts::Tilings;
 use crate::tensors::leaves::{self, Values};
 use crate::tensors::statements::statement;
 use cembra::{Cut, Error, Model, Options, Scalar};
-use cembra_tiles::{Evaluator, Tiled};
+use cembra_tiles::Tiled;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
         return Ok(None);
     }
     let inputs: Vec<&Tiled> = program.inputs.iter().collect();
-    let run = Evaluator::new(settings.options());
+    let run = settings.evaluator(settings.options());
     let made = match program.evaluate(&run, &program.asked(Asked::Outputs), &inputs, &judge.host()) {
         Ok(made) => made,
         // All that statements are made of is there for tiled tensors.
