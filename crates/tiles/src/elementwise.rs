@@ -3,13 +3,15 @@
 //! tensors of one tiling are those of the [`Evaluator`], which copies no tile that it need not.
 
 use crate::algebra::check_same_tilings;
+use crate::context::Context;
 use crate::contraction::contract;
 use crate::cuts::{Cuts, aligned, cuts_of, whole};
+use crate::each::{lazy_bytes, tiled_of};
 use crate::error::limit;
 use crate::grouping::{Action, Place, Region, Step};
 use crate::shape::{Building, MOST_VISITED};
 use crate::tile::{Float, Tile, check_float, with_float};
-use crate::tiled::{TilePlace, Tiled, bytes_of};
+use crate::tiled::{Tiled, bytes_of};
 use crate::tiling::TileIndex;
 use crate::views::reshaped;
 use crate::zeros::{Content, Pattern, magnitude};
@@ -191,41 +193,50 @@ impl Run<'_> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
         let context = self.run.context();
-        context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
         if context.is_plan {
+            context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
             return self.planned::<T>(shape, &wanted, &patterns);
         }
-        context.begin(shape.len());
-        let mut tiles = Vec::with_capacity(wanted.len());
-        for Wanted { number, pattern } in wanted {
-            self.elements.go_on()?;
-            context.advance(1);
-            let Some(place) = TilePlace::of(tiling, number) else { continue };
-            let extents = place.extents();
+        // A thread has a tile of each lazy tensor at a time.
+        let each_bytes = self.leaves.iter().map(|leaf| lazy_bytes(leaf.tiled)).fold(0, usize::saturating_add);
+        tiled_of(&shape, T::SCALAR, &context, each_bytes, |at| {
+            let Wanted { number, pattern } = &wanted[at];
+            self.tile::<T>(tiling, *number, &patterns[*pattern], &context)
+        })
+    }
+
+    /// A tile of the result, which follows a pattern.
+    fn tile<T: Float>(
+        &self,
+        tiling: &Tiling,
+        number: u64,
+        pattern: &Pattern,
+        context: &Context,
+    ) -> Result<Tile, Error> {
+        self.elements.go_on()?;
+        let (index, extents) =
+            (tiling.index_of(number).unwrap_or_default(), tiling.tile_extents(number).unwrap_or_default());
+        let Some((body, read)) = &pattern.kernel else {
+            // Zeros of absent tiles are tiles where all tiles are made.
+            let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
             let mut memory = context.memory::<T>(&extents)?;
-            let pattern = &patterns[pattern];
-            if let Some((body, read)) = &pattern.kernel {
-                let mut inputs: Vec<Tensor> = Vec::with_capacity(read.len());
-                for leaf in read {
-                    let leaf = &self.leaves[*leaf];
-                    if let Some(position) = leaf.position(number, &place.index) {
-                        inputs.push(leaf.tiled.tile_at(position)?.tensor().clone());
-                    }
-                }
-                if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {
-                    // Nothing but more indices.
-                    tiles.push(Tile::of(&input.broadcast_to(&extents)?)?);
-                    continue;
-                }
-                self.elements.map_into(body, &inputs, &extents, &mut [T::part(memory.elements_mut())])?;
-            } else {
-                // Zeros of absent tiles are tiles where all tiles are made.
-                let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
-                memory.elements_mut().fill(T::from_bits(bits));
+            memory.elements_mut().fill(T::from_bits(bits));
+            return memory.into_tile(&extents);
+        };
+        let mut inputs: Vec<Tensor> = Vec::with_capacity(read.len());
+        for leaf in read {
+            let leaf = &self.leaves[*leaf];
+            if let Some(position) = leaf.position(number, &index) {
+                inputs.push(leaf.tiled.tile_at(position)?.tensor().clone());
             }
-            tiles.push(memory.into_tile(&extents)?);
         }
-        Ok(Tiled::with_true_norms(&shape, T::SCALAR, tiles))
+        if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {
+            // Nothing but more indices.
+            return Tile::copied_to(&input.broadcast_to(&extents)?, Some(&context.pool));
+        }
+        let mut memory = context.memory::<T>(&extents)?;
+        self.elements.map_into(body, &inputs, &extents, &mut [T::part(memory.elements_mut())])?;
+        memory.into_tile(&extents)
     }
 
     /// The result of a plan.
