@@ -64,34 +64,45 @@ def by_scipy(n, tile, share, threads):
 
 
 def of_program(command, threads):
-    """What a program says that prints its products and seconds."""
+    """The words that a program prints."""
     environment = os.environ | {
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": "1",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    products, seconds = made.split()[-2:]
-    return int(products), float(seconds)
+    command = [str(part) for part in command]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
 
 def by_cembra(n, tile, share, threads):
     program = ROOT / "target/release/examples/rates"
-    return of_program([program, "alone", *map(str, (n, tile, share, threads, TURNS))], threads)
+    products, seconds = of_program([program, "alone", n, tile, share, threads, TURNS], threads)
+    return int(products), float(seconds)
+
+
+def compiled(source, folder):
+    """A program that calls DBCSR, or nothing where it cannot be compiled."""
+    if not shutil.which("mpicxx"):
+        return None
+    program, source = Path(folder) / Path(source).stem, ROOT / "benches/python" / source
+    libraries = ["-ldbcsr_c", "-ldbcsr", "-lmpi_mpifh", "-lmpi_usempif08", "-lgfortran", "-lgomp", "-lopenblas"]
+    made = subprocess.run(["mpicxx", "-O2", "-o", program, source, *libraries], capture_output=True, text=True)
+    if made.returncode:
+        print(made.stderr, file=sys.stderr)
+        return None
+    return program
 
 
 def dbcsr(folder):
     """A function that measures DBCSR, or nothing where it cannot be compiled."""
-    if not shutil.which("mpicxx"):
-        return None
-    program, source = Path(folder) / "dbcsr", ROOT / "benches/python/dbcsr.cpp"
-    libraries = ["-ldbcsr_c", "-ldbcsr", "-lmpi_mpifh", "-lmpi_usempif08", "-lgfortran", "-lgomp", "-lopenblas"]
-    compiled = subprocess.run(["mpicxx", "-O2", "-o", program, source, *libraries], capture_output=True, text=True)
-    if compiled.returncode:
-        print(compiled.stderr, file=sys.stderr)
-        return None
-    return lambda n, tile, share, threads: of_program([program, *map(str, (n, tile, share, TURNS))], threads)
+    program = compiled("dbcsr.cpp", folder)
+
+    def run(n, tile, share, threads):
+        products, seconds = of_program([program, n, tile, share, TURNS], threads)[-2:]
+        return int(products), float(seconds)
+
+    return run if program else None
 
 
 def main():

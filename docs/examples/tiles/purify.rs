@@ -1,24 +1,29 @@
 //! The density matrix of a disordered chain by purification, on tiled matrices: `p = 3 p p - 2 p p p` (McWeeny 1960), until `p p = p`. Sites in
 //! pairs of a high and a low one have a gap between their levels, so the density matrix decays, and tiles far from the diagonal are left out.
 //!
-//! Run it with `cargo run -p cembra --features tiles --example purify --release`. What it prints is asserted by its test.
+//! Run it with `cargo run -p cembra --features tiles --example purify --release`. What it prints is asserted by its test. With `SITES TILE
+//! THRESHOLD THREADS` it prints what `benches/python/purify.py` holds beside DBCSR: seconds, steps, the part of tiles, the energy, the distance.
 
 use cembra::Error;
 use cembra::tiles::{Options, Run, Screening, Shape, Tiled, Tiling, Tiling1, World};
 use std::io::Write;
+use std::time::Instant;
 
 /// Elements below it are left out, tile by tile.
 const THRESHOLD: f64 = 1e-10;
 
-/// The matrix of a chain of so many sites, in clusters of 12 to 28 sites: levels of 2 and -2, disturbed by a seed, and hops that decay.
-fn chain(sites: i64) -> Result<Tiled, Error> {
-    let clusters = (0..).scan(0, |end, at| {
+/// The sites of a chain in clusters of 12 to 28.
+fn clusters(sites: i64) -> Result<Tiling1, Error> {
+    let ends = (0..).scan(0, |end, at| {
         *end += 12 + at * 7 % 17;
         Some(*end)
     });
-    let boundaries = std::iter::once(0).chain(clusters.take_while(|end| *end < sites)).chain([sites]);
-    let axis = Tiling1::new(boundaries)?;
-    let tiling = Tiling::new([&axis, &axis])?;
+    Tiling1::new(std::iter::once(0).chain(ends.take_while(|end| *end < sites)).chain([sites]))
+}
+
+/// The matrix of a chain: levels of 2 and -2, disturbed by a seed, and hops that decay.
+fn chain(axis: &Tiling1, threshold: f64) -> Result<Tiled, Error> {
+    let tiling = Tiling::new([axis, axis])?;
     let hop = |distance: u64| -0.6 * (-(distance as f64) / 0.7).exp();
     let norm = |at: &[u64]| {
         let [rows, columns] = [at[0], at[1]].map(|tile| axis.range(tile).unwrap_or_default());
@@ -26,7 +31,7 @@ fn chain(sites: i64) -> Result<Tiled, Error> {
         // No element of the tile is nearer to the diagonal.
         Ok(if apart < 0 { f64::INFINITY } else { hop(apart.unsigned_abs() + 1).abs() })
     };
-    let shape = Shape::from_fn(&tiling, &Screening::threshold(THRESHOLD), norm)?;
+    let shape = Shape::from_fn(&tiling, &Screening::threshold(threshold), norm)?;
     Tiled::from_fn(&shape, |at| {
         let disorder = ((at[0] * 7919) % 104_729) as f64 / 104_729.0 - 0.5;
         let level = if at[0] % 2 == 0 { 2.0 } else { -2.0 };
@@ -34,17 +39,18 @@ fn chain(sites: i64) -> Result<Tiled, Error> {
     })
 }
 
-/// What comes of a purification: the trace, which is the number of levels below 0; how far `p p` is from `p`; the steps; and which part of the tiles
-/// there is.
+/// What comes of a purification: the trace, which is the number of levels below 0, and their energy; how far `p p` is from `p`; the steps; and
+/// which part of the tiles there is.
 struct Purified {
     trace: f64,
+    energy: f64,
     distance: f64,
     steps: usize,
     filled: f64,
 }
 
 fn purify(run: &mut Run, h: &Tiled) -> Result<Purified, Error> {
-    let screening = Screening::threshold(THRESHOLD);
+    let screening = run.options().screening(h.scalar_type())?;
     let one = Tiled::from_fn(&h.shape().masked(&diagonal(h)?)?, |at| if at[0] == at[1] { 1.0 } else { 0.0 })?;
     // Levels between -3.5 and 3.5 become numbers between 1 and 0: what is below 0 is above one half.
     let mut p = run.statement(r#"p("i,j") = 0.5 * one("i,j") - h("i,j") / 7.0"#, [("one", &one), ("h", h)])?;
@@ -59,8 +65,9 @@ fn purify(run: &mut Run, h: &Tiled) -> Result<Purified, Error> {
         let distance = made["left"].get::<f64>(&[])?;
         if distance < 1e-6 || steps == 40 {
             let trace = run.number(r#"p("i,j").trace()"#, [("p", &p)])?;
+            let energy = run.number(r#"(p("i,j") * h("i,j")).sum()"#, [("p", &p), ("h", h)])?;
             let filled = p.shape().len() as f64 / p.tiling().tiles() as f64;
-            return Ok(Purified { trace, distance, steps, filled });
+            return Ok(Purified { trace, energy, distance, steps, filled });
         }
         p = made["next"].truncate(&screening)?;
         steps += 1;
@@ -77,7 +84,7 @@ fn diagonal(of: &Tiled) -> Result<Shape, Error> {
 fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     let mut run = World::from_environment()?.evaluator(Options::default().threshold(THRESHOLD));
     let sites = 800;
-    let found = purify(&mut run, &chain(sites)?)?;
+    let found = purify(&mut run, &chain(&clusters(sites)?, THRESHOLD)?)?;
     writeln!(to, "{sites} sites, {} levels are filled", found.trace.round())?;
     writeln!(to, "trace off by less than 1e-6: {}", (found.trace - found.trace.round()).abs() < 1e-6)?;
     writeln!(to, "p p is p to 1e-6: {}", found.distance < 1e-6)?;
@@ -86,8 +93,23 @@ fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// The seconds of a purification in tiles of one size, and what comes of it.
+fn measured(to: &mut impl Write, arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let [sites, tile, threshold, threads] = arguments else { return Err("SITES TILE THRESHOLD THREADS".into()) };
+    let threshold = threshold.parse()?;
+    let options = Options::default().threshold(threshold).threads(threads.parse()?);
+    let mut run = World::from_environment()?.evaluator(options);
+    let h = chain(&Tiling1::blocked(sites.parse()?, tile.parse()?)?, threshold)?;
+    let start = Instant::now();
+    let Purified { energy, distance, steps, filled, .. } = purify(&mut run, &h)?;
+    writeln!(to, "{:.3} {steps} {filled:.4} {energy:.15e} {distance:e}", start.elapsed().as_secs_f64())?;
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    report(&mut std::io::stdout().lock())
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut to = std::io::stdout().lock();
+    if arguments.is_empty() { report(&mut to) } else { measured(&mut to, &arguments) }
 }
 
 #[cfg(test)]
