@@ -211,5 +211,5 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
         let block = of.block(&tiles, Base::Zero)?;
         return if may_be_lazy { Ok(block) } else { run.materialized(&block) };
     }
-    of.elements(&ranges, Base::Zero, &run.options.screening(of.scalar_type())?)
+    run.elements(of, &ranges, Base::Zero, &run.options.screening(of.scalar_type())?)
 }

@@ -1,11 +1,17 @@
 //! Blocks, ranges of elements, other tilings and orders of axes, against slices of dense tensors.
 
 use crate::random::{self, ALL, bits};
-use cembra_runtime::Scalar;
-use cembra_tiles::{Base, MOST_TILES, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1};
+use crate::threads::{all_bits, on_five_threads};
+use cembra_runtime::{Cancellation, FaultKind, Scalar};
+use cembra_tiles::{
+    Base, Evaluator, Journal, MOST_TILES, Options, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1,
+};
+use cembra_value::Error;
 use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A range of the elements of each axis.
 fn part(rng: &mut Rng, tiling: &Tiling) -> Vec<Range<i64>> {
@@ -236,4 +242,195 @@ fn masked_tensors_have_the_tiles_of_both() {
             assert_eq!(masked.tile(tile).unwrap().map(|t| t.tensor().clone()), expected.map(|t| t.tensor().clone()));
         }
     }
+}
+
+/// What ranges of elements, other elements and other tilings are made of: tiles that are cut, whole ones, and absent ones.
+fn recut_by(
+    run: &Evaluator,
+    whole: &Tiled,
+    part: &Tiled,
+    other: &Tiling,
+    ranges: &[Range<i64>],
+) -> [Result<Tiled, Error>; 4] {
+    let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
+    let screening = Screening::threshold(0.2);
+    [
+        run.elements(whole, ranges, Base::Zero, &ALL),
+        run.elements(whole, ranges, Base::Kept, &screening),
+        run.with_elements(whole, &first, part, &screening),
+        run.retile(whole, other, &screening),
+    ]
+}
+
+#[test]
+fn ranges_of_elements_have_the_same_bits_on_any_number_of_threads_and_within_any_bytes() {
+    on_five_threads(|| {
+        let mut rng = Rng::with_seed(14);
+        for case in 0..120 {
+            let tiling = random::tiling(&mut rng, 1 + case % 3);
+            let whole = random::sparse::<f64>(&mut rng, &tiling, 0.6);
+            let ranges = part(&mut rng, &tiling);
+            let other = Tiling::new(tiling.axes().iter().map(|axis| random::other_axis(&mut rng, axis))).unwrap();
+            let cut = ranges.iter().map(|range| Tiling1::new([range.start, range.end]).unwrap());
+            let cut = Tiling::new(cut.map(|axis| random::other_axis(&mut rng, &axis))).unwrap();
+            let over = random::sparse::<f64>(&mut rng, &cut, 0.6);
+            let run = |options: Options| Evaluator::new(options.threshold(0.0));
+            let one = recut_by(&run(Options::default()), &whole, &over, &other, &ranges).map(Result::unwrap);
+            let alone = [
+                whole.elements(&ranges, Base::Zero, &ALL),
+                whole.elements(&ranges, Base::Kept, &Screening::threshold(0.2)),
+                whole.with_elements(
+                    &cut.axes().iter().map(Tiling1::lower).collect::<Vec<_>>(),
+                    &over,
+                    &Screening::threshold(0.2),
+                ),
+                whole.retile(&other, &Screening::threshold(0.2)),
+            ];
+            for (one, alone) in one.iter().zip(alone) {
+                assert_eq!(all_bits(one), all_bits(&alone.unwrap()), "{case}");
+                assert!(
+                    one.tiles().map(Result::unwrap).all(|(number, tile)| one.shape().norm(number) == Some(tile.norm()))
+                );
+            }
+            for (threads, block_bytes) in [(2, 0), (5, 0), (5, 64)] {
+                let options = Options::default().threads(threads).block_bytes(block_bytes);
+                for (whole, over) in [(whole.clone(), over.clone()), (lazy(&whole), lazy(&over))] {
+                    // Results that are dropped leave memory of other elements.
+                    let run = run(options.clone());
+                    for _ in 0..2 {
+                        let again = recut_by(&run, &whole, &over, &other, &ranges);
+                        for (again, one) in again.into_iter().zip(&one) {
+                            assert_eq!(all_bits(&again.unwrap()), all_bits(one), "{case}");
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// A vector of ones in tiles that are made when they are needed, and which were.
+fn asked(boundaries: &[i64]) -> (Tiled, Arc<Mutex<Vec<u64>>>) {
+    let axis = Tiling1::new(boundaries.iter().copied()).expect("ascending");
+    let shape = Shape::dense(&Tiling::new([axis]).expect("few tiles"), MOST_TILES).expect("few tiles");
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let own = log.clone();
+    let source = move |place: &TilePlace| {
+        own.lock().expect("no panic").push(place.number);
+        Tensor::new(&place.extents(), vec![1.0; place.extents()[0]])
+    };
+    (Tiled::lazy(&shape, Scalar::Float64, source).expect("floats"), log)
+}
+
+#[test]
+fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
+    let line = |boundaries: &[i64]| Tiling::new([Tiling1::new(boundaries.iter().copied()).unwrap()]).unwrap();
+    let run = |most: usize| Evaluator::new(Options::default().threshold(0.0).most_bytes(most));
+    let message = |made: Result<Tiled, Error>| made.expect_err("an error").to_string();
+    // Six elements of four tiles of which two are cut: a tile of four elements is held beside, and no other tile is made.
+    let (a, log) = asked(&[0, 4, 8, 12, 16, 20]);
+    let range = |range: Range<i64>| [range];
+    let limit = message(run(48 + 31).elements(&a, &range(6..12), Base::Zero, &ALL));
+    assert_eq!(
+        limit,
+        "a result of 2 tiles with 32 bytes of operands at a time takes 80 bytes: it may have 79, so 1 are missing; raise the threshold, or `most_bytes`"
+    );
+    assert!(log.lock().unwrap().is_empty());
+    let made = run(48 + 32).elements(&a, &range(6..12), Base::Zero, &ALL).unwrap();
+    assert_eq!((made.shape().tiles(), made.memory_bytes()), (&[0, 1][..], 48));
+    assert_eq!(std::mem::take(&mut *log.lock().unwrap()), [1, 2]);
+    // Tiles that go to several are made once, and are held until all have their elements.
+    let (wide, log) = asked(&[0, 10, 20]);
+    let halves = line(&[0, 5, 10, 15, 20]);
+    assert!(
+        message(run(160 + 159).retile(&wide, &halves, &ALL))
+            .ends_with("so 1 are missing; raise the threshold, or `most_bytes`")
+    );
+    log.lock().unwrap().clear();
+    assert_eq!(run(160 + 160).retile(&wide, &halves, &ALL).unwrap().shape().len(), 4);
+    assert_eq!(std::mem::take(&mut *log.lock().unwrap()), [0, 1]);
+    // Of what is written over as a whole nothing is made.
+    let part = random::dense::<f64>(&line(&[0, 3, 12]), 3);
+    let with = |most: usize| run(most).with_elements(&wide, &[8], &part, &ALL);
+    assert!(message(with(160 + 79)).ends_with("so 1 are missing; raise the threshold, or `most_bytes`"));
+    assert!(log.lock().unwrap().is_empty());
+    assert_eq!(with(160 + 80).unwrap().shape().len(), 2);
+    assert_eq!(*log.lock().unwrap(), [0]);
+}
+
+#[test]
+fn whole_tiles_of_a_range_are_shared() {
+    let line = |boundaries: &[i64]| Tiling::new([Tiling1::new(boundaries.iter().copied()).unwrap()]).unwrap();
+    let a = random::dense::<f64>(&line(&[-4, 0, 4, 8]), 1);
+    let is_shared = |made: &Tiled, at: u64, from: u64| {
+        let [made, from] = [(made, at), (&a, from)].map(|(of, at)| of.tile(at).unwrap().unwrap());
+        made.tensor().shares_memory(from.tensor())
+    };
+    let run = Evaluator::new(Options::default().threshold(0.0));
+    let cut = run.elements(&a, std::slice::from_ref(&(-2..8)), Base::Zero, &ALL).unwrap();
+    assert_eq!([(0, 0), (1, 1), (2, 2)].map(|(at, from)| is_shared(&cut, at, from)), [false, true, true]);
+    let other = run.retile(&a, &line(&[-4, 0, 3, 8]), &ALL).unwrap();
+    assert_eq!([(0, 0), (1, 1), (2, 2)].map(|(at, from)| is_shared(&other, at, from)), [true, false, false]);
+    let over = random::dense::<f64>(&line(&[0, 2]), 2);
+    let written = run.with_elements(&a, &[1], &over, &ALL).unwrap();
+    assert_eq!([(0, 0), (1, 1), (2, 2)].map(|(at, from)| is_shared(&written, at, from)), [true, false, true]);
+    // What nothing is copied of takes no bytes.
+    let none = Evaluator::new(Options::default().threshold(0.0).most_bytes(0));
+    assert!(none.elements(&a, std::slice::from_ref(&(0..8)), Base::Kept, &ALL).is_ok());
+    assert!(none.elements(&a, std::slice::from_ref(&(1..8)), Base::Kept, &ALL).is_err());
+}
+
+#[test]
+fn tiles_of_a_range_are_estimated_before_they_are_made_and_screened_by_their_norms() {
+    let axis = Tiling1::blocked(8, 4).unwrap();
+    let tiling = Tiling::new([&axis]).unwrap();
+    let shape = Shape::of_norms(&tiling, [(0, 1e-9), (1, 1.0)], &ALL).unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let source = move |place: &TilePlace| {
+        log.lock().unwrap().push(place.number);
+        Tensor::new(&[4], vec![0.0, 0.0, 0.0, 2.0])
+    };
+    let a = Tiled::lazy(&shape, Scalar::Float64, source).unwrap();
+    let run = Evaluator::new(Options::default());
+    let part = run.elements(&a, std::slice::from_ref(&(1..7)), Base::Zero, &Screening::threshold(1e-6)).unwrap();
+    // What is promised to be small is not made. What turns out small is absent.
+    assert_eq!((part.shape().len(), asked.lock().unwrap().clone()), (0, vec![1]));
+    let part = run.elements(&a, std::slice::from_ref(&(1..8)), Base::Zero, &Screening::threshold(1e-6)).unwrap();
+    assert_eq!(part.shape().iter().collect::<Vec<_>>(), [(1, 0.5)]);
+}
+
+#[test]
+fn ranges_of_elements_are_tasks_that_a_token_ends_and_a_journal_counts() {
+    let axis = Tiling1::blocked(30, 2).unwrap();
+    let tiling = Tiling::new([&axis]).unwrap();
+    let whole = random::dense::<f64>(&tiling, 1);
+    let range = std::slice::from_ref(&(1..30));
+    on_five_threads(|| {
+        for threads in [1, 2, 5] {
+            let journal = Journal::default();
+            let run = Evaluator::new(Options::default().threads(threads).block_bytes(0)).journal(journal.clone());
+            run.elements(&whole, range, Base::Zero, &ALL).unwrap();
+            assert_eq!((journal.progress().done, journal.progress().of), (15, 15));
+            let token = Cancellation::new();
+            let (own, begun) = (token.clone(), Arc::new(AtomicUsize::new(0)));
+            let counter = begun.clone();
+            let source = move |place: &TilePlace| {
+                counter.fetch_add(1, Ordering::Relaxed);
+                own.cancel();
+                Tensor::zeros(Scalar::Float64, &place.extents())
+            };
+            let lazy = Tiled::lazy(whole.shape(), Scalar::Float64, source).unwrap();
+            let run = run.cancellation(token);
+            let ended = run.elements(&lazy, range, Base::Zero, &ALL).expect_err("an error");
+            assert_eq!(ended.fault_kind(), Some(FaultKind::Cancelled));
+            assert!(begun.load(Ordering::Relaxed) <= threads);
+            for ended in [
+                run.with_elements(&whole, &[1], &whole.elements(range, Base::Zero, &ALL).unwrap(), &ALL),
+                run.retile(&whole, &Tiling::new([Tiling1::blocked(30, 3).unwrap()]).unwrap(), &ALL),
+            ] {
+                assert_eq!(ended.expect_err("an error").fault_kind(), Some(FaultKind::Cancelled));
+            }
+        }
+    });
 }
