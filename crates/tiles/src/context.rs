@@ -46,10 +46,11 @@ impl Context {
         if self.is_plan { Ok(()) } else { check_room(bytes) }
     }
 
-    /// Notes a product.
-    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, tasks: usize) {
+    /// Notes a product, with the tasks that it took and the bytes that it held beside its result.
+    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
         if let Some(journal) = &self.journal {
-            journal.note_product(plan, operands, made, [tasks, self.held_bytes]);
+            let [tasks, beside_bytes] = took;
+            journal.note_product(plan, operands, made, [tasks, self.held_bytes.saturating_add(beside_bytes)]);
         }
     }
 
@@ -79,10 +80,14 @@ impl Context {
     ) -> Result<Workers, Error> {
         let all = bytes.saturating_add(each);
         self.check_bytes(all, what)?;
-        // What the pool keeps is taken, too.
-        self.pool.shrink(self.most_bytes - all);
         let more = (self.most_bytes - all).checked_div(each).unwrap_or(usize::MAX);
         let threads = self.workers.threads.min(more.saturating_add(1));
+        let all = bytes.saturating_add(each.saturating_mul(threads));
+        // What the pool keeps is taken, too.
+        self.pool.shrink(self.most_bytes.saturating_sub(all));
+        if let Some(journal) = &self.journal {
+            journal.take(self.held_bytes.saturating_add(all));
+        }
         Ok(Workers { threads, ..self.workers.clone() })
     }
 }

@@ -6,12 +6,12 @@ use crate::algebra::check_same_tilings;
 use crate::context::Context;
 use crate::contraction::contract;
 use crate::cuts::{Cuts, aligned, cuts_of, whole};
-use crate::each::{lazy_bytes, tiled_of};
+use crate::each::{lazy_bytes, tiled_of, workers_for};
 use crate::error::limit;
 use crate::grouping::{Action, Place, Region, Step};
 use crate::shape::{Building, MOST_VISITED};
 use crate::tile::{Float, Tile, check_float, with_float};
-use crate::tiled::{Tiled, bytes_of};
+use crate::tiled::Tiled;
 use crate::tiling::TileIndex;
 use crate::views::reshaped;
 use crate::zeros::{Content, Pattern, magnitude};
@@ -193,12 +193,12 @@ impl Run<'_> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
         let context = self.run.context();
-        if context.is_plan {
-            context.check_result(shape.len(), bytes_of(T::SCALAR, shape.present_elements()))?;
-            return self.planned::<T>(shape, &wanted, &patterns);
-        }
         // A thread has a tile of each lazy tensor at a time.
         let each_bytes = self.leaves.iter().map(|leaf| lazy_bytes(leaf.tiled)).fold(0, usize::saturating_add);
+        if context.is_plan {
+            workers_for(&shape, T::SCALAR, &context, each_bytes)?;
+            return self.planned::<T>(shape, &wanted, &patterns);
+        }
         tiled_of(&shape, T::SCALAR, &context, each_bytes, |at| {
             let Wanted { number, pattern } = &wanted[at];
             self.tile::<T>(tiling, *number, &patterns[*pattern], &context)

@@ -45,7 +45,8 @@ pub struct Step {
     pub of: f64,
     /// The bytes of these tiles.
     pub bytes: usize,
-    /// The bytes of the intermediate tensors that were held beside the result.
+    /// The bytes that were held beside the result at once: intermediate tensors, tiles of lazy operands and tiles that were turned as far as they
+    /// are held together, and sums that were not added yet. What the functions of a user take is not counted.
     pub held_bytes: usize,
     /// The tasks that were shared out to threads.
     pub tasks: usize,
@@ -94,6 +95,8 @@ struct Running {
     steps: AtomicUsize,
     done: AtomicUsize,
     of: AtomicUsize,
+    /// The most bytes that the step has at once, with those of its result and of other values.
+    taken: AtomicUsize,
 }
 
 impl Journal {
@@ -118,7 +121,7 @@ impl Journal {
     /// ```
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let Running { step, steps, done, of } = &*self.running;
+        let Running { step, steps, done, of, .. } = &*self.running;
         let [step, steps, done, of] = [step, steps, done, of].map(|count| count.load(Ordering::Relaxed));
         // They are not looked at in one moment.
         Progress { step: step.min(steps), steps, done: done.min(of), of }
@@ -127,6 +130,7 @@ impl Journal {
     /// Begins a step of a graph.
     pub(crate) fn begin_step(&self, step: usize, steps: usize) {
         self.begin(0);
+        self.running.taken.store(0, Ordering::Relaxed);
         self.running.steps.store(steps, Ordering::Relaxed);
         self.running.step.store(step, Ordering::Relaxed);
     }
@@ -142,12 +146,19 @@ impl Journal {
         self.running.done.fetch_add(parts, Ordering::Relaxed);
     }
 
+    /// The running step has this number of bytes at once, with those of its result and of other values.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.running.taken.fetch_max(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.with(|steps| steps.len())
     }
 
-    /// Notes a step whose tasks are one for each tile, and which bytes were held beside it.
+    /// Notes a step whose tasks are one for each tile, and which bytes other values had beside it.
     pub(crate) fn note(&self, work: Work, result: &Tiled, held_bytes: usize) {
+        let taken = self.running.taken.load(Ordering::Relaxed);
+        let held_bytes = held_bytes.max(taken.saturating_sub(result.present_bytes()));
         self.push(work, result, [result.shape().len(), held_bytes]);
     }
 

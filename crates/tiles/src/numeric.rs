@@ -76,17 +76,18 @@ pub(crate) fn multiply<T: Float>(
     let mut blocks = run.blocks::<T>();
     let tasks = blocks.len();
     let mut supply = Supply::of(plan, operands, &kernel);
-    let Memory { panels, workers, spare_bytes } = run.memory(&supply, &blocks)?;
+    let memory = run.memory(&supply, &blocks)?;
+    let took = [tasks, memory.beside_bytes];
     if context.is_plan {
         return Tiled::planned(plan.shape(), T::SCALAR)
-            .inspect(|made| context.note_product(plan, operands, made, tasks));
+            .inspect(|made| context.note_product(plan, operands, made, took));
     }
     context.begin(plan.product_count());
     let mut start = 0;
-    for (at, end) in panels.ends.iter().enumerate() {
-        supply.make(start..*end, &workers)?;
-        let is_last = at + 1 == panels.ends.len();
-        blocks = run.panel(&supply, blocks, *end, is_last, &workers, spare_bytes)?;
+    for (at, end) in memory.panels.ends.iter().enumerate() {
+        supply.make(start..*end, &memory.workers)?;
+        let is_last = at + 1 == memory.panels.ends.len();
+        blocks = run.panel(&supply, blocks, *end, is_last, &memory)?;
         supply.drop_tiles(start..*end);
         start = *end;
     }
@@ -97,7 +98,7 @@ pub(crate) fn multiply<T: Float>(
     // Each entry is in one block.
     let (tiles, norms) = made.into_iter().flatten().unzip();
     let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
-    context.note_product(plan, operands, &made, tasks);
+    context.note_product(plan, operands, &made, took);
     Ok(made)
 }
 
@@ -105,8 +106,10 @@ pub(crate) fn multiply<T: Float>(
 struct Memory {
     panels: Panels,
     workers: Workers,
-    /// The bytes that are left for sums of segments.
-    spare_bytes: usize,
+    /// How many segments are summed at once where these are shared out to threads; 0 where they are not.
+    wave: usize,
+    /// The most bytes that are held at once beside the result.
+    beside_bytes: usize,
 }
 
 impl Run<'_> {
@@ -170,11 +173,13 @@ impl Run<'_> {
             blocks.iter().map(|block| block.iter().map(bytes).fold(0, usize::saturating_add)).max().unwrap_or(0);
         let has_segments = self.plan.has_segments();
         // Sums of segments behind the first, and a tile in another order of axes.
-        let each = (if has_segments { block } else { 0 }).saturating_add(if self.kernel.result.order.is_some() {
+        let sums = (if has_segments { block } else { 0 }).saturating_add(if self.kernel.result.order.is_some() {
             tile
         } else {
             0
         });
+        // Tiles of operands are made before any of them is multiplied.
+        let each = sums.max(supply.making_bytes());
         let (least, of) = supply.least_bytes();
         let room = |held: usize| most.saturating_sub(held.saturating_add(each));
         let mut held = result;
@@ -190,13 +195,20 @@ impl Run<'_> {
             [false, true] => format!(" and {least} bytes of the right operand's tiles at a time"),
             [true, true] => format!(" and {least} bytes of both operands' tiles at a time"),
         };
-        // Wider panels take what is left.
-        let taken = held.saturating_add(least.max(supply.panel_bytes().min(room(held))));
+        let taken = held.saturating_add(panels.most_bytes);
         let workers = self.context.workers_within(taken, each, || {
-            format!("a result of {} tiles with sums of {each} bytes{what}", self.plan.shape().len())
+            format!("a result of {} tiles with sums of {sums} bytes{what}", self.plan.shape().len())
         })?;
         let spare_bytes = most.saturating_sub(taken.saturating_add(each.saturating_mul(workers.threads)));
-        Ok(Memory { panels, workers, spare_bytes })
+        // Few blocks are shared out by segments: as many at once as there are bytes for.
+        let segments = self.plan.segments_of_keys().chunk_by(|a, b| a == b).count();
+        let is_shared_out = has_segments && workers.threads > 1 && blocks.len() < 2 * workers.threads;
+        let wanted = (2 * workers.threads).max(WAVE_BYTES / result.max(1)).min(segments);
+        let wave = if is_shared_out { wanted.min(spare_bytes / result.max(1)) } else { 0 };
+        let at_once = workers.threads.min(blocks.len());
+        let of_wave = if wave < 2 { 0 } else { wave.saturating_mul(result) };
+        let beside_bytes = (taken - result).saturating_add(each.saturating_mul(at_once)).saturating_add(of_wave);
+        Ok(Memory { panels, workers, wave, beside_bytes })
     }
 
     /// Adds the products of all keys before `end` that were not added yet. The last panel makes tiles of the sums.
@@ -206,17 +218,17 @@ impl Run<'_> {
         mut blocks: Vec<Block<T>>,
         end: u32,
         is_last: bool,
-        workers: &Workers,
-        spare_bytes: usize,
+        memory: &Memory,
     ) -> Result<Vec<Block<T>>, Error> {
+        let Memory { panels, workers, wave, .. } = memory;
         for target in blocks.iter_mut().flatten() {
             let products = self.plan.products_of(target.entry);
             let next = target.range.end;
             let count = products[next..].partition_point(|product| self.plan.right(*product).key < end);
             target.range = next..next + count;
         }
-        if blocks.len() < 2 * workers.threads && workers.threads > 1 {
-            blocks = self.segments(supply, blocks, workers, spare_bytes)?;
+        if *wave >= 2 {
+            blocks = self.segments(supply, blocks, workers, *wave)?;
         }
         workers.run(blocks, work, |mut block| {
             self.add(supply, &mut block, is_last)?;
@@ -224,19 +236,22 @@ impl Run<'_> {
                 // Those whose products were all added before.
                 let mut open = block.iter_mut().filter(|target| target.done.is_none());
                 open.try_for_each(|target| self.finish(target))?;
+            } else if !panels.cuts_segments {
+                // The next panel begins other segments. No second sum of each tile waits for them.
+                block.iter_mut().for_each(close);
             }
             Ok(block)
         })
     }
 
-    /// Adds the products of a few blocks, whose segments are shared out: as many at once as there are bytes for. Leaves the products to a task
-    /// for each block if these are fewer than two.
+    /// Adds the products of a few blocks, whose segments are shared out, `wave` of them at once. Leaves the products to a task for each block if there
+    /// is one segment alone.
     fn segments<T: Float>(
         &self,
         supply: &Supply<'_>,
         mut blocks: Vec<Block<T>>,
         workers: &Workers,
-        spare_bytes: usize,
+        wave: usize,
     ) -> Result<Vec<Block<T>>, Error> {
         let mut numbers: Vec<u32> = Vec::new();
         for target in blocks.iter().flatten() {
@@ -246,13 +261,10 @@ impl Run<'_> {
             numbers.sort_unstable();
             numbers.dedup();
         }
-        let bytes: usize = blocks.iter().flatten().map(|target| size_of::<T>() * volume(&target.extents)).sum();
-        let wanted = (2 * workers.threads).max(WAVE_BYTES / bytes.max(1));
-        let width = wanted.min(spare_bytes / bytes.max(1));
-        if width < 2 || numbers.len() < 2 {
+        if numbers.len() < 2 {
             return Ok(blocks);
         }
-        for wave in numbers.chunks(width) {
+        for wave in numbers.chunks(wave) {
             let mut work = Vec::new();
             for segment in wave {
                 for (at, block) in blocks.iter_mut().enumerate() {

@@ -95,8 +95,7 @@ impl<'p> Pieces<'p> {
         }
     }
 
-    /// The same with tiles that are stored if so many copies of lazy tiles are more than one of each: each is made once. And an evaluator for
-    /// what is made beside them.
+    /// The same with stored tiles, if there are more copies than lazy tiles: each tile is made once. And an evaluator for what is made beside them.
     ///
     /// # Errors
     /// There are too few bytes, or a lazy tile cannot be made.

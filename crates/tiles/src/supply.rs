@@ -40,6 +40,8 @@ pub(crate) struct Supply<'o> {
 pub(crate) struct Panels {
     pub(crate) ends: Vec<u32>,
     pub(crate) cuts_segments: bool,
+    /// The bytes of the tiles of the largest panel.
+    pub(crate) most_bytes: usize,
 }
 
 impl<'o> Supply<'o> {
@@ -82,9 +84,13 @@ impl<'o> Supply<'o> {
         self.needs.chunk_by(|a, b| a.key == b.key).map(of_key).max().unwrap_or_default()
     }
 
-    /// The most bytes that a panel takes which has more than one key.
-    pub(crate) fn panel_bytes(&self) -> usize {
-        self.needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need))).min(PANEL_BYTES)
+    /// The most bytes that a thread has beside the tile that it makes: those of a lazy tile that is turned.
+    pub(crate) fn making_bytes(&self) -> usize {
+        let is_turned = |need: &&Need| {
+            let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
+            tiled.is_lazy() && arrangement.order.is_some()
+        };
+        self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
     /// Panels of at most so many bytes, or of one key. They end where segments of sums do, unless a segment has more bytes.
@@ -94,7 +100,7 @@ impl<'o> Supply<'o> {
         let bytes = |needs: &[Need]| needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
         let keys: Vec<(u32, usize)> =
             self.needs.chunk_by(|a, b| a.key == b.key).map(|needs| (needs[0].key, bytes(needs))).collect();
-        let mut panels = Panels { ends: Vec::new(), cuts_segments: false };
+        let mut panels = Panels { ends: Vec::new(), cuts_segments: false, most_bytes: 0 };
         let mut start = 0;
         while start < keys.len() {
             let (mut end, mut held) = (start + 1, keys[start].1);
@@ -110,6 +116,8 @@ impl<'o> Supply<'o> {
                 }
                 panels.ends.push(keys[end].0);
             }
+            let held = keys[start..end].iter().fold(0, |bytes: usize, key| bytes.saturating_add(key.1));
+            panels.most_bytes = panels.most_bytes.max(held);
             start = end;
         }
         panels.ends.push(segments.len() as u32);

@@ -3,7 +3,11 @@
 use crate::alone;
 use crate::counting::peak_of;
 use cembra::Model;
-use cembra::tiles::{Known, MOST_TILES, Operand, Options, Run, Shape, Step, Tiled, Tiling, Tiling1};
+use cembra::Scalar;
+use cembra::tensor::Tensor;
+use cembra::tiles::{
+    Known, MOST_TILES, Operand, Options, Run, Segment, Shape, Step, TilePlace, Tiled, Tiling, Tiling1,
+};
 
 const EXTENT: u64 = 640;
 
@@ -47,5 +51,64 @@ fn evaluations_hold_what_their_plans_say() {
         assert!(held <= most, "{held} bytes, of {planned} that were planned: {part}, {text}");
         // And the plan says no more than there is.
         assert!(planned <= held, "{held} bytes, of {planned} that were planned: {part}, {text}");
+    }
+}
+
+/// A matrix of the same tiles, made of the number of each when it is needed.
+fn lazy(part: f64, seed: u64) -> Tiled {
+    let source = |place: &TilePlace| Tensor::new(&place.extents(), vec![1.0 / (1 + place.number) as f64; 32 * 32]);
+    Tiled::lazy(matrix(part, seed).shape(), Scalar::Float64, source).expect("floats")
+}
+
+/// Tiles of lazy operands are held together as far as there are bytes, and sums of segments wait for others: plans say how much that is.
+#[test]
+fn evaluations_hold_as_many_lazy_tiles_as_their_plans_say() {
+    let _alone = alone();
+    let products = [
+        "c(\"i,j\") = a(\"i,k\") * v(\"k,j\")",
+        "c(\"i,j\") = v(\"i,k\") * v(\"k,j\")",
+        "c(\"j,i\") = v(\"k,i\") * a(\"k,j\")",
+        "c(\"i,j\") = a(\"i,k\") * v(\"l,k\") * v(\"l,j\")",
+    ];
+    let others = ["c(\"i,j\") = a(\"i,j\") + 2.0 * exp(v(\"i,j\"))", "output c = tensor.slice(v, 0, 8, 600)"];
+    let (a, v) = (matrix(1.0, 1), lazy(1.0, 2));
+    // Half of the tiles of one lazy operand.
+    let half = 200 * 32 * 32 * 8;
+    for (text, tiles) in products.iter().chain(&others).flat_map(|text| [64, 2].map(|tiles| (text, tiles))) {
+        let text = format!("tile i, j, k, l = 32\ninput a: tiled[f64, \"i,k\"], v: tiled[f64, \"k,j\"]\n{text}");
+        let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
+        let run = |most_bytes: usize| {
+            let segment = Segment { elements: 8192, tiles };
+            let options = Options::default().threshold(0.0).threads(1).segment(segment).most_bytes(most_bytes);
+            Run::new(options, &cembra::Options::default())
+        };
+        let known = [("a", &a), ("v", &v)].map(|(name, tiled)| (name, Known::Operand(Operand::Tiled(tiled))));
+        let plan = |most_bytes: usize| run(most_bytes).plan(&model, known).map(|steps| most(&steps));
+        let evaluate =
+            |most_bytes: usize| run(most_bytes).model(&model, [("a", Operand::Tiled(&a)), ("v", Operand::Tiled(&v))]);
+        let wide = plan(usize::MAX).expect("a plan");
+        for most_bytes in [wide, wide - half] {
+            let planned = match plan(most_bytes) {
+                Ok(planned) => planned,
+                Err(error) => {
+                    // Nothing but products holds less where there is less.
+                    assert!(
+                        most_bytes < wide && !products.iter().any(|product| text.ends_with(product)),
+                        "{text}: {error}"
+                    );
+                    assert_eq!(evaluate(most_bytes).expect_err("an error").to_string(), error.to_string(), "{text}");
+                    continue;
+                }
+            };
+            drop(evaluate(most_bytes).expect("values"));
+            let (made, held) = peak_of(|| evaluate(most_bytes).expect("values"));
+            drop(made);
+            let seen = format!(
+                "{held} bytes, of {planned} that were planned and {most_bytes} that there may be: {tiles} {text}"
+            );
+            assert!(planned <= most_bytes && planned <= held && held <= planned + planned / 10, "{seen}");
+            // Shapes, plans, tasks and code of elements are not counted.
+            assert!(held <= most_bytes + (1 << 20), "{seen}");
+        }
     }
 }

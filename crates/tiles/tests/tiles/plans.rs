@@ -137,6 +137,38 @@ fn the_steps_of_a_plan_are_those_of_the_evaluation() {
     }
 }
 
+/// Beside a result there are tiles of lazy operands, as many as there are bytes for, and sums that were not added yet.
+#[test]
+fn steps_say_what_they_hold_beside_their_results() {
+    let axis = Tiling1::blocked(16, 2).expect("few tiles");
+    let tiling = Tiling::new([&axis, &axis]).expect("few tiles");
+    let (a, b) = (lazy(&random::dense::<f64>(&tiling, 1)), random::dense::<f64>(&tiling, 2));
+    let options = Options::default().threshold(0.0).block_bytes(0);
+    let held = |build: Build, inputs: [&Tiled; 2], options: &Options| -> Vec<usize> {
+        let (planned, made) = outcomes(build, inputs, options);
+        assert_eq!(planned, made);
+        made.expect("values").iter().map(|step| step.held_bytes).collect()
+    };
+    let (all, column, tile) = (16 * 16 * 8, 16 * 2 * 8, 2 * 2 * 8);
+    let product: Build = |g, a, b| g.einsum("ij,jk->ik", &[a, b]);
+    assert_eq!(held(product, [&b, &b], &options), [0]);
+    assert_eq!(held(product, [&a, &b], &options), [all]);
+    assert_eq!(held(product, [&a, &a], &options), [2 * all]);
+    assert_eq!(held(product, [&a, &b], &options.clone().most_bytes(all + 3 * column + tile)), [3 * column]);
+    // Segments of two keys: a sum of a tile waits for that of the segments before.
+    let segments = options.clone().segment(Segment { elements: 8192, tiles: 2 });
+    assert_eq!(held(product, [&b, &b], &segments), [tile]);
+    assert_eq!(held(product, [&a, &b], &segments.clone().most_bytes(all + 5 * column)), [4 * column + tile]);
+    // Each thread has a sum, or a lazy tile.
+    assert_eq!(held(product, [&b, &b], &segments.clone().threads(3)), [3 * tile]);
+    // Few blocks: the segments of all are summed at once.
+    assert_eq!(held(product, [&b, &b], &segments.block_bytes(1 << 20).threads(2)), [all + 4 * all]);
+    let sum: Build = |g, a, b| g.apply("math.add", &[a, b]);
+    assert_eq!([1, 3].map(|threads| held(sum, [&a, &b], &options.clone().threads(threads))), [[tile], [3 * tile]]);
+    let part: Build = |g, a, _| g.slice(a, &[Slice { start: 1, step: 1, count: 12 }, Slice::all(16)]);
+    assert_eq!(held(part, [&a, &b], &options), [tile]);
+}
+
 /// With a threshold a plan has what the evaluation has, and maybe more.
 #[test]
 fn estimates_are_upper_ones() {
