@@ -34,7 +34,8 @@ impl Shape {
         while i < self.len() || j < other.len() {
             let ((x, a), (y, b)) = (end(self, i), end(other, j));
             let tile = x.min(y);
-            let norm = (if x == tile { a } else { 0.0 }) + (if y == tile { b } else { 0.0 });
+            // A table, since a selection of floats is compiled to a branch.
+            let norm = [0.0, a, b, a + b][usize::from(x == tile) + 2 * usize::from(y == tile)];
             (tiles[count], norms[count]) = (tile, norm);
             i += usize::from(x == tile);
             j += usize::from(y == tile);
@@ -51,8 +52,16 @@ impl Shape {
     /// # Errors
     /// The tilings differ, or too many tiles are left.
     pub fn multiplied(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
-        let tiling = self.tiling();
-        self.merged(other, screening, |tile, a, b| Some(a? * b? * tiling.volume(tile)))
+        screening.check()?;
+        check_same_tilings(self.tiling(), other.tiling())?;
+        let both = common(self.tiles(), other.tiles());
+        let mut made = Building::new(self.tiling(), *screening).with_room(both.len());
+        for (own, others) in both {
+            let tile = self.tiles()[own as usize];
+            let norms = self.norms()[own as usize] * other.norms()[others as usize];
+            made.add_known(tile, norms * self.tiling().volume(tile))?;
+        }
+        Ok(made.finish())
     }
 
     /// The shape of a function of each element. If the function of 0 is 0, absent tiles stay absent; otherwise all tiles are present. Nothing is
@@ -73,9 +82,12 @@ impl Shape {
     /// # Errors
     /// The tilings differ.
     pub fn masked(&self, wanted: &Shape) -> Result<Shape, Error> {
+        check_same_tilings(self.tiling(), wanted.tiling())?;
         // What is present is present, whatever its norm.
-        let all = Screening { threshold: 0.0, most_tiles: self.len() };
-        self.merged(wanted, &all, |_, a, b| a.filter(|_| b.is_some()))
+        let kept = common(self.tiles(), wanted.tiles());
+        let (tiles, norms) =
+            kept.iter().map(|(own, _)| *own as usize).map(|at| (self.tiles()[at], self.norms()[at])).unzip();
+        Ok(Shape::of_sorted(self.tiling().clone(), tiles, norms))
     }
 
     /// The tiles whose norms are not below the threshold.
@@ -153,26 +165,6 @@ impl Shape {
         }
         Ok(made.finish())
     }
-
-    /// The tiles of two shapes in one ascending walk, and the norms that a rule gives to those that are present in one of them at least. A tile
-    /// without a norm is absent.
-    fn merged(
-        &self,
-        other: &Shape,
-        screening: &Screening,
-        rule: impl Fn(u64, Option<f64>, Option<f64>) -> Option<f64>,
-    ) -> Result<Shape, Error> {
-        screening.check()?;
-        check_same_tilings(self.tiling(), other.tiling())?;
-        let mut made = Building::new(self.tiling(), *screening).with_room(self.len().saturating_add(other.len()));
-        for (tile, own, others) in merge(self.tiles(), other.tiles()) {
-            let norm = |of: &Shape, at: Option<usize>| at.map(|at| of.norms()[at]);
-            if let Some(norm) = rule(tile, norm(self, own), norm(other, others)) {
-                made.add_known(tile, norm)?;
-            }
-        }
-        Ok(made.finish())
-    }
 }
 
 /// Tiles sorted by their group, those of a group in the order that they have.
@@ -196,6 +188,22 @@ fn in_groups(tiles: &[([u64; 2], u32)], groups: usize) -> Vec<([u64; 2], u32)> {
 /// An error if two tilings differ.
 pub(crate) fn check_same_tilings(a: &Tiling, b: &Tiling) -> Result<(), Error> {
     if a == b { Ok(()) } else { Err(unlike_tilings(&format!("{a:?} and {b:?}"))) }
+}
+
+/// The positions of the numbers that both of two ascending lists have.
+pub(crate) fn common(a: &[u64], b: &[u64]) -> Vec<(u32, u32)> {
+    // A pair is written before it is known whether it stays: no branch is on numbers.
+    let mut found = vec![(0, 0); a.len().min(b.len())];
+    let (mut i, mut j, mut count) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        // Shapes count tiles in 32 bits.
+        found[count] = (i as u32, j as u32);
+        count += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    found.truncate(count);
+    found
 }
 
 /// Two ascending lists as one, with the position of each number in either list.

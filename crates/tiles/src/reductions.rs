@@ -2,7 +2,7 @@
 //! added exactly ([`ExactSum`](crate::exact::ExactSum)): so a sum depends on what the tiles are, but on no order of tiles and on no threads.
 //! Absent tiles are zeros everywhere.
 
-use crate::algebra::{check_same_tilings, merge};
+use crate::algebra::{check_same_tilings, common};
 use crate::each::{lazy_bytes, of_parts};
 use crate::error::{unlike_tilings, unlike_types};
 use crate::exact::ExactSum;
@@ -116,12 +116,11 @@ impl Evaluator {
         if a.scalar_type() != b.scalar_type() {
             return Err(unlike_types(a.scalar_type(), b.scalar_type()));
         }
-        let both = merge(a.shape().tiles(), b.shape().tiles()).filter_map(|(_, first, second)| first.and(second));
-        let both: Vec<usize> = both.collect();
+        let both = common(a.shape().tiles(), b.shape().tiles());
         // Tiles of the first that the second does not have are not made.
         let part = a.with_part_of_tiles(a.shape().masked(b.shape())?);
         self.sum_of_tiles_with(&part, lazy_bytes(b), |at, tile| {
-            let other = b.tile_at(both[at])?;
+            let other = b.tile_at(both[at].1 as usize)?;
             with_float!(a.scalar_type(), T => {
                 Ok(in_lanes(tile.elements::<T>(), other.elements::<T>(), |a, b| a.to_f64() * b.to_f64()))
             })

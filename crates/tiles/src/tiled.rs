@@ -1,6 +1,7 @@
 //! Tiled tensors: a shape, and a tile for each tile that it has, stored or made on demand. Absent tiles read as exact zeros. How tiled
 //! tensors are made of functions is in `making.rs`, how they are cut and put together in `blocks.rs`, and what has a shape alone in `plan.rs`.
 
+use crate::algebra::common;
 use crate::copies::{Packed, copy_box};
 use crate::error::{caught, limit};
 use crate::planned::{Planned, without_tiles};
@@ -324,9 +325,8 @@ impl Tiled {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
             Tiles::Planned(planned) => Tiles::Planned(planned.clone()),
             Tiles::Stored(tiles) => {
-                let own = crate::algebra::merge(self.shape.tiles(), shape.tiles());
-                let kept = own.filter_map(|(_, at, kept)| kept.and(at)).map(|at| tiles[at].clone());
-                Tiles::Stored(kept.collect())
+                let kept = common(self.shape.tiles(), shape.tiles());
+                Tiles::Stored(kept.iter().map(|(at, _)| tiles[*at as usize].clone()).collect())
             }
         };
         Tiled { shape, scalar: self.scalar, tiles }
