@@ -360,3 +360,22 @@ fn what_is_not_known_or_does_not_fit_is_refused() {
         evaluated(&options, &[&ones(&[0, 5]), &x], |g, leaves| g.place_slice_in(leaves[0], &part(0, 5), leaves[1]));
     assert_eq!(many.expect_err("an error").tensor_kind(), Some(Kind::Limit));
 }
+
+/// The same slice among zeros of two tensors that are cut at other boundaries, in one graph.
+#[test]
+fn slices_of_two_tensors_are_cut_as_each_of_them() {
+    let inputs = [ones(&[0, 2]), ones(&[0, 2, 6]), ones(&[0, 3, 6])];
+    let mut graph = TensorGraph::standard();
+    let leaf = |of: &Tiled| graph.leaf("x", Scalar::Float64, &of.tiling().extents()).expect("a leaf");
+    let leaves: Vec<TensorNodeId> = inputs.iter().map(leaf).collect();
+    let place = |within: usize| graph.place_slice_in(leaves[0], &part(2, 2), leaves[within]).expect("a node");
+    let outputs = [1, 2].map(place);
+    let run = Evaluator::new(Options::default());
+    let made = run.evaluate(&graph, &outputs, &inputs.each_ref(), &NoElements).expect("values");
+    for (made, within) in made.iter().zip(&inputs[1..]) {
+        assert_eq!(made.tiling(), within.tiling());
+        let elements = made.to_tensor().expect("memory").to_vec::<f64>().expect("elements");
+        assert_eq!(elements, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+    }
+    assert_eq!([0, 1].map(|at| made[at].shape().tiles().to_vec()), [vec![1], vec![0, 1]]);
+}
