@@ -168,8 +168,9 @@ impl Run {
     /// let model = Model::parse(text)?.compile(&cembra::Options::default())?;
     /// let run = World::from_environment()?.evaluator(Options::default());
     /// let steps = run.plan(&model, [("a", Known::Extents(&[10_000, 10_000]))])?;
-    /// // The axes of the second factor are turned first.
-    /// assert_eq!((steps[0].work, steps[1].held_bytes), (Work::View, 800_000_000));
+    /// // The axes of the second factor are turned first. Beside it, a thread holds sums of the second segment of a few tiles.
+    /// assert_eq!(steps[0].work, Work::View);
+    /// assert!((800_000_000..810_000_000).contains(&steps[1].held_bytes), "{}", steps[1].held_bytes);
     /// assert_eq!((steps[1].tiles, steps[1].bytes), (10_000, 800_000_000));
     /// assert_eq!(steps[1].work, Work::Product { products: 1_000_000, of: 1e6, operations: 2e12 });
     /// // One tile in ten.
