@@ -108,6 +108,10 @@ codes! { errors {
     Use = "use";
     /// A folder that machine code cannot be kept in.
     CodeCache = "code-cache";
+    /// Ranks that compute together were given different things.
+    RanksDisagree = "ranks-disagree";
+    /// What goes between ranks is damaged or does not arrive, or there is no way between them.
+    Link = "link";
 } warnings {
     /// A comparison with `missing`, which never holds.
     MissingComparison = "missing-comparison";

@@ -80,6 +80,14 @@ kinds! {
     Cancelled = "cancelled";
     /// A run whose time was over.
     Deadline = "deadline";
+    /// Ranks that compute together were given different programs, tilings, shapes or options.
+    RanksDisagree = "ranks-disagree";
+    /// A message between ranks that is damaged, of another version, of another plan, or not the one that was awaited.
+    Message = "bad-message";
+    /// A message between ranks that did not come within the time there is to wait for it.
+    Stalled = "stalled";
+    /// No way between ranks: no library for it, or a wrong one, or a rank that is gone.
+    Link = "no-link";
 }
 
 impl fmt::Display for TensorErrorKind {
@@ -119,6 +127,8 @@ impl TensorErrorKind {
             Kind::Evaluation => Code::Evaluation,
             Kind::Syntax => Code::Syntax,
             Kind::Literal => Code::Literal,
+            Kind::RanksDisagree => Code::RanksDisagree,
+            Kind::Message | Kind::Stalled | Kind::Link => Code::Link,
             Kind::OverlappingTarget | Kind::Cancelled | Kind::Deadline => Code::Tensors,
         }
     }
