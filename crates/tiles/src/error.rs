@@ -33,6 +33,19 @@ pub(crate) fn no_floats(scalar: Scalar) -> Error {
         .hint("elements of tiles are f32 or f64")
 }
 
+/// A message between ranks that is not what it must be.
+#[cold]
+pub(crate) fn bad_message(message: impl Into<String>) -> Error {
+    Error::tensors(Kind::Message, message)
+}
+
+/// The error of a way between ranks that there is not, or not any more. Its code is `link`.
+#[must_use]
+#[cold]
+pub fn no_link(message: impl Into<String>) -> Error {
+    Error::tensors(Kind::Link, message)
+}
+
 /// What the code of a user returns. A panic of it becomes an error.
 pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     // A closure that panicked may leave its own state half changed. Nothing of this crate is changed by it.

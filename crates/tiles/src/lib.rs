@@ -9,6 +9,7 @@
 //! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It is behind the feature `checkpoints`.
 //! * [`Evaluator::evaluate`] evaluates a graph of such steps. Who evaluates expressions of elements is given with it. [`Evaluator::plan_graph`]
 //!   says from shapes alone which steps these are.
+//! * [`link`] has the way between ranks that compute together: messages, and what all ranks do together.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
 //!
@@ -55,6 +56,7 @@ mod grouping;
 mod gustavson;
 mod journal;
 mod kernel;
+pub mod link;
 mod making;
 mod numeric;
 mod operations;

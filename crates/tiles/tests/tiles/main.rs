@@ -8,6 +8,7 @@ mod elementwise;
 mod golden;
 mod graphs;
 mod hostile;
+mod links;
 mod operations;
 mod placed;
 mod plans;

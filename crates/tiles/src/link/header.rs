@@ -1,0 +1,271 @@
+//! The header of a message between ranks: 32 bytes, all numbers little-endian. It says what the message is, so that one of another build, another
+//! plan or another step is an error and never taken for a tile.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 4 | `cemt` |
+//! | 1 | the version of the format, 1 |
+//! | 1 | the contents |
+//! | 6 | the length of the contents in bytes |
+//! | 8 | the hash of the plan |
+//! | 8 | the number of the tile |
+//! | 4 | the step |
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::error::{bad_message, limit};
+use cembra_value::Error;
+use std::fmt;
+
+/// The bytes of a header.
+pub const HEADER_BYTES: usize = 32;
+
+const MAGIC: [u8; 4] = *b"cemt";
+const VERSION: u8 = 1;
+
+/// The most bytes of contents: 6 bytes count them.
+pub const MOST_CONTENT_BYTES: u64 = (1 << 48) - 1;
+
+/// What a message is, by which its receiver knows it: two messages of one run differ in this.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MessageId {
+    /// The hash of the plan that says who sends what.
+    pub plan: u64,
+    /// The step of the plan.
+    pub step: u32,
+    /// The number of the tile, or of what else is sent.
+    pub tile: u64,
+}
+
+/// The plan of the messages of exchanges between all ranks, which belong to no plan. Their steps are the numbers of exchanges.
+pub(super) const EXCHANGES: u64 = u64::MAX;
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.plan == EXCHANGES {
+            return write!(f, "part {} of exchange {}", self.tile, self.step);
+        }
+        write!(f, "tile {} of step {}", self.tile, self.step)
+    }
+}
+
+/// What a message contains.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Content {
+    /// Bytes.
+    Bytes,
+    /// A tile of FLOAT32.
+    Float32,
+    /// A tile of FLOAT64.
+    Float64,
+    /// Nothing, in the place of a tile that its sender could not make.
+    Poison,
+}
+
+impl Content {
+    const ALL: [Content; 4] = [Content::Bytes, Content::Float32, Content::Float64, Content::Poison];
+
+    const fn number(self) -> u8 {
+        match self {
+            Content::Bytes => 0,
+            Content::Float32 => 1,
+            Content::Float64 => 2,
+            Content::Poison => 255,
+        }
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Content::Bytes => "bytes",
+            Content::Float32 => "a tile of f32",
+            Content::Float64 => "a tile of f64",
+            Content::Poison => "poison",
+        })
+    }
+}
+
+/// The header of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Header {
+    id: MessageId,
+    content: Content,
+    length: u64,
+}
+
+impl Header {
+    /// The header of a message with this number of bytes of contents.
+    ///
+    /// # Errors
+    /// There are more than [`MOST_CONTENT_BYTES`].
+    pub fn new(id: MessageId, content: Content, length: u64) -> Result<Header, Error> {
+        if length > MOST_CONTENT_BYTES {
+            return Err(limit("bytes of a message", length, MOST_CONTENT_BYTES));
+        }
+        Ok(Header { id, content, length })
+    }
+
+    /// What the message is.
+    #[must_use]
+    pub const fn id(&self) -> MessageId {
+        self.id
+    }
+
+    /// What it contains.
+    #[must_use]
+    pub const fn content(&self) -> Content {
+        self.content
+    }
+
+    /// The length of the contents in bytes. Poison has that of the tile which it takes the place of, and no contents.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The header as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let [length @ .., _, _] = self.length.to_le_bytes();
+        let parts: [&[u8]; 6] = [
+            &MAGIC,
+            &[VERSION, self.content.number()],
+            &length,
+            &self.id.plan.to_le_bytes(),
+            &self.id.tile.to_le_bytes(),
+            &self.id.step.to_le_bytes(),
+        ];
+        for (byte, part) in bytes.iter_mut().zip(parts.into_iter().flatten()) {
+            *byte = *part;
+        }
+        bytes
+    }
+
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// The bytes are no header, of another version, or of unknown contents.
+    pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
+        let found = bytes.len();
+        let [m0, m1, m2, m3, version, content, rest @ ..] = bytes else { return Err(no_header(found)) };
+        let Ok([l0, l1, l2, l3, l4, l5, rest @ ..]) = <&[u8; HEADER_BYTES - 6]>::try_from(rest) else {
+            return Err(no_header(found));
+        };
+        if [*m0, *m1, *m2, *m3] != MAGIC {
+            return Err(bad_message("a message between ranks does not begin as one of cembra does"));
+        }
+        if *version != VERSION {
+            let message =
+                format!("a message between ranks is of version {version}, and this cembra reads version {VERSION}");
+            return Err(bad_message(message).hint("run the same build of cembra on every machine"));
+        }
+        let Some(content) = Content::ALL.into_iter().find(|known| known.number() == *content) else {
+            return Err(bad_message(format!("a message between ranks has contents of unknown kind {content}")));
+        };
+        let number = |at: usize| {
+            let bytes = rest.get(at..).and_then(|rest| rest.first_chunk::<8>());
+            u64::from_le_bytes(*bytes.unwrap_or(&[0; 8]))
+        };
+        let step = u32::from_le_bytes(*rest.last_chunk::<4>().unwrap_or(&[0; 4]));
+        let length = u64::from_le_bytes([*l0, *l1, *l2, *l3, *l4, *l5, 0, 0]);
+        Ok(Header { id: MessageId { plan: number(0), step, tile: number(8) }, content, length })
+    }
+
+    /// An error unless this is the header that was awaited, or that of poison in its place.
+    ///
+    /// # Errors
+    /// It is of another plan, another tile, another length or other contents.
+    pub fn check(&self, awaited: &Header) -> Result<(), Error> {
+        let (found, wanted) = (self.id, awaited.id);
+        if found.plan != wanted.plan {
+            let message = format!("{wanted} was awaited, and a message of another plan arrived");
+            return Err(bad_message(message).hint("give every rank the same program, files and options"));
+        }
+        if found != wanted {
+            return Err(bad_message(format!("{wanted} was awaited, and {found} arrived")));
+        }
+        if self.content != Content::Poison && self.content != awaited.content {
+            let message = format!("{wanted} is {} where {} was awaited", self.content, awaited.content);
+            return Err(bad_message(message));
+        }
+        if self.length != awaited.length {
+            let message = format!("{wanted} has {} bytes where {} were awaited", self.length, awaited.length);
+            return Err(bad_message(message));
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn no_header(found: usize) -> Error {
+    bad_message(format!("a message between ranks has {found} bytes where a header has {HEADER_BYTES}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cembra_value::tensor::TensorErrorKind as Kind;
+
+    const ID: MessageId = MessageId { plan: 0x0102_0304_0506_0708, step: 0x0a0b_0c0d, tile: 0x1112_1314_1516_1718 };
+
+    fn header(content: Content, length: u64) -> Header {
+        Header::new(ID, content, length).expect("a header")
+    }
+
+    #[test]
+    fn headers_are_these_bytes_on_every_machine() {
+        let bytes = header(Content::Float64, 0x2122_2324_2526).to_bytes();
+        let expected = b"cemt\x01\x02\x26\x25\x24\x23\x22\x21\
+            \x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\x0d\x0c\x0b\x0a";
+        assert_eq!(&bytes, expected);
+        for content in Content::ALL {
+            for length in [0, 1, 1 << 30, MOST_CONTENT_BYTES] {
+                let header = header(content, length);
+                assert_eq!(Header::parse(&header.to_bytes()).expect("its own bytes"), header);
+            }
+        }
+        let error = Header::new(ID, Content::Bytes, MOST_CONTENT_BYTES + 1).unwrap_err();
+        assert_eq!(error.tensor_kind(), Some(Kind::Limit));
+    }
+
+    #[test]
+    fn bytes_that_are_no_header_are_refused() {
+        let bytes = header(Content::Bytes, 7).to_bytes();
+        let changed = |at: usize, to: u8| {
+            let mut bytes = bytes;
+            bytes[at] = to;
+            Header::parse(&bytes)
+        };
+        let mut longer = bytes.to_vec();
+        longer.push(0);
+        let mut refused: Vec<Error> = (0..HEADER_BYTES).map(|len| Header::parse(&bytes[..len]).unwrap_err()).collect();
+        refused
+            .extend([Header::parse(&longer), changed(0, b'C'), changed(3, 0), changed(4, 2)].map(Result::unwrap_err));
+        refused.extend((3..255).map(|kind| changed(5, kind).unwrap_err()));
+        assert!(refused.iter().all(|error| error.tensor_kind() == Some(Kind::Message) && error.code() == "link"));
+        assert!(changed(4, 2).unwrap_err().to_string().contains("is of version 2, and this cembra reads version 1"));
+        assert!(changed(4, 0).is_err() && changed(5, 255).is_ok());
+    }
+
+    #[test]
+    fn only_the_message_that_was_awaited_is_taken() {
+        let awaited = header(Content::Float64, 64);
+        let of = |id: MessageId, content, length| Header::new(id, content, length).expect("a header").check(&awaited);
+        assert!(of(ID, Content::Float64, 64).is_ok() && of(ID, Content::Poison, 64).is_ok());
+        for (other, said) in [
+            (of(MessageId { plan: 1, ..ID }, Content::Float64, 64), "another plan"),
+            (of(MessageId { step: 1, ..ID }, Content::Poison, 64), "of step 1 arrived"),
+            (of(MessageId { tile: 1, ..ID }, Content::Float64, 64), "tile 1 of"),
+            (of(ID, Content::Float64, 56), "56 bytes where 64"),
+            (of(ID, Content::Poison, 72), "72 bytes where 64"),
+            (of(ID, Content::Float32, 64), "f32 where a tile of f64"),
+            (of(ID, Content::Bytes, 64), "bytes where"),
+        ] {
+            let error = other.unwrap_err();
+            assert_eq!(error.tensor_kind(), Some(Kind::Message), "{said}");
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Links: the way between ranks that compute together. A [`Link`] sends and receives messages and never waits; this crate has one between
+//! threads of a process, and knows none between processes. Whatever the link, collectives are the same functions ([`Ranks`]), with the same order
+//! of messages, and no number is ever added by a link.
+//!
+//! ```
+//! use cembra_tiles::link::{MessageId, Payload, Patience, Room, run_ranks};
+//!
+//! // Each of four ranks sends its number to the next one.
+//! let results = run_ranks(4, |link| {
+//!     let (rank, size) = (link.rank(), link.size());
+//!     let id = MessageId { plan: 7, step: 0, tile: 0 };
+//!     let sent = link.send((rank + 1) % size, 0, Payload::of_bytes(id, vec![rank as u8])?)?;
+//!     let received = link.receive((rank + size - 1) % size, 0, Room::for_bytes(id, 1)?)?;
+//!     let done = Patience::default().all(vec![sent, received])?;
+//!     Ok(done[1].clone().into_payload().map_or(0, |payload| payload.bytes()[0]))
+//! });
+//! let numbers: Result<Vec<u8>, _> = results.into_iter().collect();
+//! assert_eq!(numbers?, [3, 0, 1, 2]);
+//! # Ok::<(), cembra_value::Error>(())
+//! ```
+
+mod header;
+mod payload;
+mod ranks;
+mod request;
+mod shuffled;
+mod threads;
+mod waiting;
+mod wire;
+
+pub use crate::error::no_link;
+pub use cembra_value::Error;
+pub use header::{Content, HEADER_BYTES, Header, MOST_CONTENT_BYTES, MessageId};
+pub use payload::{Done, Memory, Payload, Room};
+pub use ranks::{Failure, MOST_SHARED_BYTES, Ranks};
+pub use request::{Awaited, Request, Transfer};
+pub use shuffled::Shuffled;
+pub use threads::{MOST_RANKS, run_ranks};
+pub use waiting::{Patience, Wait};
+
+use std::fmt;
+
+/// The largest tag: every link has all tags up to it. [`Ranks`] uses it for its collectives.
+pub const MOST_TAG: u16 = 32_767;
+
+/// The way between ranks, as one of them sees it. Nothing waits: a message is over once its [`Request`] says so.
+///
+/// The messages of one sender with one tag are taken by receives in the order in which both began, whatever the order in which requests are tested.
+/// Of messages with other senders or tags no order is known. One thread of a rank talks, that which made the link.
+pub trait Link: Send + Sync + fmt::Debug {
+    /// The number of this rank, from 0 on.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are, at least 1.
+    fn size(&self) -> usize;
+
+    /// Begins to send a message. A rank may send to itself.
+    ///
+    /// # Errors
+    /// There is no such rank or tag, or the link failed.
+    fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error>;
+
+    /// Begins to receive the next message of a rank with a tag.
+    ///
+    /// # Errors
+    /// There is no such rank or tag, no memory, or the link failed.
+    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error>;
+
+    /// Ends all ranks, with this exit code where they are processes of their own: then it does not return. Else all requests of other ranks are
+    /// errors from now on.
+    fn abort(&self, code: i32);
+}
+
+/// An error if a link has no such rank or tag.
+///
+/// # Errors
+/// As it says.
+pub fn check_stream(link: &dyn Link, peer: usize, tag: u16) -> Result<(), Error> {
+    if peer >= link.size() {
+        return Err(no_link(format!("there is no rank {peer} among {}", link.size())));
+    }
+    if tag > MOST_TAG {
+        return Err(no_link(format!("tag {tag} is above {MOST_TAG}")));
+    }
+    Ok(())
+}

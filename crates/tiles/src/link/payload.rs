@@ -1,0 +1,268 @@
+//! What travels between ranks, and the room that a receiver has for it. A tile is shared with its sender, or arrives in the memory that it stays in:
+//! nothing is copied on either side. Its header is apart from it, since a tile that several steps send is shared and has one header for each.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use super::header::{Content, HEADER_BYTES, Header, MessageId};
+use crate::error::{bad_message, limit};
+use crate::tile::{Float, Tile, TileMemory, with_float};
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use cembra_value::tensor::{check_room, index_count};
+use std::sync::Arc;
+
+/// A message: its header, and its contents. Cloning it copies no contents.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    header: Header,
+    data: Data,
+}
+
+/// The contents of a message.
+#[derive(Clone, Debug)]
+enum Data {
+    Poison,
+    Bytes(Arc<Vec<u8>>),
+    Tile(Tile),
+}
+
+impl Payload {
+    /// A tile, which is shared.
+    ///
+    /// # Errors
+    /// It is longer than a message may be.
+    pub fn of_tile(id: MessageId, tile: Tile) -> Result<Payload, Error> {
+        let scalar = tile.tensor().scalar_type();
+        let header = tile_header(id, scalar, tile.tensor().layout().len())?;
+        Ok(Payload { header, data: Data::Tile(tile) })
+    }
+
+    /// Bytes.
+    ///
+    /// # Errors
+    /// They are more than a message may have.
+    pub fn of_bytes(id: MessageId, bytes: impl Into<Arc<Vec<u8>>>) -> Result<Payload, Error> {
+        let bytes = bytes.into();
+        let header = Header::new(id, Content::Bytes, bytes.len() as u64)?;
+        Ok(Payload { header, data: Data::Bytes(bytes) })
+    }
+
+    /// Poison in the place of a message that its sender could not make. It takes the header of what the receiver has room for.
+    #[must_use]
+    pub fn poison(room: &Room) -> Payload {
+        let header = Header::new(room.awaited.id(), Content::Poison, room.awaited.length());
+        // The length is that of a header already.
+        Payload { header: header.unwrap_or(room.awaited), data: Data::Poison }
+    }
+
+    /// The header.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The tile, if the message is one.
+    #[must_use]
+    pub const fn tile(&self) -> Option<&Tile> {
+        match &self.data {
+            Data::Tile(tile) => Some(tile),
+            _ => None,
+        }
+    }
+
+    /// The bytes, of a message of bytes; none of others.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::Bytes(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// The bytes, shared.
+    pub(super) fn into_bytes(self) -> Arc<Vec<u8>> {
+        match self.data {
+            Data::Bytes(bytes) => bytes,
+            _ => Arc::default(),
+        }
+    }
+
+    /// Where the contents lie, and how many bytes they are: for what sends them as bytes. They stay there, unchanged, while the payload or a clone
+    /// of it is kept.
+    #[must_use]
+    pub fn place(&self) -> (*const u8, usize) {
+        match &self.data {
+            Data::Poison => (std::ptr::null(), 0),
+            Data::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
+            Data::Tile(tile) => {
+                let place = with_float!(tile.tensor().scalar_type(), T => {
+                    let elements = tile.elements::<T>();
+                    Ok::<_, Error>((elements.as_ptr().cast::<u8>(), size_of_val(elements)))
+                });
+                place.unwrap_or((std::ptr::null(), 0))
+            }
+        }
+    }
+}
+
+/// The header of a tile of this number of elements.
+fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header, Error> {
+    let (content, bytes) = with_float!(scalar, T => {
+        let content = if scalar == Scalar::Float32 { Content::Float32 } else { Content::Float64 };
+        Ok::<_, Error>((content, elements.checked_mul(size_of::<T>())))
+    })?;
+    let bytes = bytes.ok_or_else(|| limit("elements of a message", elements, isize::MAX))?;
+    Header::new(id, content, bytes as u64)
+}
+
+/// What a receiver awaits. There is memory for it only where it does not arrive in memory already.
+#[derive(Clone, Debug)]
+pub struct Room {
+    awaited: Header,
+    /// The extents of a tile.
+    extents: Option<Vec<usize>>,
+}
+
+impl Room {
+    /// Room for a tile of a type and of these extents.
+    ///
+    /// # Errors
+    /// Tiles have no elements of the type, or there are more than a message may have.
+    pub fn for_tile(id: MessageId, scalar: Scalar, extents: &[usize]) -> Result<Room, Error> {
+        let awaited = tile_header(id, scalar, index_count(extents)?)?;
+        Ok(Room { awaited, extents: Some(extents.to_vec()) })
+    }
+
+    /// Room for this number of bytes.
+    ///
+    /// # Errors
+    /// They are more than a message may have.
+    pub fn for_bytes(id: MessageId, length: usize) -> Result<Room, Error> {
+        Ok(Room { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None })
+    }
+
+    /// The header that is awaited.
+    #[must_use]
+    pub const fn awaited(&self) -> &Header {
+        &self.awaited
+    }
+
+    /// What arrived, with its contents in memory of the same process: it is taken as it is.
+    ///
+    /// # Errors
+    /// It is not what was awaited.
+    pub fn taken(self, header: &[u8; HEADER_BYTES], payload: Payload) -> Result<Done, Error> {
+        let header = Header::parse(header)?;
+        header.check(&self.awaited)?;
+        if header.content() == Content::Poison {
+            return Ok(Done::Poisoned);
+        }
+        let fits = match (&payload.data, &self.extents) {
+            (Data::Bytes(bytes), None) => bytes.len() as u64 == header.length(),
+            (Data::Tile(tile), Some(extents)) => {
+                tile.extents() == extents && payload.header.content() == header.content()
+            }
+            _ => false,
+        };
+        if fits { Ok(Done::Received(payload)) } else { Err(not_as_its_header(&header)) }
+    }
+
+    /// Memory for what is awaited.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn into_memory(self) -> Result<Memory, Error> {
+        let too_long = || limit("bytes of a message", self.awaited.length(), isize::MAX);
+        let length = usize::try_from(self.awaited.length()).map_err(|_| too_long())?;
+        let place = match (self.extents, self.awaited.content()) {
+            (Some(extents), Content::Float32) => Place::Float32(TileMemory::of_extents(&extents)?, extents),
+            (Some(extents), _) => Place::Float64(TileMemory::of_extents(&extents)?, extents),
+            (None, _) => {
+                check_room(length)?;
+                Place::Bytes(vec![0; length])
+            }
+        };
+        Ok(Memory { awaited: self.awaited, place })
+    }
+}
+
+#[cold]
+fn not_as_its_header(header: &Header) -> Error {
+    bad_message(format!("{} is not what its header says", header.id()))
+}
+
+/// Memory that a message is received in.
+#[derive(Debug)]
+pub struct Memory {
+    awaited: Header,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Bytes(Vec<u8>),
+    Float32(TileMemory<f32>, Vec<usize>),
+    Float64(TileMemory<f64>, Vec<usize>),
+}
+
+impl Memory {
+    /// The header that is awaited.
+    #[must_use]
+    pub const fn awaited(&self) -> &Header {
+        &self.awaited
+    }
+
+    /// Where the contents are to be written, and how many bytes they are. Whatever is written there is a valid content. The place stays where
+    /// it is until the memory is dropped or [`filled`](Memory::filled).
+    pub fn place(&mut self) -> (*mut u8, usize) {
+        fn of<T: Float>(memory: &mut TileMemory<T>) -> (*mut u8, usize) {
+            let elements = memory.elements_mut();
+            (elements.as_mut_ptr().cast(), size_of_val(elements))
+        }
+        match &mut self.place {
+            Place::Bytes(bytes) => (bytes.as_mut_ptr(), bytes.len()),
+            Place::Float32(memory, _) => of(memory),
+            Place::Float64(memory, _) => of(memory),
+        }
+    }
+
+    /// What arrived with this header: the tile is in the memory that it was received in.
+    ///
+    /// # Errors
+    /// It is not what was awaited.
+    pub fn filled(self, header: &[u8; HEADER_BYTES]) -> Result<Done, Error> {
+        let header = Header::parse(header)?;
+        header.check(&self.awaited)?;
+        if header.content() == Content::Poison {
+            return Ok(Done::Poisoned);
+        }
+        let data = match self.place {
+            Place::Bytes(bytes) => Data::Bytes(Arc::new(bytes)),
+            Place::Float32(memory, extents) => Data::Tile(memory.into_tile(&extents)?),
+            Place::Float64(memory, extents) => Data::Tile(memory.into_tile(&extents)?),
+        };
+        Ok(Done::Received(Payload { header, data }))
+    }
+}
+
+/// What a request came to.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// The message is on its way, and its memory is not needed any more.
+    Sent,
+    /// The message that was awaited.
+    Received(Payload),
+    /// Its sender could not make it, and sent poison in its place.
+    Poisoned,
+}
+
+impl Done {
+    /// The message that arrived; none if it was sent, or is poison.
+    #[must_use]
+    pub fn into_payload(self) -> Option<Payload> {
+        match self {
+            Done::Received(payload) => Some(payload),
+            _ => None,
+        }
+    }
+}

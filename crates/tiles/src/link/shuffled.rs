@@ -1,0 +1,83 @@
+//! A link for tests: messages come later than they could, in another order at each seed. Those of one sender with one tag keep their order, as they
+//! do on every link.
+
+use super::Link;
+use super::payload::{Done, Payload, Room};
+use super::request::{Request, Transfer};
+use cembra_value::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A link whose messages come late, by a seed: each is over only after some tests. Most wait for few of them, and some for many.
+#[derive(Debug)]
+pub struct Shuffled {
+    link: Arc<dyn Link>,
+    state: AtomicU64,
+}
+
+impl Shuffled {
+    /// A link that delays the messages of another one. Ranks with one seed have delays of their own.
+    #[must_use]
+    pub fn new(link: Arc<dyn Link>, seed: u64) -> Shuffled {
+        let state = mixed(seed ^ mixed(link.rank() as u64 + 1));
+        Shuffled { link, state: AtomicU64::new(state) }
+    }
+
+    /// The same request, later.
+    fn delayed(&self, request: Request) -> Request {
+        let random = mixed(self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
+        let tests = match random % 16 {
+            0..6 => 0,
+            6..14 => random >> 8 & 7,
+            _ => random >> 8 & 63,
+        };
+        Request::new(request.awaited(), Box::new(Delayed { request, tests }))
+    }
+}
+
+/// The mixing function of SplitMix64.
+const fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+impl Link for Shuffled {
+    fn rank(&self) -> usize {
+        self.link.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.link.size()
+    }
+
+    fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
+        self.link.send(to, tag, payload).map(|request| self.delayed(request))
+    }
+
+    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+        self.link.receive(from, tag, room).map(|request| self.delayed(request))
+    }
+
+    fn abort(&self, code: i32) {
+        self.link.abort(code);
+    }
+}
+
+/// A request that is over some tests later than it could be.
+struct Delayed {
+    request: Request,
+    tests: u64,
+}
+
+impl Transfer for Delayed {
+    fn test(&mut self) -> Result<Option<Done>, Error> {
+        if let Some(fewer) = self.tests.checked_sub(1) {
+            self.tests = fewer;
+            // It is tested again at once: what delays it is the number of tests, and no time.
+            std::thread::current().unpark();
+            return Ok(None);
+        }
+        self.request.test()
+    }
+}

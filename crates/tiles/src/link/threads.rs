@@ -1,0 +1,227 @@
+//! Ranks as threads of one process, for tests and for teaching: messages lie in mailboxes, and their contents are shared rather than copied.
+
+use super::header::HEADER_BYTES;
+use super::payload::{Done, Payload, Room};
+use super::request::{Awaited, Request, Transfer};
+use super::{Link, check_stream};
+use crate::error::{caught, limit, no_link};
+use cembra_value::Error;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+
+/// The most ranks of one process.
+pub const MOST_RANKS: usize = 1024;
+
+/// The bytes of a rank's stack, which are those of a program's first thread.
+const STACK_BYTES: usize = 8 << 20;
+
+/// The messages of one sender with one tag that a rank has not taken. Messages and receives have numbers, and those with the same number belong
+/// together.
+#[derive(Debug, Default)]
+struct Stream {
+    /// How many were sent, and how many receives began.
+    sent: u64,
+    begun: u64,
+    messages: BTreeMap<u64, ([u8; HEADER_BYTES], Payload)>,
+    /// Receives that were dropped before their message came.
+    dropped: BTreeSet<u64>,
+}
+
+/// The messages for one rank, by sender and tag.
+type Mailbox = BTreeMap<(usize, u16), Stream>;
+
+/// What the ranks have together.
+#[derive(Debug)]
+struct Shared {
+    /// For each rank at most as many streams as there are ranks and tags; what lies in them is what was sent and not taken.
+    boxes: Vec<Mutex<Mailbox>>,
+    /// Ranks that send nothing any more.
+    ended: Vec<AtomicBool>,
+    /// Why no rank can go on.
+    failure: OnceLock<Error>,
+    /// The threads of the ranks that have begun: a rank that pauses is unparked when there is something for it to see.
+    threads: Vec<OnceLock<Thread>>,
+}
+
+impl Shared {
+    fn mailbox(&self, rank: usize) -> MutexGuard<'_, Mailbox> {
+        self.boxes[rank].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// The first failure is that of all.
+    fn fail(&self, error: Error) {
+        let _ = self.failure.set(error);
+        self.threads.iter().for_each(wake);
+    }
+
+    /// A rank sends nothing any more.
+    fn end(&self, rank: usize) {
+        self.ended[rank].store(true, Ordering::Release);
+        self.threads.iter().for_each(wake);
+    }
+}
+
+/// Ends the pause of a rank. One that has not begun looks at its mailbox before it pauses.
+fn wake(thread: &OnceLock<Thread>) {
+    if let Some(thread) = thread.get() {
+        thread.unpark();
+    }
+}
+
+/// One rank's end.
+#[derive(Debug)]
+struct ThreadLink {
+    shared: Arc<Shared>,
+    rank: usize,
+}
+
+impl Link for ThreadLink {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.boxes.len()
+    }
+
+    fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
+        check_stream(self, to, tag)?;
+        self.shared.check()?;
+        let id = payload.header().id();
+        let mut mailbox = self.shared.mailbox(to);
+        let stream = mailbox.entry((self.rank, tag)).or_default();
+        if !stream.dropped.remove(&stream.sent) {
+            stream.messages.insert(stream.sent, (payload.header().to_bytes(), payload));
+        }
+        stream.sent += 1;
+        drop(mailbox);
+        wake(&self.shared.threads[to]);
+        Ok(Request::new(Awaited { peer: to, is_sent: true, id }, Box::new(Sent)))
+    }
+
+    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+        check_stream(self, from, tag)?;
+        self.shared.check()?;
+        let awaited = Awaited { peer: from, is_sent: false, id: room.awaited().id() };
+        let mut mailbox = self.shared.mailbox(self.rank);
+        let stream = mailbox.entry((from, tag)).or_default();
+        let number = stream.begun;
+        stream.begun += 1;
+        let shared = self.shared.clone();
+        let receive = Receive { shared, rank: self.rank, stream: (from, tag), number, room: Some(room) };
+        Ok(Request::new(awaited, Box::new(receive)))
+    }
+
+    fn abort(&self, code: i32) {
+        self.shared.fail(no_link(format!("rank {} ended the run with code {code}", self.rank)));
+    }
+}
+
+/// A message that is in its mailbox.
+struct Sent;
+
+impl Transfer for Sent {
+    fn test(&mut self) -> Result<Option<Done>, Error> {
+        Ok(Some(Done::Sent))
+    }
+}
+
+/// A receive under way.
+struct Receive {
+    shared: Arc<Shared>,
+    rank: usize,
+    stream: (usize, u16),
+    number: u64,
+    /// None once the message came.
+    room: Option<Room>,
+}
+
+impl Transfer for Receive {
+    fn test(&mut self) -> Result<Option<Done>, Error> {
+        self.shared.check()?;
+        // What a rank sent is in the mailbox when it has ended. So this is looked at before the mailbox.
+        let (from, _) = self.stream;
+        let is_last = self.shared.ended[from].load(Ordering::Acquire);
+        let message = self
+            .shared
+            .mailbox(self.rank)
+            .get_mut(&self.stream)
+            .and_then(|stream| stream.messages.remove(&self.number));
+        match message {
+            Some((header, payload)) => self.room.take().map(|room| room.taken(&header, payload)).transpose(),
+            None if is_last => {
+                let awaited = self.room.as_ref().map(|room| room.awaited().id());
+                let what = awaited.map_or_else(String::new, |id| format!(" before it sent {id}"));
+                Err(no_link(format!("rank {from} ended{what}")))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for Receive {
+    fn drop(&mut self) {
+        if self.room.is_some()
+            && let Some(stream) = self.shared.mailbox(self.rank).get_mut(&self.stream)
+            && stream.messages.remove(&self.number).is_none()
+        {
+            stream.dropped.insert(self.number);
+        }
+    }
+}
+
+/// Runs a function on this number of ranks, each a thread: their results, by rank. A rank that panics ends all: each result is that error then. A
+/// rank that ends leaves its messages to those that await them; one that awaits others has an error.
+pub fn run_ranks<R: Send>(
+    ranks: usize,
+    run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync,
+) -> Vec<Result<R, Error>> {
+    if ranks > MOST_RANKS {
+        return vec![Err(limit("ranks of one process", ranks, MOST_RANKS))];
+    }
+    let shared = Arc::new(Shared {
+        boxes: (0..ranks).map(|_| Mutex::default()).collect(),
+        ended: (0..ranks).map(|_| AtomicBool::new(false)).collect(),
+        failure: OnceLock::new(),
+        threads: (0..ranks).map(|_| OnceLock::new()).collect(),
+    });
+    let one = |rank: usize| {
+        let _ = shared.threads[rank].set(thread::current());
+        let link = Arc::new(ThreadLink { shared: shared.clone(), rank });
+        let result = caught(&format!("rank {rank}"), || Ok(run(link)));
+        if let Err(panic) = &result {
+            shared.fail(panic.clone());
+        }
+        shared.end(rank);
+        result.and_then(|result| result)
+    };
+    let mut results: Vec<Result<R, Error>> = thread::scope(|scope| {
+        let one = &one;
+        let begun: Vec<_> = (0..ranks)
+            .map(|rank| {
+                let thread = thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK_BYTES);
+                let begun = thread.spawn_scoped(scope, move || one(rank));
+                begun.map_err(|error| {
+                    let error = no_link(format!("there is no thread for rank {rank}: {error}"));
+                    shared.fail(error.clone());
+                    error
+                })
+            })
+            .collect();
+        let ended = begun.into_iter().map(|thread| {
+            let joined = thread?.join();
+            joined.unwrap_or_else(|_| Err(no_link("a rank panicked")))
+        });
+        ended.collect()
+    });
+    if let Some(error) = shared.failure.get() {
+        results.iter_mut().for_each(|result| *result = Err(error.clone()));
+    }
+    results
+}

@@ -1,0 +1,126 @@
+//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses, at first briefly. Between two tests it looks whether
+//! the run was cancelled, and whether nothing has come for too long.
+
+use super::payload::Done;
+use super::request::{Awaited, Request};
+use cembra_runtime::Cancellation;
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::time::{Duration, Instant};
+
+/// How often a rank gives its processor to other threads before it pauses.
+const YIELDS: u32 = 16;
+
+/// The shortest and the longest pause.
+const SHORTEST: Duration = Duration::from_micros(1);
+const LONGEST: Duration = Duration::from_micros(200);
+
+/// How long a rank waits for a message, and what ends that.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    token: Option<Cancellation>,
+    stall: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { token: None, stall: Duration::from_secs(300) }
+    }
+}
+
+impl Patience {
+    /// A token that ends the wait.
+    #[must_use]
+    pub fn token(self, token: Option<Cancellation>) -> Patience {
+        Patience { token, ..self }
+    }
+
+    /// How long there may be no progress: 300 seconds by default.
+    #[must_use]
+    pub fn stall(self, stall: Duration) -> Patience {
+        Patience { stall, ..self }
+    }
+
+    /// A wait that begins now.
+    #[must_use]
+    pub fn begin(&self) -> Wait<'_> {
+        Wait { patience: self, tests: 0, since: Instant::now() }
+    }
+
+    /// Waits for one request.
+    ///
+    /// # Errors
+    /// Those of [`Request::test`], the run was cancelled, or nothing came for too long.
+    pub fn one(&self, request: &mut Request) -> Result<Done, Error> {
+        let mut wait = self.begin();
+        loop {
+            if let Some(done) = request.test()? {
+                return Ok(done);
+            }
+            wait.pause(|| request.awaited())?;
+        }
+    }
+
+    /// Waits for several requests: what each came to, in their order.
+    ///
+    /// # Errors
+    /// Those of [`one`](Patience::one).
+    pub fn all(&self, mut requests: Vec<Request>) -> Result<Vec<Done>, Error> {
+        let mut done: Vec<Option<Done>> = requests.iter().map(|_| None).collect();
+        let mut wait = self.begin();
+        loop {
+            let mut open = None;
+            for (request, done) in requests.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
+                match request.test()? {
+                    Some(found) => {
+                        *done = Some(found);
+                        wait.progress();
+                    }
+                    None => open = open.or(Some(request.awaited())),
+                }
+            }
+            match open {
+                Some(open) => wait.pause(|| open)?,
+                None => return Ok(done.into_iter().flatten().collect()),
+            }
+        }
+    }
+}
+
+/// One wait: how long it has lasted, and how long its next pause is.
+#[derive(Debug)]
+pub struct Wait<'p> {
+    patience: &'p Patience,
+    /// Pauses since the last progress.
+    tests: u32,
+    since: Instant,
+}
+
+impl Wait<'_> {
+    /// Something came: pauses are short again, and the time that nothing came begins anew.
+    pub fn progress(&mut self) {
+        self.tests = 0;
+        self.since = Instant::now();
+    }
+
+    /// Pauses until the next test, or until another thread unparks this one.
+    ///
+    /// # Errors
+    /// The run was cancelled, or nothing came for too long.
+    pub fn pause(&mut self, awaited: impl FnOnce() -> Awaited) -> Result<(), Error> {
+        let Patience { token, stall } = self.patience;
+        if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {
+            return Err(Error::ended_by(Some(token)));
+        }
+        if self.since.elapsed() >= *stall {
+            let message = format!("nothing came for {} seconds: {} is awaited", stall.as_secs_f64(), awaited());
+            return Err(Error::tensors(Kind::Stalled, message).hint("look what that rank does, or raise `stall`"));
+        }
+        match self.tests.checked_sub(YIELDS) {
+            None => std::thread::yield_now(),
+            Some(pauses) => std::thread::park_timeout((SHORTEST * (1 << pauses.min(8))).min(LONGEST)),
+        }
+        self.tests = self.tests.saturating_add(1);
+        Ok(())
+    }
+}

@@ -1,0 +1,451 @@
+//! Links between ranks as threads, and what all ranks do together: in any order of delivery, with messages that are not those awaited, and with ranks
+//! that fail, panic, end early or are cancelled.
+
+use cembra_runtime::{Cancellation, FaultKind, Scalar};
+use cembra_tiles::Tile;
+use cembra_tiles::link::{
+    Done, Failure, Link, MOST_SHARED_BYTES, MOST_TAG, MessageId, Patience, Payload, Ranks, Room, Shuffled, no_link,
+    run_ranks,
+};
+use cembra_value::Error;
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use fastrand::Rng;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const fn id(step: u32, tile: u64) -> MessageId {
+    MessageId { plan: 5, step, tile }
+}
+
+fn tile(first: f64) -> Tile {
+    let elements: Vec<f64> = (0..6).map(|at| first + f64::from(at)).collect();
+    Tile::of(&Tensor::new(&[2, 3], elements).expect("a tensor")).expect("a tile")
+}
+
+fn bytes_of(done: Done) -> Vec<u8> {
+    done.into_payload().expect("a message").bytes().to_vec()
+}
+
+/// The results of all ranks, none of which fails.
+fn all<R: Send>(ranks: usize, run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync) -> Vec<R> {
+    run_ranks(ranks, run).into_iter().collect::<Result<_, Error>>().expect("no rank fails")
+}
+
+/// The errors of all ranks, each of which fails.
+fn errors(ranks: usize, run: impl Fn(Arc<dyn Link>) -> Result<(), Error> + Sync) -> Vec<Error> {
+    run_ranks(ranks, run).into_iter().map(|result| result.expect_err("each rank fails")).collect()
+}
+
+#[test]
+fn a_tile_arrives_in_the_memory_that_it_was_sent_from() {
+    let own = tile(1.0);
+    let at = own.elements::<f64>().as_ptr() as usize;
+    let found = all(2, |link| {
+        if link.rank() == 0 {
+            let sent = link.send(1, 3, Payload::of_tile(id(1, 2), own.clone())?)?;
+            Patience::default().all(vec![sent])?;
+            return Ok(None);
+        }
+        let mut received = link.receive(0, 3, Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?)?;
+        assert_eq!((received.awaited().peer, received.awaited().id, received.awaited().is_sent), (0, id(1, 2), false));
+        let payload = Patience::default().one(&mut received)?.into_payload().expect("a tile");
+        assert_eq!(received.test().unwrap_err().tensor_kind(), Some(Kind::Message));
+        let tile = payload.tile().expect("a tile");
+        Ok(Some((tile.elements::<f64>().to_vec(), tile.elements::<f64>().as_ptr() as usize)))
+    });
+    assert_eq!(found[1], Some((vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], at)));
+}
+
+/// What a link between processes does with a tile: bytes out of one memory, and into another.
+#[test]
+fn a_tile_is_the_bytes_of_its_place() -> Result<(), Error> {
+    let sent = Payload::of_tile(id(1, 2), tile(1.0))?;
+    let mut memory = Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?.into_memory()?;
+    assert_eq!((sent.place().1, memory.place().1), (48, 48));
+    assert_eq!(memory.place().0.align_offset(64), 0);
+    let Done::Received(received) = memory.filled(&sent.header().to_bytes())? else { panic!("it is there") };
+    assert_eq!(received.tile().map(|tile| tile.extents().to_vec()), Some(vec![2, 3]));
+    let room = || Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3]);
+    let poison = Payload::poison(&room()?);
+    assert!((poison.place().1, poison.header().length()) == (0, 48));
+    assert!(matches!(room()?.into_memory()?.filled(&poison.header().to_bytes())?, Done::Poisoned));
+    let other = Payload::of_bytes(id(1, 2), vec![0; 48])?;
+    let error = room()?.into_memory()?.filled(&other.header().to_bytes()).unwrap_err();
+    assert_eq!(error.tensor_kind(), Some(Kind::Message));
+    let huge = Room::for_bytes(id(1, 2), 1 << 47)?.into_memory().unwrap_err();
+    assert_eq!(huge.tensor_kind(), Some(Kind::Limit));
+    assert!(Room::for_tile(id(0, 0), Scalar::Int64, &[2]).is_err());
+    Ok(())
+}
+
+#[test]
+fn messages_of_a_stream_keep_their_order_and_others_do_not() {
+    let mut orders = BTreeSet::new();
+    for seed in 0..300 {
+        let arrived = all(3, |link| {
+            let link = Shuffled::new(link, seed);
+            let wait = Patience::default();
+            if link.rank() > 0 {
+                let sends = (0..8).map(|number| {
+                    let payload = Payload::of_bytes(id(number, 0), vec![link.rank() as u8, number as u8])?;
+                    link.send(0, (number % 2) as u16, payload)
+                });
+                wait.all(sends.collect::<Result<_, Error>>()?)?;
+                return Ok(Vec::new());
+            }
+            // Rank 2 is asked first, and the second tag. The number of a message is in its header too.
+            let mut requests = Vec::new();
+            for from in [2, 1] {
+                for number in [1, 3, 5, 7, 0, 2, 4, 6] {
+                    let room = Room::for_bytes(id(number, 0), 2)?;
+                    requests.push((link.receive(from, (number % 2) as u16, room)?, [from as u8, number as u8]));
+                }
+            }
+            let mut order = Vec::new();
+            let mut pauses = wait.begin();
+            while !requests.is_empty() {
+                let mut open = Vec::new();
+                for (mut request, expected) in requests {
+                    match request.test()? {
+                        Some(done) => {
+                            assert_eq!(bytes_of(done), expected, "seed {seed}");
+                            order.push(expected);
+                        }
+                        None => open.push((request, expected)),
+                    }
+                }
+                requests = open;
+                if let Some((request, _)) = requests.first() {
+                    pauses.pause(|| request.awaited())?;
+                }
+            }
+            Ok(order)
+        });
+        assert_eq!(arrived[0].len(), 16);
+        orders.insert(arrived[0].clone());
+    }
+    assert!(orders.len() > 200, "{}", orders.len());
+}
+
+/// Bytes of rank and round, of lengths about what fits into one message.
+fn said(rank: usize, round: usize) -> Vec<u8> {
+    let lengths = [0, 1, 502, 503, 504, 505, 2000];
+    let length = lengths[(rank * 3 + round) % lengths.len()];
+    (0..length).map(|at| (at * 7 + rank * 31 + round) as u8).collect()
+}
+
+#[test]
+fn collectives_are_the_same_on_all_ranks_in_any_order_of_delivery() {
+    for ranks in (1..=6).chain([16]) {
+        for seed in 0..if ranks == 16 { 10 } else { 60 } {
+            let results = all(ranks, |link| {
+                let rank = link.rank();
+                let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)));
+                let mut found = Vec::new();
+                for round in 0..3 {
+                    found.extend(ranks.all_gather(said(rank, round))?);
+                    let from = (seed as usize + round) % ranks.link().size();
+                    found.push(ranks.broadcast(from, said(rank, round + 10))?);
+                    ranks.agree(&[("program", "p"), ("round", &round.to_string())])?;
+                    ranks.settle(Ok(()))?;
+                }
+                Ok(found)
+            });
+            let mut expected = Vec::new();
+            for round in 0..3 {
+                expected.extend((0..ranks).map(|rank| said(rank, round)));
+                expected.push(said((seed as usize + round) % ranks, round + 10));
+            }
+            assert!(results.iter().all(|found| *found == expected), "{ranks} ranks, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_disagree_name_the_first_difference_on_all_of_them() {
+    let long = "x".repeat(2000);
+    for (of_rank_2, said) in [
+        (
+            vec![("program", "p"), ("the tiling of `a`, axis 2", "0 5 9"), ("threshold", "2")],
+            "the tiling of `a`, axis 2: rank 0 has 0 4 9, rank 2 has 0 5 9",
+        ),
+        (vec![("program", "p"), ("the tiling of `a`, axis 2", "0 4 9")], "threshold: rank 0 has 1, rank 2 has none"),
+        (vec![], "program: rank 0 has p, rank 2 has none"),
+        (
+            vec![("program", "p"), ("the tiling of `a`, axis 2", "0 4 9"), ("threshold", "1"), ("isa", "avx2")],
+            "isa: rank 0 has none, rank 2 has avx2",
+        ),
+        (vec![("program", &*long)], "program: rank 0 has p, rank 2 has xxx"),
+    ] {
+        let found = errors(4, |link| {
+            let rank = link.rank();
+            let ranks = Ranks::new(link);
+            let own = vec![("program", "p"), ("the tiling of `a`, axis 2", "0 4 9"), ("threshold", "1")];
+            // Rank 3 differs in what comes last.
+            let of_rank_3 = [&own[..], &[("zone", "3")]].concat();
+            let agreed = ranks.agree([&own, &own, &of_rank_2, &of_rank_3][rank]);
+            // A disagreement leaves nothing behind.
+            assert_eq!(ranks.all_gather(vec![rank as u8])?, [[0], [1], [2], [3]]);
+            agreed
+        });
+        for error in &found {
+            assert_eq!((error.code(), error.tensor_kind()), ("ranks-disagree", Some(Kind::RanksDisagree)));
+            assert!(error.to_string().contains(said), "{error}");
+            assert_eq!(error.to_string(), found[0].to_string());
+            assert!(error.to_string().len() < 400);
+        }
+    }
+}
+
+#[test]
+fn the_lowest_task_that_failed_is_the_error_of_all_ranks() {
+    for seed in 0..100 {
+        let mut rng = Rng::with_seed(seed);
+        let size = rng.usize(1..=6);
+        let failures: Vec<Option<u64>> = (0..size).map(|_| rng.bool().then(|| rng.u64(0..4))).collect();
+        let lowest = failures.iter().enumerate().filter_map(|(rank, task)| Some(((*task)?, rank))).min();
+        let results = run_ranks(size, |link| {
+            let rank = link.rank();
+            let failed = |task| Failure {
+                task,
+                error: Error::tensors(Kind::Evaluation, format!("task {task} of rank {rank}"))
+                    .of_fault(FaultKind::DivisionByZero, Some("math.mod"))
+                    .hint("guard it"),
+            };
+            let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)));
+            ranks.settle(failures[rank].map_or(Ok(()), |task| Err(failed(task))))
+        });
+        for result in results {
+            let found = result.map_err(|error| (error.code(), error.to_string()));
+            let expected = |(task, rank)| ("div-by-zero", format!("task {task} of rank {rank}; guard it"));
+            assert_eq!(found, lowest.map_or(Ok(()), |lowest| Err(expected(lowest))), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn ranks_in_different_functions_are_an_error_on_all() {
+    let found = errors(3, |link| {
+        let rank = link.rank();
+        let ranks = Ranks::new(link);
+        if rank == 1 { ranks.settle(Ok(())) } else { ranks.all_gather(vec![1]).map(drop) }
+    });
+    assert!(found.iter().all(|error| error.tensor_kind() == Some(Kind::Message)), "{found:?}");
+}
+
+#[test]
+fn more_bytes_than_ranks_may_share_are_an_error_on_all() {
+    let found = errors(3, |link| {
+        let rank = link.rank();
+        let ranks = Ranks::new(link);
+        ranks.all_gather(vec![0; if rank == 2 { MOST_SHARED_BYTES as usize + 1 } else { 3 }]).map(drop)
+    });
+    assert!(found.iter().all(|error| error.tensor_kind() == Some(Kind::Limit)), "{found:?}");
+}
+
+#[test]
+fn dropped_requests_take_their_turn() {
+    // Before and after the message is there.
+    for is_late in [false, true] {
+        let found = all(2, |link| {
+            let wait = Patience::default();
+            let ranks = Ranks::new(link.clone());
+            if link.rank() == 0 {
+                if is_late {
+                    ranks.settle(Ok(()))?;
+                }
+                let mut kept = Vec::new();
+                for number in 0..3 {
+                    let bytes = Arc::new(vec![number as u8]);
+                    kept.push(Arc::downgrade(&bytes));
+                    drop(link.send(1, 0, Payload::of_bytes(id(number, 0), bytes)?)?);
+                }
+                if !is_late {
+                    ranks.settle(Ok(()))?;
+                }
+                ranks.settle(Ok(()))?;
+                // No message that was sent is left, the one that no receive took as little as the others.
+                assert!(kept.iter().all(|bytes| bytes.strong_count() == 0));
+                return Ok(Vec::new());
+            }
+            if !is_late {
+                ranks.settle(Ok(()))?;
+            }
+            let room = |number| Room::for_bytes(id(number, 0), 1);
+            let mut first = link.receive(0, 0, room(0)?)?;
+            drop(link.receive(0, 0, room(1)?)?);
+            let mut third = link.receive(0, 0, room(2)?)?;
+            if is_late {
+                ranks.settle(Ok(()))?;
+            }
+            let third = bytes_of(wait.one(&mut third)?);
+            let first = bytes_of(wait.one(&mut first)?);
+            ranks.settle(Ok(()))?;
+            Ok([first, third].concat())
+        });
+        assert_eq!(found[1], [0, 2]);
+    }
+}
+
+#[test]
+fn messages_that_were_not_awaited_are_errors() {
+    let f32_tile = Tile::of(&Tensor::new(&[2, 6], vec![1.0_f32; 12]).unwrap()).unwrap();
+    let payloads: Vec<(Payload, &str)> = [
+        (Payload::of_tile(MessageId { plan: 6, ..id(1, 2) }, tile(1.0)), "another plan"),
+        (Payload::of_tile(id(0, 2), tile(1.0)), "tile 2 of step 0 arrived"),
+        (Payload::of_tile(id(1, 3), tile(1.0)), "tile 3 of step 1 arrived"),
+        (Payload::of_bytes(id(1, 2), vec![0; 48]), "bytes where a tile of f64"),
+        (Payload::of_tile(id(1, 2), f32_tile), "f32 where a tile of f64"),
+        (
+            Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[2], vec![1.0, 2.0]).unwrap()).unwrap()),
+            "16 bytes where 48",
+        ),
+        (Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[6], vec![1.0; 6]).unwrap()).unwrap()), "header says"),
+    ]
+    .map(|(payload, said)| (payload.unwrap(), said))
+    .into();
+    let found = all(2, |link| {
+        let wait = Patience::default();
+        if link.rank() == 0 {
+            let poison = Payload::poison(&Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?);
+            for payload in payloads.iter().map(|(payload, _)| payload.clone()).chain([poison]) {
+                wait.one(&mut link.send(1, 0, payload)?)?;
+            }
+            return Ok(Vec::new());
+        }
+        let room = || Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3]);
+        let refused = payloads.iter().map(|_| wait.one(&mut link.receive(0, 0, room()?)?).map(drop));
+        let refused: Vec<Result<(), Error>> = refused.collect();
+        assert!(matches!(wait.one(&mut link.receive(0, 0, room()?)?)?, Done::Poisoned));
+        Ok(refused)
+    });
+    for (refused, (_, said)) in found[1].iter().zip(&payloads) {
+        let error = refused.as_ref().unwrap_err();
+        assert_eq!(error.tensor_kind(), Some(Kind::Message));
+        assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_that_panics_ends_all() {
+    for ranks in [1, 2, 16] {
+        let found = errors(ranks, |link| {
+            if link.rank() == ranks / 2 {
+                panic!("on purpose");
+            }
+            // No rank sends this.
+            let mut request = link.receive(ranks / 2, 0, Room::for_bytes(id(0, 0), 1)?)?;
+            Patience::default().one(&mut request).map(drop)
+        });
+        let said = format!("rank {} panicked: on purpose", ranks / 2);
+        assert!(found.iter().all(|error| error.to_string() == said), "{found:?}");
+        assert_eq!(found.len(), ranks);
+    }
+}
+
+#[test]
+fn ranks_that_end_leave_their_messages() {
+    let results = run_ranks(2, |link| {
+        if link.rank() == 0 {
+            drop(link.send(1, 0, Payload::of_bytes(id(0, 0), vec![9])?)?);
+            return Ok(Vec::new());
+        }
+        let wait = Patience::default();
+        let first = bytes_of(wait.one(&mut link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?)?);
+        let error = wait.one(&mut link.receive(0, 0, Room::for_bytes(id(1, 0), 1)?)?).unwrap_err();
+        assert_eq!((error.code(), error.tensor_kind()), ("link", Some(Kind::Link)));
+        assert_eq!(error.to_string(), "rank 0 ended before it sent tile 0 of step 1");
+        Ok(first)
+    });
+    assert_eq!(results[1].as_deref().unwrap(), [9]);
+    // An error of one rank that the others do not know of ends them too.
+    let found = errors(5, |link| {
+        if link.rank() == 3 {
+            return Err(no_link("on purpose"));
+        }
+        Ranks::new(link).all_gather(vec![1]).map(drop)
+    });
+    assert!(found.iter().all(|error| error.tensor_kind() == Some(Kind::Link)), "{found:?}");
+    assert!(found[0].to_string().starts_with("rank 3 ended before"), "{}", found[0]);
+}
+
+#[test]
+fn a_rank_can_end_all() {
+    let found = errors(3, |link| {
+        if link.rank() == 1 {
+            link.abort(4);
+        }
+        let mut request = link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?;
+        Patience::default().one(&mut request).map(drop)
+    });
+    assert!(found.iter().all(|error| error.to_string() == "rank 1 ended the run with code 4"), "{found:?}");
+}
+
+#[test]
+fn waits_are_cancelled_and_stall() {
+    let token = Cancellation::new();
+    let found = errors(2, |link| {
+        let request = link.receive(1 - link.rank(), 0, Room::for_bytes(id(7, 4), 1)?)?;
+        let waited = if link.rank() == 0 {
+            let error = Patience::default().token(Some(token.clone())).all(vec![request]).unwrap_err();
+            Err(error)
+        } else {
+            let waited = Patience::default().stall(Duration::from_micros(300)).all(vec![request]).map(drop);
+            token.cancel();
+            waited
+        };
+        // Neither ends before the other one is through.
+        Ranks::new(link).settle(Ok(()))?;
+        waited
+    });
+    assert_eq!(found[0].fault_kind(), Some(FaultKind::Cancelled));
+    assert_eq!((found[1].code(), found[1].tensor_kind()), ("link", Some(Kind::Stalled)));
+    let said = "nothing came for 0.0003 seconds: tile 4 of step 7 from rank 0 is awaited";
+    assert!(found[1].to_string().starts_with(said), "{}", found[1]);
+    // A token whose time is over.
+    let over = Cancellation::new().until(Instant::now());
+    let found = errors(1, |link| {
+        let request = link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?;
+        Patience::default().token(Some(over.clone())).all(vec![request]).map(drop)
+    });
+    assert_eq!(found[0].fault_kind(), Some(FaultKind::Deadline));
+}
+
+#[test]
+fn progress_begins_the_time_anew() -> Result<(), Error> {
+    let never = Patience::default().stall(Duration::ZERO);
+    let mut request = None;
+    all(1, |link| link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?).map(|request| request.awaited()))
+        .iter()
+        .for_each(|awaited| request = Some(*awaited));
+    let awaited = request.expect("one rank");
+    assert_eq!(never.begin().pause(|| awaited).unwrap_err().tensor_kind(), Some(Kind::Stalled));
+    let long = Patience::default();
+    let mut wait = long.begin();
+    (0..40).try_for_each(|_| wait.pause(|| awaited))?;
+    wait.progress();
+    wait.pause(|| awaited)
+}
+
+#[test]
+fn ranks_and_tags_that_there_are_not_are_refused() {
+    assert!(run_ranks(0, |_| Ok(())).is_empty());
+    let too_many = run_ranks(1025, |_| Ok(()));
+    assert_eq!(too_many[0].as_ref().unwrap_err().tensor_kind(), Some(Kind::Limit));
+    all(2, |link| {
+        let refused = [
+            link.send(2, 0, Payload::of_bytes(id(0, 0), vec![1])?).map(drop),
+            link.receive(2, 0, Room::for_bytes(id(0, 0), 1)?).map(drop),
+            link.send(0, MOST_TAG + 1, Payload::of_bytes(id(0, 0), vec![1])?).map(drop),
+            link.receive(1, u16::MAX, Room::for_bytes(id(0, 0), 1)?).map(drop),
+            Ranks::new(link.clone()).broadcast(2, Vec::new()).map(drop),
+        ];
+        assert!(refused.iter().all(|one| one.as_ref().is_err_and(|error| error.tensor_kind() == Some(Kind::Link))));
+        // To itself.
+        drop(link.send(link.rank(), 9, Payload::of_bytes(id(0, 0), vec![1])?)?);
+        let mut own = link.receive(link.rank(), 9, Room::for_bytes(id(0, 0), 1)?)?;
+        assert_eq!(bytes_of(Patience::default().one(&mut own)?), [1]);
+        Ok(())
+    });
+}
