@@ -1,0 +1,100 @@
+//! What a launcher says to the processes that it starts: how many ranks there are, which of them this is, and whose family of libraries the launcher is
+//! of. Nothing is loaded for it.
+
+use cembra_tiles::link::{Error, no_link};
+
+/// The families of libraries. A library of another family than the launcher's does not find its ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Family {
+    OpenMpi,
+    Mpich,
+}
+
+/// What the launcher said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Launch {
+    pub(crate) family: Family,
+    pub(crate) rank: usize,
+    /// None if the launcher does not say.
+    pub(crate) size: Option<usize>,
+}
+
+impl Launch {
+    /// What the variables of the environment say; none if no launcher started the process.
+    ///
+    /// # Errors
+    /// They are no numbers.
+    pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Error> {
+        let number = |name: &str| {
+            let number = |text: String| {
+                text.trim().parse().map_err(|_| no_link(format!("the variable {name} is no number: {text:?}")))
+            };
+            variable(name).map(number).transpose()
+        };
+        // Slurm starts processes by the interfaces of both; a launcher below it says more.
+        for (family, rank, sizes) in [
+            (Family::OpenMpi, "OMPI_COMM_WORLD_RANK", ["OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"]),
+            (Family::Mpich, "PMI_RANK", ["PMI_SIZE", "SLURM_STEP_NUM_TASKS"]),
+            (Family::OpenMpi, "PMIX_RANK", ["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"]),
+        ] {
+            if let Some(rank) = number(rank)? {
+                let size = number(sizes[0])?.map_or_else(|| number(sizes[1]), |size| Ok(Some(size)))?;
+                return Ok(Some(Launch { family, rank, size }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An error unless a library knows as many ranks as the launcher, and this one by the same number.
+    pub(crate) fn check(&self, rank: usize, size: usize, library: &str) -> Result<(), Error> {
+        if rank == self.rank && self.size.is_none_or(|known| known == size) {
+            return Ok(());
+        }
+        let of = self.size.map_or_else(String::new, |size| format!(" of {size}"));
+        let message = format!(
+            "the launcher started this process as rank {}{of}, and {library} takes it for rank {rank} of {size}",
+            self.rank
+        );
+        Err(no_link(message).hint("set `CEMBRA_MPI` to the library that belongs to the launcher"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(variables: &[(&str, &str)]) -> Result<Option<Launch>, Error> {
+        Launch::of(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn launchers_are_known_by_their_variables() {
+        let of = |variables: &[(&str, &str)]| launch(variables).expect("numbers");
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("SLURM_STEP_NUM_TASKS", "4")]), None);
+        let mpich = Launch { family: Family::Mpich, rank: 1, size: Some(4) };
+        assert_eq!(of(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]), Some(mpich));
+        let open = Launch { family: Family::OpenMpi, rank: 2, size: Some(3) };
+        let mpirun = [("PMIX_RANK", "2"), ("OMPI_COMM_WORLD_RANK", "2"), ("OMPI_COMM_WORLD_SIZE", "3")];
+        assert_eq!(of(&mpirun), Some(open));
+        assert_eq!(of(&[("PMIX_RANK", "2"), ("SLURM_STEP_NUM_TASKS", "3")]), Some(open));
+        assert_eq!(of(&[("PMIX_RANK", "2")]), Some(Launch { size: None, ..open }));
+        for wrong in ["", "-1", "one", "99999999999999999999999"] {
+            assert_eq!(launch(&[("PMI_RANK", wrong)]).unwrap_err().code(), "link");
+        }
+    }
+
+    #[test]
+    fn a_library_of_another_family_is_never_a_world_of_one() {
+        let launch = Launch { family: Family::Mpich, rank: 0, size: Some(4) };
+        assert!(launch.check(0, 4, "libmpi").is_ok());
+        for (rank, size) in [(0, 1), (1, 4), (0, 5)] {
+            let error = launch.check(rank, size, "libmpi").unwrap_err();
+            let said = format!("started this process as rank 0 of 4, and libmpi takes it for rank {rank} of {size}");
+            assert!(error.to_string().contains(&said), "{error}");
+        }
+        // Where the launcher does not say how many there are, all ranks but the first find it.
+        let unknown = Launch { rank: 1, size: None, ..launch };
+        assert!(unknown.check(0, 1, "libmpi").is_err() && unknown.check(1, 7, "libmpi").is_ok());
+    }
+}

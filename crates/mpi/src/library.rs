@@ -1,0 +1,300 @@
+//! A library of MPI that is loaded: its functions, by the types that the standard gives them, and what its errors say. It stays loaded as long as the
+//! process, as MPI demands.
+
+use crate::abi::{Address, Constants, Handle, MPICH, open_mpi, standard};
+use cembra_tiles::link::{Error, no_link};
+use libloading::os::unix::{Library as Loaded, RTLD_GLOBAL, RTLD_NOW, Symbol};
+use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
+
+/// The room for a request of any interface: an integer of 32 bits or an address.
+pub(crate) type RequestRoom = u64;
+
+/// More than any library writes of a text.
+const TEXT_BYTES: usize = 1 << 14;
+
+/// Declares the functions, with the names of the standard.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
+        /// The functions. All return a code, 0 if all went well. MPI-LIBRARY says what they are called with.
+        struct Functions<H> { $($name: unsafe extern "C" fn($($argument),*) -> c_int,)* }
+
+        impl<H: Handle> Functions<H> {
+            fn of(library: &Loaded) -> Result<Functions<H>, Error> {
+                Ok(Functions { $(
+                    // SAFETY: MPI-LIBRARY: the function of this name, with the arguments of the standard.
+                    $name: unsafe { symbol(library, $symbol)? },
+                )* })
+            }
+        }
+    };
+}
+
+functions! {
+    init_thread = "MPI_Init_thread": fn(*mut c_int, *mut c_void, c_int, *mut c_int);
+    initialized = "MPI_Initialized": fn(*mut c_int);
+    finalized = "MPI_Finalized": fn(*mut c_int);
+    query_thread = "MPI_Query_thread": fn(*mut c_int);
+    is_thread_main = "MPI_Is_thread_main": fn(*mut c_int);
+    comm_dup = "MPI_Comm_dup": fn(H, *mut H);
+    comm_rank = "MPI_Comm_rank": fn(H, *mut c_int);
+    comm_size = "MPI_Comm_size": fn(H, *mut c_int);
+    comm_free = "MPI_Comm_free": fn(*mut H);
+    comm_set_errhandler = "MPI_Comm_set_errhandler": fn(H, H);
+    isend = "MPI_Isend": fn(*const c_void, c_int, H, c_int, c_int, H, *mut RequestRoom);
+    irecv = "MPI_Irecv": fn(*mut c_void, c_int, H, c_int, c_int, H, *mut RequestRoom);
+    test = "MPI_Test": fn(*mut RequestRoom, *mut c_int, *mut c_void);
+    abort = "MPI_Abort": fn(H, c_int);
+    error_string = "MPI_Error_string": fn(c_int, *mut c_char, *mut c_int);
+    finalize = "MPI_Finalize": fn();
+}
+
+/// A symbol of a library.
+///
+/// # Safety
+/// MPI-LIBRARY: the symbol is of this type.
+unsafe fn symbol<T: Copy>(library: &Loaded, name: &str) -> Result<T, Error> {
+    // SAFETY: MPI-LIBRARY: the caller promises it. The library is never unloaded, so the symbol outlives this.
+    let found: Symbol<T> = unsafe { library.get(name.as_bytes()) }
+        .map_err(|error| no_link(format!("the library has no {name}: {error}")))?;
+    Ok(*found)
+}
+
+/// A library whose interface is known.
+pub(crate) struct Library<H> {
+    functions: Functions<H>,
+    pub(crate) constants: Constants<H>,
+    pub(crate) name: String,
+}
+
+/// A library of either kind of handles.
+pub(crate) enum Interface {
+    Addresses(Library<Address>),
+    Numbers(Library<c_int>),
+}
+
+impl Interface {
+    /// Loads a library. It is never unloaded.
+    pub(crate) fn open(path: &OsStr) -> Result<Interface, Error> {
+        let name = path.to_string_lossy().into_owned();
+        // SAFETY: MPI-LIBRARY: what runs when a library of MPI is loaded is what every program with MPI runs.
+        let loaded = unsafe { Loaded::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
+        Interface::of(loaded.map_err(|error| no_link(format!("{name} cannot be loaded: {error}")))?, name)
+    }
+
+    /// The library that the process has loaded by itself, if it is one that other parts of it see.
+    pub(crate) fn of_process() -> Option<Interface> {
+        let this = Loaded::this();
+        // SAFETY: MPI-LIBRARY: the symbol is only looked for.
+        let is_there = unsafe { symbol::<*mut c_void>(&this, "MPI_Init_thread") }.is_ok();
+        is_there.then(|| Interface::of(this, "the MPI of this process".to_owned()).ok()).flatten()
+    }
+
+    /// A library by its name, if the process has loaded it already.
+    pub(crate) fn loaded_already(name: &str) -> Option<Interface> {
+        /// Of `dlfcn.h`: nothing is loaded.
+        const RTLD_NOLOAD: c_int = if cfg!(target_os = "linux") { 4 } else { 0x10 };
+        // SAFETY: MPI-LIBRARY: nothing is loaded, so nothing runs.
+        let loaded = unsafe { Loaded::open(Some(name), RTLD_NOW | RTLD_NOLOAD) }.ok()?;
+        Interface::of(loaded, name.to_owned()).ok()
+    }
+
+    /// Finds out the interface of a library.
+    fn of(loaded: Loaded, name: String) -> Result<Interface, Error> {
+        let loaded = ManuallyDrop::new(loaded);
+        // SAFETY: MPI-LIBRARY: variables of Open MPI, whose addresses are its handles; nothing is read there.
+        let variable = |name: &str| unsafe { symbol::<*mut c_void>(&loaded, name) }.map(Address);
+        if let Ok(world) = variable("ompi_mpi_comm_world") {
+            let constants = open_mpi(world, variable("ompi_mpi_byte")?, variable("ompi_mpi_errors_return")?);
+            return Ok(Interface::Addresses(Library { functions: Functions::of(&loaded)?, constants, name }));
+        }
+        // MPI-LIBRARY: the function takes two places for integers.
+        type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+        let mut version = [-1, -1];
+        // SAFETY: MPI-LIBRARY: the function of this name, which may be called at any time.
+        if let Ok(standard) = unsafe { symbol::<Version>(&loaded, "MPI_Abi_get_version") } {
+            let [major, minor] = &mut version;
+            // SAFETY: MPI-LIBRARY: two integers that it writes.
+            unsafe { standard(major, minor) };
+        }
+        // A library with an interface of its own says -1.
+        if version[0] >= 1 {
+            return Ok(Interface::Addresses(Library {
+                functions: Functions::of(&loaded)?,
+                constants: standard(),
+                name,
+            }));
+        }
+        Ok(Interface::Numbers(Library { functions: Functions::of(&loaded)?, constants: MPICH, name }))
+    }
+
+    /// True if the library was initialised, and not finalised since.
+    pub(crate) fn is_running(&self) -> bool {
+        match self {
+            Interface::Addresses(library) => library.is_running(),
+            Interface::Numbers(library) => library.is_running(),
+        }
+    }
+}
+
+impl<H: Handle> Library<H> {
+    /// An error if a function says so.
+    fn check(&self, code: c_int, what: &str) -> Result<(), Error> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut text = vec![0_u8; TEXT_BYTES];
+        let mut length = 0;
+        // SAFETY: MPI-LIBRARY: there is room for more than any library writes.
+        let known = unsafe { (self.functions.error_string)(code, text.as_mut_ptr().cast(), &raw mut length) };
+        text.truncate(if known == 0 { usize::try_from(length).unwrap_or(0) } else { 0 });
+        let text = String::from_utf8_lossy(&text);
+        Err(no_link(format!("{what} of {} failed with code {code}: {text}", self.name)))
+    }
+
+    /// A number that a function writes.
+    fn number(&self, what: &str, call: impl FnOnce(*mut c_int) -> c_int) -> Result<c_int, Error> {
+        let mut number = 0;
+        self.check(call(&raw mut number), what)?;
+        Ok(number)
+    }
+
+    /// True if the library was initialised, and not finalised since.
+    pub(crate) fn is_running(&self) -> bool {
+        self.has_begun() && !self.has_ended()
+    }
+
+    fn has_begun(&self) -> bool {
+        let functions = &self.functions;
+        // SAFETY: MPI-LIBRARY: it may be called at any time.
+        self.number("MPI_Initialized", |flag| unsafe { (functions.initialized)(flag) }).is_ok_and(|flag| flag != 0)
+    }
+
+    fn has_ended(&self) -> bool {
+        let functions = &self.functions;
+        // SAFETY: MPI-LIBRARY: it may be called at any time.
+        self.number("MPI_Finalized", |flag| unsafe { (functions.finalized)(flag) }).is_ok_and(|flag| flag != 0)
+    }
+
+    /// Initialises MPI for calls of this thread.
+    pub(crate) fn initialise(&self) -> Result<(), Error> {
+        let (functions, wanted) = (&self.functions, self.constants.funneled);
+        if self.has_ended() {
+            // The library would end the process.
+            return Err(no_link(format!("{} was finalised, and begins once in a process", self.name)));
+        }
+        let nothing = std::ptr::null_mut();
+        // SAFETY: MPI-LIBRARY: there are no arguments of a command line; MPI was not initialised.
+        let level = self.number("MPI_Init_thread", |level| unsafe {
+            (functions.init_thread)(nothing, std::ptr::null_mut(), wanted, level)
+        })?;
+        if level < wanted {
+            return Err(no_link(format!("{} is not for programs with threads", self.name)));
+        }
+        Ok(())
+    }
+
+    /// An error if this thread may not call an MPI that the caller initialised.
+    pub(crate) fn check_thread(&self) -> Result<(), Error> {
+        let functions = &self.functions;
+        // SAFETY: MPI-LIBRARY: MPI is running.
+        let level = self.number("MPI_Query_thread", |level| unsafe { (functions.query_thread)(level) })?;
+        // SAFETY: MPI-LIBRARY: MPI is running.
+        let is_main = self.number("MPI_Is_thread_main", |flag| unsafe { (functions.is_thread_main)(flag) })?;
+        if is_main == 0 && level < self.constants.serialized {
+            return Err(no_link(format!("only the thread that initialised {} may call it", self.name)));
+        }
+        Ok(())
+    }
+
+    /// A communicator for messages of our own, whose errors are returned, and its rank and size.
+    ///
+    /// # Safety
+    /// MPI-HANDLE: the handle is that of an intracommunicator. MPI is running, and may be called by this thread.
+    pub(crate) unsafe fn duplicate(&self, of: H) -> Result<(H, usize, usize), Error> {
+        let functions = &self.functions;
+        let mut own = of;
+        // SAFETY: MPI-HANDLE: the caller promises it; so the duplicate is one too.
+        let (rank, size) = unsafe {
+            self.check((functions.comm_dup)(of, &raw mut own), "MPI_Comm_dup")?;
+            let errors = self.constants.errors_return;
+            self.check((functions.comm_set_errhandler)(own, errors), "MPI_Comm_set_errhandler")?;
+            let rank = self.number("MPI_Comm_rank", |rank| (functions.comm_rank)(own, rank))?;
+            (rank, self.number("MPI_Comm_size", |size| (functions.comm_size)(own, size))?)
+        };
+        let [rank, size] = [rank, size].map(|number| usize::try_from(number).unwrap_or(0));
+        if rank >= size {
+            return Err(no_link(format!("{} says that this is rank {rank} of {size}", self.name)));
+        }
+        Ok((own, rank, size))
+    }
+
+    /// Begins to send bytes.
+    ///
+    /// # Safety
+    /// MPI-MESSAGE: the bytes stay there unchanged until a test says that the request is over, and so does the room for the request.
+    /// MPI-HANDLE: the communicator is one of this library, and this thread may call it.
+    pub(crate) unsafe fn send(
+        &self,
+        (from, bytes): (*const u8, c_int),
+        (to, tag, communicator): (c_int, c_int, H),
+        request: *mut RequestRoom,
+    ) -> Result<(), Error> {
+        // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
+        let code =
+            unsafe { (self.functions.isend)(from.cast(), bytes, self.constants.byte, to, tag, communicator, request) };
+        self.check(code, "MPI_Isend")
+    }
+
+    /// Begins to receive bytes.
+    ///
+    /// # Safety
+    /// MPI-MESSAGE: the bytes are there, and nothing else uses them until a test says that the request is over; the room for the request stays.
+    /// MPI-HANDLE: the communicator is one of this library, and this thread may call it.
+    pub(crate) unsafe fn receive(
+        &self,
+        (into, bytes): (*mut u8, c_int),
+        (from, tag, communicator): (c_int, c_int, H),
+        request: *mut RequestRoom,
+    ) -> Result<(), Error> {
+        // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
+        let code = unsafe {
+            (self.functions.irecv)(into.cast(), bytes, self.constants.byte, from, tag, communicator, request)
+        };
+        self.check(code, "MPI_Irecv")
+    }
+
+    /// Whether a request is over.
+    ///
+    /// # Safety
+    /// MPI-MESSAGE: the request was begun, and no test said that it is over. MPI-HANDLE: this thread may call the library.
+    pub(crate) unsafe fn test(&self, request: *mut RequestRoom) -> Result<bool, Error> {
+        let no_status = std::ptr::without_provenance_mut(self.constants.no_status);
+        // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
+        let flag = self.number("MPI_Test", |flag| unsafe { (self.functions.test)(request, flag, no_status) })?;
+        Ok(flag != 0)
+    }
+
+    /// Ends all processes.
+    ///
+    /// # Safety
+    /// MPI-HANDLE: the communicator is one of this library.
+    pub(crate) unsafe fn abort(&self, communicator: H, code: c_int) {
+        // SAFETY: MPI-HANDLE: the caller promises it.
+        unsafe { (self.functions.abort)(communicator, code) };
+    }
+
+    /// Gives a communicator back, and finalises MPI if it is ours.
+    ///
+    /// # Safety
+    /// MPI-HANDLE: the communicator is a duplicate that nothing uses any more, and this thread may call the library.
+    pub(crate) unsafe fn close(&self, mut communicator: H, is_ours: bool) {
+        // SAFETY: MPI-HANDLE: the caller promises it. Codes would say nothing here that could be used.
+        unsafe {
+            (self.functions.comm_free)(&raw mut communicator);
+            if is_ours {
+                (self.functions.finalize)();
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The link: messages through MPI. A message is its header, of 32 bytes, and its contents in pieces of at most 1 GiB, all with one tag, which MPI keeps
+//! in order. What MPI reads and writes belongs to the message until its request is over; a request that is dropped before leaks it.
+
+use crate::abi::Handle;
+use crate::library::{Library, RequestRoom};
+use cembra_tiles::link::{
+    Awaited, Content, Done, Error, HEADER_BYTES, Header, Link, Memory, Payload, Request, Room, Transfer, check_stream,
+    no_link,
+};
+use std::ffi::c_int;
+use std::fmt;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+/// The most bytes that MPI is given at once: it counts them in 32 bits.
+const PIECE_BYTES: usize = 1 << 30;
+
+/// The way to the ranks of a communicator.
+pub(crate) struct MpiLink<H: Handle>(Arc<Inner<H>>);
+
+struct Inner<H: Handle> {
+    library: Library<H>,
+    communicator: H,
+    rank: usize,
+    size: usize,
+    /// The thread that talks.
+    thread: ThreadId,
+    /// True if MPI is finalised with this link.
+    is_ours: bool,
+}
+
+impl<H: Handle> MpiLink<H> {
+    /// A link to the ranks of a duplicate of a communicator.
+    ///
+    /// # Safety
+    /// MPI-HANDLE: the handle is that of an intracommunicator. MPI is running, and may be called by this thread.
+    pub(crate) unsafe fn new(library: Library<H>, of: H, is_ours: bool) -> Result<MpiLink<H>, Error> {
+        // SAFETY: MPI-HANDLE: the caller promises it.
+        let (communicator, rank, size) = unsafe { library.duplicate(of)? };
+        let thread = thread::current().id();
+        Ok(MpiLink(Arc::new(Inner { library, communicator, rank, size, thread, is_ours })))
+    }
+
+    /// What the library is called.
+    pub(crate) fn library(&self) -> &str {
+        &self.0.library.name
+    }
+}
+
+impl<H: Handle> Inner<H> {
+    /// An error on any thread but the one that talks.
+    fn check(&self) -> Result<(), Error> {
+        if thread::current().id() == self.thread {
+            return Ok(());
+        }
+        Err(no_link("only the thread that made the link between ranks may talk"))
+    }
+}
+
+impl<H: Handle> fmt::Debug for MpiLink<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} of {} through {}", self.0.rank, self.0.size, self.0.library.name)
+    }
+}
+
+impl<H: Handle> Drop for Inner<H> {
+    fn drop(&mut self) {
+        // A rank that panics leaves it to the launcher to end the others: finalising would wait for them.
+        if self.check().is_ok() && !thread::panicking() && self.library.is_running() {
+            // SAFETY: MPI-HANDLE: the duplicate is this link's, and no request of it is left, as each holds the link. What was dropped before it was over owns its memory.
+            unsafe { self.library.close(self.communicator, self.is_ours) };
+        }
+    }
+}
+
+impl<H: Handle> Link for MpiLink<H> {
+    fn rank(&self) -> usize {
+        self.0.rank
+    }
+
+    fn size(&self) -> usize {
+        self.0.size
+    }
+
+    fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
+        check_stream(self, to, tag)?;
+        let awaited = Awaited { peer: to, is_sent: true, id: payload.header().id() };
+        let (header, length) = (payload.header().to_bytes(), payload.header().length());
+        // Poison has the pieces of what it takes the place of, which are empty.
+        let is_poison = payload.header().content() == Content::Poison;
+        let (from, present) = payload.place();
+        let pieces = pieces(length, if is_poison { 0 } else { present });
+        let flight = Flight { header, contents: Contents::Sent(payload), requests: Vec::new(), over: 0 };
+        let mut message = Message::new(&self.0, None, flight, 1 + pieces.len())?;
+        message.begin(to, tag, from.cast_mut(), &pieces, true)?;
+        Ok(Request::new(awaited, Box::new(message)))
+    }
+
+    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+        check_stream(self, from, tag)?;
+        let expected = *room.awaited();
+        let awaited = Awaited { peer: from, is_sent: false, id: expected.id() };
+        let mut memory = room.into_memory()?;
+        let (into, length) = memory.place();
+        let pieces = pieces(length as u64, length);
+        let header = [0; HEADER_BYTES];
+        let flight = Flight { header, contents: Contents::Received(memory), requests: Vec::new(), over: 0 };
+        let mut message = Message::new(&self.0, Some(expected), flight, 1 + pieces.len())?;
+        message.begin(from, tag, into, &pieces, false)?;
+        Ok(Request::new(awaited, Box::new(message)))
+    }
+
+    fn abort(&self, code: i32) {
+        // SAFETY: MPI-HANDLE: the duplicate lives as long as the link. Any thread may end the processes: nothing comes after it.
+        unsafe { self.0.library.abort(self.0.communicator, code) };
+    }
+}
+
+/// The pieces of contents: where each begins, and how many bytes are sent of it. They are as many as the length takes, whatever is present.
+fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
+    let count = length.div_ceil(PIECE_BYTES as u64) as usize;
+    let piece = |at: usize| {
+        let begin = (at * PIECE_BYTES).min(present);
+        (begin, (present - begin).min(PIECE_BYTES) as c_int)
+    };
+    (0..count).map(piece).collect()
+}
+
+/// What MPI reads and writes for one message.
+struct Flight {
+    header: [u8; HEADER_BYTES],
+    contents: Contents,
+    /// One for the header and one for each piece, as far as they have begun. There is room for all from the beginning on.
+    requests: Vec<RequestRoom>,
+    /// How many of them are over.
+    over: usize,
+}
+
+enum Contents {
+    /// It is kept for its memory.
+    Sent(#[expect(dead_code, reason = "MPI reads its memory")] Payload),
+    Received(Memory),
+}
+
+/// A message under way.
+struct Message<H: Handle> {
+    link: Arc<Inner<H>>,
+    /// The header of what is received.
+    expected: Option<Header>,
+    /// Out of a box, null once the message is over. There is no reference to all of it while MPI uses it.
+    flight: *mut Flight,
+}
+
+// SAFETY: MPI-MESSAGE: only the thread that talks looks at what is in flight; on any other the pointer is dropped, and what it points to leaks.
+unsafe impl<H: Handle> Send for Message<H> {}
+
+impl<H: Handle> Message<H> {
+    /// A message that is begun next, on the thread that talks.
+    fn new(
+        link: &Arc<Inner<H>>,
+        expected: Option<Header>,
+        mut flight: Flight,
+        requests: usize,
+    ) -> Result<Message<H>, Error> {
+        link.check()?;
+        flight.requests.reserve_exact(requests);
+        Ok(Message { link: link.clone(), expected, flight: Box::into_raw(Box::new(flight)) })
+    }
+
+    /// Begins all parts of the message.
+    fn begin(
+        &mut self,
+        peer: usize,
+        tag: u16,
+        contents: *mut u8,
+        pieces: &[(usize, c_int)],
+        is_sent: bool,
+    ) -> Result<(), Error> {
+        let Inner { library, communicator, .. } = &*self.link;
+        let stream = (c_int::try_from(peer).unwrap_or(c_int::MAX), c_int::from(tag), *communicator);
+        let flight = self.flight;
+        // SAFETY: MPI-MESSAGE: header, contents and requests are in memory of the flight, which is freed only once all requests are over. The list of
+        // requests has room for all, so it never moves. No reference to what MPI was given is made before that. MPI-HANDLE: the thread was
+        // checked when the message was made.
+        unsafe {
+            let header = (&raw mut (*flight).header).cast::<u8>();
+            let pieces = pieces.iter().map(|(begin, bytes)| (contents.wrapping_add(*begin), *bytes));
+            for (place, bytes) in std::iter::once((header, HEADER_BYTES as c_int)).chain(pieces) {
+                let requests = &mut (*flight).requests;
+                requests.push(0);
+                let request = requests.as_mut_ptr().add(requests.len() - 1);
+                let begun = if is_sent {
+                    library.send((place.cast_const(), bytes), stream, request)
+                } else {
+                    library.receive((place, bytes), stream, request)
+                };
+                if begun.is_err() {
+                    requests.pop();
+                }
+                begun?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<H: Handle> Transfer for Message<H> {
+    fn test(&mut self) -> Result<Option<Done>, Error> {
+        self.link.check()?;
+        let flight = self.flight;
+        // SAFETY: MPI-MESSAGE: the flight lives, as the message is not over; of it only requests are looked at while one of them is under way.
+        // MPI-HANDLE: the thread was checked.
+        let flight = unsafe {
+            let (requests, over) = (&mut (*flight).requests, &mut (*flight).over);
+            while *over < requests.len() {
+                if !self.link.library.test(requests.as_mut_ptr().add(*over))? {
+                    return Ok(None);
+                }
+                *over += 1;
+                // A wrong header is found before the contents come, which may never do so.
+                if *over == 1
+                    && let Some(expected) = &self.expected
+                {
+                    Header::parse(&(&raw const (*flight).header).read())?.check(expected)?;
+                }
+            }
+            self.flight = std::ptr::null_mut();
+            *Box::from_raw(flight)
+        };
+        match flight.contents {
+            Contents::Sent(_) => Ok(Some(Done::Sent)),
+            Contents::Received(memory) => memory.filled(&flight.header).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_above_a_gibibyte_are_cut() {
+        const GIB: usize = 1 << 30;
+        let of = |length: usize| pieces(length as u64, length);
+        assert!(of(0).is_empty());
+        assert_eq!(of(1), [(0, 1)]);
+        assert_eq!(of(GIB), [(0, 1 << 30)]);
+        assert_eq!(of(2 * GIB + 5), [(0, 1 << 30), (GIB, 1 << 30), (2 * GIB, 5)]);
+        // Poison in their place.
+        assert_eq!(pieces(2 * GIB as u64 + 5, 0), [(0, 0); 3]);
+    }
+}
