@@ -1,10 +1,9 @@
 //! Finds the library of MPI: the one whose path is given, the one that the process has initialised, or one of the launcher's family.
 
 use crate::abi::Handle;
-use crate::launcher::{Family, Launch};
 use crate::library::{Interface, Library};
 use crate::talk::MpiLink;
-use cembra_tiles::link::{Error, Link, no_link};
+use cembra_tiles::link::{Error, Family, Launch, Link, no_link};
 use std::ffi::OsStr;
 use std::sync::Arc;
 

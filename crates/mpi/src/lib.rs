@@ -19,14 +19,12 @@
 mod abi;
 #[cfg(unix)]
 mod find;
-mod launcher;
 #[cfg(unix)]
 mod library;
 #[cfg(unix)]
 mod talk;
 
-use cembra_tiles::link::{Error, Link};
-use launcher::Launch;
+use cembra_tiles::link::{Error, Launch, Link};
 use std::sync::Arc;
 
 /// The way to the other ranks of the program that started this process; none if no launcher of MPI did.

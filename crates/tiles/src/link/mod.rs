@@ -20,6 +20,7 @@
 //! ```
 
 mod header;
+mod launcher;
 mod payload;
 mod ranks;
 mod request;
@@ -31,6 +32,7 @@ mod wire;
 pub use crate::error::no_link;
 pub use cembra_value::Error;
 pub use header::{Content, HEADER_BYTES, Header, MOST_CONTENT_BYTES, MessageId};
+pub use launcher::{Family, Launch};
 pub use payload::{Done, Memory, Payload, Room};
 pub use ranks::{Failure, MOST_SHARED_BYTES, Ranks};
 pub use request::{Awaited, Request, Transfer};

@@ -1,22 +1,27 @@
 //! What a launcher says to the processes that it starts: how many ranks there are, which of them this is, and whose family of libraries the launcher is
 //! of. Nothing is loaded for it.
 
-use cembra_tiles::link::{Error, no_link};
+use super::no_link;
+use cembra_value::Error;
 
 /// The families of libraries. A library of another family than the launcher's does not find its ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Family {
+pub enum Family {
+    /// Open MPI, and what starts processes as it does.
     OpenMpi,
+    /// MPICH, and what starts processes as it does.
     Mpich,
 }
 
 /// What the launcher said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Launch {
-    pub(crate) family: Family,
-    pub(crate) rank: usize,
-    /// None if the launcher does not say.
-    pub(crate) size: Option<usize>,
+pub struct Launch {
+    /// Whose library belongs to the launcher.
+    pub family: Family,
+    /// The number of this process among those that it started.
+    pub rank: usize,
+    /// How many there are; none if the launcher does not say.
+    pub size: Option<usize>,
 }
 
 impl Launch {
@@ -24,7 +29,7 @@ impl Launch {
     ///
     /// # Errors
     /// They are no numbers.
-    pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Error> {
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Error> {
         let number = |name: &str| {
             let number = |text: String| {
                 text.trim().parse().map_err(|_| no_link(format!("the variable {name} is no number: {text:?}")))
@@ -45,8 +50,11 @@ impl Launch {
         Ok(None)
     }
 
-    /// An error unless a library knows as many ranks as the launcher, and this one by the same number.
-    pub(crate) fn check(&self, rank: usize, size: usize, library: &str) -> Result<(), Error> {
+    /// Compares what a library says: it knows as many ranks as the launcher, and this one by the same number.
+    ///
+    /// # Errors
+    /// It does not, so it is not the launcher's.
+    pub fn check(&self, rank: usize, size: usize, library: &str) -> Result<(), Error> {
         if rank == self.rank && self.size.is_none_or(|known| known == size) {
             return Ok(());
         }
