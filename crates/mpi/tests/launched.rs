@@ -283,7 +283,7 @@ fn talk() -> Result<(), Error> {
     let mut received = link.receive(last, 5, Room::for_bytes(id(0), 1)?)?;
     assert_eq!(wait.one(&mut received)?.into_payload().map(|payload| payload.bytes().to_vec()), Some(vec![7]));
 
-    // The memory of dropped requests is theirs until MPI is through with it: what is made after them lies elsewhere.
+    // The memory of dropped requests is theirs until MPI is through with it: what is made after them has other memory.
     let tile = |step| Tile::of(&Tensor::new(&[1024, 1024], elements(rank, step))?);
     drop(link.receive(last, 7, room(5)?)?);
     drop(link.send(next, 8, Payload::of_tile(id(6), tile(6)?)?)?);

@@ -87,7 +87,7 @@ impl Payload {
         }
     }
 
-    /// Where the contents lie, and how many bytes they are: for what sends them as bytes. They stay there, unchanged, while the payload or a clone
+    /// The address of the contents, and their length in bytes: for what sends them as bytes. They stay there, unchanged, while the payload or a clone
     /// of it is kept.
     #[must_use]
     pub fn place(&self) -> (*const u8, usize) {

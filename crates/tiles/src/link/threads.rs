@@ -1,4 +1,4 @@
-//! Ranks as threads of one process, for tests and for teaching: messages lie in mailboxes, and their contents are shared rather than copied.
+//! Ranks as threads of one process, for tests and for teaching: messages wait in mailboxes, and their contents are shared rather than copied.
 
 use super::header::HEADER_BYTES;
 use super::payload::{Done, Payload, Room};
@@ -35,7 +35,7 @@ type Mailbox = BTreeMap<(usize, u16), Stream>;
 /// What the ranks have together.
 #[derive(Debug)]
 struct Shared {
-    /// For each rank at most as many streams as there are ranks and tags; what lies in them is what was sent and not taken.
+    /// For each rank at most as many streams as there are ranks and tags. They have the messages that were sent and not taken.
     boxes: Vec<Mutex<Mailbox>>,
     /// Ranks that send nothing any more.
     ended: Vec<AtomicBool>,
