@@ -39,8 +39,8 @@ fn chain(axis: &Tiling1, threshold: f64) -> Result<Tiled, Error> {
     })
 }
 
-/// What comes of a purification: the trace, which is the number of levels below 0, and their energy; how far `p p` is from `p`; the steps; and
-/// which part of the tiles there is.
+/// The result of a purification: the number of levels below 0, which is the trace, and their energy; the norm of `p p - p`; the number of steps; and
+/// the part of the tiles that is present.
 struct Purified {
     trace: f64,
     energy: f64,
@@ -93,7 +93,7 @@ fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The seconds of a purification in tiles of one size, and what comes of it.
+/// Prints the seconds and the result of a purification in tiles of one size.
 fn measured(to: &mut impl Write, arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let [sites, tile, threshold, threads] = arguments else { return Err("SITES TILE THRESHOLD THREADS".into()) };
     let threshold = threshold.parse()?;

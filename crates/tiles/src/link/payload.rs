@@ -1,5 +1,5 @@
-//! What travels between ranks, and the room that a receiver has for it. A tile is shared with its sender, or arrives in the memory that it stays in:
-//! nothing is copied on either side. Its header is apart from it, since a tile that several steps send is shared and has one header for each.
+//! Messages between ranks, and the memory that a receiver has for one. A tile is shared with its sender, or is received into the memory that
+//! it keeps: no rank copies elements. Its header is apart from it, since a tile that several steps send is shared and has one header for each.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -206,14 +206,8 @@ enum Place {
 }
 
 impl Memory {
-    /// The header that is awaited.
-    #[must_use]
-    pub const fn awaited(&self) -> &Header {
-        &self.awaited
-    }
-
-    /// Where the contents are to be written, and how many bytes they are. Whatever is written there is a valid content. The place stays where
-    /// it is until the memory is dropped or [`filled`](Memory::filled).
+    /// The address that the contents are written to, and their length in bytes. Any bytes are valid contents. The address does not change until the
+    /// memory is dropped or [`filled`](Memory::filled).
     pub fn place(&mut self) -> (*mut u8, usize) {
         fn of<T: Float>(memory: &mut TileMemory<T>) -> (*mut u8, usize) {
             let elements = memory.elements_mut();

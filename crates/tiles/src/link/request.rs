@@ -15,7 +15,7 @@ pub trait Transfer: Send {
     fn test(&mut self) -> Result<Option<Done>, Error>;
 }
 
-/// What is awaited of which rank.
+/// A message that a rank waits for, and the rank at its other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
     /// The rank at the other end.
