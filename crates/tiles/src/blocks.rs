@@ -2,6 +2,7 @@
 //! in `regions.rs`.
 
 use crate::algebra::merge;
+use crate::distribution::Spread;
 use crate::error::{limit, unlike_tilings};
 use crate::planned::Planned;
 use crate::recut::begun_at;
@@ -44,12 +45,8 @@ impl Tiled {
     /// There is not a range for each axis, or one is not a range of its tiles.
     pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().block_with_sources(tiles, base)?;
-        if let Some(planned) = self.plan() {
-            return Ok(Tiled::of_plan(shape, self.scalar_type(), planned.clone()));
-        }
-        if !self.is_lazy() {
-            let stored = sources.iter().filter_map(|at| self.stored_at(*at as usize).cloned()).collect();
-            return Ok(Tiled::stored(shape, self.scalar_type(), stored));
+        if !self.is_lazy() || self.is_planned() {
+            return Ok(self.with_sources(shape, sources.iter().map(|at| *at as usize)));
         }
         let (whole, part) = (self.clone(), shape.clone());
         let source = move |place: &TilePlace| {
@@ -90,7 +87,10 @@ impl Tiled {
         let kept: Vec<usize> = (0..own.shape().len()).filter(|at| !is_covered(&own.shape().tiles()[*at])).collect();
         let outside: Vec<u64> = kept.iter().map(|at| own.shape().tiles()[*at]).collect();
         let inside: Vec<u64> = block.shape().tiles().iter().map(moved).collect();
-        let (mut numbers, mut norms, mut tiles) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut numbers, mut norms, mut tiles, mut owners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // A tile that each rank has is kept by the owner of the first tile that is shared out, if any is.
+        let shared = [&own, &block].into_iter().find_map(|of| of.spread());
+        let first = shared.and_then(|spread| spread.owners().first().copied()).unwrap_or(0);
         for (number, out, within) in merge(&outside, &inside) {
             let (from, at) = match (out, within) {
                 (_, Some(at)) => (&block, at),
@@ -99,13 +99,17 @@ impl Tiled {
             };
             numbers.push(number);
             norms.push(from.shape().norms()[at]);
-            tiles.extend(from.stored_at(at).cloned());
+            tiles.push(from.stored_at(at).cloned());
+            owners.push(from.spread().map_or(first, |spread| spread.owners()[at]));
         }
         let shape = Shape::of_sorted(self.tiling().clone(), numbers, norms);
         if own.is_planned() || block.is_planned() {
             return Tiled::planned(&shape, self.scalar_type());
         }
-        Ok(Tiled::stored(shape, self.scalar_type(), tiles))
+        if shared.is_some() {
+            return Ok(Tiled::of_spread(shape, self.scalar_type(), Spread::new(owners, tiles)));
+        }
+        Ok(Tiled::stored(shape, self.scalar_type(), tiles.into_iter().flatten().collect()))
     }
 
     pub(crate) fn check_type_of(&self, part: &Tiled) -> Result<(), Error> {

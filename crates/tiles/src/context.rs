@@ -1,6 +1,8 @@
 //! What an evaluation runs with: threads, what ends it, a pool of memory, and how many bytes it may take. Which of these an evaluator has is
 //! said by its options.
 
+use crate::distribution::TileMap;
+use crate::link::Ranks;
 use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::{Float, TileMemory};
@@ -21,9 +23,18 @@ pub(crate) struct Context {
     pub(crate) is_plan: bool,
     /// The bytes that other values hold during the evaluation.
     pub(crate) held_bytes: usize,
+    /// The ranks that compute together; none if it is this process alone.
+    pub(crate) ranks: Option<Arc<Ranks>>,
+    /// Which rank owns which tile of results, if that is given.
+    pub(crate) map: Option<TileMap>,
 }
 
 impl Context {
+    /// The ranks that share the tiles of an evaluation; none if there is one rank, or no tile is made.
+    pub(crate) fn several(&self) -> Option<&Ranks> {
+        self.ranks.as_deref().filter(|ranks| !self.is_plan && ranks.link().size() > 1)
+    }
+
     /// Memory for a tile of these extents, whose elements have any values.
     pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::pooled(index_count(extents)?, &self.pool)

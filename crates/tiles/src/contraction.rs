@@ -119,7 +119,9 @@ fn product(run: &Evaluator, a: &Labelled<Tiled>, b: &Labelled<Tiled>, output: &A
     if output.is_empty() {
         // Numbers are not screened: a small one is not left out, as a tile is.
         let number = Tiling::new(std::iter::empty::<Tiling1>())?;
-        return run.product_within(&text, &a.0, &b.0, &Shape::dense(&number, 1)?);
+        let made = run.product_within(&text, &a.0, &b.0, &Shape::dense(&number, 1)?)?;
+        // All ranks have numbers.
+        return if made.is_distributed() { run.gathered(&made) } else { Ok(made) };
     }
     run.product(&text, &a.0, &b.0)
 }

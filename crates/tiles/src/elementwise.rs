@@ -6,7 +6,8 @@ use crate::algebra::check_same_tilings;
 use crate::context::Context;
 use crate::contraction::contract;
 use crate::cuts::{Cuts, aligned, cuts_of, whole};
-use crate::each::{lazy_bytes, tiled_of, workers_for};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, lazy_bytes, tiled_of, workers_for};
 use crate::error::limit;
 use crate::grouping::{Action, Place, Region, Step};
 use crate::shape::{Building, MOST_VISITED};
@@ -199,17 +200,30 @@ impl Run<'_> {
             workers_for(&shape, T::SCALAR, &context, each_bytes)?;
             return self.planned::<T>(shape, &wanted, &patterns);
         }
-        tiled_of(&shape, T::SCALAR, &context, each_bytes, |at| {
+        let of_leaf = |leaf: usize| {
+            let (wanted, patterns, leaves) = (&wanted, &patterns, self.leaves);
+            move |at: usize| -> Reads {
+                let Wanted { number, pattern } = &wanted[at];
+                let is_read = patterns[*pattern].kernel.as_ref().is_some_and(|(_, read)| read.contains(&leaf));
+                let index = tiling.index_of(*number).filter(|_| is_read);
+                index.and_then(|index| leaves[leaf].position(*number, &index)).into_iter().collect()
+            }
+        };
+        let positions: Vec<_> = (0..self.leaves.len()).map(of_leaf).collect();
+        let leaves = self.leaves.iter().zip(&positions);
+        let reads: Vec<Read<'_>> = leaves.map(|(leaf, positions)| Read { of: leaf.tiled, positions }).collect();
+        let making = Making { shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        tiled_of(&making, &context, |operands, at| {
             let Wanted { number, pattern } = &wanted[at];
-            self.tile::<T>(tiling, *number, &patterns[*pattern], &context)
+            self.tile::<T>(operands, (tiling, *number), &patterns[*pattern], &context)
         })
     }
 
     /// A tile of the result, which follows a pattern.
     fn tile<T: Float>(
         &self,
-        tiling: &Tiling,
-        number: u64,
+        operands: &[Tiled],
+        (tiling, number): (&Tiling, u64),
         pattern: &Pattern,
         context: &Context,
     ) -> Result<Tile, Error> {
@@ -225,9 +239,8 @@ impl Run<'_> {
         };
         let mut inputs: Vec<Tensor> = Vec::with_capacity(read.len());
         for leaf in read {
-            let leaf = &self.leaves[*leaf];
-            if let Some(position) = leaf.position(number, &index) {
-                inputs.push(leaf.tiled.tile_at(position)?.tensor().clone());
+            if let Some(position) = self.leaves[*leaf].position(number, &index) {
+                inputs.push(operands[*leaf].tile_at(position)?.tensor().clone());
             }
         }
         if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {

@@ -3,7 +3,9 @@
 //! out, until [`Tiled::truncate`].
 
 use crate::context::Context;
+use crate::distribution::{Facts, TileMap};
 use crate::error::unlike_types;
+use crate::link::Ranks;
 use crate::numeric::multiply;
 use crate::pool::Pool;
 use crate::tasks::Workers;
@@ -42,6 +44,10 @@ pub struct Evaluator {
     pub(crate) is_plan: bool,
     /// The bytes that other values hold during the evaluation.
     held_bytes: usize,
+    pub(crate) ranks: Option<Arc<Ranks>>,
+    pub(crate) map: Option<TileMap>,
+    /// What ranks compare beside what they evaluate.
+    pub(crate) facts: Facts,
 }
 
 impl Evaluator {
@@ -50,7 +56,36 @@ impl Evaluator {
     pub fn new(options: Options) -> Evaluator {
         let pool = Arc::new(Pool::new(options.bytes_of_pool().min(options.byte_limit())));
         let matrices = Arc::new(PlainProduct);
-        Evaluator { options, matrices, token: None, pool, journal: None, is_plan: false, held_bytes: 0 }
+        Evaluator {
+            options,
+            matrices,
+            token: None,
+            pool,
+            journal: None,
+            is_plan: false,
+            held_bytes: 0,
+            ranks: None,
+            map: None,
+            facts: Facts::default(),
+        }
+    }
+
+    /// Shares the tiles of results out to ranks. All of them carry out the same evaluations in the same order, each with the same tensors, and have
+    /// the same results and errors; bits are those of one rank. A result is distributed: each rank stores the tiles that it owns. Sums over all
+    /// elements, and other numbers, are on all ranks.
+    ///
+    /// Before a graph is evaluated the ranks compare what they were given, and `facts` beside it, such as the version of a library that multiplies
+    /// matrices, each with its name.
+    #[must_use]
+    pub fn ranks(self, ranks: Arc<Ranks>, facts: impl IntoIterator<Item = (String, String)>) -> Evaluator {
+        Evaluator { ranks: Some(ranks), facts: facts.into_iter().collect(), ..self }
+    }
+
+    /// Which rank owns which tile of results. Without a map each tile is made where the fewest tiles have to move: a product by the grid of ranks for
+    /// which that is so, other results where the first tile is that they are made of.
+    #[must_use]
+    pub fn tile_map(self, map: TileMap) -> Evaluator {
+        Evaluator { map: Some(map), ..self }
     }
 
     /// Computes products of matrices by this. Sums of products of tiles keep their order, so bits depend on it only within a tile.
@@ -107,8 +142,11 @@ impl Evaluator {
     fn run(&self, plan: &SymbolicProduct, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.check_tiles(&[a, b])?;
         let context = self.context();
-        let bytes = bytes_of(a.scalar_type(), plan.shape().present_elements());
-        context.check_result(plan.shape().len(), bytes)?;
+        // Ranks compare the bytes of their own tiles.
+        if context.several().is_none() {
+            let bytes = bytes_of(a.scalar_type(), plan.shape().present_elements());
+            context.check_result(plan.shape().len(), bytes)?;
+        }
         with_float!(a.scalar_type(), T => multiply::<T>(plan, [a, b], &*self.matrices, &context))
     }
 
@@ -140,6 +178,8 @@ impl Evaluator {
             journal: self.journal.clone(),
             is_plan: self.is_plan,
             held_bytes: self.held_bytes,
+            ranks: self.ranks.clone(),
+            map: self.map.clone(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! nodes mean is said by the reference of `cembra-tensor`; how each kind is evaluated is in files of its own.
 
 use crate::cuts::around_slices;
+use crate::distribution::agree;
 use crate::elementwise::{broadcast_product, evaluate};
 use crate::error::not_for_tiles;
 use crate::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
@@ -26,6 +27,27 @@ impl Evaluator {
     /// operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a lazy tile cannot be made. The error has the
     /// place in the text that the node was written for.
     pub fn evaluate(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+    ) -> Result<Vec<Tiled>, Error> {
+        let context = self.context();
+        let Some(ranks) = context.several() else { return self.evaluated(graph, outputs, inputs, elements) };
+        agree(self, ranks, graph, outputs, inputs)?;
+        let before = ranks.shared_errors();
+        let made = self.evaluated(graph, outputs, inputs, elements);
+        // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
+        match made {
+            Err(error) if ranks.shared_errors() > before => Err(error),
+            Err(error) => Err(ranks.begin_step(Err(error.clone().into())).err().unwrap_or(error)),
+            Ok(made) => ranks.begin_step(Ok(0)).map(|_| made),
+        }
+    }
+
+    /// The same on this rank.
+    fn evaluated(
         &self,
         graph: &TensorGraph,
         outputs: &[TensorNodeId],

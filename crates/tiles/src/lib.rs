@@ -44,6 +44,7 @@ mod context;
 mod contraction;
 mod copies;
 mod cuts;
+mod distribution;
 mod each;
 mod elementwise;
 mod error;
@@ -88,6 +89,7 @@ mod zeros;
 pub use array_file::ArrayPlace;
 #[cfg(feature = "checkpoints")]
 pub use checkpoint::Checkpoint;
+pub use distribution::TileMap;
 pub use evaluator::Evaluator;
 pub use journal::{Journal, Progress, Step, Work};
 pub use operations::TileOperation;

@@ -5,9 +5,12 @@
 
 use crate::SymbolicProduct;
 use crate::context::Context;
+use crate::distribution::{Exchange, Traffic, failed_at, hash_of, owners_of_product, shared_out};
+use crate::each::spread_with;
 use crate::gustavson::Entry;
 use crate::kernel::TileKernel;
-use crate::supply::{Panels, Supply};
+use crate::link::Ranks;
+use crate::supply::{Makers, Panels, Supply, traffic_of};
 use crate::tasks::Workers;
 use crate::tile::{Float, Tile, TileMemory, norm};
 use crate::tiled::{Tiled, bytes_of};
@@ -15,6 +18,7 @@ use cembra_tensor::MatrixProduct;
 use cembra_value::Error;
 use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_axes};
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 /// The most result tiles along each side of a block where no operand tile is absent.
 const MOST_ALONG: usize = 16;
@@ -62,6 +66,12 @@ struct Run<'r> {
     matrices: &'r dyn MatrixProduct,
     kernel: &'r TileKernel,
     context: &'r Context,
+    /// Who makes which tiles, where ranks share them.
+    makers: Option<Makers<'r>>,
+    /// The bytes of the tiles that are made here.
+    result_bytes: usize,
+    /// The first position of a task that failed.
+    lowest: &'r AtomicU64,
 }
 
 /// The product of two operands by its plan, under true norms. In a plan no tile is made.
@@ -71,33 +81,67 @@ pub(crate) fn multiply<T: Float>(
     matrices: &dyn MatrixProduct,
     context: &Context,
 ) -> Result<Tiled, Error> {
+    if let Some(ranks) = context.several() {
+        return multiply_on::<T>(ranks, plan, operands, matrices, context);
+    }
     let kernel = TileKernel::of(&plan.roles);
-    let run = Run { plan, matrices, kernel: &kernel, context };
-    let mut blocks = run.blocks::<T>();
+    let result_bytes = bytes_of(T::SCALAR, plan.shape().present_elements());
+    let lowest = AtomicU64::new(u64::MAX);
+    let run = Run { plan, matrices, kernel: &kernel, context, makers: None, result_bytes, lowest: &lowest };
+    let blocks = run.blocks::<T>();
     let tasks = blocks.len();
-    let mut supply = Supply::of(plan, operands, &kernel);
+    let supply = Supply::of(plan, operands, &kernel, None);
     let memory = run.memory(&supply, &blocks)?;
     let took = [tasks, memory.beside_bytes];
     if context.is_plan {
         return Tiled::planned(plan.shape(), T::SCALAR)
             .inspect(|made| context.note_product(plan, operands, made, took));
     }
-    context.begin(plan.product_count());
-    let mut start = 0;
-    for (at, end) in memory.panels.ends.iter().enumerate() {
-        supply.make(start..*end, &memory.workers)?;
-        let is_last = at + 1 == memory.panels.ends.len();
-        blocks = run.panel(&supply, blocks, *end, is_last, &memory)?;
-        supply.drop_tiles(start..*end);
-        start = *end;
-    }
-    let mut made: Vec<Option<(Tile, f64)>> = vec![None; plan.shape().len()];
-    for target in blocks.into_iter().flatten() {
-        made[target.position] = target.done;
-    }
-    // Each entry is in one block.
-    let (tiles, norms) = made.into_iter().flatten().unzip();
+    let made = run.panels(supply, blocks, &memory, None)?;
+    let (tiles, norms) = made.into_iter().unzip();
     let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
+    context.note_product(plan, operands, &made, took);
+    Ok(made)
+}
+
+/// The same on several ranks, each of which makes the tiles that it owns. They receive tiles of operands panel by panel, and the next panel while
+/// they compute one.
+fn multiply_on<T: Float>(
+    ranks: &Ranks,
+    plan: &SymbolicProduct,
+    operands: [&Tiled; 2],
+    matrices: &dyn MatrixProduct,
+    context: &Context,
+) -> Result<Tiled, Error> {
+    let size = ranks.link().size();
+    let owners = match &context.map {
+        Some(map) => map.owners(plan.shape(), size),
+        None => owners_of_product(ranks, plan, operands),
+    };
+    let (owners, failed) = match owners {
+        Ok(owners) => (owners, None),
+        Err(error) => (vec![0; plan.shape().len()], Some(error)),
+    };
+    let makers = Makers { owners: &owners, rank: ranks.link().rank() as u32, ranks: size as u64 };
+    let kernel = TileKernel::of(&plan.roles);
+    let own = plan.shape().tiles().iter().enumerate().filter(|(at, _)| makers.is_own(*at));
+    let result_bytes = bytes_of(T::SCALAR, own.map(|(_, tile)| plan.shape().tiling().volume(*tile)).sum());
+    let planned = || -> Result<(u64, Traffic), Error> {
+        failed.map_or(Ok(()), Err)?;
+        context.check_result(plan.shape().len(), result_bytes)?;
+        Ok((hash_of(plan.shape(), &owners, plan.product_count() as u64), traffic_of(plan, operands, makers)))
+    };
+    let mut took = [0; 2];
+    let (made, norms) = shared_out(context, ranks, &operands, planned(), |exchange, lowest| {
+        let run = Run { plan, matrices, kernel: &kernel, context, makers: Some(makers), result_bytes, lowest };
+        let blocks = run.blocks::<T>();
+        let supply = Supply::of(plan, operands, &kernel, Some(makers));
+        let memory = run.memory(&supply, &blocks)?;
+        took = [blocks.len(), memory.beside_bytes];
+        let made = run.panels(supply, blocks, &memory, Some(exchange))?;
+        Ok(made.into_iter().map(|(tile, norm)| (tile, norm.to_bits())).unzip())
+    })?;
+    let made = spread_with(plan.shape(), T::SCALAR, ranks, owners, made, &norms)?;
     context.note_product(plan, operands, &made, took);
     Ok(made)
 }
@@ -113,22 +157,58 @@ struct Memory {
 }
 
 impl Run<'_> {
+    /// Computes all panels: the tiles that are made here and their norms, in the order of the result.
+    fn panels<T: Float>(
+        &self,
+        mut supply: Supply<'_>,
+        mut blocks: Vec<Block<T>>,
+        memory: &Memory,
+        mut exchange: Option<&mut Exchange<'_>>,
+    ) -> Result<Vec<(Tile, f64)>, Error> {
+        self.context.begin(blocks.iter().flatten().map(|target| target.entry.count as usize).sum());
+        let ends = &memory.panels.ends;
+        let mut start = 0;
+        for (at, end) in ends.iter().enumerate() {
+            if let Some(exchange) = &mut exchange {
+                exchange.arrive(*end, |parcel, tile| supply.came(parcel, tile))?;
+                if let Some(next) = ends.get(at + 1).filter(|_| memory.panels.looks_ahead) {
+                    exchange.begin(*next)?;
+                }
+            }
+            supply.make(start..*end, &memory.workers)?;
+            blocks = self.panel(&supply, blocks, *end, at + 1 == ends.len(), memory)?;
+            supply.drop_tiles(start..*end);
+            start = *end;
+        }
+        let mut made: Vec<(usize, (Tile, f64))> =
+            blocks.into_iter().flatten().filter_map(|target| Some((target.position, target.done?))).collect();
+        // Each entry is in one block.
+        made.sort_unstable_by_key(|(position, _)| *position);
+        Ok(made.into_iter().map(|(_, made)| made).collect())
+    }
+
+    /// True if the tile of an entry is made here.
+    fn is_own(&self, entry: usize) -> bool {
+        self.makers.is_none_or(|makers| makers.is_own(self.plan.position(entry)))
+    }
+
     /// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes
     /// as half of a cache.
     fn blocks<T: Float>(&self) -> Vec<Block<T>> {
         let plan = self.plan;
         let count = plan.shape().len();
-        let each = bytes_of(T::SCALAR, plan.shape().present_elements()) / count.max(1);
+        let own = (0..count).filter(|entry| self.is_own(*entry)).count();
+        let each = self.result_bytes / own.max(1);
         let along = (self.context.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
-        let most = if plan.has_segments() { along * along } else { self.most_targets(along) };
+        let most = if plan.has_segments() { along * along } else { self.most_targets(along, own) };
         // As many rows as columns of the grid.
         let columns = (0..count).map(|entry| plan.entry(entry).column).max().map_or(1, |last| last as usize + 1);
-        let filled = count as f64 / (plan.rows().count().max(1) * columns) as f64;
+        let filled = own.max(1) as f64 / (plan.rows().count().max(1) * columns) as f64;
         let side = along.max((most as f64 / filled).sqrt() as usize);
         let rows: Vec<Range<usize>> = plan.rows().collect();
         let mut blocks = Vec::new();
         for band in rows.chunks(side) {
-            let mut entries: Vec<usize> = band.iter().cloned().flatten().collect();
+            let mut entries: Vec<usize> = band.iter().cloned().flatten().filter(|entry| self.is_own(*entry)).collect();
             entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
             let targets = |entries: &[usize]| entries.iter().map(|entry| self.target(*entry)).collect();
             // Blocks of about one size.
@@ -143,12 +223,12 @@ impl Run<'_> {
     /// With a tenth of the tiles present, a tenth of the result tiles of a row of the block read an operand tile. The block is then ten times as long
     /// and wide, so that as many read it. Each thread still has `BLOCKS_EACH` blocks. Products with segments do not call this: a block holds two
     /// sums for each of their tiles.
-    fn most_targets(&self, along: usize) -> usize {
+    fn most_targets(&self, along: usize, own: usize) -> usize {
         let (plan, targets) = (self.plan, self.plan.shape().len().max(1));
         // The part of operand tiles that are present, as far as products tell.
         let part = (plan.product_count() as f64 / targets as f64 / plan.key_count().max(1) as f64).sqrt();
         let side = (along as f64 / part.max(LEAST_PART)) as usize;
-        let shared_out = targets / (BLOCKS_EACH * self.context.workers.threads.max(1));
+        let shared_out = own / (BLOCKS_EACH * self.context.workers.threads.max(1));
         side.saturating_mul(side).min(shared_out).max(along * along)
     }
 
@@ -167,7 +247,7 @@ impl Run<'_> {
     fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
         let most = self.context.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
-        let result = bytes_of(T::SCALAR, self.plan.shape().present_elements());
+        let result = self.result_bytes;
         let tile = blocks.iter().flatten().map(bytes).max().unwrap_or(0);
         let block =
             blocks.iter().map(|block| block.iter().map(bytes).fold(0, usize::saturating_add)).max().unwrap_or(0);
@@ -231,7 +311,8 @@ impl Run<'_> {
             blocks = self.segments(supply, blocks, workers, *wave)?;
         }
         workers.run(blocks, work, |mut block| {
-            self.add(supply, &mut block, is_last)?;
+            let first = block.first().map_or(0, |target| target.position);
+            failed_at(self.lowest, first, self.add(supply, &mut block, is_last))?;
             if is_last {
                 // Those whose products were all added before.
                 let mut open = block.iter_mut().filter(|target| target.done.is_none());
@@ -276,7 +357,8 @@ impl Run<'_> {
                 work,
                 |(_, part)| self::work(part),
                 |(at, mut part)| {
-                    self.add(supply, &mut part, false)?;
+                    let first = part.first().map_or(0, |target| target.position);
+                    failed_at(self.lowest, first, self.add(supply, &mut part, false))?;
                     Ok((at, part))
                 },
             )?;

@@ -2,7 +2,8 @@
 //! Tiles are shared out to threads, as those of all results.
 
 use crate::algebra::check_same_tilings;
-use crate::each::{lazy_bytes, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, lazy_bytes, tiled_of};
 use crate::error::{caught, unlike_types};
 use crate::shape::Building;
 use crate::tile::{Tile, check_float};
@@ -113,12 +114,20 @@ impl Evaluator {
         }
         let (shape, context) = (shape.finish(), self.context());
         let each_bytes = operands.iter().fold(0, |bytes: usize, operand| bytes.saturating_add(lazy_bytes(operand)));
-        tiled_of(&shape, scalar, &context, each_bytes, |at| {
+        let own = |operand: &&Tiled| {
+            let (operand, shape) = ((*operand).clone(), shape.clone());
+            move |at: usize| -> Reads { operand.shape().position(shape.tiles()[at]).into_iter().collect() }
+        };
+        let positions: Vec<_> = operands.iter().map(own).collect();
+        let reads: Vec<Read<'_>> =
+            operands.iter().zip(&positions).map(|(of, positions)| Read { of, positions }).collect();
+        let making = Making { shape: &shape, scalar, each_bytes, reads: &reads };
+        tiled_of(&making, &context, |operands, at| {
             let number = shape.tiles()[at];
             let Some(place) = TilePlace::of(tiling, number) else {
                 return Err(Error::tensors(Kind::Index, format!("tile {number} of {tiling:?}")));
             };
-            let tile = |operand: &&Tiled| Ok(operand.tile(number)?.map(|tile| tile.tensor().clone()));
+            let tile = |operand: &Tiled| Ok(operand.tile(number)?.map(|tile| tile.tensor().clone()));
             let tiles = operands.iter().map(tile).collect::<Result<SmallVec<[Option<Tensor>; 2]>, Error>>()?;
             let made = caught("the operation on tiles", || operation.tile(&place, &tiles))?;
             check_tile(&made, &place, scalar)?;

@@ -3,7 +3,8 @@
 
 use crate::algebra::{check_same_tilings, merge};
 use crate::context::Context;
-use crate::each::{lazy_bytes, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, lazy_bytes, tiled_of};
 use crate::error::{caught, unlike_types};
 use crate::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Shape, Tiled};
@@ -52,8 +53,10 @@ impl Evaluator {
         let context = self.context();
         with_float!(a.scalar_type(), T => {
             let factor = T::of_f64(factor);
-            tiled_of(part.shape(), part.scalar_type(), &context, lazy_bytes(&part), |at| {
-                mapped::<T>(&context, &part.tile_at(at)?, |element| factor * element)
+            let reads = [Read { of: &part, positions: &|at| Reads::from_elem(at, 1) }];
+            let (shape, scalar, each_bytes) = (part.shape(), part.scalar_type(), lazy_bytes(&part));
+            tiled_of(&Making { shape, scalar, each_bytes, reads: &reads }, &context, |operands, at| {
+                mapped::<T>(&context, &operands[0].tile_at(at)?, |element| factor * element)
             })
         })
     }
@@ -73,9 +76,11 @@ impl Evaluator {
         let shape = a.shape().of_map(of_zero == T::default(), screening.most_tiles)?;
         let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();
         let context = self.context();
-        tiled_of(&shape, T::SCALAR, &context, lazy_bytes(a), |at| {
+        let reads = [Read { of: a, positions: &|at| places[at].into_iter().collect() }];
+        let making = Making { shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(a), reads: &reads };
+        tiled_of(&making, &context, |operands, at| {
             if let Some(own) = places[at] {
-                let tile = a.tile_at(own)?;
+                let tile = operands[0].tile_at(own)?;
                 return caught("the function of elements", || mapped::<T>(&context, &tile, &function));
             }
             let extents = shape.tiling().tile_extents(shape.tiles()[at]).unwrap_or_default();
@@ -105,10 +110,15 @@ impl Evaluator {
         let places: Vec<(Option<usize>, Option<usize>)> = both.map(|(_, first, second)| (first, second)).collect();
         let context = self.context();
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
-        let made = tiled_of(shape, T::SCALAR, &context, each_bytes, |at| {
+        let reads = [
+            Read { of: a, positions: &|at| places[at].0.into_iter().collect() },
+            Read { of: b, positions: &|at| places[at].1.into_iter().collect() },
+        ];
+        let making = Making { shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        let made = tiled_of(&making, &context, |operands, at| {
             let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
             let (first, second) = places[at];
-            match (tile(a, first)?, tile(b, second)?) {
+            match (tile(&operands[0], first)?, tile(&operands[1], second)?) {
                 (Some(a), Some(b)) => {
                     let mut made = context.memory::<T>(a.extents())?;
                     let pairs = a.elements::<T>().iter().zip(b.elements::<T>());

@@ -133,6 +133,17 @@ impl Options {
         Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles: self.most_tiles })
     }
 
+    /// The options that decide results, as ranks compare them.
+    pub(crate) fn of_results(&self) -> String {
+        let Options { threshold, is_screened, segment, most_tiles, most_products, .. } = self;
+        let threshold = threshold.map_or_else(|| "by type".to_owned(), |threshold| threshold.to_string());
+        format!(
+            "threshold {threshold}, screened {is_screened}, segments of {} elements and {} tiles, at most {most_tiles} tiles and {most_products} \
+             products",
+            segment.elements, segment.tiles
+        )
+    }
+
     pub(crate) const fn segments(&self) -> Segment {
         self.segment
     }

@@ -3,7 +3,8 @@
 
 use crate::context::Context;
 use crate::copies::{Packed, clear_box, copy_box, intersection};
-use crate::each::{lazy_bytes, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, lazy_bytes, tiled_of};
 use crate::error::limit;
 use crate::tile::{Float, Tile, with_float};
 use crate::tiling::Ranges;
@@ -113,11 +114,21 @@ impl<'p> Pieces<'p> {
         lazy_bytes(&self.of)
     }
 
-    /// Makes a tile. What nothing is copied to is 0, or is around.
+    /// The positions of the tiles that copies are of.
+    pub(crate) fn read(copies: &[Copied]) -> Reads {
+        copies.iter().map(|(_, at)| *at as usize).collect()
+    }
+
+    /// The tensor whose elements are copied.
+    pub(crate) const fn of(&self) -> &Tiled {
+        &self.of
+    }
+
+    /// Makes a tile of the tiles of the tensor, which are here. What nothing is copied to is 0, or is around.
     ///
     /// # Errors
     /// There is no memory, or a tile cannot be made.
-    pub(crate) fn tile<T: Float>(&self, target: Target<'_>, context: &Context) -> Result<Tile, Error> {
+    pub(crate) fn tile<T: Float>(&self, of: &Tiled, target: Target<'_>, context: &Context) -> Result<Tile, Error> {
         let ranges = self.to.ranges(target.number).unwrap_or_default();
         let extents = extents_of(&ranges);
         let mut memory = context.memory::<T>(&extents)?;
@@ -138,7 +149,7 @@ impl<'p> Pieces<'p> {
             None => to.memory.fill(T::default()),
         }
         for (at, own, shared) in places {
-            let tile = self.of.tile_at(at)?;
+            let tile = of.tile_at(at)?;
             copy_box(&Packed { memory: tile.elements::<T>(), ranges: &own }, &mut to, &shared);
         }
         memory.into_tile(&extents)
@@ -174,18 +185,18 @@ pub(crate) fn recut(
     let (shape, scalar) = (Shape::of_sorted(to.clone(), numbers, norms), of.scalar_type());
     let shared: Option<Vec<usize>> = kept.iter().map(|(_, same)| *same).collect();
     if let Some(shared) = shared.filter(|_| !of.is_lazy()) {
-        return Ok(match of.plan() {
-            Some(planned) => planned.stored(shape, scalar, true),
-            None => Tiled::stored(shape, scalar, shared.iter().filter_map(|at| of.stored_at(*at).cloned()).collect()),
-        });
+        return Ok(of.with_sources(shape, shared.iter().copied()));
     }
     let (pieces, run) = pieces.stored(run, copies.len())?;
     let context = run.context();
-    tiled_of(&shape, scalar, &context, pieces.each_bytes(), |at| match kept[at] {
-        (_, Some(same)) => pieces.of.tile_at(same),
+    let positions = |at: usize| Pieces::read(kept[at].0);
+    let reads = [Read { of: &pieces.of, positions: &positions }];
+    let making = Making { shape: &shape, scalar, each_bytes: pieces.each_bytes(), reads: &reads };
+    tiled_of(&making, &context, |operands, at| match kept[at] {
+        (_, Some(same)) => operands[0].tile_at(same),
         (copies, None) => {
             let target = Target { number: shape.tiles()[at], copies, around: None };
-            with_float!(scalar, T => pieces.tile::<T>(target, &context))
+            with_float!(scalar, T => pieces.tile::<T>(&operands[0], target, &context))
         }
     })
 }

@@ -3,7 +3,8 @@
 //! tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
 
 use crate::context::Context;
-use crate::each::{lazy_bytes, of_parts, tiled_of, workers_for};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::exact::ExactSum;
 use crate::shape::Building;
 use crate::tile::{Float, with_float};
@@ -14,7 +15,6 @@ use cembra_tensor::{Axis, Data, Reduction, sums};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::cmp::Ordering;
-use std::ops::Range;
 
 /// A reduction over some axes, which the result does not have.
 ///
@@ -87,18 +87,25 @@ impl<'r> Reducing<'r> {
     fn make<T: Float>(&self) -> Result<Tiled, Error> {
         let shape = self.shape::<T>()?;
         let context = self.run.context();
-        if self.tiling.rank() == 0 && !context.is_plan {
+        if self.tiling.rank() == 0 {
             return self.number::<T>(&shape, &context);
         }
-        tiled_of(&shape, T::SCALAR, &context, lazy_bytes(self.of), |at| {
+        let parts = |at: usize| {
             let number = shape.tiles()[at];
-            let extents = self.tiling.tile_extents(number).unwrap_or_default();
-            let mut memory = context.memory::<T>(&extents)?;
-            let to = memory.elements_mut();
             let start = self.parts.partition_point(|part| part.0 < number);
             let count = self.parts[start..].partition_point(|part| part.0 == number);
-            for (at, (_, position)) in self.parts[start..start + count].iter().enumerate() {
-                let made = self.of_tile::<T>(*position)?;
+            &self.parts[start..start + count]
+        };
+        let positions = |at: usize| -> Reads { parts(at).iter().map(|(_, position)| *position).collect() };
+        let reads = [Read { of: self.of, positions: &positions }];
+        let making = Making { shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(self.of), reads: &reads };
+        tiled_of(&making, &context, |operands, at| {
+            let extents = self.tiling.tile_extents(shape.tiles()[at]).unwrap_or_default();
+            let mut memory = context.memory::<T>(&extents)?;
+            let to = memory.elements_mut();
+            let (parts, count) = (parts(at), parts(at).len());
+            for (at, (_, position)) in parts.iter().enumerate() {
+                let made = self.of_tile::<T>(&operands[0], *position)?;
                 match at {
                     0 => to.copy_from_slice(&made),
                     _ => to.iter_mut().zip(made).for_each(|(to, made)| *to = self.combined(*to, made)),
@@ -114,17 +121,20 @@ impl<'r> Reducing<'r> {
         })
     }
 
-    /// A reduction over all axes. Threads share the tiles.
+    /// A reduction over all axes. Threads and ranks share the tiles.
     fn number<T: Float>(&self, shape: &Shape, context: &Context) -> Result<Tiled, Error> {
-        let workers = workers_for(shape, T::SCALAR, context, lazy_bytes(self.of))?;
-        let of_part = |part: Range<usize>| -> Result<Vec<T>, Error> {
-            let mut numbers = Vec::with_capacity(part.len());
-            for at in part {
-                numbers.extend(self.of_tile::<T>(at)?);
-            }
-            Ok(numbers)
-        };
-        let numbers = of_parts(self.of.shape(), T::SCALAR, context, &workers, of_part)?.concat();
+        let reads = [Read { of: self.of, positions: &|at| Reads::from_elem(at, 1) }];
+        let bytes = lazy_bytes(self.of);
+        if context.is_plan {
+            workers_for_number(context, 0, bytes)?;
+            return Tiled::planned(shape, T::SCALAR);
+        }
+        let making = Making { shape: self.of.shape(), scalar: T::SCALAR, each_bytes: bytes, reads: &reads };
+        // A tile without elements comes to no number, and has none that counts.
+        let numbers = numbers_of(&making, context, |operands, at| {
+            Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))
+        })?;
+        let numbers: Vec<T> = numbers.into_iter().map(T::from_bits).collect();
         let absent = self.of_absent_tiles(numbers.len() as u64);
         let number = match self.reduction {
             Reduction::Sum => exact_sum(&numbers),
@@ -140,8 +150,8 @@ impl<'r> Reducing<'r> {
     }
 
     /// What one tile is reduced to.
-    fn of_tile<T: Float>(&self, position: usize) -> Result<Vec<T>, Error> {
-        let tile = self.of.tile_at(position)?;
+    fn of_tile<T: Float>(&self, of: &Tiled, position: usize) -> Result<Vec<T>, Error> {
+        let tile = of.tile_at(position)?;
         let tensor = tile.tensor();
         let made: Data = sums::reduce(self.reduction, self.axes, (tensor.data(), tensor.layout()), &|| Ok(()))?;
         Ok(T::of(&made).unwrap_or_default().to_vec())

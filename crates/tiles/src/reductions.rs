@@ -3,7 +3,8 @@
 //! Absent tiles are zeros everywhere.
 
 use crate::algebra::{check_same_tilings, common};
-use crate::each::{lazy_bytes, of_parts};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, lazy_bytes, numbers_of};
 use crate::error::{unlike_tilings, unlike_types};
 use crate::exact::ExactSum;
 use crate::tile::{Float, Tile, with_float};
@@ -119,12 +120,20 @@ impl Evaluator {
         let both = common(a.shape().tiles(), b.shape().tiles());
         // Tiles of the first that the second does not have are not made.
         let part = a.with_part_of_tiles(a.shape().masked(b.shape())?);
-        self.sum_of_tiles_with(&part, lazy_bytes(b), |at, tile| {
-            let other = b.tile_at(both[at].1 as usize)?;
+        let reads = [
+            Read { of: &part, positions: &|at| Reads::from_elem(at, 1) },
+            Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) },
+        ];
+        let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
+        let making = Making { shape: part.shape(), scalar: a.scalar_type(), each_bytes, reads: &reads };
+        let numbers = numbers_of(&making, &self.context(), |operands, at| {
+            let (own, other) = (operands[0].tile_at(at)?, operands[1].tile_at(both[at].1 as usize)?);
             with_float!(a.scalar_type(), T => {
-                Ok(in_lanes(tile.elements::<T>(), other.elements::<T>(), |a, b| a.to_f64() * b.to_f64()))
+                let sum = in_lanes(own.elements::<T>(), other.elements::<T>(), |a, b| a.to_f64() * b.to_f64());
+                Ok(sum.to_bits())
             })
-        })
+        })?;
+        Ok(exact_sum(&numbers.into_iter().map(f64::from_bits).collect::<Vec<f64>>()))
     }
 
     /// The sum of products of the conjugates of the elements of the first tensor and the elements of the second. Elements are real, so it is
@@ -172,7 +181,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`sum`](Evaluator::sum).
     pub fn product_of_elements(&self, a: &Tiled) -> Result<f64, Error> {
-        let products = self.numbers_of_tiles(a, 0, |_, tile| {
+        let products = self.numbers_of_tiles(a, |_, tile| {
             with_float!(a.scalar_type(), T => {
                 Ok(tile.elements::<T>().iter().fold(1.0, |product: f64, element| product * element.to_f64()))
             })
@@ -224,7 +233,7 @@ impl Evaluator {
                 Ok(elements.reduce(|a, b| extreme.choose(a, b)).unwrap_or(f64::NAN))
             })
         };
-        let found = self.numbers_of_tiles(a, 0, of_tile)?;
+        let found = self.numbers_of_tiles(a, of_tile)?;
         let absent = has_absent_elements(a).then_some(0.0);
         let all = found.into_iter().chain(absent).reduce(|a, b| extreme.choose(a, b));
         all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
@@ -236,52 +245,28 @@ impl Evaluator {
         a: &Tiled,
         of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
     ) -> Result<f64, Error> {
-        self.sum_of_tiles_with(a, 0, of_tile)
-    }
-
-    fn sum_of_tiles_with(
-        &self,
-        a: &Tiled,
-        each_bytes: usize,
-        of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
-    ) -> Result<f64, Error> {
-        let mut sum = ExactSum::default();
-        for part in self.numbers_of_parts(a, each_bytes, |part| {
-            let mut sum = ExactSum::default();
-            for at in part {
-                sum.add(of_tile(at, &a.tile_at(at)?)?);
-            }
-            Ok(sum)
-        })? {
-            sum.add_sum(part);
-        }
-        Ok(sum.value())
+        Ok(exact_sum(&self.numbers_of_tiles(a, of_tile)?))
     }
 
     /// A number for each tile, in their order.
     fn numbers_of_tiles(
         &self,
         a: &Tiled,
-        each_bytes: usize,
         of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
     ) -> Result<Vec<f64>, Error> {
-        let of_part =
-            |part: Range<usize>| -> Result<Vec<f64>, Error> { part.map(|at| of_tile(at, &a.tile_at(at)?)).collect() };
-        Ok(self.numbers_of_parts(a, each_bytes, of_part)?.concat())
+        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
+        let making = Making { shape: a.shape(), scalar: a.scalar_type(), each_bytes: lazy_bytes(a), reads: &reads };
+        let number = |operands: &[Tiled], at: usize| Ok(of_tile(at, &operands[0].tile_at(at)?)?.to_bits());
+        let numbers = numbers_of(&making, &self.context(), number)?;
+        Ok(numbers.into_iter().map(f64::from_bits).collect())
     }
+}
 
-    /// What parts of the tiles come to. Besides a tile of a lazy tensor a thread holds so many bytes.
-    fn numbers_of_parts<R: Send>(
-        &self,
-        a: &Tiled,
-        each_bytes: usize,
-        of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
-    ) -> Result<Vec<R>, Error> {
-        let context = self.context();
-        let each = lazy_bytes(a).saturating_add(each_bytes);
-        let workers = context.workers_within(0, each, || "lazy tiles, one at a time, a number".to_owned())?;
-        of_parts(a.shape(), a.scalar_type(), &context, &workers, of_part)
-    }
+/// The exact sum of numbers.
+fn exact_sum(numbers: &[f64]) -> f64 {
+    let mut sum = ExactSum::default();
+    numbers.iter().for_each(|number| sum.add(*number));
+    sum.value()
 }
 
 /// How many tiles have elements, whether they are present or not. A grid has no more tiles than 64 bits count.

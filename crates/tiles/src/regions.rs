@@ -3,7 +3,8 @@
 
 use crate::algebra::merge;
 use crate::copies::intersection;
-use crate::each::{lazy_bytes, tiled_of};
+use crate::distribution::Read;
+use crate::each::{Making, lazy_bytes, tiled_of};
 use crate::error::unlike_tilings;
 use crate::recut::{Pieces, Target, begun_at, recut};
 use crate::shape::Building;
@@ -120,15 +121,20 @@ impl Evaluator {
         let (pieces, run) = pieces.stored(self, copies.len())?;
         let context = run.context();
         let each_bytes = lazy_bytes(a).max(pieces.each_bytes());
-        let made = tiled_of(&shape, scalar, &context, each_bytes, |at| {
+        let reads = [
+            Read { of: a, positions: &|at| wanted[at].0.into_iter().collect() },
+            Read { of: pieces.of(), positions: &|at| Pieces::read(wanted[at].2) },
+        ];
+        let making = Making { shape: &shape, scalar, each_bytes, reads: &reads };
+        let made = tiled_of(&making, &context, |operands, at| {
             let (own, covered, copies) = &wanted[at];
-            let own = own.map(|at| a.tile_at(at)).transpose()?;
+            let own = own.map(|at| operands[0].tile_at(at)).transpose()?;
             let around = match (own, covered) {
                 (Some(own), None) => return Ok(own),
                 (own, covered) => own.zip(covered.as_deref()),
             };
             let target = Target { number: shape.tiles()[at], copies, around };
-            with_float!(scalar, T => pieces.tile::<T>(target, &context))
+            with_float!(scalar, T => pieces.tile::<T>(&operands[1], target, &context))
         });
         made?.screened(screening)
     }

@@ -1,7 +1,8 @@
 //! Tensors whose tiles an evaluator makes and stores: of functions and seeds, or of lazy tiles. They are those that `Tiled` makes by itself,
 //! but its tiles are shared out to threads, counted, and made in memory that is used again.
 
-use crate::each::{lazy_bytes, of_parts, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, Parts, lazy_bytes, numbers_of, tiled_of};
 use crate::error::caught;
 use crate::making::{fill, number_at};
 use crate::shape::Building;
@@ -20,7 +21,8 @@ impl Evaluator {
     /// There are too many bytes, the function panics, or the evaluation was ended.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
         let context = self.context();
-        tiled_of(shape, T::SCALAR, &context, 0, |at| {
+        let making = Making { shape, scalar: T::SCALAR, each_bytes: 0, reads: &[] };
+        tiled_of(&making, &context, |_, at| {
             let number = shape.tiles()[at];
             let Some(place) = TilePlace::of(shape.tiling(), number) else {
                 return Err(Error::tensors(Kind::Index, format!("tile {number} of {:?}", shape.tiling())));
@@ -51,7 +53,9 @@ impl Evaluator {
         if !a.is_lazy() {
             return Ok(a.clone());
         }
-        tiled_of(a.shape(), a.scalar_type(), &self.context(), 0, |at| a.tile_at(at))
+        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
+        let making = Making { shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
+        tiled_of(&making, &self.context(), |operands, at| operands[0].tile_at(at))
     }
 
     /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
@@ -61,6 +65,9 @@ impl Evaluator {
     /// A lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
     pub fn truncate(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         let context = self.context();
+        if context.several().is_some() && (a.is_lazy() || a.is_distributed()) {
+            return self.truncated_by_ranks(&self.materialized(a)?, screening);
+        }
         let (shape, scalar) = (a.shape(), a.scalar_type());
         let each_bytes = lazy_bytes(a);
         let what = || format!("a lazy tile of {} elements", scalar.name());
@@ -88,11 +95,25 @@ impl Evaluator {
         screening.check()?;
         let mut building = Building::new(a.tiling(), *screening);
         let mut tiles = Vec::new();
-        for (number, tile, norm) in of_parts(shape, scalar, &context, &workers, of_part)?.into_iter().flatten() {
+        let parts = Parts { shape, scalar, positions: None };
+        for (number, tile, norm) in parts.run(&context, &workers, of_part)?.into_iter().flatten() {
             if building.add(number, norm)? {
                 tiles.extend(tile);
             }
         }
         Ok(Tiled::stored(building.finish(), scalar, tiles))
+    }
+
+    /// The same of stored tiles that are shared out to ranks, whose norms are taken where the tiles are.
+    fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
+        screening.check()?;
+        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
+        let making = Making { shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
+        let norms = numbers_of(&making, &self.context(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
+        let mut shape = Building::new(a.tiling(), *screening);
+        for (number, norm) in a.shape().tiles().iter().zip(norms) {
+            shape.add(*number, f64::from_bits(norm))?;
+        }
+        Ok(a.with_part_of_tiles(shape.finish()))
     }
 }

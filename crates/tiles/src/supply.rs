@@ -1,8 +1,11 @@
 //! Tiles of operands that have to be made for a product: those of lazy tensors, and those whose axes are not in an order that matrices have.
 //! Each has one coordinate of what both operands have, its *key*, so a product that goes through the keys in order makes each tile once and
-//! needs it no longer behind the key. A *panel* is a range of keys whose tiles are held together; how wide panels are is decided by memory.
+//! needs it no longer behind the key. A *panel* is a range of keys whose tiles are held together; how wide panels are is decided by memory. Tiles
+//! that other ranks own come in panels, too.
 
 use crate::SymbolicProduct;
+use crate::distribution::{Parcel, Readers, Traffic};
+use crate::gustavson::TileProduct;
 use crate::kernel::{Arrangement, TileKernel};
 use crate::tasks::Workers;
 use crate::tile::Tile;
@@ -36,19 +39,42 @@ pub(crate) struct Supply<'o> {
     needs: Vec<Need>,
 }
 
+/// Who makes the tiles of a product that ranks share.
+#[derive(Clone, Copy)]
+pub(crate) struct Makers<'m> {
+    /// The rank that makes each tile, by position in the result.
+    pub(crate) owners: &'m [u32],
+    pub(crate) rank: u32,
+    pub(crate) ranks: u64,
+}
+
+impl Makers<'_> {
+    /// True if this rank makes the tile at a position of the result.
+    pub(crate) fn is_own(&self, position: usize) -> bool {
+        self.owners[position] == self.rank
+    }
+}
+
 /// The keys whose tiles are held together, and whether one of the panels ends within a segment of sums.
 pub(crate) struct Panels {
     pub(crate) ends: Vec<u32>,
     pub(crate) cuts_segments: bool,
-    /// The bytes of the tiles of the largest panel.
+    /// The bytes of the tiles of the largest panel, or of two of them where the next one comes while one is used.
     pub(crate) most_bytes: usize,
+    /// True if the tiles of other ranks for the next panel come while one is used.
+    pub(crate) looks_ahead: bool,
 }
 
 impl<'o> Supply<'o> {
-    pub(crate) fn of(plan: &SymbolicProduct, operands: [&'o Tiled; 2], kernel: &'o TileKernel) -> Supply<'o> {
+    pub(crate) fn of(
+        plan: &SymbolicProduct,
+        operands: [&'o Tiled; 2],
+        kernel: &'o TileKernel,
+        makers: Option<Makers<'_>>,
+    ) -> Supply<'o> {
         let [left, right] = [0, 1].map(|of: usize| {
             let (tiled, arrangement) = (operands[of], &kernel.operands[of]);
-            let is_ready = !tiled.is_lazy() && arrangement.order.is_none();
+            let is_ready = !tiled.is_lazy() && !tiled.is_distributed() && arrangement.order.is_none();
             Operand { tiled, arrangement, made: vec![None; if is_ready { 0 } else { tiled.shape().len() }] }
         });
         let mut needs = Vec::new();
@@ -57,11 +83,18 @@ impl<'o> Supply<'o> {
             if is_needed.is_empty() {
                 continue;
             }
-            for product in plan.all_products() {
+            let mut need = |product: &TileProduct| {
                 let tile = plan.right(*product);
                 let position = if of == 0 { product.left } else { tile.position };
-                if !std::mem::replace(&mut is_needed[position as usize], true) {
+                if !std::mem::replace(&mut is_needed[position as usize], true) && operand.has_to_come(position) {
                     needs.push(Need { key: tile.key, operand: of, position });
+                }
+            };
+            match makers {
+                None => plan.all_products().iter().for_each(need),
+                Some(makers) => {
+                    let own = plan.entries_with_positions().filter(|(_, position)| makers.is_own(*position));
+                    own.for_each(|(entry, _)| plan.products_of(entry).iter().for_each(&mut need));
                 }
             }
         }
@@ -88,19 +121,23 @@ impl<'o> Supply<'o> {
     pub(crate) fn making_bytes(&self) -> usize {
         let is_turned = |need: &&Need| {
             let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
-            tiled.is_lazy() && arrangement.order.is_some()
+            (tiled.is_lazy() || tiled.is_distributed()) && arrangement.order.is_some()
         };
         self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
-    /// Panels of at most so many bytes, or of one key. They end where segments of sums do, unless a segment has more bytes.
+    /// Panels of at most so many bytes, or of one key. They end where segments of sums do, unless a segment has more bytes. If tiles come from other
+    /// ranks two panels have so many bytes, as far as that is more than those of one key.
     pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
-        let most = most_bytes.min(PANEL_BYTES);
+        let half = most_bytes / 2;
+        let looks_ahead =
+            self.operands.iter().any(|operand| operand.tiled.is_distributed()) && self.least_bytes().0 <= half;
+        let most = if looks_ahead { half } else { most_bytes }.min(PANEL_BYTES);
         let segments = plan.segments_of_keys();
         let bytes = |needs: &[Need]| needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
         let keys: Vec<(u32, usize)> =
             self.needs.chunk_by(|a, b| a.key == b.key).map(|needs| (needs[0].key, bytes(needs))).collect();
-        let mut panels = Panels { ends: Vec::new(), cuts_segments: false, most_bytes: 0 };
+        let mut panels = Panels { ends: Vec::new(), cuts_segments: false, most_bytes: 0, looks_ahead };
         let mut start = 0;
         while start < keys.len() {
             let (mut end, mut held) = (start + 1, keys[start].1);
@@ -109,33 +146,52 @@ impl<'o> Supply<'o> {
                 end += 1;
             }
             if end < keys.len() {
-                let is_cut = |at: &usize| segments[keys[*at].0 as usize] != segments[keys[*at - 1].0 as usize];
-                match (start + 1..=end).rev().find(is_cut) {
-                    Some(cut) => end = cut,
-                    None => panels.cuts_segments = true,
+                let segment = |at: usize| segments[keys[at].0 as usize];
+                let is_cut = |at: &usize| segment(*at) != segment(*at - 1);
+                if let Some(cut) = (start + 1..=end).rev().find(is_cut) {
+                    end = cut;
+                    // Keys of the segment for which nothing has to come may be in front.
+                    let before = segments[..keys[end].0 as usize].iter().rev();
+                    let own = before.take_while(|of_key| **of_key == segment(end)).count();
+                    panels.ends.push(keys[end].0 - own as u32);
+                } else {
+                    panels.cuts_segments = true;
+                    panels.ends.push(keys[end].0);
                 }
-                panels.ends.push(keys[end].0);
             }
             let held = keys[start..end].iter().fold(0, |bytes: usize, key| bytes.saturating_add(key.1));
             panels.most_bytes = panels.most_bytes.max(held);
             start = end;
         }
         panels.ends.push(segments.len() as u32);
+        if looks_ahead && panels.ends.len() > 1 {
+            panels.most_bytes = panels.most_bytes.saturating_mul(2);
+        }
         panels
     }
 
-    /// Makes the tiles of a panel of keys.
+    /// A tile that came from another rank.
+    pub(crate) fn came(&mut self, parcel: Parcel, tile: Tile) {
+        self.operands[parcel.operand as usize].made[parcel.position as usize] = Some(tile);
+    }
+
+    /// Makes the tiles of a panel of keys. Those of other ranks have come.
     ///
     /// # Errors
     /// That of the first tile, by keys, that cannot be made.
     pub(crate) fn make(&mut self, panel: Range<u32>, workers: &Workers) -> Result<(), Error> {
-        let needs: Vec<Need> = self.within(panel).to_vec();
+        let is_made = |need: &&Need| {
+            let Operand { arrangement, made, .. } = &self.operands[usize::from(need.operand)];
+            made[need.position as usize].is_some() && arrangement.order.is_none()
+        };
+        let needs: Vec<Need> = self.within(panel).iter().filter(|need| !is_made(need)).copied().collect();
         let tiles = workers.run(
             needs.clone(),
             |_| 1,
             |need| {
-                let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
-                let tile = tiled.tile_at(need.position as usize)?;
+                let Operand { tiled, arrangement, made } = &self.operands[usize::from(need.operand)];
+                let position = need.position as usize;
+                let tile = made[position].clone().map_or_else(|| tiled.tile_at(position), Ok)?;
                 match &arrangement.order {
                     None => Ok(tile),
                     Some(order) => Tile::of(&tile.tensor().transposed(order)?),
@@ -163,10 +219,42 @@ impl<'o> Supply<'o> {
     /// A tile of an operand as the kernel takes it; none if it was not made.
     #[inline]
     pub(crate) fn tile(&self, operand: usize, position: usize) -> Option<&Tile> {
-        let Operand { tiled, made, .. } = &self.operands[operand];
+        let Operand { tiled, arrangement, made } = &self.operands[operand];
         match made.get(position) {
-            Some(made) => made.as_ref(),
-            None => tiled.stored_at(position),
+            Some(Some(made)) => Some(made),
+            // A tile that this rank owns, in the order that it has.
+            _ if arrangement.order.is_none() => tiled.stored_at(position),
+            _ => None,
         }
     }
+}
+
+impl Operand<'_> {
+    /// True if a tile is not stored here as the kernel takes it.
+    fn has_to_come(&self, position: u32) -> bool {
+        self.arrangement.order.is_some() || self.tiled.stored_at(position as usize).is_none()
+    }
+}
+
+/// The tiles that ranks send each other for a product, each in the place of its key, and a number for the plan's hash.
+pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: Makers<'_>) -> Traffic {
+    let mut readers = operands.map(|operand| Readers::new(operand, makers.ranks));
+    // The key of each tile that is read.
+    let mut keys =
+        operands.map(|operand| vec![0_u32; if operand.is_distributed() { operand.shape().len() } else { 0 }]);
+    for (entry, position) in plan.entries_with_positions() {
+        for product in plan.products_of(entry) {
+            let right = plan.right(*product);
+            for (of, position_of) in [product.left, right.position].into_iter().enumerate() {
+                readers[of].add(position_of, makers.owners[position]);
+                if let Some(key) = keys[of].get_mut(position_of as usize) {
+                    *key = right.key;
+                }
+            }
+        }
+    }
+    let parcels = (0_u32..).zip(readers.iter().zip(&keys)).flat_map(|(operand, (readers, keys))| {
+        readers.ranks().map(move |(position, peer)| Parcel { key: keys[position as usize], operand, position, peer })
+    });
+    Traffic::of(makers.rank, &operands, parcels)
 }

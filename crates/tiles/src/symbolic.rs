@@ -168,6 +168,11 @@ impl SymbolicProduct {
         starts.zip(&self.row_ends).map(|(start, end)| start..*end)
     }
 
+    /// All entries, and the position of each in the shape.
+    pub(crate) fn entries_with_positions(&self) -> impl Iterator<Item = (Entry, usize)> {
+        self.entries.iter().enumerate().map(|(at, entry)| (*entry, self.position(at)))
+    }
+
     /// The entry of a position in the shape.
     fn entry_at(&self, position: usize) -> Option<Entry> {
         let entry = match &self.orders {

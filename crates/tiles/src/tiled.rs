@@ -3,6 +3,7 @@
 
 use crate::algebra::common;
 use crate::copies::{Packed, copy_box};
+use crate::distribution::Spread;
 use crate::error::{caught, limit};
 use crate::planned::{Planned, without_tiles};
 use crate::shape::{Building, MOST_VISITED};
@@ -61,6 +62,8 @@ enum Tiles {
     /// Tiles in the order of the shape.
     Stored(Arc<[Tile]>),
     Lazy(Arc<dyn TileSource>),
+    /// Tiles that are shared out to ranks.
+    Spread(Spread),
     /// Tiles of a plan, which nobody makes.
     Planned(Planned),
 }
@@ -132,9 +135,12 @@ impl Tiled {
         Ok(Tiled { shape: shape.clone(), scalar, tiles: Tiles::Lazy(Arc::new(source)) })
     }
 
-    /// The bytes of the elements of present tiles, stored or not.
+    /// The bytes of the elements of present tiles, stored or not; of tiles that are shared out to ranks those that are here.
     pub(crate) fn present_bytes(&self) -> usize {
-        bytes_of(self.scalar, self.shape.present_elements())
+        match &self.tiles {
+            Tiles::Spread(spread) => spread.bytes(&self.shape, self),
+            _ => bytes_of(self.scalar, self.shape.present_elements()),
+        }
     }
 
     /// True if all tiles are in the memory of another tensor's, in its order, or are made on demand.
@@ -145,6 +151,7 @@ impl Tiled {
                 let mut others = others.iter();
                 own.iter().all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
             }
+            (Tiles::Spread(own), Tiles::Spread(others)) => own.shares_tiles(others),
             (Tiles::Stored(own), Tiles::Lazy(_)) => own.is_empty(),
             (Tiles::Planned(own), Tiles::Planned(others)) => {
                 self.shape.is_empty() || (!other.shape.is_empty() && own.shares_memory(others))
@@ -157,7 +164,30 @@ impl Tiled {
     pub(crate) const fn plan(&self) -> Option<&Planned> {
         match &self.tiles {
             Tiles::Planned(planned) => Some(planned),
-            Tiles::Stored(_) | Tiles::Lazy(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The tiles that this rank has; none of a tensor that is not distributed.
+    pub(crate) const fn spread(&self) -> Option<&Spread> {
+        match &self.tiles {
+            Tiles::Spread(spread) => Some(spread),
+            _ => None,
+        }
+    }
+
+    /// Tiles of a shape that are shared out to ranks.
+    pub(crate) const fn of_spread(shape: Shape, scalar: Scalar, spread: Spread) -> Tiled {
+        Tiled { shape, scalar, tiles: Tiles::Spread(spread) }
+    }
+
+    /// The same tensor with tiles that other ranks own, by position.
+    pub(crate) fn with_tiles(&self, came: Vec<(u32, Tile)>) -> Tiled {
+        match &self.tiles {
+            Tiles::Spread(spread) if !came.is_empty() => {
+                Tiled { tiles: Tiles::Spread(spread.with(came)), ..self.clone() }
+            }
+            _ => self.clone(),
         }
     }
 
@@ -200,7 +230,7 @@ impl Tiled {
     #[must_use]
     pub const fn is_lazy(&self) -> bool {
         match &self.tiles {
-            Tiles::Stored(_) => false,
+            Tiles::Stored(_) | Tiles::Spread(_) => false,
             Tiles::Lazy(_) => true,
             Tiles::Planned(planned) => planned.is_lazy(),
         }
@@ -224,6 +254,9 @@ impl Tiled {
     pub(crate) fn tile_at(&self, position: usize) -> Result<Tile, Error> {
         let source = match &self.tiles {
             Tiles::Stored(tiles) => return Ok(tiles[position].clone()),
+            Tiles::Spread(spread) => {
+                return spread.at(position).cloned().ok_or_else(|| spread.elsewhere(position));
+            }
             Tiles::Lazy(source) => source,
             Tiles::Planned(_) => return Err(without_tiles()),
         };
@@ -236,17 +269,13 @@ impl Tiled {
         Tile::of(&tensor)
     }
 
-    /// A stored tile by its position among the present ones; none of a lazy tensor.
+    /// A stored tile by its position among the present ones; none of a lazy tensor, or if another rank has it.
     pub(crate) fn stored_at(&self, position: usize) -> Option<&Tile> {
         match &self.tiles {
             Tiles::Stored(tiles) => tiles.get(position),
+            Tiles::Spread(spread) => spread.at(position),
             Tiles::Lazy(_) | Tiles::Planned(_) => None,
         }
-    }
-
-    /// The norm of a tile by its position: that of its elements, which the shape of a lazy tensor only promises.
-    pub(crate) fn norm_of(&self, position: usize, tile: &Tile) -> f64 {
-        if self.is_lazy() { tile.norm() } else { self.shape.norms()[position] }
     }
 
     /// The present tiles in their order, each made when the iterator comes to it.
@@ -321,13 +350,28 @@ impl Tiled {
 
     /// Some of the present tiles, whose shape has the same grid.
     pub(crate) fn with_part_of_tiles(&self, shape: Shape) -> Tiled {
+        let is_stored = matches!(self.tiles, Tiles::Stored(_) | Tiles::Spread(_));
+        let kept = if is_stored { common(self.shape.tiles(), shape.tiles()) } else { Vec::new() };
+        self.with_sources(shape, kept.iter().map(|(at, _)| *at as usize))
+    }
+
+    /// Some of the stored tiles in another order, under a shape: the tile at each position is the one at a position here.
+    pub(crate) fn with_sources(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
             Tiles::Planned(planned) => Tiles::Planned(planned.clone()),
-            Tiles::Stored(tiles) => {
-                let kept = common(self.shape.tiles(), shape.tiles());
-                Tiles::Stored(kept.iter().map(|(at, _)| tiles[*at as usize].clone()).collect())
-            }
+            Tiles::Stored(tiles) => Tiles::Stored(sources.map(|at| tiles[at].clone()).collect()),
+            Tiles::Spread(spread) => Tiles::Spread(spread.part(sources)),
+        };
+        Tiled { shape, scalar: self.scalar, tiles }
+    }
+
+    /// A tensor whose tile at each position is made of the stored one at a position here. `made` has them of the tiles that are here, in the order of
+    /// the shape.
+    pub(crate) fn made_of(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Tiled {
+        let tiles = match &self.tiles {
+            Tiles::Spread(spread) => Tiles::Spread(spread.made_of(sources, made)),
+            _ => Tiles::Stored(made.into()),
         };
         Tiled { shape, scalar: self.scalar, tiles }
     }

@@ -1,7 +1,8 @@
 //! The same elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
 //! each axis. What is computed is decided elsewhere.
 
-use crate::each::{lazy_bytes, of_parts, workers_for};
+use crate::distribution::{Read, Reads};
+use crate::each::{Making, Parts, lazy_bytes, normed_of, tiled_of, workers_for};
 use crate::error::unlike_tilings;
 use crate::tile::Tile;
 use crate::tiling::Ranges;
@@ -35,22 +36,34 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
         return Ok(of.clone());
     }
     let (scalar, context) = (of.scalar_type(), run.context());
-    let workers = workers_for(&shape, scalar, &context, lazy_bytes(of))?;
+    let positions = sources.iter().map(|at| *at as usize);
+    let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&context.pool));
+    if of.is_lazy() && of.plan().is_none() {
+        let reads = [Read { of, positions: &|at| Reads::from_elem(sources[at] as usize, 1) }];
+        let making = Making { shape: &shape, scalar, each_bytes: lazy_bytes(of), reads: &reads };
+        return normed_of(&making, &context, |operands, at| {
+            let tile = operands[0].tile_at(sources[at] as usize)?;
+            Ok((turned(&tile)?, tile.norm()))
+        });
+    }
+    let workers = match of.is_distributed() {
+        true => {
+            context.workers_within(of.present_bytes(), 0, || "the tiles of a rank in another order of axes".into())?
+        }
+        false => workers_for(&shape, scalar, &context, lazy_bytes(of))?,
+    };
     if let Some(planned) = of.plan() {
-        let positions = sources.iter().map(|at| *at as usize);
         return planned.with_axes(of, &inverse_axes(order, order.len())?, shape, positions);
     }
-    let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
-        let turn = |at: &u32| {
-            let tile = of.tile_at(*at as usize)?;
-            let turned = Tile::copied_to(&tile.tensor().transposed(order)?, Some(&context.pool))?;
-            Ok((turned, of.norm_of(*at as usize, &tile)))
-        };
-        sources[part].iter().map(turn).collect()
+    // Each rank turns the tiles that it has.
+    let here: Vec<u32> =
+        (0..).zip(positions.clone()).filter(|(_, at)| of.stored_at(*at).is_some()).map(|(to, _)| to).collect();
+    let parts = Parts { shape: &shape, scalar, positions: Some(&here) };
+    let of_part = |part: Range<usize>| -> Result<Vec<Tile>, Error> {
+        part.map(|at| turned(&of.tile_at(sources[parts.position(at)] as usize)?)).collect()
     };
-    let made = of_parts(&shape, scalar, &context, &workers, of_part)?;
-    let (tiles, norms) = made.into_iter().flatten().unzip();
-    Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
+    let made = parts.run(&context, &workers, of_part)?.concat();
+    Ok(of.made_of(shape.clone(), positions, made))
 }
 
 /// Axis `i` of the tensor as axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
@@ -90,17 +103,18 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
         let positions: Vec<usize> = found.iter().map(|(_, position)| *position).collect();
         let norms = found.iter().map(|(number, at)| norm_on(of, *at, tiling.volume(*number))).collect();
         let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
+        workers_for(&shape, of.scalar_type(), &run.context(), lazy_bytes(of))?;
         return planned.with_axes(of, &places, shape, positions.into_iter());
     }
-    let mut tiles = Vec::with_capacity(found.len());
-    for (_, position) in &found {
-        let tile = of.tile_at(*position)?;
+    let norms = vec![0.0; found.len()];
+    let shape = Shape::of_sorted(tiling, found.iter().map(|(number, _)| *number).collect(), norms);
+    let reads = [Read { of, positions: &|at| Reads::from_elem(found[at].1, 1) }];
+    let making = Making { shape: &shape, scalar: of.scalar_type(), each_bytes: lazy_bytes(of), reads: &reads };
+    tiled_of(&making, &run.context(), |operands, at| {
+        let tile = operands[0].tile_at(found[at].1)?;
         let tensor = tile.tensor();
-        tiles.push(Tile::of(&tensor.under(tensor.layout().with_axes(&places)?)?)?);
-    }
-    let norms = tiles.iter().map(Tile::norm).collect();
-    let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
-    Ok(Tiled::stored(shape, of.scalar_type(), tiles))
+        Tile::of(&tensor.under(tensor.layout().with_axes(&places)?)?)
+    })
 }
 
 /// An estimate of the norm of some elements of a tile. The sum of their squares is at most that of the whole tile.
@@ -138,16 +152,15 @@ pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Erro
         let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
         return Ok(planned.stored(shape, of.scalar_type(), true));
     }
-    let (mut norms, mut tiles) = (Vec::new(), Vec::new());
-    for (position, made) in of.tiles().enumerate() {
-        let (_, tile) = made?;
-        norms.push(of.norm_of(position, &tile));
+    let of = of.materialized()?;
+    let reshaped = |(_, tile): (u64, &Tile)| {
         let mut narrow: SmallVec<[usize; 6]> = SmallVec::from_elem(1, extents.len());
         from.iter().zip(&to).for_each(|(from, to)| narrow[*to] = tile.extents()[*from]);
-        tiles.push(Tile::of(&tile.tensor().reshaped(&narrow)?)?);
-    }
-    let shape = Shape::of_sorted(tiling, numbers, norms);
-    Ok(Tiled::stored(shape, of.scalar_type(), tiles))
+        Tile::of(&tile.tensor().reshaped(&narrow)?)
+    };
+    let made = of.local_tiles().map(reshaped).collect::<Result<Vec<Tile>, Error>>()?;
+    let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+    Ok(of.made_of(shape, 0..of.shape().len(), made))
 }
 
 /// The axes of other extents than 1.

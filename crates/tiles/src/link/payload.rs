@@ -5,6 +5,7 @@
 
 use super::header::{Content, HEADER_BYTES, Header, MessageId};
 use crate::error::{bad_message, limit};
+use crate::pool::Pool;
 use crate::tile::{Float, Tile, TileMemory, with_float};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
@@ -121,6 +122,8 @@ pub struct Room {
     awaited: Header,
     /// The extents of a tile.
     extents: Option<Vec<usize>>,
+    /// Whose memory a tile takes.
+    pool: Option<Arc<Pool>>,
 }
 
 impl Room {
@@ -130,7 +133,13 @@ impl Room {
     /// Tiles have no elements of the type, or there are more than a message may have.
     pub fn for_tile(id: MessageId, scalar: Scalar, extents: &[usize]) -> Result<Room, Error> {
         let awaited = tile_header(id, scalar, index_count(extents)?)?;
-        Ok(Room { awaited, extents: Some(extents.to_vec()) })
+        Ok(Room { awaited, extents: Some(extents.to_vec()), pool: None })
+    }
+
+    /// The same room, where a tile takes memory of a pool.
+    #[must_use]
+    pub(crate) fn pooled(self, pool: &Arc<Pool>) -> Room {
+        Room { pool: Some(pool.clone()), ..self }
     }
 
     /// Room for this number of bytes.
@@ -138,7 +147,7 @@ impl Room {
     /// # Errors
     /// They are more than a message may have.
     pub fn for_bytes(id: MessageId, length: usize) -> Result<Room, Error> {
-        Ok(Room { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None })
+        Ok(Room { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None, pool: None })
     }
 
     /// The header that is awaited.
@@ -174,9 +183,16 @@ impl Room {
     pub fn into_memory(self) -> Result<Memory, Error> {
         let too_long = || limit("bytes of a message", self.awaited.length(), isize::MAX);
         let length = usize::try_from(self.awaited.length()).map_err(|_| too_long())?;
+        fn memory<T: Float>(extents: &[usize], pool: Option<&Arc<Pool>>) -> Result<TileMemory<T>, Error> {
+            match pool {
+                Some(pool) => TileMemory::pooled(index_count(extents)?, pool),
+                None => TileMemory::of_extents(extents),
+            }
+        }
+        let pool = self.pool.as_ref();
         let place = match (self.extents, self.awaited.content()) {
-            (Some(extents), Content::Float32) => Place::Float32(TileMemory::of_extents(&extents)?, extents),
-            (Some(extents), _) => Place::Float64(TileMemory::of_extents(&extents)?, extents),
+            (Some(extents), Content::Float32) => Place::Float32(memory(&extents, pool)?, extents),
+            (Some(extents), _) => Place::Float64(memory(&extents, pool)?, extents),
             (None, _) => {
                 check_room(length)?;
                 Place::Bytes(vec![0; length])

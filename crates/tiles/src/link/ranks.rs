@@ -10,8 +10,8 @@ use super::{Link, MOST_TAG};
 use crate::error::{bad_message, limit, no_link};
 use cembra_value::Error;
 use cembra_value::tensor::{TensorErrorKind as Kind, check_room};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The most bytes that a rank shares with the others at once.
@@ -40,6 +40,37 @@ pub struct Ranks {
     patience: Patience,
     /// How many exchanges there were.
     exchanges: AtomicU32,
+    /// How many steps of evaluations there were.
+    steps: AtomicU32,
+    /// How many errors all ranks have had together.
+    shared_errors: AtomicU32,
+    /// True if another rank sent poison in this step.
+    is_poisoned: AtomicBool,
+    sent: SentCounts,
+    /// Why the link is of no use any more: messages that nobody took may be under way.
+    broken: OnceLock<Error>,
+}
+
+/// What a rank sent to others up to now.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sent {
+    /// The tiles.
+    pub tiles: u64,
+    /// The bytes of their elements.
+    pub bytes: u64,
+}
+
+#[derive(Default, Debug)]
+struct SentCounts {
+    tiles: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A step of an evaluation that all ranks have begun: the messages of its tiles have its number, and the hash of its plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StepId {
+    pub(crate) plan: u64,
+    pub(crate) step: u32,
 }
 
 /// What an exchange is for: ranks in different functions are an error.
@@ -68,7 +99,16 @@ impl Ranks {
     /// The ranks of a link.
     #[must_use]
     pub fn new(link: Arc<dyn Link>) -> Ranks {
-        Ranks { link, patience: Patience::default(), exchanges: AtomicU32::new(0) }
+        Ranks {
+            link,
+            patience: Patience::default(),
+            exchanges: AtomicU32::new(0),
+            steps: AtomicU32::new(0),
+            shared_errors: AtomicU32::new(0),
+            is_poisoned: AtomicBool::new(false),
+            sent: SentCounts::default(),
+            broken: OnceLock::new(),
+        }
     }
 
     /// How long a rank waits for the others without progress: 300 seconds by default.
@@ -109,8 +149,7 @@ impl Ranks {
             all.iter().for_each(|bytes| put(&mut joined, bytes));
             Ok(joined)
         })?;
-        let mut reader = Reader(&all);
-        (0..self.link.size()).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect()
+        self.by_rank(&all)
     }
 
     /// Compares what all ranks were given: facts, each with a name that an error says, such as "the tiling of `a`, axis 2", and a value. Ranks with
@@ -135,25 +174,119 @@ impl Ranks {
     /// Says on all ranks whether any of them failed.
     ///
     /// # Errors
-    /// That of the lowest task that failed on any rank, and of the lowest rank where several have it: the same on all ranks. It has the code, the
-    /// message, the place and the first hint of the error there. Or the link failed.
+    /// Those of [`settle_with`](Ranks::settle_with).
     pub fn settle(&self, own: Result<(), Failure>) -> Result<(), Error> {
+        self.settle_with(own.map(|()| Vec::new())).map(drop)
+    }
+
+    /// The bytes that each rank gives, by rank, on all ranks, unless one of them failed.
+    ///
+    /// # Errors
+    /// That of the lowest task that failed on any rank, and of the lowest rank where several have it: the same on all ranks. It has the code, the
+    /// message, the place and the first hint of the error there. Or the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
+    pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
         let mut bytes = Vec::new();
-        if let Err(Failure { task, error }) = own {
-            bytes.extend(task.to_le_bytes());
-            put_error(&mut bytes, &error);
+        match own {
+            Ok(own) => {
+                bytes.push(0);
+                bytes.extend(own);
+            }
+            Err(Failure { task, error }) => {
+                bytes.push(1);
+                bytes.extend(task.to_le_bytes());
+                put_error(&mut bytes, &error);
+            }
         }
         let lowest = |all: &[Vec<u8>]| {
             let mut lowest: Option<(u64, Error)> = None;
-            for mut reader in all.iter().filter(|bytes| !bytes.is_empty()).map(|bytes| Reader(bytes)) {
-                let task = reader.number()?;
-                if lowest.as_ref().is_none_or(|(known, _)| task < *known) {
-                    lowest = Some((task, take_error(&mut reader)?));
+            let mut joined = Vec::new();
+            for bytes in all {
+                match bytes.split_first() {
+                    Some((0, bytes)) => put(&mut joined, bytes),
+                    Some((_, failure)) => {
+                        let mut reader = Reader(failure);
+                        let task = reader.number()?;
+                        if lowest.as_ref().is_none_or(|(known, _)| task < *known) {
+                            lowest = Some((task, take_error(&mut reader)?));
+                        }
+                    }
+                    None => return Err(bad_message("a rank says neither that it failed nor that it did not")),
                 }
             }
-            lowest.map_or(Ok(Vec::new()), |(_, error)| Err(error))
+            lowest.map_or(Ok(joined), |(_, error)| Err(error))
         };
-        self.exchange(Purpose::Settle).together(Ok(bytes), lowest).map(drop)
+        self.by_rank(&self.exchange(Purpose::Settle).together(Ok(bytes), lowest)?)
+    }
+
+    /// Begins a step of an evaluation on all ranks, whose plans must be the same: each has a hash of what it planned, or could not plan.
+    ///
+    /// # Errors
+    /// Those of [`settle_with`](Ranks::settle_with), or plans differ.
+    pub(crate) fn begin_step(&self, plan: Result<u64, Failure>) -> Result<StepId, Error> {
+        let step = self.steps.fetch_add(1, Ordering::Relaxed);
+        self.is_poisoned.store(false, Ordering::Relaxed);
+        let plans = self.settle_with(plan.map(|plan| plan.to_le_bytes().to_vec()))?;
+        let [first, others @ ..] = &*plans else { return Err(bad_message("a step of no ranks")) };
+        match others.iter().position(|plan| plan != first) {
+            None => Ok(StepId { plan: Reader(first).number()?, step }),
+            Some(at) => {
+                self.shared_errors.fetch_add(1, Ordering::Relaxed);
+                let message =
+                    format!("ranks disagree on the plan of step {step}: that of rank {} is another one", at + 1);
+                Err(Error::tensors(Kind::RanksDisagree, message).hint("give every rank the same tensors and options"))
+            }
+        }
+    }
+
+    /// How many errors all ranks have had together. Where a function fails and there is one more than before, all ranks have that error.
+    pub(crate) fn shared_errors(&self) -> u32 {
+        self.shared_errors.load(Ordering::Relaxed)
+    }
+
+    /// Notes that another rank sent poison in this step.
+    pub(crate) fn note_poison(&self) {
+        self.is_poisoned.store(true, Ordering::Relaxed);
+    }
+
+    /// True if another rank sent poison in this step: an error that followed is not the first one.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::Relaxed)
+    }
+
+    /// Counts a tile that is sent.
+    pub(crate) fn note_sent(&self, bytes: usize) {
+        self.sent.tiles.fetch_add(1, Ordering::Relaxed);
+        self.sent.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The tiles that this rank sent to others.
+    #[must_use]
+    pub fn sent(&self) -> Sent {
+        let SentCounts { tiles, bytes } = &self.sent;
+        Sent { tiles: tiles.load(Ordering::Relaxed), bytes: bytes.load(Ordering::Relaxed) }
+    }
+
+    /// How a rank waits.
+    pub(crate) const fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// An error if the link is of no use any more.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// What a link came to. After an error of the link, messages may be under way that nobody takes, so all that follows has that error.
+    pub(crate) fn checked<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
+        result.inspect_err(|error| {
+            let _first = self.broken.set(error.clone());
+        })
+    }
+
+    /// Bytes that were joined, by rank.
+    fn by_rank(&self, joined: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        let mut reader = Reader(joined);
+        (0..self.link.size()).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect()
     }
 }
 
@@ -290,9 +423,10 @@ impl Exchange<'_> {
         if self.link().rank() == 0 {
             return self.spread(0, || decide(&self.gather(own)?));
         }
+        self.ranks.check()?;
         let mut requests = Vec::new();
-        self.send(0, &Letter::new(&own), &mut requests)?;
-        self.ranks.patience.all(requests)?;
+        let sent = self.send(0, &Letter::new(&own), &mut requests).and_then(|()| self.ranks.patience.all(requests));
+        self.ranks.checked(sent)?;
         self.spread(0, || Ok(Vec::new()))
     }
 
@@ -312,8 +446,17 @@ impl Exchange<'_> {
         failed.map_or(Ok(all), Err)
     }
 
-    /// What one rank says, on all ranks. It goes from rank to rank along a binomial tree.
+    /// What one rank says, on all ranks.
     fn spread(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Vec<u8>, Error> {
+        self.ranks.check()?;
+        let letter = self.ranks.checked(self.pass_on(root, says))?;
+        letter.open().inspect_err(|_| {
+            self.ranks.shared_errors.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    /// The letter of one rank, which goes from rank to rank along a binomial tree.
+    fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Letter, Error> {
         let (rank, size) = (self.link().rank(), self.link().size());
         // The number of this rank if the root is 0. Its parent lacks the lowest bit that is set.
         let own = (rank + size - root) % size;
@@ -335,6 +478,6 @@ impl Exchange<'_> {
             bit >>= 1;
         }
         self.ranks.patience.all(requests)?;
-        letter.open()
+        Ok(letter)
     }
 }

@@ -14,6 +14,7 @@ mod placed;
 mod plans;
 mod products;
 mod random;
+mod ranks;
 mod reductions;
 mod shapes;
 mod sources;

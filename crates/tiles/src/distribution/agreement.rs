@@ -1,0 +1,74 @@
+//! What ranks compare before they evaluate: the program, how tensors are cut, which tiles they have, the options that decide results, and what
+//! the machines have. Ranks with other facts would wait for tiles that nobody sends, or have other bits.
+
+use crate::link::Ranks;
+use crate::{Evaluator, Tiled};
+use cembra_tensor::{TensorGraph, TensorNodeId};
+use cembra_value::Error;
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+/// Facts about a machine and what runs there, each with a name.
+pub(crate) type Facts = Arc<[(String, String)]>;
+
+/// What is written to it is hashed.
+struct Hashed(DefaultHasher);
+
+impl Write for Hashed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Compares the facts of all ranks before a graph is evaluated.
+///
+/// # Errors
+/// The first fact that differs, on all ranks; or the link failed.
+pub(crate) fn agree(
+    run: &Evaluator,
+    ranks: &Ranks,
+    graph: &TensorGraph,
+    outputs: &[TensorNodeId],
+    inputs: &[&Tiled],
+) -> Result<(), Error> {
+    let mut facts: Vec<(String, String)> = run.facts.to_vec();
+    facts.push(("the options".into(), run.options.of_results()));
+    facts.push(("which rank has which tile".into(), format!("{:?}", run.map)));
+    let mut program = Hashed(DefaultHasher::new());
+    for (_, node) in graph.nodes() {
+        let nodes = node.read();
+        // A hash cannot fail.
+        let _written = write!(program, "{:?}{:?}{:?}{nodes:?};", node.operation, node.scalar, node.extents);
+    }
+    let _written = write!(program, "{outputs:?}");
+    facts.push(("the program".into(), format!("{:016x}", program.0.finish())));
+    for (leaf, input) in graph.leaves().iter().zip(inputs) {
+        for (at, axis) in input.tiling().axes().iter().enumerate() {
+            facts.push((format!("the tiling of `{}`, axis {at}", leaf.name), format!("{axis:?}")));
+        }
+        let mut hasher = DefaultHasher::new();
+        for (number, norm) in input.shape().iter() {
+            hasher.write_u64(number);
+            hasher.write_u64(norm.to_bits());
+        }
+        let tiles = format!("{} tiles ({:016x})", input.shape().len(), hasher.finish());
+        facts.push((format!("the tiles of `{}`", leaf.name), tiles));
+        facts.push((format!("where the tiles of `{}` are", leaf.name), whereabouts(input)));
+    }
+    ranks.agree(&facts)
+}
+
+/// Where the tiles of a tensor are.
+fn whereabouts(tiled: &Tiled) -> String {
+    match tiled.spread() {
+        None if tiled.is_lazy() => "made when they are needed".into(),
+        None => "on each rank".into(),
+        Some(spread) => {
+            let mut hasher = DefaultHasher::new();
+            spread.owners().iter().for_each(|owner| hasher.write_u32(*owner));
+            format!("shared out ({:016x})", hasher.finish())
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs of whom, and who needs which of its own. Both lists
+//! are in one order, so the messages between two ranks are sent and received in the same order. Nothing is asked for. A rank that fails sends
+//! poison in place of what others await, and takes what is sent to it, so that no message is left for the next step.
+
+use crate::error::bad_message;
+use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, StepId};
+use crate::pool::Pool;
+use crate::tile::Tile;
+use crate::tiled::{Tiled, bytes_of};
+use cembra_runtime::Cancellation;
+use cembra_value::Error;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The tag of tiles. Collectives have another one.
+const TAG: u16 = 0;
+
+/// A tile on its way: its place in the order of the step, the operand and the position that it has there, and the rank at the other end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) key: u32,
+    pub(crate) operand: u32,
+    pub(crate) position: u32,
+    pub(crate) peer: u32,
+}
+
+/// The tiles that a rank awaits in a step, and those that it sends. Both ascend.
+#[derive(Default, Debug)]
+pub(crate) struct Traffic {
+    pub(crate) incoming: Vec<Parcel>,
+    pub(crate) outgoing: Vec<Parcel>,
+}
+
+impl Traffic {
+    /// The traffic of a rank in a step, from which rank reads which tile of which operand: `(key, operand, position, reader)`. Tiles that
+    /// all ranks have are not sent.
+    pub(crate) fn of(rank: u32, operands: &[&Tiled], reads: impl Iterator<Item = Parcel>) -> Traffic {
+        let mut traffic = Traffic::default();
+        for read in reads {
+            let Some(spread) = operands[read.operand as usize].spread() else { continue };
+            let (owner, reader) = (spread.owners()[read.position as usize], read.peer);
+            if owner != reader && reader == rank {
+                traffic.incoming.push(Parcel { peer: owner, ..read });
+            } else if owner != reader && owner == rank {
+                traffic.outgoing.push(read);
+            }
+        }
+        for parcels in [&mut traffic.incoming, &mut traffic.outgoing] {
+            parcels.sort_unstable();
+            parcels.dedup();
+        }
+        traffic
+    }
+
+    /// The bytes of the tiles that come.
+    pub(crate) fn incoming_bytes(&self, operands: &[&Tiled]) -> usize {
+        self.incoming.iter().fold(0, |bytes: usize, parcel| bytes.saturating_add(parcel_bytes(operands, *parcel)))
+    }
+}
+
+/// The bytes of a tile.
+pub(crate) fn parcel_bytes(operands: &[&Tiled], parcel: Parcel) -> usize {
+    let of = operands[parcel.operand as usize];
+    bytes_of(of.scalar_type(), of.tiling().volume(of.shape().tiles()[parcel.position as usize]))
+}
+
+/// The messages of one step.
+pub(crate) struct Exchange<'e> {
+    ranks: &'e Ranks,
+    id: StepId,
+    operands: &'e [&'e Tiled],
+    pool: Arc<Pool>,
+    token: Option<&'e Cancellation>,
+    traffic: Traffic,
+    /// How many receives and sends began.
+    begun: usize,
+    sent: usize,
+    /// The receives that began and are not over, in their order.
+    open: VecDeque<Request>,
+    sending: Vec<Request>,
+}
+
+impl<'e> Exchange<'e> {
+    pub(crate) fn new(
+        ranks: &'e Ranks,
+        id: StepId,
+        operands: &'e [&'e Tiled],
+        traffic: Traffic,
+        pool: Arc<Pool>,
+        token: Option<&'e Cancellation>,
+    ) -> Exchange<'e> {
+        let (open, sending) = (VecDeque::new(), Vec::new());
+        Exchange { ranks, id, operands, pool, token, traffic, begun: 0, sent: 0, open, sending }
+    }
+
+    /// Runs the part of this rank in the step. Whatever it comes to, all messages of the step are over afterwards.
+    ///
+    /// # Errors
+    /// Those of the part, or of the link.
+    pub(crate) fn run<R, E: From<Error>>(
+        mut self,
+        part: impl FnOnce(&mut Exchange<'e>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let made = part(&mut self);
+        let ended = self.end(made.is_err());
+        made.and_then(|made| ended.map(|()| made).map_err(E::from))
+    }
+
+    /// Begins to receive and to send the tiles before a place in the order.
+    ///
+    /// # Errors
+    /// There is no memory for a tile, or the link failed.
+    pub(crate) fn begin(&mut self, end: u32) -> Result<(), Error> {
+        while let Some(parcel) = self.traffic.incoming.get(self.begun).copied().filter(|parcel| parcel.key < end) {
+            self.receive(parcel)?;
+        }
+        while let Some(parcel) = self.traffic.outgoing.get(self.sent).copied().filter(|parcel| parcel.key < end) {
+            let tile = self.operands[parcel.operand as usize].stored_at(parcel.position as usize).cloned();
+            self.send(parcel, tile)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the tiles before a place in the order, and hands each over.
+    ///
+    /// # Errors
+    /// Those of [`begin`](Exchange::begin), another rank failed, or the evaluation was ended.
+    pub(crate) fn arrive(&mut self, end: u32, mut came: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
+        self.begin(end)?;
+        while let Some(parcel) = self.next().filter(|parcel| parcel.key < end) {
+            match self.await_next(self.token.cloned())? {
+                Done::Received(payload) => {
+                    let tile = payload.tile().cloned();
+                    came(parcel, tile.ok_or_else(|| bad_message("a message that is no tile"))?);
+                }
+                _ => {
+                    self.ranks.note_poison();
+                    return Err(bad_message(format!("rank {} failed, and sent no tile", parcel.peer)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All tiles at once, as operands that have them.
+    ///
+    /// # Errors
+    /// Those of [`arrive`](Exchange::arrive).
+    pub(crate) fn all(&mut self) -> Result<Vec<Tiled>, Error> {
+        let mut came: Vec<Vec<(u32, Tile)>> = vec![Vec::new(); self.operands.len()];
+        self.arrive(u32::MAX, |parcel, tile| came[parcel.operand as usize].push((parcel.position, tile)))?;
+        Ok(self.operands.iter().zip(came).map(|(of, came)| of.with_tiles(came)).collect())
+    }
+
+    /// The tile that comes next of those whose receives began.
+    fn next(&self) -> Option<Parcel> {
+        let at = self.begun.checked_sub(self.open.len())?;
+        self.traffic.incoming.get(at).copied().filter(|_| at < self.begun)
+    }
+
+    /// Waits for the receive that began first. If the wait is ended, it stays open.
+    fn await_next(&mut self, token: Option<Cancellation>) -> Result<Done, Error> {
+        let Some(request) = self.open.front_mut() else { return Err(bad_message("no tile is awaited")) };
+        let done = self.ranks.patience().clone().token(token).one(request);
+        match done {
+            // The link is as it was.
+            Err(error) if error.fault_kind().is_some() => Err(error),
+            done => {
+                self.open.pop_front();
+                self.ranks.checked(done)
+            }
+        }
+    }
+
+    fn id(&self, parcel: Parcel) -> MessageId {
+        let number = self.operands[parcel.operand as usize].shape().tiles()[parcel.position as usize];
+        MessageId { plan: self.id.plan.rotate_left(parcel.operand), step: self.id.step, tile: number }
+    }
+
+    fn room(&self, parcel: Parcel) -> Result<Room, Error> {
+        let (id, of) = (self.id(parcel), self.operands[parcel.operand as usize]);
+        let extents = of.tiling().tile_extents(id.tile).unwrap_or_default();
+        Ok(Room::for_tile(id, of.scalar_type(), &extents)?.pooled(&self.pool))
+    }
+
+    fn receive(&mut self, parcel: Parcel) -> Result<(), Error> {
+        let room = self.room(parcel)?;
+        let begun = self.ranks.link().receive(parcel.peer as usize, TAG, room);
+        self.open.push_back(self.ranks.checked(begun)?);
+        self.begun += 1;
+        Ok(())
+    }
+
+    /// Begins to send a tile, or poison in its place.
+    fn send(&mut self, parcel: Parcel, tile: Option<Tile>) -> Result<(), Error> {
+        let payload = match tile {
+            Some(tile) => {
+                self.ranks.note_sent(parcel_bytes(self.operands, parcel));
+                Payload::of_tile(self.id(parcel), tile)?
+            }
+            None => Payload::poison(&self.room(parcel)?),
+        };
+        let begun = self.ranks.link().send(parcel.peer as usize, TAG, payload);
+        self.sending.push(self.ranks.checked(begun)?);
+        self.sent += 1;
+        Ok(())
+    }
+
+    /// Ends the exchange: what others still await is sent, or poison if this rank failed, and what is sent to it is taken and dropped.
+    fn end(mut self, is_failed: bool) -> Result<(), Error> {
+        self.ranks.check()?;
+        if is_failed {
+            while let Some(parcel) = self.traffic.outgoing.get(self.sent).copied() {
+                self.send(parcel, None)?;
+            }
+        }
+        // A part that did not fail has taken all tiles already, unless it had no use for them.
+        self.begin(u32::MAX)?;
+        while !self.open.is_empty() {
+            self.await_next(None)?;
+        }
+        let over = self.ranks.patience().all(std::mem::take(&mut self.sending));
+        self.ranks.checked(over).map(drop)
+    }
+}

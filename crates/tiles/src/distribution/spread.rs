@@ -1,0 +1,99 @@
+//! Tiles that are shared out to ranks, as one rank has them: the owner of each tile, and the tiles that this rank owns. During a step it may have
+//! some that others own, too.
+
+use crate::error::no_link;
+use crate::tile::Tile;
+use crate::tiled::bytes_of;
+use crate::{Shape, Tiled};
+use cembra_value::Error;
+use std::sync::Arc;
+
+/// The tiles of one rank.
+#[derive(Clone)]
+pub(crate) struct Spread {
+    /// The owner of each present tile, by position.
+    owners: Arc<[u32]>,
+    /// The tiles that are here, by position.
+    tiles: Arc<[Option<Tile>]>,
+}
+
+impl Spread {
+    /// Tiles in the order of a shape, with their owners.
+    pub(crate) fn new(owners: impl Into<Arc<[u32]>>, tiles: Vec<Option<Tile>>) -> Spread {
+        let spread = Spread { owners: owners.into(), tiles: tiles.into() };
+        debug_assert_eq!(spread.owners.len(), spread.tiles.len());
+        spread
+    }
+
+    /// The owner of each present tile.
+    pub(crate) const fn owners(&self) -> &Arc<[u32]> {
+        &self.owners
+    }
+
+    /// A tile by its position; none if it is elsewhere.
+    pub(crate) fn at(&self, position: usize) -> Option<&Tile> {
+        self.tiles.get(position)?.as_ref()
+    }
+
+    /// Tiles at some positions, in this order.
+    pub(crate) fn part(&self, positions: impl Iterator<Item = usize> + Clone) -> Spread {
+        let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
+        Spread::new(owners, positions.map(|at| self.tiles[at].clone()).collect())
+    }
+
+    /// Tiles that are made of those at some positions, in this order. `made` has them of the tiles that are here.
+    pub(crate) fn made_of(&self, positions: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Spread {
+        let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
+        let mut made = made.into_iter();
+        let tile = |at: usize| self.tiles[at].as_ref().and_then(|_| made.next());
+        Spread::new(owners, positions.map(tile).collect())
+    }
+
+    /// The same tiles, and others that came.
+    pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> Spread {
+        let mut tiles = self.tiles.to_vec();
+        came.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));
+        Spread { owners: self.owners.clone(), tiles: tiles.into() }
+    }
+
+    /// The bytes of the tiles that are here.
+    pub(crate) fn bytes(&self, shape: &Shape, of: &Tiled) -> usize {
+        let here = shape.tiles().iter().zip(&*self.tiles).filter(|(_, tile)| tile.is_some());
+        bytes_of(of.scalar_type(), here.map(|(number, _)| shape.tiling().volume(*number)).sum())
+    }
+
+    /// True if all tiles that are here are in the memory of another tensor's, in its order.
+    pub(crate) fn shares_tiles(&self, other: &Spread) -> bool {
+        let mut others = other.tiles.iter().flatten();
+        let mut own = self.tiles.iter().flatten();
+        own.all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
+    }
+
+    /// The error of a tile that is elsewhere.
+    #[cold]
+    pub(crate) fn elsewhere(&self, position: usize) -> Error {
+        let owner = self.owners.get(position).copied().unwrap_or_default();
+        no_link(format!("a tile is on rank {owner}")).hint("all ranks together have it by `Evaluator::gathered`")
+    }
+}
+
+impl Tiled {
+    /// True if each rank has a part of the tiles.
+    #[must_use]
+    pub const fn is_distributed(&self) -> bool {
+        self.spread().is_some()
+    }
+
+    /// The owner of a tile by its number; none if the tile is absent, or each rank has all tiles.
+    #[must_use]
+    pub fn owner(&self, number: u64) -> Option<usize> {
+        let owners = self.spread()?.owners();
+        Some(owners[self.shape().position(number)?] as usize)
+    }
+
+    /// The stored tiles that this rank has, by number: of a tensor that is not distributed all of them, of a lazy one none.
+    pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
+        let numbers = self.shape().tiles().iter().enumerate();
+        numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))
+    }
+}

@@ -1,0 +1,138 @@
+//! A step of an evaluation on all ranks. They compare their plans, exchange tiles, and each makes its own part. Then they say to each other what came
+//! of it: the numbers of their parts, such as norms, or the first error, which is the same on all.
+
+use super::exchange::{Exchange, Parcel, Traffic};
+use super::map::TileMap;
+use crate::context::Context;
+use crate::link::{Failure, Ranks};
+use crate::{Shape, Tiled};
+use cembra_value::Error;
+use smallvec::SmallVec;
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The positions of an operand's tiles that a tile of the result is made of.
+pub(crate) type Reads = SmallVec<[usize; 2]>;
+
+/// An operand of a step, and which of its tiles are read for the tile at a position of the result.
+pub(crate) struct Read<'s> {
+    pub(crate) of: &'s Tiled,
+    pub(crate) positions: &'s (dyn Fn(usize) -> Reads + Sync + 's),
+}
+
+/// The numbers of the parts of all ranks, by rank, and what this rank made.
+pub(crate) type Shared<R> = (R, Vec<Vec<u64>>);
+
+/// Failures of no task, as of memory or by a token.
+const ANY_TASK: u64 = u64::MAX - 1;
+
+/// Failures that follow from those of other ranks.
+const FOLLOWS: u64 = u64::MAX;
+
+impl From<Error> for Failure {
+    /// A failure of no task.
+    fn from(error: Error) -> Failure {
+        Failure { task: ANY_TASK, error }
+    }
+}
+
+/// Notes the number of a task that failed, of which the lowest counts.
+pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Error>) -> Result<R, Error> {
+    result.inspect_err(|_| {
+        lowest.fetch_min(task as u64, Ordering::Relaxed);
+    })
+}
+
+/// Carries a step out on all ranks. `part` makes what is this rank's, with the number of a task that failed in `lowest`.
+///
+/// # Errors
+/// That of the lowest task that failed on any rank; plans differ; or the link failed. The same on all ranks.
+pub(crate) fn shared_out<R>(
+    context: &Context,
+    ranks: &Ranks,
+    operands: &[&Tiled],
+    plan: Result<(u64, Traffic), Error>,
+    part: impl FnOnce(&mut Exchange<'_>, &AtomicU64) -> Result<(R, Vec<u64>), Error>,
+) -> Result<Shared<R>, Error> {
+    let failure = |task: u64, error: Error| {
+        let task = if ranks.is_poisoned() { FOLLOWS } else { task.min(ANY_TASK) };
+        Failure { task, error }
+    };
+    let (hash, traffic) = match plan {
+        Ok((hash, traffic)) => (Ok(hash), traffic),
+        Err(error) => (Err(Failure::from(error)), Traffic::default()),
+    };
+    let id = ranks.begin_step(hash)?;
+    let lowest = AtomicU64::new(ANY_TASK);
+    let exchange = Exchange::new(ranks, id, operands, traffic, context.pool.clone(), context.workers.token.as_ref());
+    let made = exchange
+        .run(|exchange| part(exchange, &lowest).map_err(|error| failure(lowest.load(Ordering::Relaxed), error)));
+    let (made, own) = match made {
+        Ok((made, numbers)) => {
+            (Some(made), Ok(numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()))
+        }
+        Err(failure) => (None, Err(failure)),
+    };
+    let all = ranks.settle_with(own)?;
+    let words = |bytes: &Vec<u8>| bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+    let numbers: Vec<Vec<u64>> = all.iter().map(words).collect();
+    let made = made.ok_or_else(|| crate::error::bad_message("a rank that failed went on"))?;
+    Ok((made, numbers))
+}
+
+/// The owners of a result's tiles. Without a map of the evaluation a tile is made where the first tile is that it is made of, or else by the
+/// grid of all ranks.
+///
+/// # Errors
+/// The map names ranks that there are not.
+pub(crate) fn owners_of(
+    context: &Context,
+    ranks: &Ranks,
+    shape: &Shape,
+    reads: &[Read<'_>],
+) -> Result<Vec<u32>, Error> {
+    let size = ranks.link().size();
+    if let Some(map) = &context.map {
+        return map.owners(shape, size);
+    }
+    let mut owners = TileMap::square(size).owners(shape, size)?;
+    for (at, owner) in owners.iter_mut().enumerate() {
+        let first = |read: &Read<'_>| {
+            let owners = read.of.spread()?.owners();
+            (read.positions)(at).first().map(|position| owners[*position])
+        };
+        if let Some(known) = reads.iter().find_map(first) {
+            *owner = known;
+        }
+    }
+    Ok(owners)
+}
+
+/// The traffic of a step whose tiles read tiles of operands, and the hash of its plan.
+pub(crate) fn traffic_of(ranks: &Ranks, shape: &Shape, owners: &[u32], reads: &[Read<'_>]) -> (u64, Traffic) {
+    let operands: SmallVec<[&Tiled; 4]> = reads.iter().map(|read| read.of).collect();
+    let parcels = (0_u32..).zip(reads).filter(|(_, read)| read.of.is_distributed()).flat_map(|(operand, read)| {
+        owners.iter().enumerate().flat_map(move |(at, reader)| {
+            let parcel = move |position| Parcel { key: 0, operand, position: position as u32, peer: *reader };
+            (read.positions)(at).into_iter().map(parcel)
+        })
+    });
+    (hash_of(shape, owners, operands.len() as u64), Traffic::of(ranks.link().rank() as u32, &operands, parcels))
+}
+
+/// The hash of a plan: which tiles are made, by whom, and what else it says.
+pub(crate) fn hash_of(shape: &Shape, owners: &[u32], more: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(more);
+    shape.tiles().iter().for_each(|tile| hasher.write_u64(*tile));
+    owners.iter().for_each(|owner| hasher.write_u32(*owner));
+    hasher.finish()
+}
+
+/// Numbers of all ranks in the order of tiles, whose owners are known.
+pub(crate) fn in_order(owners: &[u32], by_rank: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
+    let mut parts: Vec<_> = by_rank.iter().map(|part| part.iter()).collect();
+    let next = |owner: &u32| parts.get_mut(*owner as usize)?.next().copied();
+    let found: Option<Vec<u64>> = owners.iter().map(next).collect();
+    found.ok_or_else(|| crate::error::bad_message("a rank made fewer tiles than it owns"))
+}

@@ -1,0 +1,457 @@
+//! Tensors that ranks share: the bits of one rank on any number of them, whoever owns which tile, in whatever order messages come; the bytes that
+//! move; and what all ranks say when one of them fails.
+
+use crate::graphs::NoElements;
+use crate::products::lazy;
+use crate::random::{self, ALL};
+use crate::symbolic::{PRODUCTS, parse, tilings};
+use crate::threads::{all_bits, on_five_threads};
+use cembra_runtime::{Cancellation, Scalar};
+use cembra_tensor::{Reduction, TensorGraph};
+use cembra_tiles::link::{Link, Ranks, Shuffled, run_ranks};
+use cembra_tiles::{
+    Base, Evaluator, MOST_TILES, Options, Screening, Segment, Shape, TileMap, TilePlace, Tiled, Tiling, Tiling1,
+};
+use cembra_value::Error;
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use fastrand::Rng;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// All bits of a tensor.
+pub(crate) type Bits = (Vec<u64>, Vec<u64>, Vec<u64>);
+
+/// The ranks of a link, which wait for seconds rather than minutes.
+fn ranks_of(link: Arc<dyn Link>) -> Arc<Ranks> {
+    Arc::new(Ranks::new(link).stall(Duration::from_secs(60)))
+}
+
+/// Runs on ranks as threads, whose messages come late by a seed: what each comes to.
+pub(crate) fn on_ranks<R: Send>(
+    size: usize,
+    seed: u64,
+    options: &Options,
+    run: impl Fn(&Evaluator, &Arc<Ranks>) -> Result<R, Error> + Sync,
+) -> Vec<Result<R, Error>> {
+    run_ranks(size, |link| {
+        let ranks = ranks_of(Arc::new(Shuffled::new(link, seed)));
+        let evaluator = Evaluator::new(options.clone()).ranks(ranks.clone(), []);
+        run(&evaluator, &ranks)
+    })
+}
+
+/// The bits of a tensor that may be shared out, which all ranks ask for.
+pub(crate) fn gathered_bits(run: &Evaluator, of: &Tiled) -> Result<Bits, Error> {
+    Ok(all_bits(&run.gathered(of)?))
+}
+
+/// What all ranks come to, which is the same.
+fn same<R: PartialEq + std::fmt::Debug>(results: Vec<Result<R, Error>>, what: &str) -> R {
+    let mut results = results.into_iter().map(|result| result.unwrap_or_else(|error| panic!("{what}: {error}")));
+    let first = results.next().expect("a rank");
+    results.for_each(|other| assert_eq!(other, first, "{what}"));
+    first
+}
+
+/// A map of tiles to ranks.
+fn map(rng: &mut Rng, size: usize) -> Option<TileMap> {
+    match rng.u32(..5) {
+        0 => Some(TileMap::hashed()),
+        1 => Some(TileMap::grid(1, rng.usize(1..=size))),
+        2 => Some(TileMap::by(move |place| place.index.iter().sum::<u64>() as usize % size)),
+        3 => Some(TileMap::square(size)),
+        _ => None,
+    }
+}
+
+#[test]
+fn products_have_the_same_bits_on_any_number_of_ranks() {
+    on_five_threads(|| {
+        let mut rng = Rng::with_seed(370);
+        for case in 0..120_u64 {
+            let text = PRODUCTS[case as usize % PRODUCTS.len()];
+            let [left, right] =
+                tilings(&mut rng, &parse(text)).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 0.8));
+            let segment = Segment { elements: rng.usize(1..12), tiles: rng.usize(1..4) };
+            let options = Options::default().threshold(0.0).segment(segment).block_bytes(rng.usize(0..200));
+            let one = all_bits(&Evaluator::new(options.clone()).product(text, &left, &right).unwrap());
+            for size in [1, 2, 3, 4, 6] {
+                let options = options.clone().threads([1, 2, 5][rng.usize(..3)]);
+                let maps = [map(&mut rng, size), map(&mut rng, size), map(&mut rng, size)];
+                let kinds = [rng.u32(..3), rng.u32(..3)];
+                let made = on_ranks(size, case, &options, |run, _| {
+                    let given = |of: &Tiled, at: usize| match (kinds[at], &maps[at]) {
+                        (0, Some(map)) => run.distributed(of, map),
+                        (1, _) => Ok(lazy(of)),
+                        _ => Ok(of.clone()),
+                    };
+                    let (left, right) = (given(&left, 0)?, given(&right, 1)?);
+                    let run = maps[2].iter().fold(run.clone(), |run, map| run.tile_map(map.clone()));
+                    gathered_bits(&run, &run.product(text, &left, &right)?)
+                });
+                assert_eq!(same(made, text), one, "{case} {text} on {size} ranks");
+            }
+        }
+    });
+}
+
+#[test]
+fn products_in_panels_have_the_same_bits_on_ranks() {
+    let mut rng = Rng::with_seed(371);
+    for case in 0..40_u64 {
+        let text = PRODUCTS[case as usize % PRODUCTS.len()];
+        let [left, right] = tilings(&mut rng, &parse(text)).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 0.9));
+        let options = Options::default().threshold(0.0).segment(Segment { elements: 6, tiles: 2 });
+        let one = all_bits(&Evaluator::new(options.clone()).product(text, &left, &right).unwrap());
+        let size = [2, 3][rng.usize(..2)];
+        let mut bytes = 0;
+        // With the fewest bytes that do, tiles come in many panels.
+        loop {
+            let options = options.clone().most_bytes(bytes);
+            let made = on_ranks(size, case, &options, |run, ranks| {
+                // The tensors themselves do not count.
+                let whole = Evaluator::new(Options::default()).ranks(ranks.clone(), []);
+                let [left, right] = [&left, &right].map(|of| whole.distributed(of, &TileMap::hashed()));
+                let made = run.product(text, &left?, &right?)?;
+                gathered_bits(&whole, &made)
+            });
+            if made.iter().all(Result::is_ok) {
+                assert_eq!(same(made, text), one, "{case} {text}");
+                break;
+            }
+            let errors: Vec<String> = made.into_iter().map(|made| made.expect_err("an error").to_string()).collect();
+            assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+            bytes += 8;
+        }
+    }
+}
+
+/// Every operation of an evaluator that makes tensors, on two of one tiling.
+fn operations(run: &Evaluator, a: &Tiled, b: &Tiled) -> Result<Vec<Bits>, Error> {
+    let screening = Screening::threshold(0.3);
+    let axes = a.tiling().axes();
+    let coarse = Tiling::new(axes.iter().map(|axis| Tiling1::new([axis.lower(), axis.upper()]).expect("one tile")))?;
+    let inner: Vec<_> = axes.iter().map(|axis| axis.lower()..axis.upper() - i64::from(axis.extent() > 1)).collect();
+    let first: Vec<i64> = axes.iter().map(Tiling1::lower).collect();
+    let order: Vec<usize> = (0..axes.len()).rev().collect();
+    let tiles: Vec<_> = axes.iter().map(|axis| 0..axis.tiles().min(2)).collect();
+    let part = run.elements(a, &inner, Base::Kept, &ALL)?;
+    let made = [
+        run.add(a, b)?,
+        run.subtract(a, b)?,
+        run.hadamard(a, b)?,
+        run.scale(a, 0.1)?,
+        run.map::<f64>(a, f64::exp)?,
+        run.random::<f64>(a.shape(), 5)?,
+        run.from_fn(a.shape(), |at| at[0] as f64 / 7.0)?,
+        run.materialized(a)?,
+        run.truncate(a, &screening)?,
+        run.retile(a, &coarse, &ALL)?,
+        run.retile(&run.retile(b, &coarse, &ALL)?, a.tiling(), &screening)?,
+        run.with_elements(b, &first, &part, &ALL)?,
+        part,
+        a.permuted(&order)?,
+        a.block(&tiles, Base::Zero)?,
+        b.with_block(&vec![0; axes.len()], &a.block(&tiles, Base::Zero)?)?,
+        a.masked(b.shape())?,
+    ];
+    made.iter().map(|made| gathered_bits(run, made)).collect()
+}
+
+/// Every number that an evaluator makes, by its bits.
+fn numbers(run: &Evaluator, a: &Tiled, b: &Tiled) -> Result<Vec<u64>, Error> {
+    let made = [
+        run.sum(a)?,
+        run.norm(a)?,
+        run.dot(a, b)?,
+        run.dot(b, a)?,
+        run.product_of_elements(a)?,
+        run.min(a)?,
+        run.max(b)?,
+        run.abs_min(a)?,
+        run.abs_max(b)?,
+    ];
+    Ok(made.map(f64::to_bits).to_vec())
+}
+
+#[test]
+fn operators_have_the_same_bits_on_any_number_of_ranks() {
+    on_five_threads(|| {
+        let mut rng = Rng::with_seed(372);
+        for case in 0..30 {
+            let tiling = random::tiling(&mut rng, 1 + case as usize % 3);
+            let [a, b] = [0.8, 0.6].map(|part| random::sparse::<f64>(&mut rng, &tiling, part));
+            let options = Options::default().threshold(0.0);
+            let run = Evaluator::new(options.clone());
+            let one = (operations(&run, &a, &b).unwrap(), numbers(&run, &a, &b).unwrap());
+            for size in [2, 3, 4, 6] {
+                let options = options.clone().threads([1, 2, 5][rng.usize(..3)]).block_bytes(rng.usize(0..64));
+                let maps = [map(&mut rng, size), map(&mut rng, size), map(&mut rng, size)];
+                let is_lazy = rng.bool();
+                let made = on_ranks(size, case, &options, |run, _| {
+                    let given = |of: &Tiled, at: usize| match &maps[at] {
+                        Some(map) => run.distributed(of, map),
+                        None if is_lazy => Ok(lazy(of)),
+                        None => Ok(of.clone()),
+                    };
+                    let (a, b) = (given(&a, 0)?, given(&b, 1)?);
+                    let run = maps[2].iter().fold(run.clone(), |run, map| run.tile_map(map.clone()));
+                    Ok((operations(&run, &a, &b)?, numbers(&run, &a, &b)?))
+                });
+                let (tensors, numbers) = same(made, "operators");
+                for (at, (found, expected)) in tensors.iter().zip(&one.0).enumerate() {
+                    assert_eq!(found, expected, "operation {at} of case {case} on {size} ranks");
+                }
+                assert_eq!(numbers, one.1, "case {case} on {size} ranks");
+            }
+        }
+    });
+}
+
+/// A graph of what has no expressions of elements: products of three, diagonals, sums, transposes, slices.
+fn graph_of_all() -> (TensorGraph, Vec<cembra_tensor::TensorNodeId>) {
+    let mut graph = TensorGraph::standard();
+    let a = graph.leaf("a", Scalar::Float64, &[6, 6]).expect("a leaf");
+    let b = graph.leaf("b", Scalar::Float64, &[6, 6]).expect("a leaf");
+    let product = graph.einsum("ij,jk,kl->il", &[a, b, a]).expect("a product");
+    let diagonal = graph.einsum("ii->i", &[product]).expect("a diagonal");
+    let rows = graph.reduce(Reduction::Sum, product, &[1]).expect("a sum");
+    let largest = graph.reduce(Reduction::Max, b, &[0, 1]).expect("a number");
+    let number = graph.einsum("ij,ij->", &[a, b]).expect("a number");
+    let turned = graph.transpose(product, &[1, 0]).expect("another order");
+    let sum = graph.reduce(Reduction::Sum, turned, &[0, 1]).expect("a sum");
+    (graph, vec![product, diagonal, rows, largest, number, turned, sum])
+}
+
+#[test]
+fn graphs_have_the_same_bits_on_any_number_of_ranks() {
+    let (graph, outputs) = graph_of_all();
+    let mut rng = Rng::with_seed(373);
+    for case in 0..20_u64 {
+        let axis = Tiling1::new([0, 1 + rng.i64(0..3), 4, 6]).expect("ascending");
+        let tiling = Tiling::new([&axis, &axis]).expect("few tiles");
+        let [a, b] = [0.7, 0.9].map(|part| random::sparse::<f64>(&mut rng, &tiling, part));
+        let evaluate = |run: &Evaluator, a: &Tiled, b: &Tiled| run.evaluate(&graph, &outputs, &[a, b], &NoElements);
+        let options = Options::default().threshold(1e-3);
+        let one = evaluate(&Evaluator::new(options.clone()), &a, &b).unwrap();
+        let one: Vec<Bits> = one.iter().map(all_bits).collect();
+        for size in [2, 3, 4, 6] {
+            let made = on_ranks(size, case, &options, |run, _| {
+                let a = if case % 2 == 0 { run.distributed(&a, &TileMap::square(size))? } else { a.clone() };
+                let made = evaluate(run, &a, &lazy(&b))?;
+                // Numbers are on all ranks.
+                let numbers = made.iter().filter(|made| made.tiling().rank() == 0);
+                numbers.for_each(|number| assert!(!number.is_distributed()));
+                made.iter().map(|made| gathered_bits(run, made)).collect::<Result<Vec<Bits>, Error>>()
+            });
+            assert_eq!(same(made, "a graph"), one, "case {case} on {size} ranks");
+        }
+    }
+}
+
+/// A square tensor of `tiles` by `tiles` tiles of 2 by 2 elements.
+fn square(tiles: u64) -> Tiled {
+    let axis = Tiling1::blocked(2 * tiles, 2).expect("it fits");
+    let shape = Shape::dense(&Tiling::new([&axis, &axis]).expect("few tiles"), MOST_TILES).expect("few tiles");
+    Tiled::random::<f64>(&shape, 9).expect("tiles")
+}
+
+#[test]
+fn tiles_go_where_they_are_needed_and_nowhere_else() {
+    let a = square(8);
+    let sent = |size: usize, of: &(dyn Fn(&Evaluator, &Tiled) -> Result<Tiled, Error> + Sync)| -> Vec<u64> {
+        let made = on_ranks(size, 1, &Options::default().threshold(0.0), |run, ranks| {
+            let a = run.distributed(&a, &TileMap::square(size))?;
+            assert_eq!(ranks.sent().tiles, 0);
+            assert_eq!(a.local_tiles().count(), a.shape().len() / size);
+            of(run, &a)?;
+            assert_eq!(ranks.sent().bytes, ranks.sent().tiles * 32);
+            Ok(ranks.sent().tiles)
+        });
+        made.into_iter().map(Result::unwrap).collect()
+    };
+    // Elements are where they are already.
+    assert_eq!(sent(4, &|run, a| run.add(a, &run.scale(a, 2.0)?)), [0; 4]);
+    assert_eq!(sent(4, &|_, a| a.permuted(&[1, 0])), [0; 4]);
+    // A grid of 2 by 2: each tile of both operands goes to the one other rank of its row, or of its column.
+    assert_eq!(sent(4, &|run, a| run.product("ij,jk->ik", a, a)), [32; 4]);
+    // One of 1 by 2: tiles of the left operand alone move.
+    assert_eq!(sent(2, &|run, a| run.product("ij,jk->ik", a, a)), [32; 2]);
+    // A product with a diagonal reads each tile of the other operand once, where it is made.
+    let diagonal = |run: &Evaluator, a: &Tiled| {
+        let diagonal = Shape::of_norms(a.tiling(), (0..8).map(|at| (at * 9, 1.0)), &ALL)?;
+        run.product("ij,jk->ik", &a.masked(&diagonal)?, a)
+    };
+    // The 8 tiles of the diagonal are on two ranks, and go to the other rank of their row.
+    assert_eq!(sent(4, &diagonal).iter().sum::<u64>(), 8);
+    // A result of one tile is made of 8 pairs of tiles.
+    let one = |run: &Evaluator, a: &Tiled| {
+        let wanted = Shape::of_norms(a.tiling(), [(0, 1.0)], &ALL)?;
+        run.product_within("ij,jk->ik", a, a, &wanted)
+    };
+    assert!(sent(4, &one).iter().sum::<u64>() <= 12);
+}
+
+#[test]
+fn tiles_are_found_where_they_are() {
+    let a = square(3);
+    let made = on_ranks(3, 5, &Options::default(), |run, ranks| {
+        let rank = ranks.link().rank();
+        let shared = run.distributed(&a, &TileMap::by(|place| place.index[1] as usize))?;
+        assert!(shared.is_distributed() && !a.is_distributed());
+        assert_eq!((shared.owner(4), shared.owner(5), a.owner(5), shared.owner(100)), (Some(1), Some(2), None, None));
+        let own: Vec<u64> = shared.local_tiles().map(|(number, _)| number).collect();
+        assert_eq!(own, [rank as u64, rank as u64 + 3, rank as u64 + 6]);
+        // What another rank has is an error, and no zero.
+        for number in 0..9 {
+            match shared.tile(number) {
+                Ok(tile) => assert!(tile.is_some() && number % 3 == rank as u64),
+                Err(error) => assert!(error.to_string().starts_with(&format!("a tile is on rank {};", number % 3))),
+            }
+            let everywhere = run.tile(&shared, number)?.expect("a tile");
+            assert_eq!(everywhere.elements::<f64>(), a.tile(number)?.expect("a tile").elements::<f64>());
+        }
+        assert!(run.tile(&shared, 9)?.is_none());
+        assert!(shared.to_tensor().is_err() && shared.get::<f64>(&[0, 2 * ((rank as i64 + 1) % 3)]).is_err());
+        assert_eq!(shared.get::<f64>(&[0, 2 * rank as i64])?, a.get::<f64>(&[0, 2 * rank as i64])?);
+        Ok(())
+    });
+    made.into_iter().for_each(|made| made.unwrap());
+}
+
+/// A square tensor whose tiles are made when they are needed; a tile that a rule names is an error, or a panic.
+fn failing(tiles: u64, fails: impl Fn(u64) -> bool + Send + Sync + 'static) -> Tiled {
+    let shape = square(tiles).shape().clone();
+    let source = move |place: &TilePlace| match place.number {
+        number if !fails(number) => Tensor::new(&[2, 2], vec![number as f64; 4]),
+        number if number.is_multiple_of(2) => panic!("tile {number}"),
+        number => Err(Error::tensors(Kind::Evaluation, format!("tile {number}"))),
+    };
+    Tiled::lazy(&shape, Scalar::Float64, source).expect("a tensor")
+}
+
+#[test]
+fn all_ranks_have_the_error_of_the_lowest_tile() {
+    for size in [2, 3, 4] {
+        for threads in [1, 2] {
+            let options = Options::default().threads(threads).block_bytes(64);
+            let errors = |of: &(dyn Fn(&Evaluator, &Tiled) -> Result<(), Error> + Sync)| {
+                let made = on_ranks(size, 3, &options, |run, _| {
+                    let bad = failing(6, |number| number > 20);
+                    let before = run.materialized(&square(6))?;
+                    let error = of(run, &bad).expect_err("an error").to_string();
+                    // The run goes on, and no message of the failed step is left.
+                    let after = run.product("ij,jk->ik", &before, &before)?;
+                    assert_eq!(gathered_bits(run, &after)?.0.len(), 36);
+                    Ok(error)
+                });
+                same(made, "an error")
+            };
+            assert_eq!(errors(&|run, bad| run.materialized(bad).map(drop)), "tile 21");
+            assert_eq!(errors(&|run, bad| run.add(bad, &square(6)).map(drop)), "tile 21");
+            assert_eq!(errors(&|run, bad| run.sum(bad).map(drop)), "tile 21");
+            let error = errors(&|run, bad| {
+                let ready = run.distributed(&square(6), &TileMap::hashed())?;
+                run.product("ij,jk->ik", bad, &ready).map(drop)
+            });
+            assert!(error.starts_with("tile ") || error.starts_with("the function of tiles panicked: tile"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_rank_ends_the_step_on_all() {
+    let (graph, outputs) = graph_of_all();
+    for size in [2, 4] {
+        for cancelled in 0..size {
+            let made = on_ranks(size, 7, &Options::default(), |run, ranks| {
+                let token = Cancellation::new();
+                let own = run.clone().cancellation(token.clone());
+                let axis = Tiling1::blocked(6, 2)?;
+                let shape = Shape::dense(&Tiling::new([&axis, &axis])?, MOST_TILES)?;
+                let a = run.distributed(&Tiled::random::<f64>(&shape, 1)?, &TileMap::hashed())?;
+                if ranks.link().rank() == cancelled {
+                    token.cancel();
+                }
+                let error = own.evaluate(&graph, &outputs, &[&a, &a], &NoElements).expect_err("an error");
+                // The next evaluation, without the token, is as if nothing had been.
+                let made = run.evaluate(&graph, &outputs, &[&a, &a], &NoElements)?;
+                Ok((error.to_string(), gathered_bits(run, &made[0])?))
+            });
+            let (error, _) = same(made, "cancelled");
+            assert!(error.contains("cancelled"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn ranks_that_were_given_other_things_disagree() {
+    let (graph, outputs) = graph_of_all();
+    let (one, other) = (Tiling1::blocked(6, 2).expect("an axis"), Tiling1::blocked(6, 3).expect("an axis"));
+    let tensor = |axis: &Tiling1, seed: u64| {
+        let shape = Shape::dense(&Tiling::new([axis, axis]).expect("few tiles"), MOST_TILES).expect("few tiles");
+        Tiled::random::<f64>(&shape, seed).expect("tiles")
+    };
+    let said = |given: &(dyn Fn(usize) -> (Options, Tiled, &'static str) + Sync)| {
+        let made = run_ranks(3, |link| {
+            let (rank, ranks) = (link.rank(), ranks_of(link));
+            let (options, a, version) = given(rank);
+            let facts = [("the version of cembra".to_owned(), version.to_owned())];
+            let run = Evaluator::new(options).ranks(ranks, facts);
+            let error = run.evaluate(&graph, &outputs, &[&a, &a], &NoElements).expect_err("an error");
+            assert_eq!(error.tensor_kind(), Some(Kind::RanksDisagree));
+            Ok(error.message())
+        });
+        same(made, "disagreement")
+    };
+    let usual = || (Options::default(), tensor(&one, 1), "1");
+    let on_last = |rank: usize, last: (Options, Tiled, &'static str)| if rank == 2 { last } else { usual() };
+    let tiling = said(&|rank| on_last(rank, (Options::default(), tensor(&other, 1), "1")));
+    assert!(tiling.starts_with("ranks disagree on the tiling of `a`, axis 0: rank 0 has "), "{tiling}");
+    let tiles = said(&|rank| on_last(rank, (Options::default(), tensor(&one, 2), "1")));
+    assert!(tiles.starts_with("ranks disagree on the tiles of `a`: rank 0 has 9 tiles"), "{tiles}");
+    let options = said(&|rank| on_last(rank, (Options::default().threshold(0.5), tensor(&one, 1), "1")));
+    assert!(options.starts_with("ranks disagree on the options: rank 0 has threshold by type"), "{options}");
+    let version = said(&|rank| on_last(rank, (Options::default(), tensor(&one, 1), "2")));
+    assert!(version.starts_with("ranks disagree on the version of cembra: rank 0 has 1, rank 2 has 2;"), "{version}");
+    // Whatever a rank has, a step that is planned otherwise is none of the others' steps.
+    let made = run_ranks(2, |link| {
+        let rank = link.rank();
+        let run = Evaluator::new(Options::default()).ranks(ranks_of(link), []);
+        let axis = if rank == 0 { &one } else { &other };
+        let a = tensor(axis, 1);
+        Ok(run.scale(&a, 2.0).expect_err("an error").message())
+    });
+    let plan = same(made, "a plan");
+    assert!(plan.starts_with("ranks disagree on the plan of step 0: that of rank 1 is another one;"), "{plan}");
+}
+
+#[test]
+fn more_ranks_than_tiles_and_maps_of_ranks_that_there_are_not() {
+    let axis = Tiling1::blocked(2, 2).expect("an axis");
+    let shape = Shape::dense(&Tiling::new([&axis, &axis]).expect("one tile"), MOST_TILES).expect("one tile");
+    let one = Tiled::random::<f64>(&shape, 3).expect("a tile");
+    let expected = all_bits(&Evaluator::new(Options::default()).product("ij,jk->ik", &one, &one).unwrap());
+    for size in [1, 2, 5, 16] {
+        let made = on_ranks(size, 2, &Options::default(), |run, _| {
+            let shared = run.distributed(&one, &TileMap::hashed())?;
+            gathered_bits(run, &run.product("ij,jk->ik", &shared, &one)?)
+        });
+        assert_eq!(same(made, "one tile"), expected);
+    }
+    assert!(on_ranks(0, 2, &Options::default(), |_, _| Ok(())).is_empty());
+    for (map, message) in [
+        (TileMap::grid(2, 2), "a grid of 4 ranks, where there are 2"),
+        (TileMap::grid(0, 2), "a grid of 0 ranks, where there are 2"),
+        (TileMap::grid(usize::MAX, 2), "a grid of 18446744073709551615 ranks, where there are 2"),
+        (TileMap::by(|_| 7), "tile [0, 0] is given to rank 7, where there are 2"),
+    ] {
+        let made = on_ranks(2, 2, &Options::default(), |run, _| {
+            let given = run.distributed(&one, &map).map(drop);
+            let made = run.clone().tile_map(map.clone()).scale(&one, 2.0).map(drop);
+            let product = run.clone().tile_map(map.clone()).product("ij,jk->ik", &one, &one).map(drop);
+            Ok([given, made, product].map(|made| made.expect_err("an error").to_string()))
+        });
+        assert_eq!(same(made, "a map"), [message; 3]);
+    }
+}
