@@ -1,6 +1,6 @@
 //! What must hold of a program on tiled tensors. The value of each operation is what it makes of the values of its operands, as far as sums in any
 //! order are near each other, with tiles absent exactly where absent tiles make nothing, or where the norm is below the threshold; norms are those
-//! of the elements. No bit, norm, tile or error depends on threads, on blocks, on bytes, on memory that was used before, on whether tiles are
+//! of the elements. No bit, norm, tile or error depends on threads, on ranks, on blocks, on bytes, on memory that was used before, on whether tiles are
 //! stored or made on demand, or on the backend. Tensors that are given stay as they are. A plan has the steps of the evaluation, and its errors of
 //! what there is too little of. What does not hold is made smaller.
 
@@ -253,6 +253,13 @@ impl TileJudge {
             {
                 let detail = format!("{asked:?}: leaf {leaf}, {count} times, though it is read {most:?} times");
                 return Ok(Some(Wrong::new("a tile is asked for more often than it is read", detail)));
+            }
+        }
+        let size = *pick(random, &[2, 3, 4, 6]);
+        let options = options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20]));
+        for (rank, found) in program.on_ranks(size, &options, &nodes, &|| self.interpreter.host()).iter().enumerate() {
+            if !is_same(found) {
+                return wrong(&format!("{size} ranks, as rank {rank} has it,"), found);
             }
         }
         // Norms that are not known keep tiles, as a threshold of 0 does.

@@ -1,10 +1,11 @@
 //! Tiled tensors: random graphs and statements in random tiles against what they mean, and bit for bit against themselves on other threads, blocks,
-//! backends, and with tiles that are made on demand; and the functions that tiled tensors have beside graphs. A program depends on the seed and
+//! ranks, backends, and with tiles that are made on demand; and the functions that tiled tensors have beside graphs. A program depends on the seed and
 //! its number alone.
 
 mod estimates;
 mod functions;
 mod judge;
+mod on_ranks;
 mod meaning;
 mod operands;
 mod program;

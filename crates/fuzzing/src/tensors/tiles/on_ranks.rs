@@ -1,0 +1,75 @@
+//! Programs on several ranks, each a thread: tensors are shared out by random maps, made on demand, or on each rank, and messages come late and in
+//! another order at each seed. All ranks have the values of one rank, or the same error, after which they go on.
+
+use super::operands::{Lazy, Promise, Seen};
+use super::program::{Outcome, Program, failed};
+use crate::config::pick;
+use cembra::Error;
+use cembra::tensor::TensorNodeId;
+use cembra_tensor::Elements;
+use cembra_tiles::link::{Link, Ranks, Shuffled, run_ranks};
+use cembra_tiles::{Options, TileMap, Tiled};
+use fastrand::Rng;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a rank waits. No program takes as long.
+const STALL: Duration = Duration::from_secs(60);
+
+impl Program {
+    /// What each of some ranks sees of these nodes.
+    pub(super) fn on_ranks<E: Elements>(
+        &self,
+        size: usize,
+        options: &Options,
+        asked: &[TensorNodeId],
+        host: &(dyn Fn() -> E + Sync),
+    ) -> Vec<Outcome> {
+        let outcomes = run_ranks(size, |link| Ok(self.on_rank(link, options, asked, &host())));
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|error| Err(failed(&error)))).collect()
+    }
+
+    fn on_rank(
+        &self,
+        link: Arc<dyn Link>,
+        options: &Options,
+        asked: &[TensorNodeId],
+        elements: &dyn Elements,
+    ) -> Outcome {
+        let (size, seed) = (link.size(), self.settings.seed);
+        // The same on all ranks.
+        let random = &mut Rng::with_seed(seed);
+        let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, seed))).stall(STALL));
+        let run = self.settings.evaluator(options.clone()).ranks(ranks.clone(), []);
+        let run = map(random, size).into_iter().fold(run, |run, map| run.tile_map(map));
+        let mut evaluate = || {
+            let mut inputs = Vec::with_capacity(self.inputs.len());
+            for input in &self.inputs {
+                inputs.push(match (random.u32(..4), map(random, size)) {
+                    (0, _) => Lazy::of(input, Promise::True, None)?.tiled,
+                    (1, _) | (_, None) => input.clone(),
+                    (_, Some(map)) => run.distributed(input, &map)?,
+                });
+            }
+            let made = self.evaluate(&run, asked, &inputs.iter().collect::<Vec<&Tiled>>(), elements)?;
+            made.iter().map(|made| Seen::of(&run.gathered(made)?)).collect::<Result<Vec<Seen>, Error>>()
+        };
+        let seen = evaluate();
+        // No message of a step that failed is left for the next one.
+        match ranks.all_gather(vec![u8::from(seen.is_ok())]) {
+            Ok(all) if all.iter().all(|one| one == &all[0]) => seen.map_err(|error| failed(&error)),
+            Ok(_) => Err((None, "some ranks failed, and others did not".to_owned(), None)),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+/// Which rank owns which tile; none where that is left open.
+fn map(random: &mut Rng, size: usize) -> Option<TileMap> {
+    let number = random.usize(..size) as u64;
+    pick(random, &[None, Some(0), Some(1), Some(2)]).map(|kind: u32| match kind {
+        0 => TileMap::hashed(),
+        1 => TileMap::square(size),
+        _ => TileMap::by(move |place| ((place.number * 7 + number) % size as u64) as usize),
+    })
+}
