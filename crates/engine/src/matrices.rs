@@ -26,6 +26,14 @@ impl MatrixProduct for LibraryProduct {
     }
 }
 
+impl LibraryProduct {
+    /// The instructions of the kernels that multiply on this processor, which decide how sums are rounded. Processors with other ones have other bits.
+    #[must_use]
+    pub fn instructions() -> &'static str {
+        if library::is_there() { library::instructions() } else { "plain loops" }
+    }
+}
+
 /// True if the product has several rows, columns and terms.
 fn is_of_matrices<T>(product: &Multiplication<'_, T>) -> bool {
     let ((_, left), (_, right)) = (product.left(), product.right());
@@ -131,6 +139,11 @@ mod library {
         is_x86_feature_detected!("avx512f") || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
     }
 
+    /// The instructions of the kernels, which are there.
+    pub(super) fn instructions() -> &'static str {
+        if is_x86_feature_detected!("avx512f") { "AVX-512 kernels" } else { "AVX2 kernels" }
+    }
+
     /// # Safety
     /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
     /// other reference to them is used during the call. FEATURE: `is_there` was true.
@@ -194,6 +207,11 @@ mod library {
 
     pub(super) const fn is_there() -> bool {
         true
+    }
+
+    /// The instructions of the kernels.
+    pub(super) const fn instructions() -> &'static str {
+        std::env::consts::ARCH
     }
 
     /// # Safety

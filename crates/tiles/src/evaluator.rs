@@ -81,6 +81,15 @@ impl Evaluator {
         Evaluator { ranks: Some(ranks), facts: facts.into_iter().collect(), ..self }
     }
 
+    /// The error of an evaluation that this rank cannot begin. Other ranks that begin it have the error, too.
+    #[must_use]
+    pub fn give_up(&self, error: Error) -> Error {
+        match self.context().several() {
+            Some(ranks) => ranks.disagree(error),
+            None => error,
+        }
+    }
+
     /// Which rank owns which tile of results. Without a map each tile is made where the fewest tiles have to move: a product by the grid of ranks for
     /// which that is so, other results where the first tile is that they are made of.
     #[must_use]

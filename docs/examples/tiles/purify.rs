@@ -69,7 +69,7 @@ fn purify(run: &mut Run, h: &Tiled) -> Result<Purified, Error> {
             let filled = p.shape().len() as f64 / p.tiling().tiles() as f64;
             return Ok(Purified { trace, energy, distance, steps, filled });
         }
-        p = made["next"].truncate(&screening)?;
+        p = run.evaluator().truncate(&made["next"], &screening)?;
         steps += 1;
     }
 }

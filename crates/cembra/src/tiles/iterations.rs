@@ -181,7 +181,7 @@ impl Run {
     fn kept(&mut self, text: &str, inputs: &[(&str, &Tiled)]) -> Result<Tiled, Error> {
         let made = self.statement(text, inputs.iter().copied())?;
         let screening = self.options().screening(made.scalar_type())?;
-        made.truncate(&screening)
+        self.evaluator().truncate(&made, &screening)
     }
 }
 

@@ -148,7 +148,8 @@ impl Run {
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
     ) -> Result<BTreeMap<String, Tiled>, Error> {
         let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
-        let Bound { graph, outputs, inputs } = self.bound(model, known.collect())?;
+        let bound = self.bound(model, known.collect()).map_err(|error| self.evaluator().give_up(error));
+        let Bound { graph, outputs, inputs } = bound?;
         let made = self.graph(&graph, &outputs, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
         Ok(model.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }

@@ -2,8 +2,9 @@
 //! tiles is decided by `cembra-tiles`.
 
 use crate::{Cut, Error, Executor, Model, QType, Registry, Scalar};
-use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, Journal, Options, Step, Tiled, Tiling, Tiling1};
+use cembra_tensor::{Extents, MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_tiles::link::Ranks;
+use cembra_tiles::{Evaluator, Journal, Options, Step, TileMap, Tiled, Tiling, Tiling1};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,6 +46,22 @@ pub struct Run {
     reads: u64,
 }
 
+/// What multiplies matrices.
+fn matrices() -> Arc<dyn MatrixProduct> {
+    #[cfg(feature = "tensor")]
+    return Arc::new(cembra_engine::LibraryProduct);
+    #[cfg(not(feature = "tensor"))]
+    Arc::new(cembra_tensor::PlainProduct)
+}
+
+/// How matrices are multiplied, which decides how sums are rounded.
+pub(super) fn instructions() -> &'static str {
+    #[cfg(feature = "tensor")]
+    return cembra_engine::LibraryProduct::instructions();
+    #[cfg(not(feature = "tensor"))]
+    "plain loops"
+}
+
 /// What a text is read for: the name, the type and the extents of each tensor, sorted by name.
 type Given<'i> = BTreeMap<&'i str, &'i Tiled>;
 
@@ -84,12 +101,8 @@ impl Run {
     /// they have. Products of matrices are those of a library with the feature `tensor`, and plain loops without.
     #[must_use]
     pub fn new(options: Options, compile: &crate::Options) -> Run {
-        #[cfg(feature = "tensor")]
-        let matrices = cembra_engine::LibraryProduct;
-        #[cfg(not(feature = "tensor"))]
-        let matrices = cembra_tensor::PlainProduct;
         Run {
-            evaluator: Evaluator::new(options).matrices(Arc::new(matrices)),
+            evaluator: Evaluator::new(options).matrices(matrices()),
             elements: cembra_engine::Evaluator::new(compile),
             compile: compile.clone(),
             kept: Vec::new(),
@@ -202,6 +215,23 @@ impl Run {
         Run { evaluator: self.evaluator.cancellation(token), ..self }
     }
 
+    /// Shares evaluations with other ranks, which compare `facts` with them.
+    pub(super) fn ranks(self, ranks: Arc<Ranks>, facts: Vec<(String, String)>) -> Run {
+        Run { evaluator: self.evaluator.ranks(ranks, facts), ..self }
+    }
+
+    /// Which rank owns which tile of results, as [`Evaluator::tile_map`] says it.
+    #[must_use]
+    pub fn tile_map(self, map: TileMap) -> Run {
+        Run { evaluator: self.evaluator.tile_map(map), ..self }
+    }
+
+    /// What evaluates products, sums and functions that are no texts, with the same options and on the same ranks.
+    #[must_use]
+    pub const fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
+    }
+
     /// The options.
     #[must_use]
     pub const fn options(&self) -> &Options {
@@ -219,7 +249,8 @@ impl Run {
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
-        let (read, inputs) = self.read_for(text, inputs)?;
+        // Other ranks begin to evaluate, and learn that this one does not.
+        let (read, inputs) = self.read_for(text, inputs).map_err(|error| self.evaluator.give_up(error))?;
         let made = self.graph(&read.graph, &read.nodes(), &inputs)?;
         Ok(read.outputs.iter().map(|(name, _)| name.clone()).zip(made).collect())
     }

@@ -1,70 +1,232 @@
-//! Who computes together. There is one rank as yet, so nothing is shared out; what computes is a [`Run`].
+//! Who computes together: this process alone, processes that a launcher of MPI started, or threads of this process. What computes is a [`Run`].
 
 use super::run::Run;
 use crate::Error;
 use cembra_tiles::Options;
-use cembra_tiles::link::{Launch, no_link};
+use cembra_tiles::link::{Link, Ranks, Sent, run_ranks};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// The ranks that compute together: one, which is the process.
+/// The ranks that compute together, as one of them sees them. All ranks run the same program: they make the same tensors and evaluate the same texts
+/// in the same order. Each stores and computes a part of the tiles, and all have the same numbers, the same shapes and the same errors. Bits do not
+/// depend on how many ranks there are.
+///
+/// ```
+/// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, TileMap, Tiling, Tiling1, World};
+///
+/// // Four ranks as threads. Processes of a launcher have their world by `World::from_environment`.
+/// let results = World::on_threads(4, |world| {
+///     let axis = Tiling1::blocked(100, 10)?;
+///     let shape = Shape::dense(&Tiling::new([&axis, &axis])?, MOST_TILES)?;
+///     let mut run = world.evaluator(Options::default());
+///     // Each rank makes the tiles that it owns.
+///     let a = run.evaluator().from_fn(&shape, |at| 1.0 / (1 + at[0] + at[1]) as f64)?;
+///     assert_eq!(a.local_tiles().count(), 25);
+///     let b = run.statement(r#"b("i,j") = a("i,k") * a("k,j")"#, [("a", &a)])?;
+///     run.number("tensor.sum(b)", [("b", &b)])
+/// });
+/// let sums = results.into_iter().collect::<Result<Vec<f64>, _>>()?;
+/// assert!(sums.iter().all(|sum| *sum == sums[0]));
+/// # Ok::<(), cembra::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct World {}
+pub struct World {
+    ranks: Option<Arc<Joined>>,
+    any_processor: bool,
+}
+
+/// Ranks that are joined until the last clone of their world is dropped.
+#[derive(Debug)]
+struct Joined(Arc<Ranks>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        // Another rank may wait for this one without end, and MPI would wait for it when it is finalised.
+        if let Some(error) = self.0.broken() {
+            let _unwritten = writeln!(io::stderr(), "cembra: rank {} ends the run: {error}", self.0.link().rank());
+            self.0.link().abort(1);
+        }
+    }
+}
 
 impl World {
-    /// The ranks of the launcher that started the process; one without a launcher.
+    /// The ranks of the launcher of MPI that started the process; this process alone without a launcher. A program calls it once, on the thread that
+    /// evaluates. MPI is loaded when there is a launcher, and only then.
     ///
     /// # Errors
-    /// A launcher of MPI started several processes. They do not share work as yet, so each would do all of it.
+    /// A launcher started several processes, and the library is built without the feature `mpi`; or there is no library of MPI, or it is not the
+    /// launcher's.
     pub fn from_environment() -> Result<World, Error> {
-        World::of(Launch::of(|name| std::env::var(name).ok())?)
+        #[cfg(feature = "mpi")]
+        return Ok(cembra_mpi::from_environment()?.map_or_else(World::alone, World::of_link));
+        #[cfg(not(feature = "mpi"))]
+        World::without_mpi(cembra_tiles::link::Launch::of(|name| std::env::var(name).ok())?)
     }
 
-    fn of(launch: Option<Launch>) -> Result<World, Error> {
+    #[cfg(not(feature = "mpi"))]
+    fn without_mpi(launch: Option<cembra_tiles::link::Launch>) -> Result<World, Error> {
         match launch {
-            Some(Launch { rank, size, .. }) if rank > 0 || size.is_some_and(|size| size > 1) => {
-                let all = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
-                let message =
-                    format!("this process is rank {rank} of {all}, and tiled tensors are evaluated by one process");
-                Err(no_link(message).hint("start one process, with as many threads as there are processors"))
+            Some(launch) if launch.rank > 0 || launch.size.is_some_and(|size| size > 1) => {
+                let all = launch.size.map_or_else(|| "several".to_owned(), |size| size.to_string());
+                let message = format!("this process is rank {} of {all}, and cembra is built without MPI", launch.rank);
+                Err(cembra_tiles::link::no_link(message).hint("build it with the feature `mpi`, or start one process"))
             }
-            _ => Ok(World {}),
+            _ => Ok(World::alone()),
         }
+    }
+
+    /// The ranks of a communicator of the caller's program, a duplicate of it: `communicator` is the value of its handle of type `MPI_Comm`.
+    ///
+    /// # Errors
+    /// There is no library of MPI, or it is not initialised for calls on this thread.
+    ///
+    /// # Safety
+    /// MPI-HANDLE: the number is the handle of an intracommunicator of the library that is loaded, which lives until this returns.
+    #[cfg(all(feature = "mpi", unix))]
+    pub unsafe fn from_communicator(communicator: usize) -> Result<World, Error> {
+        // SAFETY: MPI-HANDLE: the caller promises it.
+        Ok(World::of_link(unsafe { cembra_mpi::from_communicator(communicator)? }))
+    }
+
+    /// This process alone.
+    #[must_use]
+    pub const fn alone() -> World {
+        World { ranks: None, any_processor: false }
+    }
+
+    /// The ranks of a link.
+    #[must_use]
+    pub fn of_link(link: Arc<dyn Link>) -> World {
+        World { ranks: Some(Arc::new(Joined(Arc::new(Ranks::new(link))))), any_processor: false }
+    }
+
+    /// Runs a function on this number of ranks, each a thread of this process: their results, by rank. They are for tests and for teaching, as threads of
+    /// one rank share memory. A rank that panics is an error on all.
+    pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
+        run_ranks(ranks, |link| run(World::of_link(link)))
+    }
+
+    /// How long a rank waits for the others without progress, 300 seconds by default. Behind it they are in an unknown state, and the run ends. Called
+    /// before the world is cloned or evaluates.
+    #[must_use]
+    pub fn stall(self, stall: Duration) -> World {
+        let link = self.ranks.as_ref().map(|ranks| ranks.0.link().clone());
+        let ranks = link.map(|link| Arc::new(Joined(Arc::new(Ranks::new(link).stall(stall)))));
+        World { ranks, ..self }
+    }
+
+    /// Evaluates though processors or libraries of the ranks multiply matrices by other instructions, which is an error by default: results then agree
+    /// up to rounding, and depend on which rank computes what.
+    #[must_use]
+    pub const fn any_processor(mut self) -> World {
+        self.any_processor = true;
+        self
     }
 
     /// The number of this rank, from 0 on.
     #[must_use]
-    pub const fn rank(&self) -> usize {
-        0
+    pub fn rank(&self) -> usize {
+        self.ranks.as_ref().map_or(0, |ranks| ranks.0.link().rank())
     }
 
     /// How many ranks there are.
     #[must_use]
-    pub const fn size(&self) -> usize {
-        1
+    pub fn size(&self) -> usize {
+        self.ranks.as_ref().map_or(1, |ranks| ranks.0.link().size())
     }
 
-    /// What evaluates texts on tiled tensors, with expressions of elements compiled by the default options. [`Run::new`] takes others.
+    /// The ranks; none of a process alone.
+    #[must_use]
+    pub fn ranks(&self) -> Option<&Arc<Ranks>> {
+        self.ranks.as_ref().map(|ranks| &ranks.0)
+    }
+
+    /// The tiles that this rank sent to others, and their bytes.
+    #[must_use]
+    pub fn sent(&self) -> Sent {
+        self.ranks().map(|ranks| ranks.sent()).unwrap_or_default()
+    }
+
+    /// What evaluates texts on tiled tensors, with expressions of elements compiled by the default options.
     #[must_use]
     pub fn evaluator(&self, options: Options) -> Run {
-        Run::new(options, &crate::Options::default())
+        self.evaluator_with(options, &crate::Options::default())
+    }
+
+    /// The same with other options of the library.
+    #[must_use]
+    pub fn evaluator_with(&self, options: Options, compile: &crate::Options) -> Run {
+        let run = Run::new(options, compile);
+        let Some(ranks) = self.ranks() else { return run };
+        let mut facts = vec![("the version of cembra".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        if !self.any_processor {
+            facts.push(("how matrices are multiplied".to_owned(), super::run::instructions().to_owned()));
+        }
+        run.ranks(ranks.clone(), facts)
+    }
+
+    /// Prints a line on rank 0.
+    ///
+    /// # Errors
+    /// The line cannot be written to standard output.
+    pub fn say(&self, line: impl std::fmt::Display) -> io::Result<()> {
+        if self.rank() == 0 { writeln!(io::stdout(), "{line}") } else { Ok(()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_tiles::link::Family;
 
+    #[cfg(not(feature = "mpi"))]
     #[test]
     fn several_processes_are_an_error_and_not_several_worlds_of_one() {
+        use cembra_tiles::link::{Family, Launch};
         let launch = |rank, size| Some(Launch { family: Family::OpenMpi, rank, size });
         for alone in [None, launch(0, Some(1)), launch(0, None)] {
-            assert_eq!(World::of(alone).expect("one rank").size(), 1);
+            assert_eq!(World::without_mpi(alone).expect("one rank").size(), 1);
         }
-        let error = World::of(launch(0, Some(4))).expect_err("one of four");
+        let error = World::without_mpi(launch(0, Some(4))).expect_err("one of four");
         assert_eq!(error.code(), "link");
-        assert!(error.to_string().starts_with("this process is rank 0 of 4, and tiled tensors are"), "{error}");
-        let error = World::of(launch(1, None)).expect_err("one of several");
+        assert!(
+            error.to_string().starts_with("this process is rank 0 of 4, and cembra is built without MPI"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("feature `mpi`"), "{error}");
+        let error = World::without_mpi(launch(1, None)).expect_err("one of several");
         assert!(error.to_string().starts_with("this process is rank 1 of several, and"), "{error}");
+    }
+
+    #[test]
+    fn a_process_alone_is_one_rank() {
+        let world = World::alone();
+        assert_eq!((world.rank(), world.size(), world.sent()), (0, 1, Sent::default()));
+        assert!(world.ranks().is_none());
+        assert_eq!(World::of_link(Arc::new(NoLink)).stall(Duration::from_secs(1)).size(), 3);
+    }
+
+    /// A link of which nothing but its size is known.
+    #[derive(Debug)]
+    struct NoLink;
+
+    impl Link for NoLink {
+        fn rank(&self) -> usize {
+            1
+        }
+
+        fn size(&self) -> usize {
+            3
+        }
+
+        fn send(&self, _: usize, _: u16, _: cembra_tiles::link::Payload) -> Result<cembra_tiles::link::Request, Error> {
+            Err(cembra_tiles::link::no_link("none"))
+        }
+
+        fn receive(&self, _: usize, _: u16, _: cembra_tiles::link::Room) -> Result<cembra_tiles::link::Request, Error> {
+            Err(cembra_tiles::link::no_link("none"))
+        }
+
+        fn abort(&self, _: i32) {}
     }
 }

@@ -171,6 +171,11 @@ impl Ranks {
         self.exchange(Purpose::Agree).together(Ok(bytes), compared).map(drop)
     }
 
+    /// Takes part in what other ranks [`agree`](Ranks::agree) on, where this one has nothing to compare: all have its error, which is returned.
+    pub(crate) fn disagree(&self, error: Error) -> Error {
+        self.exchange(Purpose::Agree).together(Err(error.clone()), |_| Ok(Vec::new())).err().unwrap_or(error)
+    }
+
     /// Says on all ranks whether any of them failed.
     ///
     /// # Errors
@@ -264,6 +269,12 @@ impl Ranks {
     pub fn sent(&self) -> Sent {
         let SentCounts { tiles, bytes } = &self.sent;
         Sent { tiles: tiles.load(Ordering::Relaxed), bytes: bytes.load(Ordering::Relaxed) }
+    }
+
+    /// Why the link is of no use any more, if it is not: messages may be under way that no rank takes.
+    #[must_use]
+    pub fn broken(&self) -> Option<&Error> {
+        self.broken.get()
     }
 
     /// How a rank waits.

@@ -5,8 +5,8 @@
 mod estimates;
 mod functions;
 mod judge;
-mod on_ranks;
 mod meaning;
+mod on_ranks;
 mod operands;
 mod program;
 mod statements;
