@@ -33,11 +33,27 @@ impl Evaluator {
         inputs: &[&Tiled],
         elements: &dyn Elements,
     ) -> Result<Vec<Tiled>, Error> {
+        self.evaluate_from(graph, outputs, inputs, elements, Resumed { known: &[], after: &mut |_, _| Ok(()) })
+    }
+
+    /// The same, where some outputs are known from an evaluation that ended early, and others are handed over when they are made.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or those of the function that outputs are
+    /// handed to.
+    pub fn evaluate_from(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+        resumed: Resumed<'_>,
+    ) -> Result<Vec<Tiled>, Error> {
         let context = self.context();
-        let Some(ranks) = context.several() else { return self.evaluated(graph, outputs, inputs, elements) };
+        let Some(ranks) = context.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
         agree(self, ranks, graph, outputs, inputs)?;
         let before = ranks.shared_errors();
-        let made = self.evaluated(graph, outputs, inputs, elements);
+        let made = self.evaluated(graph, outputs, inputs, elements, resumed);
         // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
         match made {
             Err(error) if ranks.shared_errors() > before => Err(error),
@@ -53,8 +69,10 @@ impl Evaluator {
         outputs: &[TensorNodeId],
         inputs: &[&Tiled],
         elements: &dyn Elements,
+        resumed: Resumed<'_>,
     ) -> Result<Vec<Tiled>, Error> {
         check_inputs(graph, inputs)?;
+        let mut values = resumed.values(graph, outputs)?;
         self.check_tiles(inputs)?;
         let needed = graph.needed(outputs);
         let around = around_slices(graph, &needed, inputs)?;
@@ -62,18 +80,17 @@ impl Evaluator {
         let mut steps: Vec<(TensorNodeId, Option<Region>)> = Vec::new();
         let mut uses = vec![0_usize; graph.len()];
         for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()] && grouping.is_made(*id)) {
-            let region = is_elementwise(graph, node).then(|| grouping.region(graph, id));
-            for operand in region.as_ref().map_or(node.read(), |region| &region.leaves) {
-                uses[operand.index()] += 1;
-            }
-            steps.push((id, region));
+            steps.push((id, is_elementwise(graph, node).then(|| grouping.region(graph, id))));
+        }
+        let (of_numbers, of_products) = (of_numbers(graph, outputs, &steps), of_products(graph, outputs, &steps));
+        let steps = unknown(graph, outputs, steps, &values);
+        for (id, region) in &steps {
+            let read = region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves);
+            read.iter().for_each(|operand| uses[operand.index()] += 1);
         }
         outputs.iter().for_each(|output| uses[output.index()] += 1);
-        let of_numbers = of_numbers(graph, outputs, &steps);
-        let of_products = of_products(graph, outputs, &steps);
         let mut unscreened = self.clone();
         unscreened.options = unscreened.options.screen(false);
-        let mut values: Vec<Option<Tiled>> = vec![None; graph.len()];
         let mut held = Held::new(graph.len());
         let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
         let (mut begun, count) = (0, steps.iter().filter(|(id, _)| !is_leaf(*id)).count());
@@ -135,6 +152,9 @@ impl Evaluator {
                     held.remove(*operand, &value);
                 }
             }
+            for (at, _) in outputs.iter().enumerate().filter(|(_, output)| **output == id) {
+                (resumed.after)(at, &made)?;
+            }
             values[id.index()] = Some(made);
         }
         let value = |output: &TensorNodeId| values[output.index()].clone().ok_or_else(not_computed);
@@ -165,6 +185,56 @@ impl Evaluator {
             (operation, _) => Err(not_for_tiles(operation)),
         }
     }
+}
+
+/// An evaluation that goes on where another one of the same graph and inputs ended.
+pub struct Resumed<'r> {
+    /// Outputs that are known, by their places; others are made.
+    pub known: &'r [(usize, Tiled)],
+    /// Is given each output that was made, with its place, before what follows is. If ranks share the evaluation, all call it.
+    pub after: &'r mut dyn FnMut(usize, &Tiled) -> Result<(), Error>,
+}
+
+impl Resumed<'_> {
+    /// The values that are known, by node.
+    ///
+    /// # Errors
+    /// One is of another type or other extents than its node.
+    fn values(&self, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<Vec<Option<Tiled>>, Error> {
+        let mut values = vec![None; graph.len()];
+        for (at, known) in self.known {
+            let Some(id) = outputs.get(*at) else { continue };
+            let node = graph.node(*id);
+            if node.scalar != known.scalar_type() || node.extents != known.tiling().extents() {
+                let message = format!("a known output is {known:?}, where {:?} is made", &node.extents[..]);
+                return Err(Error::tensors(Kind::SizeMismatch, message).hint("it is that of another program"));
+            }
+            values[id.index()] = Some(known.clone());
+        }
+        Ok(values)
+    }
+}
+
+/// The steps that outputs need of which no value is known, in their order.
+fn unknown(
+    graph: &TensorGraph,
+    outputs: &[TensorNodeId],
+    steps: Vec<(TensorNodeId, Option<Region>)>,
+    values: &[Option<Tiled>],
+) -> Vec<(TensorNodeId, Option<Region>)> {
+    let mut is_needed = vec![false; graph.len()];
+    outputs.iter().for_each(|output| is_needed[output.index()] = true);
+    let mut left = Vec::with_capacity(steps.len());
+    for (id, region) in steps.into_iter().rev() {
+        if !is_needed[id.index()] || values[id.index()].is_some() {
+            continue;
+        }
+        let read = region.as_ref().map_or(graph.node(id).read(), |region| &region.leaves);
+        read.iter().for_each(|operand| is_needed[operand.index()] = true);
+        left.push((id, region));
+    }
+    left.reverse();
+    left
 }
 
 /// Which memory is taken by the values that steps made and others still need. Inputs are the caller's, and so are views of them that share their

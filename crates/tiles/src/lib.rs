@@ -91,6 +91,7 @@ pub use array_file::ArrayPlace;
 pub use checkpoint::Checkpoint;
 pub use distribution::TileMap;
 pub use evaluator::Evaluator;
+pub use graph::Resumed;
 pub use journal::{Journal, Progress, Step, Work};
 pub use operations::TileOperation;
 pub use options::{Options, Segment};

@@ -6,7 +6,7 @@ use super::run::{Run, graph_for};
 use crate::{Cut, Error, Executor, Field, QType, Scalar};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Screening, Shape, Step, Tiled, Tiling, Tiling1};
+use cembra_tiles::{Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -147,10 +147,36 @@ impl Run {
         model: &Executor,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
     ) -> Result<BTreeMap<String, Tiled>, Error> {
+        self.model_from(model, inputs, BTreeMap::new(), |_| Ok(()))
+    }
+
+    /// The same, where some outputs are known by name: from an evaluation of the same model on the same inputs, which ended early. `after` is given all
+    /// outputs up to now when one more is made, and may keep them. If ranks share the evaluation, all call it.
+    ///
+    /// # Errors
+    /// Those of [`model`](Run::model); a known output is of another type or other extents; or those of `after`.
+    pub fn model_from<'o>(
+        &self,
+        model: &Executor,
+        inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
+        known: BTreeMap<String, Tiled>,
+        mut after: impl FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error>,
+    ) -> Result<BTreeMap<String, Tiled>, Error> {
+        let names: Vec<&str> = model.outputs().iter().map(|field| &*field.name).collect();
+        let place = |name: &str| names.iter().position(|known| *known == name);
+        let mut made = known;
+        let places: Vec<(usize, Tiled)> =
+            made.iter().filter_map(|(name, tiled)| Some((place(name)?, tiled.clone()))).collect();
+        let mut after = |at: usize, tiled: &Tiled| {
+            made.insert(names[at].to_owned(), tiled.clone());
+            after(&made)
+        };
+        let resumed = Resumed { known: &places, after: &mut after };
         let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
         let bound = self.bound(model, known.collect()).map_err(|error| self.evaluator().give_up(error));
         let Bound { graph, outputs, inputs } = bound?;
-        let made = self.graph(&graph, &outputs, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
+        let inputs: Vec<&Tiled> = inputs.iter().map(|tiled| &**tiled).collect();
+        let made = self.graph_from(&graph, &outputs, &inputs, resumed)?;
         Ok(model.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }
 

@@ -4,7 +4,7 @@
 use crate::{Cut, Error, Executor, Model, QType, Registry, Scalar};
 use cembra_tensor::{Extents, MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_tiles::link::Ranks;
-use cembra_tiles::{Evaluator, Journal, Options, Step, TileMap, Tiled, Tiling, Tiling1};
+use cembra_tiles::{Evaluator, Journal, Options, Resumed, Step, TileMap, Tiled, Tiling, Tiling1};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -188,6 +188,17 @@ impl Run {
     /// [`Evaluator::evaluate`](Evaluator::evaluate).
     pub fn graph(&self, graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[&Tiled]) -> Result<Vec<Tiled>, Error> {
         self.evaluator.evaluate(graph, outputs, inputs, &self.elements.host())
+    }
+
+    /// The same, where some outputs are known, and others are handed over when they are made.
+    pub(super) fn graph_from(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        resumed: Resumed<'_>,
+    ) -> Result<Vec<Tiled>, Error> {
+        self.evaluator.evaluate_from(graph, outputs, inputs, &self.elements.host(), resumed)
     }
 
     /// The steps that [`graph`](Run::graph) would take. No tile is made, so inputs may have a shape alone: [`Tiled::planned`].

@@ -94,6 +94,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) tiles: TileArgs,
 
+    #[command(flatten)]
+    pub(super) ranks: RankArgs,
+
     /// Write the results to a file, which appears only when it is whole
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -210,6 +213,22 @@ pub(super) struct TileArgs {
     /// End with an error before tiles take more memory: `4G`, `500M`, or a number of bytes
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(super) most_bytes: Option<usize>,
+}
+
+/// The options of ranks on the command line: processes that a launcher of MPI starts, or threads.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct RankArgs {
+    /// Share the tiles of a model out to N ranks, each a thread: for tests and for teaching. `mpirun -n N cembra eval ..` has ranks as processes
+    #[arg(long, value_name = "N")]
+    pub(super) ranks: Option<NonZero<usize>>,
+
+    /// Go on though the processors of ranks multiply by other instructions: results then agree up to rounding
+    #[arg(long)]
+    pub(super) any_processor: bool,
+
+    /// With `-o DIRECTORY.tiles`: keep each output there when it is made, and leave out those that are there already
+    #[arg(long)]
+    pub(super) resume: bool,
 }
 
 /// Reads a number from 0 on.

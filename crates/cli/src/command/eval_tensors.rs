@@ -2,7 +2,7 @@
 //! are no rows: the model is evaluated once, on whole tensors.
 
 use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat, open};
-use super::eval_tiles::{self, Stored};
+use super::eval_tiles::{self, Stored, Task};
 use crate::arguments::Assignment;
 use crate::deadline::within;
 use crate::failure::{Failure, usage};
@@ -52,22 +52,35 @@ pub(super) fn run(
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     args.tiles.check(&executor)?;
     let form = form(args, &executor)?;
+    args.ranks.check(&executor, form == Form::Checkpoint)?;
     let stored = eval_tiles::stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
     let values = inputs(args, text, &executor, data, &stored)?;
     let (mut session, threads) = (executor.session(), args.threads());
     let made = if executor.is_tiled() {
-        let (tiles, model, options) = (args.tiles.clone(), executor.clone(), options.clone());
         let journal = Journal::default();
-        let noted = journal.clone();
-        let evaluate = move || tiles.evaluate(&model, &options, threads, &values, &stored, noted);
+        let task = Task {
+            model: executor.clone(),
+            options: options.clone(),
+            tiles: args.tiles.clone(),
+            ranks: args.ranks.clone(),
+            // Ranks of one process share its processors.
+            threads: args.ranks.ranks.map_or(threads, |ranks| (threads / ranks).max(1)),
+            values,
+            stored,
+            journal: journal.clone(),
+            directory: args.output.clone().filter(|_| form == Form::Checkpoint),
+            only: args.only.clone(),
+        };
         let look = || eval_tiles::shown(journal.progress());
-        let made = watched(look, || within(args.time_limit, evaluate))?;
-        if args.verbose {
+        let is_first = eval_tiles::launched_rank() == 0;
+        let evaluate = || within(args.time_limit, move || task.run());
+        let made = if is_first { watched(look, evaluate)? } else { evaluate()? };
+        if args.verbose && is_first {
             let _ = write!(io::stderr(), "{}", eval_tiles::table(&journal.steps(), text.sources()));
         }
-        let made = made.map_err(|error| text.blame(&error))?;
-        if let (Form::Checkpoint, Some(path)) = (form, &args.output) {
-            return eval_tiles::write(path, &made, &args.only).map_err(|error| text.blame(&error));
+        let made = made.map_err(|error| error.map_or(Failure::Told, |error| text.blame(&error)))?;
+        if form == Form::Checkpoint || !is_first {
+            return Ok(());
         }
         eval_tiles::values(made)
     } else {

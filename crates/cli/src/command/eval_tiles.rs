@@ -1,14 +1,15 @@
 //! `cembra eval` of a model whose text cuts tensors into tiles: arrays are cut as it says, tiles that are small are left out, and the outputs
 //! are put together again. Reading arrays and writing results is that of all models with tensors.
 
-use super::eval_arguments::{ArrayFile, NAME, TileArgs};
+use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
-use cembra::tiles::{Checkpoint, Journal, Operand, Options, Progress, Run, Step, Tiled, Work};
+use cembra::tiles::link::Launch;
+use cembra::tiles::{Checkpoint, Journal, Operand, Options, Progress, Step, Tiled, Work, World};
 use cembra::{Error, Executor, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 impl TileArgs {
@@ -40,17 +41,62 @@ impl TileArgs {
         }
         options
     }
+}
 
-    /// Evaluates a model on the values for its inputs that are not stored, and notes the steps.
-    pub(super) fn evaluate(
-        &self,
-        model: &Executor,
-        options: &cembra::Options,
-        threads: usize,
-        values: &[Value],
-        stored: &Stored,
-        journal: Journal,
-    ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
+impl RankArgs {
+    /// An error if something is said of ranks or of checkpoints that the model does not have, or that was said already.
+    pub(super) fn check(&self, model: &Executor, writes_checkpoint: bool) -> Result<(), Failure> {
+        let given =
+            [("--ranks", self.ranks.is_some()), ("--any-processor", self.any_processor), ("--resume", self.resume)];
+        if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given && !model.is_tiled()) {
+            return Err(usage(NAME, format!("`{option}` is of tiles, and the model cuts no tensor into tiles")));
+        }
+        if self.resume && !writes_checkpoint {
+            return Err(usage(NAME, "`--resume` goes on from a checkpoint: `-o DIRECTORY.tiles`"));
+        }
+        match Launch::of(|name| std::env::var(name).ok()) {
+            Ok(Some(launch)) if self.ranks.is_some() && launch.size != Some(1) => Err(usage(
+                NAME,
+                "`--ranks` starts threads, and a launcher of MPI started this process as a rank already",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is evaluated: a model on the values for its inputs that are not stored, whose steps are noted.
+pub(super) struct Task {
+    pub(super) model: Executor,
+    pub(super) options: cembra::Options,
+    pub(super) tiles: TileArgs,
+    pub(super) ranks: RankArgs,
+    /// The threads of each rank.
+    pub(super) threads: usize,
+    pub(super) values: Vec<Value>,
+    pub(super) stored: Stored,
+    pub(super) journal: Journal,
+    /// Where the outputs become a checkpoint, and which of them; no names are all.
+    pub(super) directory: Option<PathBuf>,
+    pub(super) only: Vec<String>,
+}
+
+/// The outputs, on rank 0; none on others, and none if they became a checkpoint.
+pub(super) type Outputs = Vec<(Arc<str>, Tiled)>;
+
+impl Task {
+    /// Evaluates on the ranks that there are. An error that all ranks have is one of rank 0 alone here: `None` stands for it on others.
+    pub(super) fn run(&self) -> Result<Outputs, Option<Error>> {
+        let Some(ranks) = self.ranks.ranks else {
+            let world = World::from_environment()?;
+            let made = self.on(&world);
+            return made.map_err(|error| if world.rank() == 0 || error.code() == "link" { Some(error) } else { None });
+        };
+        let made = World::on_threads(ranks.get(), |world| self.on(&world));
+        made.into_iter().next().unwrap_or_else(|| Ok(Outputs::new())).map_err(Some)
+    }
+
+    fn on(&self, world: &World) -> Result<Outputs, Error> {
+        let world = if self.ranks.any_processor { world.clone().any_processor() } else { world.clone() };
         let tensor = |value: &Value| match value {
             Value::Tensor(tensor) => Ok(tensor.clone()),
             Value::Scalar(number) => Tensor::of_value(number).map(Arc::new),
@@ -58,14 +104,52 @@ impl TileArgs {
                 Err(Error::values(format!("a value of type {} in a model that is evaluated in tiles", other.qtype())))
             }
         };
-        let tensors = values.iter().map(tensor).collect::<Result<Vec<Arc<Tensor>>, Error>>()?;
-        let names = model.inputs().iter().map(|field| &*field.name).filter(|name| !stored.contains_key(*name));
+        let tensors = self.values.iter().map(tensor).collect::<Result<Vec<Arc<Tensor>>, Error>>()?;
+        let names =
+            self.model.inputs().iter().map(|field| &*field.name).filter(|name| !self.stored.contains_key(*name));
         let dense = names.zip(tensors.iter().map(|tensor| Operand::Dense(tensor)));
-        let inputs = dense.chain(stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))));
-        let mut made = Run::new(self.options().threads(threads), options).journal(journal).model(model, inputs)?;
-        let mut output = |name: &Arc<str>| made.remove(&**name).map(|tiled| (name.clone(), tiled));
-        Ok(model.outputs().iter().filter_map(|field| output(&field.name)).collect())
+        let inputs = dense.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))));
+        let run = world.evaluator_with(self.tiles.options().threads(self.threads), &self.options);
+        // All ranks take the same steps.
+        let run = if world.rank() == 0 { run.journal(self.journal.clone()) } else { run };
+        let known = self.known()?;
+        let keep = |made: &BTreeMap<String, Tiled>| match (&self.directory, self.ranks.resume) {
+            (Some(directory), true) => {
+                run.evaluator().checkpoint(directory, made.iter().map(|(name, tiled)| (&**name, tiled)))
+            }
+            _ => Ok(()),
+        };
+        let mut made = run.model_from(&self.model, inputs, known, keep)?;
+        let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| *only == *name);
+        if let Some(directory) = &self.directory {
+            let wanted = made.iter().filter(|(name, _)| self.ranks.resume || is_wanted(name));
+            run.evaluator().checkpoint(directory, wanted.map(|(name, tiled)| (&**name, tiled)))?;
+            return Ok(Outputs::new());
+        }
+        let mut outputs = Outputs::new();
+        for field in self.model.outputs() {
+            if let Some(tiled) = made.remove(&*field.name) {
+                outputs.push((field.name.clone(), run.evaluator().gathered(&tiled)?));
+            }
+        }
+        Ok(if world.rank() == 0 { outputs } else { Outputs::new() })
     }
+
+    /// The outputs that the checkpoint has already, if the run resumes another one.
+    fn known(&self) -> Result<BTreeMap<String, Tiled>, Error> {
+        let Some(directory) = self.directory.as_ref().filter(|_| self.ranks.resume) else { return Ok(BTreeMap::new()) };
+        if !Checkpoint::is_in(directory) {
+            return Ok(BTreeMap::new());
+        }
+        let checkpoint = Checkpoint::open(directory)?;
+        let is_output = |name: &&str| self.model.outputs().iter().any(|field| *field.name == **name);
+        checkpoint.names().filter(is_output).map(|name| Ok((name.to_owned(), checkpoint.lazy(name)?))).collect()
+    }
+}
+
+/// The number of this process among those that a launcher of MPI started; 0 without a launcher.
+pub(super) fn launched_rank() -> usize {
+    Launch::of(|name| std::env::var(name).ok()).ok().flatten().map_or(0, |launch| launch.rank)
 }
 
 /// Tensors of checkpoints, by the inputs that they are for.
@@ -91,13 +175,6 @@ pub(super) fn shown(progress: Progress) -> String {
 /// The outputs as dense values.
 pub(super) fn values(made: Vec<(Arc<str>, Tiled)>) -> Result<Vec<Value>, Error> {
     made.into_iter().map(|(_, tiled)| tiled.to_tensor().map(Value::from)).collect()
-}
-
-/// Writes a checkpoint of the outputs, or of some of them.
-pub(super) fn write(directory: &Path, made: &[(Arc<str>, Tiled)], only: &[String]) -> Result<(), Error> {
-    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|only| *only == *name);
-    let wanted = made.iter().filter(|(name, _)| is_wanted(name));
-    Checkpoint::write(directory, wanted.map(|(name, tiled)| (&**name, tiled)))
 }
 
 /// The steps of an evaluation or a plan, a line for each: where it stands in the text, its tiles of all, its products of all, how much work that is, and

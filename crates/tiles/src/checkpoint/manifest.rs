@@ -209,6 +209,18 @@ impl Manifest {
         text
     }
 
+    /// Adds the tensors of a manifest, and the shards of those that are here already.
+    pub(super) fn add(&mut self, other: Manifest) {
+        for (name, entry) in other.tensors {
+            match self.tensors.get_mut(&name) {
+                Some(known) => known.shards.extend(entry.shards),
+                None => {
+                    self.tensors.insert(name, entry);
+                }
+            }
+        }
+    }
+
     /// Reads the manifest of a directory.
     ///
     /// # Errors
@@ -223,7 +235,7 @@ impl Manifest {
     }
 
     /// The manifest in the bytes of a file, or what is wrong with them.
-    fn of_bytes(text: &[u8]) -> Result<Manifest, String> {
+    pub(super) fn of_bytes(text: &[u8]) -> Result<Manifest, String> {
         let no_manifest = |error: serde_json::Error| format!("it is no manifest of a checkpoint: {error}");
         let header: Header = serde_json::from_slice(text).map_err(no_manifest)?;
         if header.format.as_deref() != Some(FORMAT) {

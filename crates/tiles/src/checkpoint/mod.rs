@@ -8,7 +8,7 @@ mod reading;
 mod shard;
 mod writing;
 
-use crate::{Tile, Tiled, Tiling};
+use crate::{Evaluator, Tile, Tiled, Tiling};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::{TensorErrorKind as Kind, check_room};
@@ -61,14 +61,13 @@ impl Checkpoint {
         directory: impl AsRef<Path>,
         tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>,
     ) -> Result<(), Error> {
-        let mut by_name = BTreeMap::new();
-        for (name, tensor) in tensors {
-            if by_name.insert(name, tensor).is_some() {
-                let message = format!("two tensors of a checkpoint are called {}", manifest::quoted(name));
-                return Err(Error::tensors(Kind::File, message).hint("give each a name of its own"));
-            }
-        }
-        writing::write(directory.as_ref(), &by_name)
+        writing::write(directory.as_ref(), &by_name(tensors)?)
+    }
+
+    /// True if a directory has a checkpoint, whole or not.
+    #[must_use]
+    pub fn is_in(directory: impl AsRef<Path>) -> bool {
+        directory.as_ref().join(names::MANIFEST).exists()
     }
 
     /// Opens the checkpoint of a directory. The manifest is read, and no tile. Once a newer checkpoint took the place of this one, lazy tensors
@@ -125,4 +124,38 @@ impl Checkpoint {
         let (shape, tiles) = StoredTiles::open(&self.directory, name, entry)?;
         Tiled::lazy(&shape, entry.scalar, tiles)
     }
+}
+
+impl Evaluator {
+    /// Writes tensors as the checkpoint of a directory, as [`Checkpoint::write`] does. If ranks share evaluations each writes the tiles that it owns, into
+    /// a directory that all of them see, and any number of ranks may read it.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoint::write`] on any rank, on all of them.
+    pub fn checkpoint<'t>(
+        &self,
+        directory: impl AsRef<Path>,
+        tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>,
+    ) -> Result<(), Error> {
+        let tensors = by_name(tensors)?;
+        match self.context().several() {
+            Some(ranks) => writing::write_by(ranks, directory.as_ref(), &tensors),
+            None => writing::write(directory.as_ref(), &tensors),
+        }
+    }
+}
+
+/// Tensors by their names.
+///
+/// # Errors
+/// Two have one name.
+fn by_name<'t>(tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>) -> Result<BTreeMap<&'t str, &'t Tiled>, Error> {
+    let mut by_name = BTreeMap::new();
+    for (name, tensor) in tensors {
+        if by_name.insert(name, tensor).is_some() {
+            let message = format!("two tensors of a checkpoint are called {}", manifest::quoted(name));
+            return Err(Error::tensors(Kind::File, message).hint("give each a name of its own"));
+        }
+    }
+    Ok(by_name)
 }

@@ -7,7 +7,8 @@ use super::parts::{create_directory, is_part, part, sync_directory, unwritten};
 use super::shard::{Record, header, index_bytes};
 use crate::Tiled;
 use crate::error::limit;
-use crate::files::PIECE_BYTES;
+use crate::files::{PIECE_BYTES, refused};
+use crate::link::{Failure, Ranks};
 use crate::tile::{Float, Tile, with_float};
 use blake3::{Hash, Hasher};
 use cembra_value::Error;
@@ -18,20 +19,62 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
-/// The rank that writes.
-const RANK: usize = 0;
-
 /// Writes tensors by their names as the checkpoint of a directory.
 ///
 /// # Errors
 /// A file cannot be written, or a lazy tile cannot be made.
 pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Result<(), Error> {
     create_directory(directory)?;
+    let (manifest, unlisted) = write_shards(directory, tensors, [0, 1])?;
+    publish(directory, &manifest)?;
+    unlisted.keep();
+    sync_directory(directory)?;
+    remove_leftovers(directory, &manifest);
+    Ok(())
+}
+
+/// The same by all ranks, each of which writes the tiles that it owns; of tensors that each rank has, a part. The directory is one that all see.
+///
+/// # Errors
+/// Those of [`write`] on any rank, on all of them; or the link failed.
+pub(super) fn write_by(ranks: &Ranks, directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Result<(), Error> {
+    let (rank, size) = (ranks.link().rank(), ranks.link().size());
+    ranks.settle(if rank == 0 { create_directory(directory).map_err(Failure::from) } else { Ok(()) })?;
+    let (own, unlisted) = match write_shards(directory, tensors, [rank, size]) {
+        Ok((own, unlisted)) => (Ok(own.to_bytes()), Some(unlisted)),
+        Err(error) => (Err(Failure::from(error)), None),
+    };
+    let mut manifest = Manifest::default();
+    for own in ranks.settle_with(own)? {
+        manifest.add(Manifest::of_bytes(&own).map_err(|what| refused(directory, what))?);
+    }
+    let published = if rank == 0 { publish(directory, &manifest).map_err(Failure::from) } else { Ok(()) };
+    let all = ranks.settle(published);
+    if let Some(unlisted) = unlisted
+        && (all.is_ok() || ranks.broken().is_some())
+    {
+        // The manifest lists them, or may do so.
+        unlisted.keep();
+    }
+    all?;
+    if rank == 0 {
+        sync_directory(directory)?;
+        remove_leftovers(directory, &manifest);
+    }
+    Ok(())
+}
+
+/// Writes the shards of one rank of some: in their places, and in no manifest that is in its place.
+fn write_shards(
+    directory: &Path,
+    tensors: &BTreeMap<&str, &Tiled>,
+    of: [usize; 2],
+) -> Result<(Manifest, Unlisted), Error> {
     let mut manifest = Manifest::default();
     let mut written = Vec::new();
     for (name, tensor) in tensors {
         let mut entry = Entry { tiling: tensor.tiling().clone(), scalar: tensor.scalar_type(), shards: Vec::new() };
-        let (shard, part) = write_shard(directory, name, &entry.identity(name), tensor)?;
+        let (shard, part) = write_shard(directory, name, &entry.identity(name), tensor, of)?;
         written.push((directory.join(&shard.file), part));
         entry.shards.push(shard);
         manifest.tensors.insert((*name).to_owned(), entry);
@@ -46,19 +89,28 @@ pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Resul
     }
     // The manifest is on the disk only after what it lists.
     sync_directory(directory)?;
+    Ok((manifest, unlisted))
+}
+
+/// Puts a manifest in its place. The shards that it lists are in theirs.
+fn publish(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     let place = directory.join(MANIFEST);
     let failed = |cause: io::Error| unwritten(&place, &cause);
     let mut part = part(directory)?;
     part.write_all(&manifest.to_bytes()).and_then(|()| part.as_file().sync_all()).map_err(failed)?;
     part.persist(&place).map_err(|error| failed(error.error))?;
-    unlisted.0.clear();
-    sync_directory(directory)?;
-    remove_leftovers(directory, &manifest);
     Ok(())
 }
 
 /// Shards that no manifest lists, which are removed if that stays so.
 struct Unlisted(Vec<PathBuf>);
+
+impl Unlisted {
+    /// A manifest lists them.
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
 
 impl Drop for Unlisted {
     fn drop(&mut self) {
@@ -69,11 +121,27 @@ impl Drop for Unlisted {
     }
 }
 
+/// The positions of the tiles that one rank of some writes: those that it owns, or a part of what each rank has.
+fn positions(tensor: &Tiled, [rank, ranks]: [usize; 2]) -> Vec<usize> {
+    let count = tensor.shape().len();
+    match tensor.spread() {
+        Some(spread) => (0..count).filter(|at| spread.owners()[*at] as usize == rank).collect(),
+        None => (count * rank / ranks..count * (rank + 1) / ranks).collect(),
+    }
+}
+
 /// Writes the shard of a tensor, one tile after the other, into a file that is not in its place yet.
-fn write_shard(directory: &Path, name: &str, identity: &Hash, tensor: &Tiled) -> Result<(Shard, TempPath), Error> {
+fn write_shard(
+    directory: &Path,
+    name: &str,
+    identity: &Hash,
+    tensor: &Tiled,
+    of: [usize; 2],
+) -> Result<(Shard, TempPath), Error> {
     let part = part(directory)?;
     let failed = |cause: io::Error| unwritten(directory, &cause);
-    let tiles = tensor.shape().len() as u64;
+    let own = positions(tensor, of);
+    let tiles = own.len() as u64;
     let too_many = || limit("tiles of a shard", tiles, u64::MAX / 64);
     let first = index_bytes(tiles).ok_or_else(too_many)?;
     let room = usize::try_from(first).map_err(|_| too_many())?;
@@ -84,10 +152,10 @@ fn write_shard(directory: &Path, name: &str, identity: &Hash, tensor: &Tiled) ->
     let mut out = BufWriter::with_capacity(PIECE_BYTES, part.as_file());
     out.seek(SeekFrom::Start(first)).map_err(failed)?;
     let mut offset = first;
-    for (made, promised) in tensor.tiles().zip(tensor.shape().norms()) {
-        let (number, tile) = made?;
+    for at in own {
+        let (number, tile) = (tensor.shape().tiles()[at], tensor.tile_at(at)?);
         // The norm of a lazy tile is a promise, and the norms in a shard are those of the elements.
-        let norm = if tensor.is_lazy() { tile.norm() } else { *promised };
+        let norm = if tensor.is_lazy() { tile.norm() } else { tensor.shape().norms()[at] };
         let (hash, bytes) =
             with_float!(tensor.scalar_type(), T => write_elements::<T>(&mut out, &tile).map_err(failed))?;
         index.extend(Record { tile: number, norm, offset, hash }.to_bytes());
@@ -97,7 +165,7 @@ fn write_shard(directory: &Path, name: &str, identity: &Hash, tensor: &Tiled) ->
     drop(out);
     part.as_file().sync_all().map_err(failed)?;
     let index = blake3::hash(&index);
-    let shard = Shard { file: names::shard(name, &index, RANK), bytes: offset, index };
+    let shard = Shard { file: names::shard(name, &index, of[0]), bytes: offset, index };
     Ok((shard, part.into_temp_path()))
 }
 
