@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::distribution::{Read, Spread, failed_at, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
-use crate::tasks::Workers;
+use crate::tasks::{Watch, Workers};
 use crate::tile::Tile;
 use crate::tiled::bytes_of;
 use crate::{Shape, Tiled};
@@ -82,8 +82,22 @@ impl Parts<'_> {
         workers: &Workers,
         of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
+        self.watched(context, workers, of_part, None)
+    }
+
+    /// The same, where the calling thread watches something meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`run`](Parts::run), or that of the watch.
+    fn watched<R: Send>(
+        &self,
+        context: &Context,
+        workers: &Workers,
+        of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Vec<R>, Error> {
         context.begin(self.len());
-        workers.run(
+        workers.watched(
             self.tasks(context),
             |(_, bytes)| *bytes as u64,
             |(part, _)| {
@@ -92,6 +106,7 @@ impl Parts<'_> {
                 context.advance(count);
                 Ok(made)
             },
+            watch,
         )
     }
 }
@@ -192,7 +207,7 @@ fn spread_of(making: &Making<'_>, context: &Context, ranks: &Ranks, tile: Normed
             let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
             part.map(one).collect()
         };
-        let made = parts.run(context, workers, of_part)?;
+        let made = parts.watched(context, workers, of_part, Some(&mut || exchange.watch()))?;
         let (tiles, norms): (Vec<Tile>, Vec<u64>) =
             made.into_iter().flatten().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
         Ok((tiles, norms))
@@ -268,7 +283,7 @@ pub(crate) fn numbers_of(
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> {
             part.map(|at| failed_at(lowest, parts.position(at), number(&here, parts.position(at)))).collect()
         };
-        Ok(((), parts.run(context, workers, of_part)?.concat()))
+        Ok(((), parts.watched(context, workers, of_part, Some(&mut || exchange.watch()))?.concat()))
     })?;
     in_order(&own.map(|(owners, _)| owners).unwrap_or_default(), &numbers)
 }

@@ -11,7 +11,7 @@ use crate::gustavson::Entry;
 use crate::kernel::TileKernel;
 use crate::link::Ranks;
 use crate::supply::{Makers, Panels, Supply, traffic_of};
-use crate::tasks::Workers;
+use crate::tasks::{Watch, Workers};
 use crate::tile::{Float, Tile, TileMemory, norm};
 use crate::tiled::{Tiled, bytes_of};
 use cembra_tensor::MatrixProduct;
@@ -176,7 +176,13 @@ impl Run<'_> {
                 }
             }
             supply.make(start..*end, &memory.workers)?;
-            blocks = self.panel(&supply, blocks, *end, at + 1 == ends.len(), memory)?;
+            let is_last = at + 1 == ends.len();
+            blocks = match &mut exchange {
+                Some(exchange) => {
+                    self.panel(&supply, blocks, [*end, u32::from(is_last)], memory, Some(&mut || exchange.watch()))?
+                }
+                None => self.panel(&supply, blocks, [*end, u32::from(is_last)], memory, None)?,
+            };
             supply.drop_tiles(start..*end);
             start = *end;
         }
@@ -296,10 +302,11 @@ impl Run<'_> {
         &self,
         supply: &Supply<'_>,
         mut blocks: Vec<Block<T>>,
-        end: u32,
-        is_last: bool,
+        [end, last]: [u32; 2],
         memory: &Memory,
+        watch: Option<Watch<'_>>,
     ) -> Result<Vec<Block<T>>, Error> {
+        let is_last = last == 1;
         let Memory { panels, workers, wave, .. } = memory;
         for target in blocks.iter_mut().flatten() {
             let products = self.plan.products_of(target.entry);
@@ -310,7 +317,7 @@ impl Run<'_> {
         if *wave >= 2 {
             blocks = self.segments(supply, blocks, workers, *wave)?;
         }
-        workers.run(blocks, work, |mut block| {
+        let add = |mut block: Block<T>| {
             let first = block.first().map_or(0, |target| target.position);
             failed_at(self.lowest, first, self.add(supply, &mut block, is_last))?;
             if is_last {
@@ -322,7 +329,8 @@ impl Run<'_> {
                 block.iter_mut().for_each(close);
             }
             Ok(block)
-        })
+        };
+        workers.watched(blocks, work, add, watch)
     }
 
     /// Adds the products of a few blocks, whose segments are shared out, `wave` of them at once. Leaves the products to a task for each block if there

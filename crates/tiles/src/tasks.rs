@@ -8,6 +8,8 @@ use cembra_value::Error;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// The most threads for each of the pool: with more, no thread would have more to do.
 const SHARES: usize = 4;
@@ -19,7 +21,13 @@ pub(crate) struct Workers {
     pub(crate) token: Option<Cancellation>,
 }
 
-/// A task that nobody has begun, and its result.
+/// What the thread that waits for tasks does meanwhile. An error ends them.
+pub(crate) type Watch<'w> = &'w mut dyn FnMut() -> Result<(), Error>;
+
+/// How long a thread that waits for tasks pauses between two looks.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// A task that no thread has begun, and its result.
 struct Slot<W, R> {
     work: Option<W>,
     result: Option<R>,
@@ -44,11 +52,30 @@ impl Workers {
         weight: impl Fn(&W) -> u64,
         task: impl Fn(W) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
+        self.watched(work, weight, task, None)
+    }
+
+    /// The same, where the calling thread watches something while tasks run: between two of them, or else while threads run them.
+    ///
+    /// # Errors
+    /// Those of [`run`](Workers::run), or that of the watch, which is looked at first.
+    pub(crate) fn watched<W: Send, R: Send>(
+        &self,
+        work: Vec<W>,
+        weight: impl Fn(&W) -> u64,
+        task: impl Fn(W) -> Result<R, Error> + Sync,
+        mut watch: Option<Watch<'_>>,
+    ) -> Result<Vec<R>, Error> {
         let task = |work: W| caught("a task", || task(work));
         let threads = self.threads.min(work.len());
         let threads = if threads > 1 { threads.min(rayon::current_num_threads().saturating_mul(SHARES)) } else { 1 };
         if threads == 1 {
-            let one = |work: W| self.check().and_then(|()| task(work));
+            let one = |work: W| {
+                if let Some(watch) = &mut watch {
+                    watch()?;
+                }
+                self.check().and_then(|()| task(work))
+            };
             return work.into_iter().map(one).collect();
         }
         let weights: Vec<u64> = work.iter().map(weight).collect();
@@ -63,8 +90,31 @@ impl Workers {
             failed: AtomicUsize::new(usize::MAX),
             error: Mutex::new(None),
             is_ended: AtomicBool::new(false),
+            running: AtomicUsize::new(threads),
         };
-        rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| shared.work(&task))));
+        // A thread of the pool that watched would not run tasks.
+        match watch.filter(|_| rayon::current_thread_index().is_none()) {
+            None => rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| shared.work(&task)))),
+            Some(watch) => {
+                let waiting = thread::current();
+                let stopped: Result<(), Error> = rayon::in_place_scope(|scope| {
+                    for _ in 0..threads {
+                        scope.spawn(|_| {
+                            shared.work(&task);
+                            if shared.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+                                waiting.unpark();
+                            }
+                        });
+                    }
+                    while shared.running.load(Ordering::Acquire) > 0 {
+                        watch().inspect_err(|_| shared.is_ended.store(true, Ordering::Relaxed))?;
+                        thread::park_timeout(PAUSE);
+                    }
+                    Ok(())
+                });
+                stopped?;
+            }
+        }
         let Shared { slots, error, is_ended, .. } = shared;
         if is_ended.into_inner() {
             return Err(Error::ended_by(self.token.as_ref()));
@@ -92,6 +142,8 @@ struct Shared<'w, W, R> {
     /// At most one error: that of the first task that failed, and its number.
     error: Mutex<Option<(usize, Error)>>,
     is_ended: AtomicBool,
+    /// How many threads run tasks.
+    running: AtomicUsize,
 }
 
 impl<W, R> Shared<'_, W, R> {
@@ -99,6 +151,9 @@ impl<W, R> Shared<'_, W, R> {
     fn work(&self, task: &impl Fn(W) -> Result<R, Error>) {
         // Relaxed: what tasks hand over is behind locks.
         while let Some(at) = self.order.get(self.next.fetch_add(1, Ordering::Relaxed)).copied() {
+            if self.is_ended.load(Ordering::Relaxed) {
+                return;
+            }
             if self.workers.check().is_err() {
                 self.is_ended.store(true, Ordering::Relaxed);
                 return;

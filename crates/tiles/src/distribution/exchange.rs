@@ -3,7 +3,7 @@
 //! poison in place of what others await, and takes what is sent to it, so that no message is left for the next step.
 
 use crate::error::bad_message;
-use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, StepId};
+use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, Settling, StepId};
 use crate::pool::Pool;
 use crate::tile::Tile;
 use crate::tiled::{Tiled, bytes_of};
@@ -77,7 +77,11 @@ pub(crate) struct Exchange<'e> {
     sent: usize,
     /// The receives that began and are not over, in their order.
     open: VecDeque<Request>,
+    /// What the first of these came to, if it was over before it was waited for.
+    over: Option<Done>,
     sending: Vec<Request>,
+    /// What all ranks come to.
+    settling: Settling<'e>,
 }
 
 impl<'e> Exchange<'e> {
@@ -88,22 +92,53 @@ impl<'e> Exchange<'e> {
         traffic: Traffic,
         pool: Arc<Pool>,
         token: Option<&'e Cancellation>,
-    ) -> Exchange<'e> {
-        let (open, sending) = (VecDeque::new(), Vec::new());
-        Exchange { ranks, id, operands, pool, token, traffic, begun: 0, sent: 0, open, sending }
+    ) -> Result<Exchange<'e>, Error> {
+        let (open, sending, settling) = (VecDeque::new(), Vec::new(), Settling::begin(ranks)?);
+        Ok(Exchange {
+            ranks,
+            id,
+            operands,
+            pool,
+            token,
+            traffic,
+            begun: 0,
+            sent: 0,
+            open,
+            over: None,
+            sending,
+            settling,
+        })
     }
 
-    /// Runs the part of this rank in the step. Whatever it comes to, all messages of the step are over afterwards.
+    /// Runs the part of this rank in the step. Whatever it comes to, all messages of its tiles are over afterwards.
     ///
     /// # Errors
     /// Those of the part, or of the link.
     pub(crate) fn run<R, E: From<Error>>(
         mut self,
         part: impl FnOnce(&mut Exchange<'e>) -> Result<R, E>,
-    ) -> Result<R, E> {
+    ) -> (Result<R, E>, Settling<'e>) {
         let made = part(&mut self);
         let ended = self.end(made.is_err());
-        made.and_then(|made| ended.map(|()| made).map_err(E::from))
+        (made.and_then(|made| ended.map(|()| made).map_err(E::from)), self.settling)
+    }
+
+    /// Looks whether another rank failed, and gives the link time. Never waits.
+    ///
+    /// # Errors
+    /// Another rank failed, or the link did.
+    pub(crate) fn watch(&mut self) -> Result<(), Error> {
+        self.test_next()?;
+        self.settling.watch()
+    }
+
+    /// Tests the receive that began first.
+    fn test_next(&mut self) -> Result<(), Error> {
+        if let (None, Some(request)) = (&self.over, self.open.front_mut()) {
+            let tested = request.test();
+            self.over = self.ranks.checked(tested)?;
+        }
+        Ok(())
     }
 
     /// Begins to receive and to send the tiles before a place in the order.
@@ -128,7 +163,7 @@ impl<'e> Exchange<'e> {
     pub(crate) fn arrive(&mut self, end: u32, mut came: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
         self.begin(end)?;
         while let Some(parcel) = self.next().filter(|parcel| parcel.key < end) {
-            match self.await_next(self.token.cloned())? {
+            match self.await_next(false)? {
                 Done::Received(payload) => {
                     let tile = payload.tile().cloned();
                     came(parcel, tile.ok_or_else(|| bad_message("a message that is no tile"))?);
@@ -158,16 +193,28 @@ impl<'e> Exchange<'e> {
         self.traffic.incoming.get(at).copied().filter(|_| at < self.begun)
     }
 
-    /// Waits for the receive that began first. If the wait is ended, it stays open.
-    fn await_next(&mut self, token: Option<Cancellation>) -> Result<Done, Error> {
-        let Some(request) = self.open.front_mut() else { return Err(bad_message("no tile is awaited")) };
-        let done = self.ranks.patience().clone().token(token).one(request);
-        match done {
-            // The link is as it was.
-            Err(error) if error.fault_kind().is_some() => Err(error),
-            done => {
+    /// Waits for the receive that began first. If the wait is ended, it stays open: by a token, or by another rank, which are looked at unless the
+    /// exchange ends.
+    fn await_next(&mut self, ends: bool) -> Result<Done, Error> {
+        let token = self.token.filter(|_| !ends).cloned();
+        let patience = self.ranks.patience().clone().token(token);
+        let mut wait = patience.begin();
+        loop {
+            self.test_next()?;
+            if let Some(done) = self.over.take() {
                 self.open.pop_front();
-                self.ranks.checked(done)
+                return Ok(done);
+            }
+            let Some(awaited) = self.open.front().map(Request::awaited) else {
+                return Err(bad_message("no tile is awaited"));
+            };
+            if !ends {
+                self.settling.watch()?;
+            }
+            match wait.pause(|| awaited) {
+                // The link is as it was.
+                Err(error) if error.fault_kind().is_some() => return Err(error),
+                paused => self.ranks.checked(paused)?,
             }
         }
     }
@@ -207,7 +254,7 @@ impl<'e> Exchange<'e> {
     }
 
     /// Ends the exchange: what others still await is sent, or poison if this rank failed, and what is sent to it is taken and dropped.
-    fn end(mut self, is_failed: bool) -> Result<(), Error> {
+    fn end(&mut self, is_failed: bool) -> Result<(), Error> {
         self.ranks.check()?;
         if is_failed {
             while let Some(parcel) = self.traffic.outgoing.get(self.sent).copied() {
@@ -217,7 +264,7 @@ impl<'e> Exchange<'e> {
         // A part that did not fail has taken all tiles already, unless it had no use for them.
         self.begin(u32::MAX)?;
         while !self.open.is_empty() {
-            self.await_next(None)?;
+            self.await_next(true)?;
         }
         let over = self.ranks.patience().all(std::mem::take(&mut self.sending));
         self.ranks.checked(over).map(drop)

@@ -46,7 +46,8 @@ pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Er
 /// Carries a step out on all ranks. `part` makes what is this rank's, with the number of a task that failed in `lowest`.
 ///
 /// # Errors
-/// That of the lowest task that failed on any rank; plans differ; or the link failed. The same on all ranks.
+/// A rank failed: that of the lowest task, of those that failed before others heard of it. Or plans differ, or the link failed. The same on all
+/// ranks.
 pub(crate) fn shared_out<R>(
     context: &Context,
     ranks: &Ranks,
@@ -58,14 +59,14 @@ pub(crate) fn shared_out<R>(
         let task = if ranks.is_poisoned() { FOLLOWS } else { task.min(ANY_TASK) };
         Failure { task, error }
     };
-    let (hash, traffic) = match plan {
+    let (hash, traffic) = match context.workers.check().and(plan) {
         Ok((hash, traffic)) => (Ok(hash), traffic),
         Err(error) => (Err(Failure::from(error)), Traffic::default()),
     };
     let id = ranks.begin_step(hash)?;
     let lowest = AtomicU64::new(ANY_TASK);
-    let exchange = Exchange::new(ranks, id, operands, traffic, context.pool.clone(), context.workers.token.as_ref());
-    let made = exchange
+    let exchange = Exchange::new(ranks, id, operands, traffic, context.pool.clone(), context.workers.token.as_ref())?;
+    let (made, settling) = exchange
         .run(|exchange| part(exchange, &lowest).map_err(|error| failure(lowest.load(Ordering::Relaxed), error)));
     let (made, own) = match made {
         Ok((made, numbers)) => {
@@ -73,7 +74,7 @@ pub(crate) fn shared_out<R>(
         }
         Err(failure) => (None, Err(failure)),
     };
-    let all = ranks.settle_with(own)?;
+    let all = settling.end(own)?;
     let words = |bytes: &Vec<u8>| bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     let numbers: Vec<Vec<u64>> = all.iter().map(words).collect();
     let made = made.ok_or_else(|| crate::error::bad_message("a rank that failed went on"))?;

@@ -90,6 +90,7 @@ struct Exchange<'r> {
 }
 
 /// What a rank says in an exchange: bytes, or the error that it could not make them for.
+#[derive(Clone)]
 struct Letter {
     first: Arc<Vec<u8>>,
     rest: Option<Arc<Vec<u8>>>,
@@ -190,37 +191,7 @@ impl Ranks {
     /// That of the lowest task that failed on any rank, and of the lowest rank where several have it: the same on all ranks. It has the code, the
     /// message, the place and the first hint of the error there. Or the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
-        let mut bytes = Vec::new();
-        match own {
-            Ok(own) => {
-                bytes.push(0);
-                bytes.extend(own);
-            }
-            Err(Failure { task, error }) => {
-                bytes.push(1);
-                bytes.extend(task.to_le_bytes());
-                put_error(&mut bytes, &error);
-            }
-        }
-        let lowest = |all: &[Vec<u8>]| {
-            let mut lowest: Option<(u64, Error)> = None;
-            let mut joined = Vec::new();
-            for bytes in all {
-                match bytes.split_first() {
-                    Some((0, bytes)) => put(&mut joined, bytes),
-                    Some((_, failure)) => {
-                        let mut reader = Reader(failure);
-                        let task = reader.number()?;
-                        if lowest.as_ref().is_none_or(|(known, _)| task < *known) {
-                            lowest = Some((task, take_error(&mut reader)?));
-                        }
-                    }
-                    None => return Err(bad_message("a rank says neither that it failed nor that it did not")),
-                }
-            }
-            lowest.map_or(Ok(joined), |(_, error)| Err(error))
-        };
-        self.by_rank(&self.exchange(Purpose::Settle).together(Ok(bytes), lowest)?)
+        Settling::begin(self)?.end(own)
     }
 
     /// Begins a step of an evaluation on all ranks, whose plans must be the same: each has a hash of what it planned, or could not plan.
@@ -300,6 +271,9 @@ impl Ranks {
         (0..self.link.size()).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect()
     }
 }
+
+mod settling;
+pub(crate) use settling::Settling;
 
 /// The error of the first fact that is not the same on all ranks.
 fn first_difference(all: &[Vec<u8>]) -> Result<Error, Error> {
@@ -388,8 +362,8 @@ impl Exchange<'_> {
         &*self.ranks.link
     }
 
-    fn wait(&self, mut request: Request) -> Result<Arc<Vec<u8>>, Error> {
-        match self.ranks.patience.one(&mut request)? {
+    fn wait(&self, request: &mut Request) -> Result<Arc<Vec<u8>>, Error> {
+        match self.ranks.patience.one(request)? {
             Done::Received(payload) => Ok(payload.into_bytes()),
             _ => Err(bad_message(format!("{} is poison", request.awaited()))),
         }
@@ -409,8 +383,13 @@ impl Exchange<'_> {
     }
 
     /// The letter that was begun to be received.
-    fn letter(&self, from: usize, first: Request) -> Result<Letter, Error> {
-        let first = self.wait(first)?;
+    fn letter(&self, from: usize, mut first: Request) -> Result<Letter, Error> {
+        let first = self.wait(&mut first)?;
+        self.rest(from, first)
+    }
+
+    /// The letter whose first message this is.
+    fn rest(&self, from: usize, first: Arc<Vec<u8>>) -> Result<Letter, Error> {
         let length = Reader(&first).number()?;
         // What makes a letter of bytes, beside them, is short.
         if length > MOST_SHARED_BYTES + 1 {
@@ -421,8 +400,8 @@ impl Exchange<'_> {
             return Ok(Letter { first, rest: None });
         }
         check_room(rest)?;
-        let rest = self.link().receive(from, MOST_TAG, Room::for_bytes(self.id(1), rest)?)?;
-        Ok(Letter { first, rest: Some(self.wait(rest)?) })
+        let mut rest = self.link().receive(from, MOST_TAG, Room::for_bytes(self.id(1), rest)?)?;
+        Ok(Letter { first, rest: Some(self.wait(&mut rest)?) })
     }
 
     /// What rank 0 decides of what all ranks give, on all ranks.
@@ -466,29 +445,40 @@ impl Exchange<'_> {
         })
     }
 
-    /// The letter of one rank, which goes from rank to rank along a binomial tree.
+    /// The letter of one rank, which goes from rank to rank.
     fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Letter, Error> {
-        let (rank, size) = (self.link().rank(), self.link().size());
-        // The number of this rank if the root is 0. Its parent lacks the lowest bit that is set.
-        let own = (rank + size - root) % size;
-        let rank_of = |number: usize| (number + root) % size;
-        let (letter, lowest) = match own.checked_ilog2() {
-            None => (Letter::new(&says()), size.next_power_of_two()),
-            Some(_) => {
-                let lowest = own & own.wrapping_neg();
-                let parent = rank_of(own - lowest);
-                (self.letter(parent, self.receive(parent)?)?, lowest)
-            }
+        let letter = match self.parent(root) {
+            None => Letter::new(&says()),
+            Some(parent) => self.letter(parent, self.receive(parent)?)?,
         };
         let mut requests = Vec::new();
+        self.pass_down(root, &letter, &mut requests)?;
+        self.ranks.patience.all(requests)?;
+        Ok(letter)
+    }
+
+    /// The number of this rank where that of a root is 0. Letters go along a binomial tree: the parent of a rank lacks its lowest bit that is set.
+    fn number_from(&self, root: usize) -> usize {
+        (self.link().rank() + self.link().size() - root) % self.link().size()
+    }
+
+    /// The rank that passes a root's letter on to this one; none of the root.
+    fn parent(&self, root: usize) -> Option<usize> {
+        let own = self.number_from(root);
+        (own > 0).then(|| (own - (own & own.wrapping_neg()) + root) % self.link().size())
+    }
+
+    /// Begins to pass a root's letter on.
+    fn pass_down(&self, root: usize, letter: &Letter, requests: &mut Vec<Request>) -> Result<(), Error> {
+        let (own, size) = (self.number_from(root), self.link().size());
+        let lowest = if own > 0 { own & own.wrapping_neg() } else { size.next_power_of_two() };
         let mut bit = lowest >> 1;
         while bit > 0 {
             if own + bit < size {
-                self.send(rank_of(own + bit), &letter, &mut requests)?;
+                self.send((own + bit + root) % size, letter, requests)?;
             }
             bit >>= 1;
         }
-        self.ranks.patience.all(requests)?;
-        Ok(letter)
+        Ok(())
     }
 }

@@ -16,6 +16,7 @@ use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// All bits of a tensor.
@@ -331,7 +332,7 @@ fn failing(tiles: u64, fails: impl Fn(u64) -> bool + Send + Sync + 'static) -> T
 }
 
 #[test]
-fn all_ranks_have_the_error_of_the_lowest_tile() {
+fn all_ranks_have_the_error_of_a_tile_that_fails() {
     for size in [2, 3, 4] {
         for threads in [1, 2] {
             let options = Options::default().threads(threads).block_bytes(64);
@@ -347,16 +348,59 @@ fn all_ranks_have_the_error_of_the_lowest_tile() {
                 });
                 same(made, "an error")
             };
-            assert_eq!(errors(&|run, bad| run.materialized(bad).map(drop)), "tile 21");
-            assert_eq!(errors(&|run, bad| run.add(bad, &square(6)).map(drop)), "tile 21");
-            assert_eq!(errors(&|run, bad| run.sum(bad).map(drop)), "tile 21");
-            let error = errors(&|run, bad| {
-                let ready = run.distributed(&square(6), &TileMap::hashed())?;
-                run.product("ij,jk->ik", bad, &ready).map(drop)
-            });
-            assert!(error.starts_with("tile ") || error.starts_with("the function of tiles panicked: tile"), "{error}");
+            let errors = [
+                errors(&|run, bad| run.materialized(bad).map(drop)),
+                errors(&|run, bad| run.add(bad, &square(6)).map(drop)),
+                errors(&|run, bad| run.sum(bad).map(drop)),
+                errors(&|run, bad| {
+                    let ready = run.distributed(&square(6), &TileMap::hashed())?;
+                    run.product("ij,jk->ik", bad, &ready).map(drop)
+                }),
+            ];
+            for error in errors {
+                let number = error.trim_start_matches("the function of tiles panicked: ").trim_start_matches("tile ");
+                assert!(number.parse::<u64>().is_ok_and(|number| (21..36).contains(&number)), "{error}");
+            }
         }
     }
+    // One tile alone fails, on whichever rank it is.
+    for number in [1, 7, 17, 35] {
+        let bad = failing(6, move |tile| tile == number);
+        let made = on_ranks(4, number, &Options::default(), |run, _| {
+            let made = run.add(&bad, &square(6)).map(drop);
+            Ok(made.expect_err("an error").to_string())
+        });
+        assert_eq!(same(made, "an error"), format!("tile {number}"));
+    }
+}
+
+#[test]
+fn a_failure_ends_the_others_before_they_are_through() {
+    let failed = Arc::new(AtomicBool::new(false));
+    let made = Arc::new(AtomicUsize::new(0));
+    let (flag, count) = (failed, made.clone());
+    let shape = square(100).shape().clone();
+    // Rank 1 fails at its first tile. Rank 0 waits for that, and then has thousands of tiles to make.
+    let source = move |place: &TilePlace| {
+        if place.number % 2 == 1 {
+            flag.store(true, Ordering::Release);
+            return Err(Error::tensors(Kind::Evaluation, "the first tile of rank 1"));
+        }
+        while !flag.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        (0..20).for_each(|_| std::thread::yield_now());
+        Tensor::new(&[2, 2], vec![0.5; 4])
+    };
+    let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a tensor");
+    let errors = on_ranks(2, 4, &Options::default().block_bytes(64), |run, _| {
+        let run = run.clone().tile_map(TileMap::by(|place| (place.number % 2) as usize));
+        Ok(run.materialized(&lazy).expect_err("an error").to_string())
+    });
+    assert_eq!(same(errors, "an error"), "the first tile of rank 1");
+    let made = made.load(Ordering::Relaxed);
+    assert!(made < 2500, "{made} of 5000 tiles were made for nothing");
 }
 
 #[test]

@@ -1,0 +1,220 @@
+//! The end of what all ranks do together: each says whether it failed, or gives bytes, and all have the bytes of all or the same error. Ranks begin to
+//! listen before they work, so that a failure ends the others while they do: rank 0 passes the first one that it hears of on at once, and takes what
+//! the others say afterwards.
+
+use super::{Exchange, Failure, Letter, Purpose, Ranks};
+use crate::error::bad_message;
+use crate::link::payload::Done;
+use crate::link::request::Request;
+use crate::link::wire::{Reader, put, put_error, take_error};
+use cembra_value::Error;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What all ranks come to, while they work.
+pub(crate) struct Settling<'r> {
+    exchange: Exchange<'r>,
+    /// On rank 0 the letters of the others, in their order; on others that of the rank which passes the result on.
+    letters: Vec<Incoming>,
+    /// The result, once it is known.
+    result: Option<Letter>,
+    /// Letters that are passed on.
+    sending: Vec<Request>,
+}
+
+/// A letter of a rank, as far as it has come.
+struct Incoming {
+    from: usize,
+    state: State,
+}
+
+enum State {
+    Awaited(Request),
+    /// The first message, which says how many bytes follow.
+    First(Arc<Vec<u8>>),
+    Whole(Letter),
+}
+
+/// What a rank says.
+fn said(own: Result<Vec<u8>, Failure>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match own {
+        Ok(own) => {
+            bytes.push(0);
+            bytes.extend(own);
+        }
+        Err(Failure { task, error }) => {
+            bytes.push(1);
+            bytes.extend(task.to_le_bytes());
+            put_error(&mut bytes, &error);
+        }
+    }
+    bytes
+}
+
+/// What comes of what ranks said: their bytes, joined, or the error of the lowest task.
+fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error> {
+    let mut lowest: Option<(u64, Error)> = None;
+    let mut joined = Vec::new();
+    for bytes in all {
+        match bytes.split_first() {
+            Some((0, bytes)) => put(&mut joined, bytes),
+            Some((_, failure)) => {
+                let mut reader = Reader(failure);
+                let task = reader.number()?;
+                if lowest.as_ref().is_none_or(|(known, _)| task < *known) {
+                    lowest = Some((task, take_error(&mut reader)?));
+                }
+            }
+            None => return Err(bad_message("a rank says neither that it failed nor that it did not")),
+        }
+    }
+    lowest.map_or(Ok(joined), |(_, error)| Err(error))
+}
+
+impl Incoming {
+    /// The first message, if it has come. Never waits.
+    fn first(&mut self) -> Result<Option<Arc<Vec<u8>>>, Error> {
+        if let State::Awaited(request) = &mut self.state {
+            match request.test()? {
+                None => return Ok(None),
+                Some(Done::Received(payload)) => self.state = State::First(payload.into_bytes()),
+                Some(_) => return Err(bad_message("a letter between ranks is poison")),
+            }
+        }
+        Ok(match &self.state {
+            State::Awaited(_) => None,
+            State::First(first) => Some(first.clone()),
+            State::Whole(letter) => Some(letter.first.clone()),
+        })
+    }
+
+    /// The letter. Waits for it.
+    fn whole(&mut self, exchange: &Exchange<'_>) -> Result<&Letter, Error> {
+        let first = loop {
+            match self.first()? {
+                Some(first) => break first,
+                None => {
+                    if let State::Awaited(request) = &mut self.state {
+                        self.state = State::First(exchange.wait(request)?);
+                    }
+                }
+            }
+        };
+        if !matches!(self.state, State::Whole(_)) {
+            self.state = State::Whole(exchange.rest(self.from, first)?);
+        }
+        match &self.state {
+            State::Whole(letter) => Ok(letter),
+            _ => Err(bad_message("a letter between ranks did not come")),
+        }
+    }
+}
+
+impl<'r> Settling<'r> {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// The link failed.
+    pub(crate) fn begin(ranks: &'r Ranks) -> Result<Settling<'r>, Error> {
+        ranks.check()?;
+        let exchange = ranks.exchange(Purpose::Settle);
+        let from: Vec<usize> = match exchange.parent(0) {
+            None => (1..exchange.link().size()).collect(),
+            Some(parent) => vec![parent],
+        };
+        let listen = |from: usize| Ok(Incoming { from, state: State::Awaited(exchange.receive(from)?) });
+        let letters = ranks.checked(from.into_iter().map(listen).collect::<Result<Vec<Incoming>, Error>>())?;
+        Ok(Settling { exchange, letters, result: None, sending: Vec::new() })
+    }
+
+    /// Looks whether another rank failed, and passes that on. Waits for nothing but the rest of a long letter.
+    ///
+    /// # Errors
+    /// The error that all ranks have, or the link failed.
+    pub(crate) fn watch(&mut self) -> Result<(), Error> {
+        if self.result.is_none() {
+            let found = self.look();
+            if let Some(letter) = self.exchange.ranks.checked(found)? {
+                self.pass_on(letter)?;
+            }
+        }
+        match &self.result {
+            // No rank is through before all are.
+            Some(letter) => Err(letter.open().err().unwrap_or_else(|| bad_message("other ranks ended a step"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The result, if a rank failed and said so.
+    fn look(&mut self) -> Result<Option<Letter>, Error> {
+        let is_first = self.exchange.parent(0).is_none();
+        let mut failed = Vec::new();
+        for letter in &mut self.letters {
+            let Some(first) = letter.first()? else { continue };
+            if !is_first {
+                return Ok(Some(letter.whole(&self.exchange)?.clone()));
+            }
+            if is_failure(&first) {
+                failed.push(bytes_of(letter.whole(&self.exchange)?));
+            }
+        }
+        Ok((!failed.is_empty()).then(|| Letter::new(&decided(failed.iter()))))
+    }
+
+    /// Passes the result on.
+    fn pass_on(&mut self, letter: Letter) -> Result<(), Error> {
+        let sent = self.exchange.pass_down(0, &letter, &mut self.sending);
+        self.exchange.ranks.checked(sent)?;
+        self.result = Some(letter);
+        Ok(())
+    }
+
+    /// Says what this rank came to, and waits for the others: their bytes, by rank.
+    ///
+    /// # Errors
+    /// Those of [`Ranks::settle_with`].
+    pub(crate) fn end(mut self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
+        let ranks = self.exchange.ranks;
+        ranks.check()?;
+        let ended = self.ended(said(own));
+        let letter = ranks.checked(ended)?;
+        let joined = letter.open().inspect_err(|_| {
+            ranks.shared_errors.fetch_add(1, Ordering::Relaxed);
+        })?;
+        ranks.by_rank(&joined)
+    }
+
+    fn ended(&mut self, own: Vec<u8>) -> Result<Letter, Error> {
+        if self.exchange.parent(0).is_none() {
+            let mut all = vec![bytes_of(&Letter::new(&Ok(own)))];
+            for letter in &mut self.letters {
+                all.push(bytes_of(letter.whole(&self.exchange)?));
+            }
+            if self.result.is_none() {
+                self.pass_on(Letter::new(&decided(all.iter())))?;
+            }
+        } else {
+            self.exchange.send(0, &Letter::new(&Ok(own)), &mut self.sending)?;
+            if self.result.is_none()
+                && let [letter] = &mut *self.letters
+            {
+                let letter = letter.whole(&self.exchange)?.clone();
+                self.pass_on(letter)?;
+            }
+        }
+        self.exchange.ranks.patience.all(std::mem::take(&mut self.sending))?;
+        self.result.take().ok_or_else(|| bad_message("ranks came to nothing"))
+    }
+}
+
+/// True if a first message says that its rank failed.
+fn is_failure(first: &[u8]) -> bool {
+    // The length of the letter, whether it is an error, and whether the rank failed.
+    !matches!(first.get(size_of::<u64>()..), Some([0, 0, ..]))
+}
+
+/// What a letter says. An error in its place is a failure of its rank.
+fn bytes_of(letter: &Letter) -> Vec<u8> {
+    letter.open().unwrap_or_else(|error| said(Err(Failure::from(error))))
+}
