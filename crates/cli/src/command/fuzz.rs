@@ -1,15 +1,16 @@
 //! `cembra fuzz`: compares the backends on random programs.
 
 use super::print;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use crate::progress::Progress;
+use cembra::tiles::World;
 use cembra_fuzzing::Config;
 use std::io::{self, IsTerminal};
 
 /// Compares the backends on random programs and rows
 ///
 /// A program on which they differ is made as small as can be and shown with its row and the command that finds it again;
-/// the exit status is 1 then. The last line sums up.
+/// the exit status is 1 then. The last line sums up. Processes that a launcher of MPI started try tiled tensors together, as ranks.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -64,7 +65,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let report = cembra_fuzzing::run_tensors(&config, tell);
         (report.to_string(), report.mismatch().is_some())
     } else if tiles.is_some() {
-        let report = cembra_fuzzing::run_tiles(&config, tell);
+        let world = World::from_environment().map_err(|error| usage("fuzz", error))?;
+        let link = world.ranks().map(|ranks| ranks.link().clone());
+        let report = cembra_fuzzing::run_tiles(&config, link, tell);
+        if world.rank() > 0 {
+            // All ranks found the same.
+            return report.mismatch().map_or(Ok(()), |_| Err(Failure::Told));
+        }
         (report.to_string(), report.mismatch().is_some())
     } else {
         let report = cembra_fuzzing::run(&config, tell);

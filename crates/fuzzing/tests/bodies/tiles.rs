@@ -3,7 +3,7 @@
 use cembra_fuzzing::{Config, TileReport, run_tiles};
 
 fn agreed(programs: u64, seed: u64) -> TileReport {
-    let report = run_tiles(&Config { programs: Some(programs), seed, ..Config::default() }, &mut |_| {});
+    let report = run_tiles(&Config { programs: Some(programs), seed, ..Config::default() }, None, &mut |_| {});
     assert!(report.mismatch().is_none(), "{report}");
     // Few are refused, and some are.
     assert!(report.refused * 5 < report.evaluated && report.refused > 0, "{report}");

@@ -4,9 +4,11 @@
 //! result, boundaries for each label, and a threshold. `operand_norms` and `result_norms` have a norm for each tile, 0 where it is absent;
 //! `expected` is the dense result, and `atol` how far each element may be from it. Arrays are the bits of their elements in hexadecimal digits.
 
+use crate::ranks::{self, Bits, gathered_bits};
 use crate::threads::{all_bits, on_five_threads};
 use cembra_runtime::Scalar;
-use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_tiles::{Evaluator, Options, Screening, Shape, TileMap, Tiled, Tiling, Tiling1};
+use cembra_value::Error;
 use cembra_value::tensor::Tensor;
 use flate2::read::GzDecoder;
 use serde_json::Value as Json;
@@ -80,6 +82,30 @@ fn evaluate(case: &Json, run: &Evaluator, screening: &Screening, operands: &[Til
     (made.0.expect("an estimate"), made.1.expect("a result"))
 }
 
+/// The operands of a case.
+fn operands(case: &Json) -> Vec<Tiled> {
+    let screening = Screening::threshold(case["threshold"].as_f64().expect("a threshold"));
+    let arrays = case["operands"].as_array().expect("operands").iter();
+    let operand = |(letters, array): (&&str, &Json)| {
+        Tiled::from_tensor(&tensor(array), &tiling(case, letters), &screening).expect("an operand")
+    };
+    labels(case).iter().zip(arrays).map(operand).collect()
+}
+
+/// What a case comes to on ranks that have shared its operands out.
+fn on_ranks(case: &Json, size: usize, threads: usize) -> Vec<Result<Bits, Error>> {
+    let threshold = case["threshold"].as_f64().expect("a threshold");
+    let (operands, screening) = (operands(case), Screening::threshold(threshold));
+    let options = Options::default().threshold(threshold).block_bytes(0).threads(threads);
+    let seed = (size * threads) as u64;
+    ranks::on_ranks(size, seed, &options, |run, _| {
+        let maps = [TileMap::square(size), TileMap::hashed()];
+        let shared = operands.iter().zip(maps.iter().cycle()).map(|(of, map)| run.distributed(of, map));
+        let (_, result) = evaluate(case, run, &screening, &shared.collect::<Result<Vec<Tiled>, Error>>()?);
+        gathered_bits(run, &result)
+    })
+}
+
 /// Runs a case with result tiles made in blocks of so many bytes, on so many threads; returns the result.
 fn check(case: &Json, block_bytes: usize, threads: usize) -> Tiled {
     let id = case["id"].as_str().expect("an id");
@@ -137,6 +163,13 @@ fn golden_cases_of_block_sparsity_pass() {
         for threads in [1, 2, 5] {
             let again = on_five_threads(|| check(&case, 0, threads));
             assert_eq!(all_bits(&again), all_bits(&at_once), "{}", case["id"]);
+        }
+        for size in [1, 2, 3, 4, 6] {
+            for threads in [1, 2, 5] {
+                for made in on_five_threads(|| on_ranks(&case, size, threads)) {
+                    assert_eq!(made.unwrap(), all_bits(&at_once), "{} on {size} ranks", case["id"]);
+                }
+            }
         }
         cases += 1;
     }

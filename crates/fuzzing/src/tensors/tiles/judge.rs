@@ -16,8 +16,10 @@ use crate::tensors::judge::shown;
 use cembra::tensor::{Tensor, TensorErrorKind, TensorNodeId, same_bits};
 use cembra::{Backend, Error, Options};
 use cembra_tensor::{Elements, Operation};
+use cembra_tiles::link::Link;
 use cembra_tiles::{Journal, Shape, Tiled};
 use fastrand::Rng;
+use std::sync::Arc;
 
 /// How many smaller programs are tried.
 const MOST_TRIES: usize = 300;
@@ -26,6 +28,8 @@ const MOST_TRIES: usize = 300;
 pub(super) struct TileJudge {
     interpreter: cembra_engine::Evaluator,
     native: cembra_engine::Evaluator,
+    /// The way to the other processes that try the same programs, if there are any.
+    link: Option<Arc<dyn Link>>,
     pub(super) counts: Counts,
 }
 
@@ -56,10 +60,10 @@ impl Wrong {
 type Checked = Result<Option<Wrong>, Error>;
 
 impl TileJudge {
-    pub(super) fn new() -> TileJudge {
+    pub(super) fn new(link: Option<Arc<dyn Link>>) -> TileJudge {
         let [interpreter, native] = [Backend::Interpreter, Backend::Native]
             .map(|backend| cembra_engine::Evaluator::new(&Options::default().backend(backend)));
-        TileJudge { interpreter, native, counts: Counts::default() }
+        TileJudge { interpreter, native, link, counts: Counts::default() }
     }
 
     /// What evaluates expressions of elements one operator after the other.
@@ -257,7 +261,11 @@ impl TileJudge {
         }
         let size = *pick(random, &[2, 3, 4, 6]);
         let options = options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20]));
-        for (rank, found) in program.on_ranks(size, &options, &nodes, &|| self.interpreter.host()).iter().enumerate() {
+        for (rank, found) in program
+            .on_ranks((size, self.link.as_ref()), &options, &nodes, &|| self.interpreter.host())
+            .iter()
+            .enumerate()
+        {
             if !is_same(found) {
                 return wrong(&format!("{size} ranks, as rank {rank} has it,"), found);
             }

@@ -15,11 +15,13 @@ use super::{Finding, TensorMismatch, graphs, mismatch};
 use crate::Config;
 use crate::panics::caught;
 use cembra::Error;
+use cembra_tiles::link::Link;
 use fastrand::Rng;
 use judge::TileJudge;
 use operands::Sparsity;
 use program::{Program, Settings};
 use std::fmt;
+use std::sync::Arc;
 
 /// What trying programs on tiled tensors came to. Shown as a line, and the mismatch if there is one.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +68,11 @@ impl fmt::Display for TileReport {
 
 /// Tries programs on tiled tensors until there are enough, or something does not hold. Of ten programs seven are graphs, two
 /// are statements, and one calls functions that graphs do not have. `progress` gets the count of programs after each.
-pub fn run_tiles(config: &Config, progress: &mut dyn FnMut(u64)) -> TileReport {
+///
+/// With a link, the processes that it leads to try the same programs together, as ranks; without one ranks are threads.
+pub fn run_tiles(config: &Config, link: Option<Arc<dyn Link>>, progress: &mut dyn FnMut(u64)) -> TileReport {
     let mut report = TileReport::default();
-    let mut judge = TileJudge::new();
+    let mut judge = TileJudge::new(link);
     report.mismatch = mismatch(config, "--tiles", progress, |number| {
         let found = caught(|| one(config, number, &mut judge, &mut report));
         let counts = judge.counts;

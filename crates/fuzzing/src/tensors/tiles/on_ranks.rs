@@ -1,5 +1,6 @@
-//! Programs on several ranks, each a thread: tensors are shared out by random maps, made on demand, or on each rank, and messages come late and in
-//! another order at each seed. All ranks have the values of one rank, or the same error, after which they go on.
+//! Programs on several ranks, which are threads, or processes that a launcher started: tensors are shared out by random maps, made on demand, or on
+//! each rank, and messages come late and in another order at each seed. All ranks have the values of one rank, or the same error, after which they go
+//! on.
 
 use super::operands::{Lazy, Promise, Seen};
 use super::program::{Outcome, Program, failed};
@@ -10,6 +11,7 @@ use cembra_tensor::Elements;
 use cembra_tiles::link::{Link, Ranks, Shuffled, run_ranks};
 use cembra_tiles::{Options, TileMap, Tiled};
 use fastrand::Rng;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +19,17 @@ use std::time::Duration;
 const STALL: Duration = Duration::from_secs(60);
 
 impl Program {
-    /// What each of some ranks sees of these nodes.
+    /// What each of some ranks sees of these nodes: of `size` threads, or this process of all that have a link.
     pub(super) fn on_ranks<E: Elements>(
         &self,
-        size: usize,
+        (size, link): (usize, Option<&Arc<dyn Link>>),
         options: &Options,
         asked: &[TensorNodeId],
         host: &(dyn Fn() -> E + Sync),
     ) -> Vec<Outcome> {
+        if let Some(link) = link {
+            return vec![self.on_rank(link.clone(), options, asked, &host())];
+        }
         let outcomes = run_ranks(size, |link| Ok(self.on_rank(link, options, asked, &host())));
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|error| Err(failed(&error)))).collect()
     }
@@ -36,7 +41,7 @@ impl Program {
         asked: &[TensorNodeId],
         elements: &dyn Elements,
     ) -> Outcome {
-        let (size, seed) = (link.size(), self.settings.seed);
+        let (rank, size, seed) = (link.rank(), link.size(), self.settings.seed);
         // The same on all ranks.
         let random = &mut Rng::with_seed(seed);
         let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, seed))).stall(STALL));
@@ -54,11 +59,13 @@ impl Program {
             let made = self.evaluate(&run, asked, &inputs.iter().collect::<Vec<&Tiled>>(), elements)?;
             made.iter().map(|made| Seen::of(&run.gathered(made)?)).collect::<Result<Vec<Seen>, Error>>()
         };
-        let seen = evaluate();
+        let seen = evaluate().map_err(|error| failed(&error));
+        let mut hasher = DefaultHasher::new();
+        hasher.write(format!("{seen:?}").as_bytes());
         // No message of a step that failed is left for the next one.
-        match ranks.all_gather(vec![u8::from(seen.is_ok())]) {
-            Ok(all) if all.iter().all(|one| one == &all[0]) => seen.map_err(|error| failed(&error)),
-            Ok(_) => Err((None, "some ranks failed, and others did not".to_owned(), None)),
+        match ranks.all_gather(hasher.finish().to_le_bytes().to_vec()) {
+            Ok(all) if all.iter().all(|one| one == &all[0]) => seen,
+            Ok(_) => Err((None, format!("ranks see other values: rank {rank} sees {seen:?}"), None)),
             Err(error) => Err(failed(&error)),
         }
     }
