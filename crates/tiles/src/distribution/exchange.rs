@@ -9,6 +9,7 @@ use crate::tile::Tile;
 use crate::tiled::{Tiled, bytes_of};
 use cembra_runtime::Cancellation;
 use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -135,8 +136,14 @@ impl<'e> Exchange<'e> {
     /// Tests the receive that began first.
     fn test_next(&mut self) -> Result<(), Error> {
         if let (None, Some(request)) = (&self.over, self.open.front_mut()) {
-            let tested = request.test();
-            self.over = self.ranks.checked(tested)?;
+            match request.test() {
+                Err(error) if error.tensor_kind() == Some(Kind::Message) => {
+                    // It took its turn.
+                    self.open.pop_front();
+                    return Err(error);
+                }
+                tested => self.over = self.ranks.checked(tested)?,
+            }
         }
         Ok(())
     }
@@ -263,10 +270,15 @@ impl<'e> Exchange<'e> {
         }
         // A part that did not fail has taken all tiles already, unless it had no use for them.
         self.begin(u32::MAX)?;
+        let mut wrong = None;
         while !self.open.is_empty() {
-            self.await_next(true)?;
+            match self.await_next(true) {
+                Err(error) if self.ranks.check().is_ok() => wrong = wrong.or(Some(error)),
+                taken => drop(taken?),
+            }
         }
         let over = self.ranks.patience().all(std::mem::take(&mut self.sending));
-        self.ranks.checked(over).map(drop)
+        self.ranks.checked(over)?;
+        wrong.map_or(Ok(()), Err)
     }
 }

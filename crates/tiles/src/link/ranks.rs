@@ -258,7 +258,7 @@ impl Ranks {
         self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// What a link came to. After an error of the link, messages may be under way that nobody takes, so all that follows has that error.
+    /// What a link came to. After an error of the link, messages may be under way that no rank takes, so all that follows has that error.
     pub(crate) fn checked<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
         result.inspect_err(|error| {
             let _first = self.broken.set(error.clone());

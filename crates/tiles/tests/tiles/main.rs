@@ -5,6 +5,7 @@ mod blocks;
 #[cfg(feature = "checkpoints")]
 mod checkpoints;
 mod elementwise;
+mod faults;
 mod golden;
 mod graphs;
 mod hostile;

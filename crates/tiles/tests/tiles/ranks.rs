@@ -210,7 +210,7 @@ fn operators_have_the_same_bits_on_any_number_of_ranks() {
 }
 
 /// A graph of what has no expressions of elements: products of three, diagonals, sums, transposes, slices.
-fn graph_of_all() -> (TensorGraph, Vec<cembra_tensor::TensorNodeId>) {
+pub(crate) fn graph_of_all() -> (TensorGraph, Vec<cembra_tensor::TensorNodeId>) {
     let mut graph = TensorGraph::standard();
     let a = graph.leaf("a", Scalar::Float64, &[6, 6]).expect("a leaf");
     let b = graph.leaf("b", Scalar::Float64, &[6, 6]).expect("a leaf");

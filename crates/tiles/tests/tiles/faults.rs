@@ -1,0 +1,226 @@
+//! Ranks of which one fails, at random: a tile that is an error or a panic, a rank that is cancelled or was given something else, a message that is
+//! none, a disk that takes no more. All ranks have the same error, tensors keep their values, and the next evaluation is as if nothing had been. Those
+//! that are slow alone end right.
+
+use crate::graphs::NoElements;
+use crate::products::lazy;
+use crate::ranks::{Bits, gathered_bits, graph_of_all};
+use crate::threads::all_bits;
+use cembra_runtime::{Cancellation, Scalar};
+use cembra_tensor::{TensorGraph, TensorNodeId};
+use cembra_tiles::link::{Link, MessageId, Payload, Ranks, Request, Room, Shuffled, run_ranks};
+use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, TileMap, TilePlace, Tiled, Tiling, Tiling1};
+use cembra_value::Error;
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use fastrand::Rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How many runs there are of each kind.
+const RUNS: u64 = 150;
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fault {
+    /// A tile is an error.
+    Error,
+    /// A tile is a panic.
+    Panic,
+    /// A rank is cancelled while it makes a tile.
+    Cancelled,
+    /// A rank was given another tensor.
+    Other,
+    /// A message is none.
+    Garbage,
+    #[cfg(feature = "checkpoints")]
+    /// A rank cannot write.
+    Disk,
+    /// Nothing, but that tiles take long.
+    Slow,
+}
+
+/// A link that sends one message which is none in place of a tile.
+#[derive(Debug)]
+struct Garbling {
+    link: Arc<dyn Link>,
+    /// Which of the messages with tiles.
+    which: u64,
+    sent: AtomicU64,
+    /// False once messages are to be right.
+    is_on: Arc<AtomicBool>,
+}
+
+impl Link for Garbling {
+    fn rank(&self) -> usize {
+        self.link.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.link.size()
+    }
+
+    fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
+        let payload = match payload.tile() {
+            Some(_)
+                if self.is_on.load(Ordering::Relaxed) && self.sent.fetch_add(1, Ordering::Relaxed) == self.which =>
+            {
+                Payload::of_bytes(MessageId { plan: 1, step: 2, tile: 3 }, vec![9; 32])?
+            }
+            _ => payload,
+        };
+        self.link.send(to, tag, payload)
+    }
+
+    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+        self.link.receive(from, tag, room)
+    }
+
+    fn abort(&self, code: i32) {
+        self.link.abort(code);
+    }
+}
+
+/// One run.
+struct Run<'r> {
+    fault: Fault,
+    /// The rank that it happens to, and when.
+    rank: usize,
+    at: u64,
+    options: Options,
+    graph: &'r TensorGraph,
+    outputs: &'r [TensorNodeId],
+    tensors: [&'r Tiled; 2],
+}
+
+/// What a rank comes to: its error, if it has one, and the bits of an evaluation afterwards.
+type Ended = (Option<String>, Vec<Bits>);
+
+impl Run<'_> {
+    /// The first tensor, whose tiles are made when they are needed: they fail, or take long.
+    fn lazy(&self, rank: usize, token: Cancellation) -> Result<Tiled, Error> {
+        let (fault, is_own, at, whole) = (self.fault, rank == self.rank, self.at, self.tensors[0].clone());
+        let made = AtomicU64::new(0);
+        let source = move |place: &TilePlace| {
+            if is_own && made.fetch_add(1, Ordering::Relaxed) == at {
+                match fault {
+                    Fault::Error => return Err(Error::tensors(Kind::Evaluation, "a tile that is an error")),
+                    Fault::Panic => panic!("a tile that is a panic"),
+                    Fault::Cancelled => token.cancel(),
+                    Fault::Slow => (0..200).for_each(|_| std::thread::yield_now()),
+                    _ => {}
+                }
+            }
+            let tile = whole.tile(place.number)?;
+            tile.map_or_else(|| Tensor::zeros(Scalar::Float64, &place.extents()), |tile| Ok(tile.tensor().clone()))
+        };
+        Tiled::lazy(self.tensors[0].shape(), Scalar::Float64, source)
+    }
+
+    fn on(&self, link: Arc<dyn Link>, seed: u64) -> Result<Ended, Error> {
+        let rank = link.rank();
+        let is_on = Arc::new(AtomicBool::new(true));
+        let is_garbling = self.fault == Fault::Garbage && rank == self.rank;
+        let which = if is_garbling { self.at } else { u64::MAX };
+        let link = Garbling { link, which, sent: AtomicU64::new(0), is_on: is_on.clone() };
+        let link: Arc<dyn Link> = Arc::new(Shuffled::new(Arc::new(link), seed));
+        let ranks = Arc::new(Ranks::new(link).stall(Duration::from_secs(60)));
+        let run = Evaluator::new(self.options.clone()).ranks(ranks.clone(), []);
+        let token = Cancellation::new();
+        let failing = run.clone().cancellation(token.clone());
+        let b = run.distributed(self.tensors[1], &TileMap::hashed());
+        let first = b.and_then(|b| self.fails(&failing, rank, token, &b));
+        let error = first.err().map(|error| error.message());
+        is_on.store(false, Ordering::Relaxed);
+        let after = || -> Result<Vec<Bits>, Error> {
+            let b = run.distributed(self.tensors[1], &TileMap::square(ranks.link().size()))?;
+            let made = run.evaluate(self.graph, self.outputs, &[&lazy(self.tensors[0]), &b], &NoElements)?;
+            made.iter().map(|made| gathered_bits(&run, made)).collect()
+        };
+        Ok((error, after()?))
+    }
+
+    /// Evaluates, which fails.
+    fn fails(&self, run: &Evaluator, rank: usize, token: Cancellation, b: &Tiled) -> Result<(), Error> {
+        let lazy = self.lazy(rank, token)?;
+        let other = run.scale(b, 2.0)?;
+        let b = if self.fault == Fault::Other && rank == self.rank { &other } else { b };
+        let made = run.evaluate(self.graph, self.outputs, &[&lazy, b], &NoElements)?;
+        #[cfg(feature = "checkpoints")]
+        if self.fault == Fault::Disk {
+            let directory = tempfile::tempdir().expect("a directory");
+            // A file is no directory.
+            let place = directory.path().join("here");
+            if rank == self.rank {
+                std::fs::write(&place, "a file").expect("a file");
+            }
+            return run.checkpoint(place, [("a", &made[0])]);
+        }
+        drop(made);
+        Ok(())
+    }
+}
+
+#[test]
+fn all_ranks_have_the_error_of_the_one_that_fails() {
+    let (graph, outputs) = graph_of_all();
+    let axis = Tiling1::new([0, 1, 4, 6]).expect("ascending");
+    let shape = Shape::dense(&Tiling::new([&axis, &axis]).expect("few tiles"), MOST_TILES).expect("few tiles");
+    let [a, b] = [1, 2].map(|seed| Tiled::random::<f64>(&shape, seed).expect("tiles"));
+    let (before_a, before_b) = (all_bits(&a), all_bits(&b));
+    let expected = Evaluator::new(Options::default()).evaluate(&graph, &outputs, &[&a, &b], &NoElements).unwrap();
+    let expected: Vec<Bits> = expected.iter().map(all_bits).collect();
+    let mut rng = Rng::with_seed(374);
+    let faults = [
+        Fault::Error,
+        Fault::Panic,
+        Fault::Cancelled,
+        Fault::Other,
+        Fault::Garbage,
+        #[cfg(feature = "checkpoints")]
+        Fault::Disk,
+        Fault::Slow,
+    ];
+    for fault in faults {
+        let mut failed = 0;
+        for seed in 0..RUNS {
+            let size = rng.usize(2..=4);
+            let run = Run {
+                fault,
+                rank: rng.usize(..size),
+                at: rng.u64(0..6),
+                options: Options::default().block_bytes(rng.usize(0..64)),
+                graph: &graph,
+                outputs: &outputs,
+                tensors: [&a, &b],
+            };
+            let ended: Vec<Ended> =
+                run_ranks(size, |link| run.on(link, seed)).into_iter().map(Result::unwrap).collect();
+            let what = format!("{fault:?} of rank {} of {size} at {}", run.rank, run.at);
+            let (error, _) = &ended[0];
+            failed += u64::from(error.is_some());
+            for (other, after) in &ended {
+                assert_eq!(other, error, "{what}");
+                assert_eq!(*after, expected, "{what}");
+            }
+            let text = error.clone().unwrap_or_default();
+            let expected = match fault {
+                Fault::Error => "a tile that is an error",
+                Fault::Panic => "the function of tiles panicked: a tile that is a panic",
+                Fault::Cancelled => "the evaluation was cancelled",
+                Fault::Other => "ranks disagree on the tiles of `b`",
+                Fault::Garbage => "was awaited",
+                #[cfg(feature = "checkpoints")]
+                Fault::Disk => "cannot be",
+                Fault::Slow => "",
+            };
+            assert!(text.contains(expected) || text.is_empty(), "{what}: {text}");
+        }
+        // Some faults are at tiles that the rank does not come to.
+        match fault {
+            Fault::Slow => assert_eq!(failed, 0),
+            _ => assert!(failed > RUNS / 3, "{fault:?} failed {failed} times"),
+        }
+    }
+    assert_eq!((all_bits(&a), all_bits(&b)), (before_a, before_b));
+}
