@@ -5,10 +5,17 @@
 #![expect(clippy::print_stdout, reason = "what was skipped is said")]
 
 use cembra_runtime::{Cancellation, FaultKind, Scalar};
-use cembra_tiles::Tile;
 use cembra_tiles::link::{Done, Failure, Link, MessageId, Patience, Payload, Ranks, Room, no_link};
+use cembra_tiles::{
+    Checkpoint, Evaluator, MOST_TILES, Options, Screening, Shape, Tile, TileMap, Tiled, Tiling, Tiling1,
+};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use flate2::read::GzDecoder;
+use serde_json::Value as Json;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -30,6 +37,9 @@ fn ranks_of_every_launcher_talk() -> Result<(), Error> {
         Ok("wrong") => return wrong(),
         Ok("abort") => return ended_by(|link| link.abort(3)),
         Ok("killed") => return ended_by(|_| kill()),
+        Ok("golden") => return golden(),
+        Ok("iterate") => return iterate(false),
+        Ok("iterate, killed") => return iterate(true),
         _ => {}
     }
     let launchers = launchers();
@@ -55,6 +65,12 @@ fn ranks_of_every_launcher_talk() -> Result<(), Error> {
                     launcher.display()
                 );
             }
+            for ranks in [1, 2, 4] {
+                let output = own(launcher, ranks, "golden", library.as_deref());
+                let text = String::from_utf8_lossy(&output.stdout);
+                assert_eq!(text.matches("150 cases").count(), ranks, "{} with {said}: {output:?}", launcher.display());
+            }
+            resumed(launcher, library.as_deref());
             for task in ["abort", "killed"] {
                 let output = own(launcher, 4, task, library.as_deref());
                 assert!(!output.status.success(), "{} with {said}, {task}: {output:?}", launcher.display());
@@ -78,6 +94,26 @@ fn ranks_of_every_launcher_talk() -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Iterations of which one is killed, and goes on from its last checkpoint: with the bits of one that nothing disturbed.
+fn resumed(launcher: &Path, library: Option<&Path>) {
+    let hash = |ranks: usize, task: &str, directory: &Path| {
+        let output = launch_in(launcher, ranks, task, library, &std::env::current_exe().expect("a program"), directory);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found: Vec<String> =
+            text.lines().filter_map(|line| Some(line.rsplit_once("came to ")?.1.to_owned())).collect();
+        assert!(found.iter().all(|hash| *hash == found[0]), "{output:?}");
+        (output.status.success(), found.into_iter().next())
+    };
+    let [undisturbed, killed] = [0, 1].map(|_| tempfile::tempdir().expect("a directory"));
+    let expected = hash(2, "iterate", undisturbed.path());
+    assert!(expected.0 && expected.1.is_some(), "{expected:?}");
+    assert!(!hash(4, "iterate, killed", killed.path()).0);
+    assert!(no_process_is_left());
+    assert!(Checkpoint::open(killed.path().join("x.tiles")).is_ok_and(|checkpoint| checkpoint.read("x").is_ok()));
+    // Any number of ranks read it.
+    assert_eq!(hash(3, "iterate", killed.path()), expected);
 }
 
 /// The launchers there are.
@@ -113,7 +149,20 @@ fn own(launcher: &Path, ranks: usize, task: &str, library: Option<&Path>) -> Out
 
 /// Starts a program, and ends it when it takes too long.
 fn launch(launcher: &Path, ranks: usize, task: &str, library: Option<&Path>, program: &Path) -> Output {
+    launch_in(launcher, ranks, task, library, program, Path::new("."))
+}
+
+/// The same in a directory.
+fn launch_in(
+    launcher: &Path,
+    ranks: usize,
+    task: &str,
+    library: Option<&Path>,
+    program: &Path,
+    directory: &Path,
+) -> Output {
     let mut command = Command::new(launcher);
+    command.current_dir(directory);
     command.args(["-n", &ranks.to_string()]).arg(program).env(TASK, task);
     command.env(STARTED_BY, std::process::id().to_string());
     if !task.is_empty() {
@@ -182,6 +231,97 @@ fn no_process_is_left() -> bool {
 fn kill() {
     let killed = Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
     panic!("{killed:?}");
+}
+
+/// What evaluates on all ranks.
+fn evaluator() -> Result<(Evaluator, Arc<Ranks>), Error> {
+    let ranks = Arc::new(Ranks::new(link()?).stall(Duration::from_secs(60)));
+    Ok((Evaluator::new(Options::default()).ranks(ranks.clone(), []), ranks))
+}
+
+/// All bits of a tensor.
+fn all_bits(of: &Tiled) -> Result<Vec<u64>, Error> {
+    let norms = of.shape().iter().flat_map(|(tile, norm)| [tile, norm.to_bits()]);
+    let elements = of.to_tensor()?.to_vec::<f64>()?;
+    Ok(norms.chain(elements.into_iter().map(f64::to_bits)).collect())
+}
+
+/// An array of the golden data.
+fn array(json: &Json) -> Result<Tensor, Error> {
+    let extents: Vec<usize> = serde_json::from_value(json["shape"].clone()).expect("a shape");
+    let digits = json["hex"].as_str().expect("digits");
+    let bits = |at: usize| u64::from_str_radix(&digits[at..at + 16], 16).expect("digits");
+    Tensor::new(&extents, (0..digits.len()).step_by(16).map(|at| f64::from_bits(bits(at))).collect())
+}
+
+/// The golden cases of block sparsity: on all ranks each has the bits that one rank alone has.
+fn golden() -> Result<(), Error> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tiles/tests/golden/blocksparse.jsonl.gz");
+    let lines = BufReader::new(GzDecoder::new(File::open(path).expect("the golden data"))).lines();
+    let (on_ranks, ranks) = evaluator()?;
+    let (rank, size, mut cases) = (ranks.link().rank(), ranks.link().size(), 0);
+    for line in lines {
+        let case: Json = serde_json::from_str(&line.expect("a line")).expect("JSON");
+        let screening = Screening::threshold(case["threshold"].as_f64().expect("a threshold"));
+        let all = |list: &str| case[list].as_array().expect("a list").clone();
+        let mut operands = Vec::new();
+        for (letters, array) in all("indices").iter().zip(all("operands")) {
+            let axes = letters.as_str().expect("letters").chars().map(|letter| {
+                let boundaries: Vec<i64> =
+                    serde_json::from_value(case["tile_bounds"][letter.to_string()].clone()).expect("boundaries");
+                Tiling1::new(boundaries)
+            });
+            let tiling = Tiling::new(axes.collect::<Result<Vec<_>, Error>>()?)?;
+            operands.push(Tiled::from_tensor(&self::array(&array)?, &tiling, &screening)?);
+        }
+        let evaluate = |run: &Evaluator, operands: &[Tiled]| match (case["op"].as_str().expect("an operator"), operands)
+        {
+            ("add", [a, b]) => run.add(a, b),
+            ("hadamard", [a, b]) => run.hadamard(a, b),
+            ("scale", [a]) => run.scale(a, case["factor"].as_f64().expect("a factor")),
+            (labels, [a, b]) => run.product(labels, a, b),
+            (other, _) => Err(no_link(other.to_owned())),
+        };
+        let options = Options::default().threshold(screening.threshold);
+        let run = Evaluator::new(options.clone()).ranks(ranks.clone(), []);
+        let maps = [TileMap::square(size), TileMap::hashed()];
+        let shared = operands.iter().zip(&maps).map(|(of, map)| run.distributed(of, map));
+        let made = evaluate(&run, &shared.collect::<Result<Vec<Tiled>, Error>>()?)?;
+        let alone = evaluate(&Evaluator::new(options), &operands)?;
+        assert_eq!(all_bits(&on_ranks.gathered(&made)?)?, all_bits(&alone)?, "{}", case["id"]);
+        cases += 1;
+    }
+    println!("rank {rank} of {size}: {cases} cases");
+    Ok(())
+}
+
+/// Multiplies by a matrix again and again, with a checkpoint after each step. The second rank is killed in one of them.
+fn iterate(is_killed: bool) -> Result<(), Error> {
+    let (run, ranks) = evaluator()?;
+    let directory = Path::new("x.tiles");
+    let axis = Tiling1::blocked(64, 8)?;
+    let shape = Shape::dense(&Tiling::new([&axis, &axis])?, MOST_TILES)?;
+    let a = run.random::<f64>(&shape, 1)?;
+    let (mut x, mut step) = (run.random::<f64>(&shape, 2)?, 0.0);
+    if Checkpoint::is_in(directory) {
+        let checkpoint = Checkpoint::open(directory)?;
+        x = run.distributed(&checkpoint.lazy("x")?, &TileMap::hashed())?;
+        step = checkpoint.read("step")?.get::<f64>(&[])?;
+    }
+    while step < 10.0 {
+        if is_killed && step == 6.0 && ranks.link().rank() == 1 {
+            kill();
+        }
+        x = run.scale(&run.product("ij,jk->ik", &a, &x)?, 0.25)?;
+        step += 1.0;
+        let number = Tiling::new(std::iter::empty::<Tiling1>())?;
+        let number = Tiled::from_tensor(&Tensor::scalar(step), &number, &Screening::threshold(0.0))?;
+        run.checkpoint(directory, [("x", &x), ("step", &number)])?;
+    }
+    let mut hasher = DefaultHasher::new();
+    all_bits(&run.gathered(&x)?)?.hash(&mut hasher);
+    println!("the iteration came to {:016x}", hasher.finish());
+    Ok(())
 }
 
 /// One rank ends while the others wait for it.
