@@ -2,7 +2,7 @@
 //! together each take the tiles that they own, after those that these are made of have come.
 
 use crate::context::Context;
-use crate::distribution::{Read, Spread, failed_at, in_order, owners_of, shared_out, traffic_of};
+use crate::distribution::{Read, Spread, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
 use crate::tasks::{Watch, Workers};
 use crate::tile::Tile;
@@ -21,6 +21,8 @@ pub(crate) type Operands = SmallVec<[Tiled; 2]>;
 
 /// What a step makes: tiles of a shape, each of which reads tiles of operands. A thread takes `each_bytes` bytes besides the tile that it makes.
 pub(crate) struct Making<'m> {
+    /// What is computed, by its name, and the bits of a number that it has. Ranks that carry out a step together compare them.
+    pub(crate) operation: (&'static str, u64),
     pub(crate) shape: &'m Shape,
     pub(crate) scalar: Scalar,
     pub(crate) each_bytes: usize,
@@ -160,7 +162,7 @@ pub(crate) fn normed_of(
     context: &Context,
     tile: impl Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync,
 ) -> Result<Tiled, Error> {
-    let Making { shape, scalar, each_bytes, reads } = *making;
+    let Making { shape, scalar, each_bytes, reads, .. } = *making;
     // A number of numbers is computed by each rank.
     let is_number = shape.tiling().rank() == 0 && reads.iter().all(|read| !read.of.is_distributed());
     if let Some(ranks) = context.several().filter(|_| !is_number) {
@@ -183,12 +185,13 @@ type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + S
 
 /// The same on several ranks, each of which makes the tiles that it owns.
 fn spread_of(making: &Making<'_>, context: &Context, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
-    let Making { shape, scalar, each_bytes, reads } = *making;
+    let Making { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
     let planned = || {
         let owners = owners_of(context, ranks, shape, reads)?;
         let own = own_positions(&owners, ranks);
-        let (hash, traffic) = traffic_of(ranks, shape, &owners, reads);
+        let hash = hash_of(operation, shape, &owners, &operands);
+        let traffic = traffic_of(ranks, &owners, reads);
         let of_result: f64 = own.iter().map(|at| shape.tiling().volume(shape.tiles()[*at as usize])).sum();
         let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
         let what = || format!("{} tiles of a result, with those of other ranks that they are made of,", own.len());
@@ -257,7 +260,7 @@ pub(crate) fn numbers_of(
     context: &Context,
     number: impl Fn(&[Tiled], usize) -> Result<u64, Error> + Sync,
 ) -> Result<Vec<u64>, Error> {
-    let Making { shape, scalar, each_bytes, reads } = *making;
+    let Making { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
     let Some(ranks) = context.several() else {
         let workers = workers_for_number(context, 0, each_bytes)?;
@@ -267,7 +270,8 @@ pub(crate) fn numbers_of(
     };
     let planned = || {
         let owners = owners_of(context, ranks, shape, reads)?;
-        let (hash, traffic) = traffic_of(ranks, shape, &owners, reads);
+        let hash = hash_of(operation, shape, &owners, &operands);
+        let traffic = traffic_of(ranks, &owners, reads);
         let workers = workers_for_number(context, traffic.incoming_bytes(&operands), each_bytes)?;
         Ok((owners, workers, hash, traffic))
     };

@@ -212,7 +212,7 @@ impl Run<'_> {
         let positions: Vec<_> = (0..self.leaves.len()).map(of_leaf).collect();
         let leaves = self.leaves.iter().zip(&positions);
         let reads: Vec<Read<'_>> = leaves.map(|(leaf, positions)| Read { of: leaf.tiled, positions }).collect();
-        let making = Making { shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        let making = Making { operation: ("elements", 0), shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
         tiled_of(&making, &context, |operands, at| {
             let Wanted { number, pattern } = &wanted[at];
             self.tile::<T>(operands, (tiling, *number), &patterns[*pattern], &context)

@@ -129,7 +129,8 @@ fn multiply_on<T: Float>(
     let planned = || -> Result<(u64, Traffic), Error> {
         failed.map_or(Ok(()), Err)?;
         context.check_result(plan.shape().len(), result_bytes)?;
-        Ok((hash_of(plan.shape(), &owners, plan.product_count() as u64), traffic_of(plan, operands, makers)))
+        let operation = ("product", plan.roles.number());
+        Ok((hash_of(operation, plan.shape(), &owners, &operands), traffic_of(plan, operands, makers)))
     };
     let mut took = [0; 2];
     let (made, norms) = shared_out(context, ranks, &operands, planned(), |exchange, lowest| {

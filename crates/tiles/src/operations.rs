@@ -121,7 +121,8 @@ impl Evaluator {
         let positions: Vec<_> = operands.iter().map(own).collect();
         let reads: Vec<Read<'_>> =
             operands.iter().zip(&positions).map(|(of, positions)| Read { of, positions }).collect();
-        let making = Making { shape: &shape, scalar, each_bytes, reads: &reads };
+        let making =
+            Making { operation: ("an operation of a user", 0), shape: &shape, scalar, each_bytes, reads: &reads };
         tiled_of(&making, &context, |operands, at| {
             let number = shape.tiles()[at];
             let Some(place) = TilePlace::of(tiling, number) else {

@@ -20,7 +20,7 @@ impl Evaluator {
     /// Tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
-        with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a + b, None))
+        with_float!(a.scalar_type(), T => self.merged::<T>("added", &shape, [a, b], |a, b| a + b, None))
     }
 
     /// The difference of two tensors of one tiling.
@@ -30,7 +30,7 @@ impl Evaluator {
     pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => {
-            self.merged::<T>(&shape, a, b, |a, b| a - b, Some(&|context, b| mapped::<T>(context, b, |element| -element)))
+            self.merged::<T>("subtracted", &shape, [a, b], |a, b| a - b, Some(&|context, b| mapped::<T>(context, b, |element| -element)))
         })
     }
 
@@ -40,7 +40,7 @@ impl Evaluator {
     /// Those of [`add`](Evaluator::add).
     pub fn hadamard(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().multiplied(b.shape(), &self.options.screening(a.scalar_type())?)?;
-        with_float!(a.scalar_type(), T => self.merged::<T>(&shape, a, b, |a, b| a * b, None))
+        with_float!(a.scalar_type(), T => self.merged::<T>("multiplied", &shape, [a, b], |a, b| a * b, None))
     }
 
     /// A factor, rounded to the type of the elements, times a tensor.
@@ -55,7 +55,8 @@ impl Evaluator {
             let factor = T::of_f64(factor);
             let reads = [Read { of: &part, positions: &|at| Reads::from_elem(at, 1) }];
             let (shape, scalar, each_bytes) = (part.shape(), part.scalar_type(), lazy_bytes(&part));
-            tiled_of(&Making { shape, scalar, each_bytes, reads: &reads }, &context, |operands, at| {
+            let operation = ("scaled", factor.to_f64().to_bits());
+            tiled_of(&Making { operation, shape, scalar, each_bytes, reads: &reads }, &context, |operands, at| {
                 mapped::<T>(&context, &operands[0].tile_at(at)?, |element| factor * element)
             })
         })
@@ -77,7 +78,8 @@ impl Evaluator {
         let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();
         let context = self.context();
         let reads = [Read { of: a, positions: &|at| places[at].into_iter().collect() }];
-        let making = Making { shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(a), reads: &reads };
+        let operation = ("mapped", of_zero.bits());
+        let making = Making { operation, shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(a), reads: &reads };
         tiled_of(&making, &context, |operands, at| {
             if let Some(own) = places[at] {
                 let tile = operands[0].tile_at(own)?;
@@ -94,9 +96,9 @@ impl Evaluator {
     /// alone by a function of tiles, or as they are.
     fn merged<T: Float>(
         &self,
+        name: &'static str,
         shape: &Shape,
-        a: &Tiled,
-        b: &Tiled,
+        [a, b]: [&Tiled; 2],
         of_both: impl Fn(T, T) -> T + Sync,
         of_second: Option<OfTile<'_>>,
     ) -> Result<Tiled, Error> {
@@ -114,7 +116,7 @@ impl Evaluator {
             Read { of: a, positions: &|at| places[at].0.into_iter().collect() },
             Read { of: b, positions: &|at| places[at].1.into_iter().collect() },
         ];
-        let making = Making { shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        let making = Making { operation: (name, 0), shape, scalar: T::SCALAR, each_bytes, reads: &reads };
         let made = tiled_of(&making, &context, |operands, at| {
             let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
             let (first, second) = places[at];

@@ -191,7 +191,8 @@ pub(crate) fn recut(
     let context = run.context();
     let positions = |at: usize| Pieces::read(kept[at].0);
     let reads = [Read { of: &pieces.of, positions: &positions }];
-    let making = Making { shape: &shape, scalar, each_bytes: pieces.each_bytes(), reads: &reads };
+    let making =
+        Making { operation: ("cut", 0), shape: &shape, scalar, each_bytes: pieces.each_bytes(), reads: &reads };
     tiled_of(&making, &context, |operands, at| match kept[at] {
         (_, Some(same)) => operands[0].tile_at(same),
         (copies, None) => {

@@ -57,6 +57,17 @@ impl<'r> Reducing<'r> {
         Ok(Reducing { run, reduction, axes, of, tiling, parts, all })
     }
 
+    /// What is computed, by its name.
+    fn name(&self) -> &'static str {
+        match self.reduction {
+            Reduction::Sum => "sum",
+            Reduction::Product => "product of elements",
+            Reduction::Max => "largest",
+            Reduction::Min => "smallest",
+            _ => "reduction",
+        }
+    }
+
     /// The tiles that the result has: those of sums by estimates, the others all that are not known to be 0.
     fn shape<T: Float>(&self) -> Result<Shape, Error> {
         let screening = self.run.options.screening(T::SCALAR)?;
@@ -98,7 +109,13 @@ impl<'r> Reducing<'r> {
         };
         let positions = |at: usize| -> Reads { parts(at).iter().map(|(_, position)| *position).collect() };
         let reads = [Read { of: self.of, positions: &positions }];
-        let making = Making { shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(self.of), reads: &reads };
+        let making = Making {
+            operation: (self.name(), 0),
+            shape: &shape,
+            scalar: T::SCALAR,
+            each_bytes: lazy_bytes(self.of),
+            reads: &reads,
+        };
         tiled_of(&making, &context, |operands, at| {
             let extents = self.tiling.tile_extents(shape.tiles()[at]).unwrap_or_default();
             let mut memory = context.memory::<T>(&extents)?;
@@ -129,7 +146,13 @@ impl<'r> Reducing<'r> {
             workers_for_number(context, 0, bytes)?;
             return Tiled::planned(shape, T::SCALAR);
         }
-        let making = Making { shape: self.of.shape(), scalar: T::SCALAR, each_bytes: bytes, reads: &reads };
+        let making = Making {
+            operation: (self.name(), 0),
+            shape: self.of.shape(),
+            scalar: T::SCALAR,
+            each_bytes: bytes,
+            reads: &reads,
+        };
         // A tile without elements comes to no number, and has none that counts.
         let numbers = numbers_of(&making, context, |operands, at| {
             Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))

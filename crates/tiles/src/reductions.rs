@@ -44,6 +44,16 @@ impl Extreme {
         }
     }
 
+    /// What is computed, by its name.
+    const fn name(self) -> &'static str {
+        match self {
+            Extreme::Least => "least",
+            Extreme::Greatest => "greatest",
+            Extreme::LeastMagnitude => "least magnitude",
+            Extreme::GreatestMagnitude => "greatest magnitude",
+        }
+    }
+
     /// The one that counts. NaN does before any number, and -0 is less than 0, so the order of what is compared does not matter.
     fn choose(self, a: f64, b: f64) -> f64 {
         if a.is_nan() || b.is_nan() {
@@ -73,7 +83,7 @@ impl Evaluator {
     /// # Errors
     /// A lazy tile cannot be made, there are too few bytes for it, or the evaluation was ended.
     pub fn sum(&self, a: &Tiled) -> Result<f64, Error> {
-        self.sum_of_tiles(a, |_, tile| {
+        self.sum_of_tiles(("sum", 0), a, |_, tile| {
             with_float!(a.scalar_type(), T => {
                 let elements = tile.elements::<T>();
                 Ok(in_lanes(elements, elements, |element, _| element.to_f64()))
@@ -87,7 +97,7 @@ impl Evaluator {
     /// Those of [`sum`](Evaluator::sum).
     pub fn norm(&self, a: &Tiled) -> Result<f64, Error> {
         let squares = |scale: f64| {
-            self.sum_of_tiles(a, |_, tile| {
+            self.sum_of_tiles(("squares", scale.to_bits()), a, |_, tile| {
                 with_float!(a.scalar_type(), T => {
                     let elements = tile.elements::<T>();
                     Ok(in_lanes(elements, elements, |element, _| (element.to_f64() * scale) * (element.to_f64() * scale)))
@@ -125,7 +135,8 @@ impl Evaluator {
             Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) },
         ];
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
-        let making = Making { shape: part.shape(), scalar: a.scalar_type(), each_bytes, reads: &reads };
+        let making =
+            Making { operation: ("dot", 0), shape: part.shape(), scalar: a.scalar_type(), each_bytes, reads: &reads };
         let numbers = numbers_of(&making, &self.context(), |operands, at| {
             let (own, other) = (operands[0].tile_at(at)?, operands[1].tile_at(both[at].1 as usize)?);
             with_float!(a.scalar_type(), T => {
@@ -165,7 +176,7 @@ impl Evaluator {
         let on_diagonal = a.shape().iter().filter(|(tile, _)| diagonal(*tile).is_some());
         let numbers: (Vec<u64>, Vec<f64>) = on_diagonal.unzip();
         let part = a.with_part_of_tiles(Shape::of_sorted(tiling.clone(), numbers.0, numbers.1));
-        self.sum_of_tiles(&part, |at, tile| {
+        self.sum_of_tiles(("trace", 0), &part, |at, tile| {
             let Some((both, [down, along])) = diagonal(part.shape().tiles()[at]) else { return Ok(0.0) };
             let width = along.end.abs_diff(along.start) as usize;
             let place = |index: i64| index.abs_diff(down.start) as usize * width + index.abs_diff(along.start) as usize;
@@ -181,7 +192,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`sum`](Evaluator::sum).
     pub fn product_of_elements(&self, a: &Tiled) -> Result<f64, Error> {
-        let products = self.numbers_of_tiles(a, |_, tile| {
+        let products = self.numbers_of_tiles(("product of elements", 0), a, |_, tile| {
             with_float!(a.scalar_type(), T => {
                 Ok(tile.elements::<T>().iter().fold(1.0, |product: f64, element| product * element.to_f64()))
             })
@@ -233,7 +244,7 @@ impl Evaluator {
                 Ok(elements.reduce(|a, b| extreme.choose(a, b)).unwrap_or(f64::NAN))
             })
         };
-        let found = self.numbers_of_tiles(a, of_tile)?;
+        let found = self.numbers_of_tiles((extreme.name(), 0), a, of_tile)?;
         let absent = has_absent_elements(a).then_some(0.0);
         let all = found.into_iter().chain(absent).reduce(|a, b| extreme.choose(a, b));
         all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
@@ -242,20 +253,23 @@ impl Evaluator {
     /// The exact sum of a number for each tile.
     fn sum_of_tiles(
         &self,
+        operation: (&'static str, u64),
         a: &Tiled,
         of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
     ) -> Result<f64, Error> {
-        Ok(exact_sum(&self.numbers_of_tiles(a, of_tile)?))
+        Ok(exact_sum(&self.numbers_of_tiles(operation, a, of_tile)?))
     }
 
     /// A number for each tile, in their order.
     fn numbers_of_tiles(
         &self,
+        operation: (&'static str, u64),
         a: &Tiled,
         of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
     ) -> Result<Vec<f64>, Error> {
         let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
-        let making = Making { shape: a.shape(), scalar: a.scalar_type(), each_bytes: lazy_bytes(a), reads: &reads };
+        let making =
+            Making { operation, shape: a.shape(), scalar: a.scalar_type(), each_bytes: lazy_bytes(a), reads: &reads };
         let number = |operands: &[Tiled], at: usize| Ok(of_tile(at, &operands[0].tile_at(at)?)?.to_bits());
         let numbers = numbers_of(&making, &self.context(), number)?;
         Ok(numbers.into_iter().map(f64::from_bits).collect())

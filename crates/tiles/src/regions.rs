@@ -125,7 +125,7 @@ impl Evaluator {
             Read { of: a, positions: &|at| wanted[at].0.into_iter().collect() },
             Read { of: pieces.of(), positions: &|at| Pieces::read(wanted[at].2) },
         ];
-        let making = Making { shape: &shape, scalar, each_bytes, reads: &reads };
+        let making = Making { operation: ("written over", 0), shape: &shape, scalar, each_bytes, reads: &reads };
         let made = tiled_of(&making, &context, |operands, at| {
             let (own, covered, copies) = &wanted[at];
             let own = own.map(|at| operands[0].tile_at(at)).transpose()?;

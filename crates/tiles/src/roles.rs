@@ -6,6 +6,7 @@ use crate::{Tiling, Tiling1};
 use cembra_tensor::{Axes, Axis, Labels};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The labels of a product, sorted by what they do. Those of the result are in its order, those that are summed in the order of the left operand.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,6 +58,13 @@ impl Roles {
             operands: [left.clone(), right.clone()],
             result: result.clone(),
         })
+    }
+
+    /// A number of the labels: products by other labels have another one.
+    pub(crate) fn number(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&self.operands, &self.result).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The tiling of the result of operands of these tilings.

@@ -21,7 +21,7 @@ impl Evaluator {
     /// There are too many bytes, the function panics, or the evaluation was ended.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
         let context = self.context();
-        let making = Making { shape, scalar: T::SCALAR, each_bytes: 0, reads: &[] };
+        let making = Making { operation: ("made", 0), shape, scalar: T::SCALAR, each_bytes: 0, reads: &[] };
         tiled_of(&making, &context, |_, at| {
             let number = shape.tiles()[at];
             let Some(place) = TilePlace::of(shape.tiling(), number) else {
@@ -54,7 +54,13 @@ impl Evaluator {
             return Ok(a.clone());
         }
         let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
-        let making = Making { shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
+        let making = Making {
+            operation: ("stored", 0),
+            shape: a.shape(),
+            scalar: a.scalar_type(),
+            each_bytes: 0,
+            reads: &reads,
+        };
         tiled_of(&making, &self.context(), |operands, at| operands[0].tile_at(at))
     }
 
@@ -108,7 +114,8 @@ impl Evaluator {
     fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
-        let making = Making { shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
+        let making =
+            Making { operation: ("norms", 0), shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
         let norms = numbers_of(&making, &self.context(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
         let mut shape = Building::new(a.tiling(), *screening);
         for (number, norm) in a.shape().tiles().iter().zip(norms) {

@@ -236,7 +236,8 @@ impl Tiled {
         }
     }
 
-    /// The bytes of the elements of all present tiles, as many as there are addresses for at most. Lazy tiles take as many when they are made.
+    /// The bytes of the elements of all present tiles, on whichever rank they are, as many as there are addresses for at most. Lazy tiles take as many
+    /// when they are made.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         bytes_of(self.scalar, self.shape.present_elements())
@@ -255,7 +256,10 @@ impl Tiled {
         let source = match &self.tiles {
             Tiles::Stored(tiles) => return Ok(tiles[position].clone()),
             Tiles::Spread(spread) => {
-                return spread.at(position).cloned().ok_or_else(|| spread.elsewhere(position));
+                return spread
+                    .at(position)
+                    .cloned()
+                    .ok_or_else(|| spread.elsewhere(position, self.shape.tiles()[position]));
             }
             Tiles::Lazy(source) => source,
             Tiles::Planned(_) => return Err(without_tiles()),

@@ -40,7 +40,8 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&context.pool));
     if of.is_lazy() && of.plan().is_none() {
         let reads = [Read { of, positions: &|at| Reads::from_elem(sources[at] as usize, 1) }];
-        let making = Making { shape: &shape, scalar, each_bytes: lazy_bytes(of), reads: &reads };
+        let making =
+            Making { operation: ("turned", 0), shape: &shape, scalar, each_bytes: lazy_bytes(of), reads: &reads };
         return normed_of(&making, &context, |operands, at| {
             let tile = operands[0].tile_at(sources[at] as usize)?;
             Ok((turned(&tile)?, tile.norm()))
@@ -109,7 +110,13 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
     let norms = vec![0.0; found.len()];
     let shape = Shape::of_sorted(tiling, found.iter().map(|(number, _)| *number).collect(), norms);
     let reads = [Read { of, positions: &|at| Reads::from_elem(found[at].1, 1) }];
-    let making = Making { shape: &shape, scalar: of.scalar_type(), each_bytes: lazy_bytes(of), reads: &reads };
+    let making = Making {
+        operation: ("diagonal", 0),
+        shape: &shape,
+        scalar: of.scalar_type(),
+        each_bytes: lazy_bytes(of),
+        reads: &reads,
+    };
     tiled_of(&making, &run.context(), |operands, at| {
         let tile = operands[0].tile_at(found[at].1)?;
         let tensor = tile.tensor();

@@ -5,7 +5,7 @@ use super::map::TileMap;
 use super::spread::Spread;
 use super::together::{hash_of, shared_out};
 use crate::link::Ranks;
-use crate::tile::Tile;
+use crate::tile::{Float, Tile};
 use crate::{Evaluator, Shape, Tiled};
 use cembra_value::Error;
 
@@ -63,6 +63,23 @@ impl Evaluator {
         self.gathered(&a.with_part_of_tiles(one))?.tile(number)
     }
 
+    /// One element by its indices, on all ranks; 0 in an absent tile. All ranks ask for the same element.
+    ///
+    /// # Errors
+    /// Those of [`Tiled::get`] and of [`tile`](Evaluator::tile).
+    pub fn get<T: Float>(&self, a: &Tiled, element: &[i64]) -> Result<T, Error> {
+        if !a.is_distributed() {
+            return a.get(element);
+        }
+        let number = a.tiling().tile_of(element).filter(|_| element.len() == a.tiling().rank());
+        let one = |number: u64| Shape::of_sorted(a.tiling().clone(), vec![number], vec![f64::INFINITY]);
+        match number {
+            Some(number) => self.gathered(&a.masked(&one(number))?)?.get(element),
+            // Which is an error.
+            None => a.get(element),
+        }
+    }
+
     /// A tensor with all tiles that this rank reads, where `readers` are the ranks that read the tile at a position.
     fn moved<R: Iterator<Item = u32>>(
         &self,
@@ -77,7 +94,8 @@ impl Evaluator {
         let traffic = Traffic::of(ranks.link().rank() as u32, &operands, parcels);
         let bytes = traffic.incoming_bytes(&operands);
         let what = || "tiles that come from other ranks".to_owned();
-        let plan = context.check_bytes(bytes, what).map(|()| (hash_of(a.shape(), owners, 1), traffic));
+        let plan =
+            context.check_bytes(bytes, what).map(|()| (hash_of(("moved", 0), a.shape(), owners, &operands), traffic));
         let (made, _) = shared_out(&context, ranks, &operands, plan, |exchange, _| Ok((exchange.all()?, Vec::new())))?;
         Ok(made.into_iter().next().unwrap_or_else(|| a.clone()))
     }

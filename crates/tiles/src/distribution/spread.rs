@@ -69,11 +69,12 @@ impl Spread {
         own.all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))
     }
 
-    /// The error of a tile that is elsewhere.
+    /// The error of a tile that is elsewhere, by its position and number.
     #[cold]
-    pub(crate) fn elsewhere(&self, position: usize) -> Error {
+    pub(crate) fn elsewhere(&self, position: usize, number: u64) -> Error {
         let owner = self.owners.get(position).copied().unwrap_or_default();
-        no_link(format!("a tile is on rank {owner}")).hint("all ranks together have it by `Evaluator::gathered`")
+        let error = no_link(format!("tile {number} is on rank {owner}"));
+        error.hint("all ranks together have it by `Evaluator::tile`, and all tiles by `gathered`")
     }
 }
 

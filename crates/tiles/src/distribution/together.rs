@@ -109,8 +109,8 @@ pub(crate) fn owners_of(
     Ok(owners)
 }
 
-/// The traffic of a step whose tiles read tiles of operands, and the hash of its plan.
-pub(crate) fn traffic_of(ranks: &Ranks, shape: &Shape, owners: &[u32], reads: &[Read<'_>]) -> (u64, Traffic) {
+/// The traffic of a step whose tiles read tiles of operands.
+pub(crate) fn traffic_of(ranks: &Ranks, owners: &[u32], reads: &[Read<'_>]) -> Traffic {
     let operands: SmallVec<[&Tiled; 4]> = reads.iter().map(|read| read.of).collect();
     let parcels = (0_u32..).zip(reads).filter(|(_, read)| read.of.is_distributed()).flat_map(|(operand, read)| {
         owners.iter().enumerate().flat_map(move |(at, reader)| {
@@ -118,15 +118,20 @@ pub(crate) fn traffic_of(ranks: &Ranks, shape: &Shape, owners: &[u32], reads: &[
             (read.positions)(at).into_iter().map(parcel)
         })
     });
-    (hash_of(shape, owners, operands.len() as u64), Traffic::of(ranks.link().rank() as u32, &operands, parcels))
+    Traffic::of(ranks.link().rank() as u32, &operands, parcels)
 }
 
-/// The hash of a plan: which tiles are made, by whom, and what else it says.
-pub(crate) fn hash_of(shape: &Shape, owners: &[u32], more: u64) -> u64 {
+/// The hash of a plan: what is computed, which tiles are made, by which rank, and the tiles and norms of the operands.
+pub(crate) fn hash_of((name, number): (&str, u64), shape: &Shape, owners: &[u32], operands: &[&Tiled]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    hasher.write_u64(more);
+    hasher.write(name.as_bytes());
+    hasher.write_u64(number);
     shape.tiles().iter().for_each(|tile| hasher.write_u64(*tile));
     owners.iter().for_each(|owner| hasher.write_u32(*owner));
+    for (tile, norm) in operands.iter().flat_map(|operand| operand.shape().iter()) {
+        hasher.write_u64(tile);
+        hasher.write_u64(norm.to_bits());
+    }
     hasher.finish()
 }
 

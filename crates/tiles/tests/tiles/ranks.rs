@@ -307,12 +307,20 @@ fn tiles_are_found_where_they_are() {
         for number in 0..9 {
             match shared.tile(number) {
                 Ok(tile) => assert!(tile.is_some() && number % 3 == rank as u64),
-                Err(error) => assert!(error.to_string().starts_with(&format!("a tile is on rank {};", number % 3))),
+                Err(error) => {
+                    assert!(error.to_string().starts_with(&format!("tile {number} is on rank {};", number % 3)))
+                }
             }
             let everywhere = run.tile(&shared, number)?.expect("a tile");
             assert_eq!(everywhere.elements::<f64>(), a.tile(number)?.expect("a tile").elements::<f64>());
         }
         assert!(run.tile(&shared, 9)?.is_none());
+        for at in [[0, 0], [3, 4], [5, 5]] {
+            assert_eq!(run.get::<f64>(&shared, &at)?, a.get::<f64>(&at)?);
+        }
+        assert!(run.get::<f64>(&shared, &[6, 0]).is_err() && run.get::<f64>(&shared, &[0]).is_err());
+        let absent = a.masked(&Shape::empty(a.tiling()))?;
+        assert_eq!(run.get::<f64>(&run.distributed(&absent, &TileMap::hashed())?, &[1, 1])?, 0.0);
         assert!(shared.to_tensor().is_err() && shared.get::<f64>(&[0, 2 * ((rank as i64 + 1) % 3)]).is_err());
         assert_eq!(shared.get::<f64>(&[0, 2 * rank as i64])?, a.get::<f64>(&[0, 2 * rank as i64])?);
         Ok(())
@@ -468,6 +476,29 @@ fn ranks_that_were_given_other_things_disagree() {
     });
     let plan = same(made, "a plan");
     assert!(plan.starts_with("ranks disagree on the plan of step 0: that of rank 1 is another one;"), "{plan}");
+}
+
+#[test]
+fn ranks_that_compute_other_things_disagree() {
+    let (a, b) = (square(3), square(3));
+    let b = b.masked(&Shape::of_norms(b.tiling(), [(4, 1.0)], &ALL).expect("a shape")).expect("a tensor");
+    type Of<'f> = &'f (dyn Fn(&Evaluator, &Tiled) -> Result<(), Error> + Sync);
+    let pairs: [[Of<'_>; 2]; 7] = [
+        [&|run, a| run.sum(a).map(drop), &|run, a| run.norm(a).map(drop)],
+        [&|run, a| run.max(a).map(drop), &|run, a| run.min(a).map(drop)],
+        [&|run, a| run.add(a, a).map(drop), &|run, a| run.subtract(a, a).map(drop)],
+        [&|run, a| run.scale(a, 2.0).map(drop), &|run, a| run.scale(a, 3.0).map(drop)],
+        [&|run, a| run.dot(a, a).map(drop), &|run, a| run.dot(a, &run.scale(a, 1.0)?).map(drop)],
+        [&|run, a| run.product("ij,jk->ik", a, a).map(drop), &|run, a| run.product("ij,kj->ik", a, a).map(drop)],
+        [&|run, a| run.sum(a).map(drop), &|run, _| run.sum(&b).map(drop)],
+    ];
+    for (at, pair) in pairs.into_iter().enumerate() {
+        let made = on_ranks(2, 1, &Options::default().threshold(0.0), |run, ranks| {
+            let a = run.distributed(&a, &TileMap::hashed())?;
+            Ok(pair[ranks.link().rank()](run, &a).expect_err("an error").tensor_kind())
+        });
+        assert_eq!(same(made, "an error"), Some(Kind::RanksDisagree), "{at}");
+    }
 }
 
 #[test]
