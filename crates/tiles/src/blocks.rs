@@ -2,10 +2,10 @@
 //! in `regions.rs`.
 
 use crate::algebra::merge;
-use crate::distribution::Spread;
 use crate::error::{limit, unlike_tilings};
 use crate::planned::Planned;
 use crate::recut::begun_at;
+use crate::spread::Spread;
 use crate::tiled::TilePlace;
 use crate::views::turned;
 use crate::{Base, Evaluator, Options, Shape, Tiled};

@@ -1,12 +1,11 @@
 //! What an evaluation runs with: threads, what ends it, a pool of memory, and how many bytes it may take. Which of these an evaluator has is
 //! said by its options.
 
-use crate::distribution::TileMap;
 use crate::link::Ranks;
 use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::{Float, TileMemory};
-use crate::{Journal, SymbolicProduct, Tiled};
+use crate::{Journal, SymbolicProduct, TileMap, Tiled};
 use cembra_value::Error;
 use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};
 use std::sync::Arc;

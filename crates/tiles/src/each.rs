@@ -2,8 +2,9 @@
 //! together each take the tiles that they own, after those that these are made of have come.
 
 use crate::context::Context;
-use crate::distribution::{Read, Spread, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
+use crate::distribution::{Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
+use crate::spread::Spread;
 use crate::tasks::{Watch, Workers};
 use crate::tile::Tile;
 use crate::tiled::bytes_of;

@@ -3,7 +3,7 @@
 //! out, until [`Tiled::truncate`].
 
 use crate::context::Context;
-use crate::distribution::{Facts, TileMap};
+use crate::distribution::Facts;
 use crate::error::unlike_types;
 use crate::link::Ranks;
 use crate::numeric::multiply;
@@ -11,7 +11,7 @@ use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::with_float;
 use crate::tiled::{Tiled, bytes_of};
-use crate::{Journal, Options, Shape, SymbolicProduct};
+use crate::{Journal, Options, Shape, SymbolicProduct, TileMap};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{Labels, MatrixProduct, PlainProduct};
 use cembra_value::Error;

@@ -3,10 +3,10 @@
 
 use crate::algebra::common;
 use crate::copies::{Packed, copy_box};
-use crate::distribution::Spread;
 use crate::error::{caught, limit};
 use crate::planned::{Planned, without_tiles};
 use crate::shape::{Building, MOST_VISITED};
+use crate::spread::Spread;
 use crate::tile::{Float, Tile, TileMemory, check_float, with_float};
 use crate::tiling::{Ranges, TileIndex};
 use crate::{Screening, Shape, Tiling};
@@ -138,7 +138,10 @@ impl Tiled {
     /// The bytes of the elements of present tiles, stored or not; of tiles that are shared out to ranks those that are here.
     pub(crate) fn present_bytes(&self) -> usize {
         match &self.tiles {
-            Tiles::Spread(spread) => spread.bytes(&self.shape, self),
+            Tiles::Spread(spread) => {
+                let here = spread.here().map(|at| self.shape.tiling().volume(self.shape.tiles()[at]));
+                bytes_of(self.scalar, here.sum())
+            }
             _ => bytes_of(self.scalar, self.shape.present_elements()),
         }
     }

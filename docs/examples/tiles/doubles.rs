@@ -186,10 +186,7 @@ fn report(world: &World, to: &mut impl Write) -> Result<(), Box<dyn std::error::
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let world = World::from_environment()?;
-    let mut text = Vec::new();
-    report(&world, &mut text)?;
-    world.say(String::from_utf8_lossy(&text).trim_end())?;
-    Ok(())
+    report(&world, &mut world.out())
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ fn covariances(axes: [&Tiling1; 2], places: [&(dyn Fn(i64) -> f64 + Sync); 2], n
     })
 }
 
-fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+fn report(world: &World, to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     const COUNT: i64 = 1000;
     const WANTED: i64 = 200;
     let (rows, wanted) = (Tiling1::blocked(COUNT as u64, 64)?, Tiling1::blocked(WANTED as u64, 50)?);
@@ -54,11 +54,13 @@ fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     let a = covariances([&rows, &rows], [&place, &place], 1e-4)?;
     let b = Tiled::from_fn(&Shape::dense(&Tiling::new([&rows])?, 1 << 20)?, |at| value(place(at[0])))?;
     let cross = covariances([&wanted, &rows], [&between, &place], 0.0)?;
-    let mut run = World::from_environment()?.evaluator(Options::default().threshold(1e-14));
+    let mut run = world.evaluator(Options::default().threshold(1e-14));
     let stop = Stop { tolerance: 1e-8, most_steps: 2000 };
     let weights = run.conjugate_gradients(&a, &b, stop)?;
     let text = r#"z("p") = cross("p,i") * w("i")"#;
     let carried = run.statement(text, [("cross", &cross), ("w", &weights.value)])?;
+    // All ranks look at all of it.
+    let carried = run.evaluator().gathered(&carried)?;
     let mut worst = 0.0_f64;
     for at in 0..WANTED {
         worst = worst.max((carried.get::<f64>(&[at])? - value(between(at))).abs());
@@ -75,7 +77,8 @@ fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    report(&mut std::io::stdout().lock())
+    let world = World::from_environment()?;
+    report(&world, &mut world.out())
 }
 
 #[cfg(test)]
@@ -83,7 +86,7 @@ mod tests {
     #[test]
     fn values_are_carried_to_places_between() {
         let mut printed = Vec::new();
-        super::report(&mut printed).expect("a report");
+        super::report(&cembra::tiles::World::alone(), &mut printed).expect("a report");
         let printed = String::from_utf8_lossy(&printed);
         let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(lines[0], "46 of 256 tiles");

@@ -68,7 +68,7 @@ struct Found {
     pattern: String,
 }
 
-fn ladder(occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> {
+fn ladder(world: &World, occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> {
     let occupied = Tiling1::blocked(occupied, 8)?;
     // Clusters of two sizes.
     let boundaries = (0_i64..).map(|at| at / 2 * 22 + at % 2 * 9).take_while(|at| *at < virtuals as i64);
@@ -96,7 +96,7 @@ fn ladder(occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> 
     })?;
     let journal = Journal::default();
     let options = Options::default().threshold(THRESHOLD).threads(threads).most_bytes(512 << 20).most_tiles(MOST_TILES);
-    let mut run = World::from_environment()?.evaluator(options).journal(journal.clone());
+    let mut run = world.evaluator(options).journal(journal.clone());
     let r = run.statement(r#"r("i,j,a,b") = t("i,j,c,d") * v("c,d,a,b")"#, [("t", &t), ("v", &v)])?;
     let of_product = journal.steps().into_iter().find_map(|step| match step.work {
         Work::Product { products, of, .. } => Some((products, of, step.bytes)),
@@ -124,8 +124,8 @@ fn ladder(occupied: u64, virtuals: u64, threads: usize) -> Result<Found, Error> 
     })
 }
 
-fn report(to: &mut impl Write, occupied: u64, virtuals: u64) -> Result<(), Box<dyn std::error::Error>> {
-    let found = ladder(occupied, virtuals, 2)?;
+fn report(world: &World, to: &mut impl Write, occupied: u64, virtuals: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let found = ladder(world, occupied, virtuals, 2)?;
     writeln!(to, "energy {:.12}", found.energy)?;
     writeln!(to, "tiles of v: {} of {}, made {} times", found.tiles_of_v, found.dense_tiles_of_v, found.tiles_made)?;
     writeln!(to, "products: {} of {}", found.products, found.dense_products)?;
@@ -138,15 +138,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut sizes = std::env::args().skip(1).map(|size| size.parse());
     let occupied = sizes.next().transpose()?.unwrap_or(16);
     let virtuals = sizes.next().transpose()?.unwrap_or(66);
-    report(&mut std::io::stdout().lock(), occupied, virtuals)
+    let world = World::from_environment()?;
+    report(&world, &mut world.out(), occupied, virtuals)
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn threads_change_no_digit_and_what_is_left_out_is_small() -> Result<(), cembra::Error> {
-        let [one, two] = [super::ladder(8, 31, 1)?, super::ladder(8, 31, 2)?];
+        let alone = cembra::tiles::World::alone();
+        let [one, two] = [super::ladder(&alone, 8, 31, 1)?, super::ladder(&alone, 8, 31, 2)?];
         assert_eq!(one.energy.to_bits(), two.energy.to_bits());
+        let mut made = 0;
+        for found in cembra::tiles::World::on_threads(4, |world| super::ladder(&world, 8, 31, 1)) {
+            let found = found?;
+            assert_eq!((found.energy.to_bits(), found.products), (one.energy.to_bits(), one.products));
+            made += found.tiles_made;
+        }
+        // Each rank makes the tiles of `v` that its part of the result needs: on a grid of 2 by 2 a tile is needed by two at most.
+        assert!(made <= 2 * one.tiles_made, "{made} and {}", one.tiles_made);
         assert!(one.products < one.dense_products as u64 && one.tiles_of_v < one.dense_tiles_of_v as usize);
         // The sum over all elements, term by term.
         let (o, u) = (8, 31);

@@ -81,8 +81,8 @@ fn diagonal(of: &Tiled) -> Result<Shape, Error> {
     Shape::of_norms(of.tiling(), norms, &Screening::threshold(0.0))
 }
 
-fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
-    let mut run = World::from_environment()?.evaluator(Options::default().threshold(THRESHOLD));
+fn report(world: &World, to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+    let mut run = world.evaluator(Options::default().threshold(THRESHOLD));
     let sites = 800;
     let found = purify(&mut run, &chain(&clusters(sites)?, THRESHOLD)?)?;
     writeln!(to, "{sites} sites, {} levels are filled", found.trace.round())?;
@@ -94,11 +94,11 @@ fn report(to: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Prints the seconds and the result of a purification in tiles of one size.
-fn measured(to: &mut impl Write, arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+fn measured(world: &World, to: &mut impl Write, arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let [sites, tile, threshold, threads] = arguments else { return Err("SITES TILE THRESHOLD THREADS".into()) };
     let threshold = threshold.parse()?;
     let options = Options::default().threshold(threshold).threads(threads.parse()?);
-    let mut run = World::from_environment()?.evaluator(options);
+    let mut run = world.evaluator(options);
     let h = chain(&Tiling1::blocked(sites.parse()?, tile.parse()?)?, threshold)?;
     let start = Instant::now();
     let Purified { energy, distance, steps, filled, .. } = purify(&mut run, &h)?;
@@ -108,8 +108,9 @@ fn measured(to: &mut impl Write, arguments: &[String]) -> Result<(), Box<dyn std
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut to = std::io::stdout().lock();
-    if arguments.is_empty() { report(&mut to) } else { measured(&mut to, &arguments) }
+    let world = World::from_environment()?;
+    let to = &mut world.out();
+    if arguments.is_empty() { report(&world, to) } else { measured(&world, to, &arguments) }
 }
 
 #[cfg(test)]
@@ -117,9 +118,24 @@ mod tests {
     #[test]
     fn half_of_the_levels_are_filled() {
         let mut printed = Vec::new();
-        super::report(&mut printed).expect("a report");
+        super::report(&cembra::tiles::World::alone(), &mut printed).expect("a report");
         let expected = "800 sites, 400 levels are filled\ntrace off by less than 1e-6: true\np p is p to 1e-6: true\n\
                         fewer than 20 steps: true\nless than half of the tiles: true\n";
         assert_eq!(String::from_utf8_lossy(&printed), expected);
+    }
+
+    #[test]
+    fn ranks_change_no_digit() -> Result<(), cembra::Error> {
+        let purified = |world: cembra::tiles::World| {
+            let mut run = world.evaluator(super::Options::default().threshold(super::THRESHOLD));
+            super::purify(&mut run, &super::chain(&super::clusters(200)?, super::THRESHOLD)?)
+        };
+        let alone = purified(cembra::tiles::World::alone())?;
+        for found in cembra::tiles::World::on_threads(3, purified) {
+            let found = found?;
+            let [found, expected] = [&found, &alone].map(|of| [of.trace, of.energy, of.distance].map(f64::to_bits));
+            assert_eq!(found, expected);
+        }
+        Ok(())
     }
 }

@@ -166,12 +166,18 @@ impl World {
         run.ranks(ranks.clone(), facts)
     }
 
+    /// Standard output on rank 0; on other ranks what is written is dropped.
+    #[must_use]
+    pub fn out(&self) -> Box<dyn Write> {
+        if self.rank() == 0 { Box::new(io::stdout()) } else { Box::new(io::sink()) }
+    }
+
     /// Prints a line on rank 0.
     ///
     /// # Errors
     /// The line cannot be written to standard output.
     pub fn say(&self, line: impl std::fmt::Display) -> io::Result<()> {
-        if self.rank() == 0 { writeln!(io::stdout(), "{line}") } else { Ok(()) }
+        writeln!(self.out(), "{line}")
     }
 }
 

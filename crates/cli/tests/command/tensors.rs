@@ -403,6 +403,49 @@ fn tiles_are_cut_as_the_model_says() {
     }
 }
 
+#[test]
+fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
+    let text = "tile i, j, k = 2\ninput a: tiled[f64, \"i,k\"]\ninput b: tiled[f64, \"k,j\"]\n\
+                output c(\"i,j\") = a(\"i,k\") * b(\"k,j\")\noutput e = exp(c * 0.1) - 1.0\noutput s = c(\"i,i\").sum()\n";
+    let elements = |by: f64| (0..49).map(move |at| (f64::from(at) * by).sin()).collect::<Vec<f64>>();
+    let shell = Shell::new().file("m.cem", text).file("a.npy", f64s(&[7, 7], elements(0.7)));
+    let shell = shell.file("b.npy", f64s(&[7, 7], elements(1.3)));
+    let given = ["eval", "m.cem", "--input", "a=a.npy", "--input", "b=b.npy"];
+    let with = |more: &[&'static str]| given.iter().chain(more).copied().collect::<Vec<&str>>();
+    let alone = shell.stdout(&given);
+    for ranks in ["1", "2", "3", "5"] {
+        assert_eq!(shell.stdout(&[&given[..], &["--ranks", ranks]].concat()), alone, "{ranks}");
+    }
+    assert_eq!(shell.stdout(&with(&["--ranks", "3", "--threads", "6", "--most-bytes", "10K"])), alone);
+    // One error, and one table of steps.
+    let failed = shell.run(&with(&["--ranks", "3", "--most-bytes", "20"]));
+    assert_eq!((failed.status, failed.stderr.matches("error[limit]").count()), (Some(1), 1), "{failed}");
+    let noted = shell.run(&with(&["--ranks", "3", "--verbose"])).stderr;
+    assert_eq!(noted.lines().filter(|line| line.contains("product a(")).count(), 1, "{noted}");
+    // What four ranks wrote two read, and leave out.
+    assert_eq!(shell.stdout(&with(&["--ranks", "4", "-o", "out.tiles", "--only", "c"])), "");
+    let noted = shell.run(&with(&["--ranks", "2", "-o", "out.tiles", "--resume", "--verbose"])).stderr;
+    assert!(!noted.contains("product a(") && noted.contains("elements exp"), "{noted}");
+    let read = "tile i, j = 2; input e: tiled[f64, \"i,j\"]; output sum = tensor.sum(e)";
+    let sum = shell.stdout(&["eval", "-e", read, "--input", "e=out.tiles"]);
+    shell.stdout(&with(&["-o", "whole.tiles"]));
+    assert_eq!(shell.stdout(&["eval", "-e", read, "--input", "e=whole.tiles"]), sum);
+    // All is there already.
+    let noted = shell.run(&with(&["-o", "out.tiles", "--resume", "--verbose"])).stderr;
+    assert_eq!(steps(&noted).len(), 1, "{noted}");
+    // What is there is of another program.
+    let other = shell.run(&["eval", "-e", read, "--input", "e=out.tiles", "-o", "out.tiles", "--resume"]);
+    assert_eq!(other.status, Some(0), "{other}");
+    for (args, said) in [
+        (with(&["--resume"]), "goes on from a checkpoint"),
+        (with(&["--ranks", "0"]), "invalid value '0'"),
+        (vec!["eval", "-e", "input a: tensor[f64, 1]; a + a", "--ranks", "2"], "the model cuts no tensor into tiles"),
+    ] {
+        let refused = shell.run(&args);
+        assert!(refused.status == Some(2) && refused.stderr.contains(said), "{said} in {refused}");
+    }
+}
+
 /// A model in tiles, of a square matrix.
 const POLYNOMIAL: &str = "tile i, j, k = 2\ninput a: tiled[f64, \"i,j\"], by: f64\nlet s(\"i,j\") = a(\"i,k\") * a(\"k,j\")\n\
                           p(\"i,j\") = by * s(\"i,j\") + s(\"i,k\") * a(\"k,j\")\noutput t = p(\"i,i\").sum()\n";

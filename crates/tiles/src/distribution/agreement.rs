@@ -2,7 +2,7 @@
 //! the machines have. Ranks with other facts would wait for tiles that nobody sends, or have other bits.
 
 use crate::link::Ranks;
-use crate::{Evaluator, Tiled};
+use crate::{Options, TileMap, Tiled};
 use cembra_tensor::{TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use std::fmt::{self, Write};
@@ -27,15 +27,15 @@ impl Write for Hashed {
 /// # Errors
 /// The first fact that differs, on all ranks; or the link failed.
 pub(crate) fn agree(
-    run: &Evaluator,
     ranks: &Ranks,
+    (given, options, map): (&Facts, &Options, Option<&TileMap>),
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
     inputs: &[&Tiled],
 ) -> Result<(), Error> {
-    let mut facts: Vec<(String, String)> = run.facts.to_vec();
-    facts.push(("the options".into(), run.options.of_results()));
-    facts.push(("which rank has which tile".into(), format!("{:?}", run.map)));
+    let mut facts: Vec<(String, String)> = given.to_vec();
+    facts.push(("the options".into(), options.of_results()));
+    facts.push(("which rank has which tile".into(), format!("{map:?}")));
     let mut program = Hashed(DefaultHasher::new());
     for (_, node) in graph.nodes() {
         let nodes = node.read();

@@ -2,25 +2,19 @@
 //! owns. A step of an evaluation is planned by all ranks from this alone, so each knows which of its tiles others need, and nobody asks. How
 //! messages travel is in `link`.
 //!
-//! * `map.rs` says which rank owns which tile.
-//! * `spread.rs` has the tiles of one rank.
 //! * `grids.rs` decides which rank makes which tile of a product.
 //! * `exchange.rs` moves tiles between ranks.
 //! * `together.rs` begins and ends a step on all ranks, with the same error.
 //! * `agreement.rs` compares what ranks were given before they evaluate.
-//! * `moving.rs` moves whole tensors.
+//!
+//! Which rank owns which tile is said in `tile_map.rs`, and the tiles of one rank are in `spread.rs`.
 
 mod agreement;
 mod exchange;
 mod grids;
-mod map;
-mod moving;
-mod spread;
 mod together;
 
 pub(crate) use agreement::{Facts, agree};
 pub(crate) use exchange::{Exchange, Parcel, Traffic};
 pub(crate) use grids::{Readers, owners_of_product};
-pub use map::TileMap;
-pub(crate) use spread::Spread;
 pub(crate) use together::{Read, Reads, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};

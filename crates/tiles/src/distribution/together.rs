@@ -2,10 +2,9 @@
 //! of it: the numbers of their parts, such as norms, or the first error, which is the same on all.
 
 use super::exchange::{Exchange, Parcel, Traffic};
-use super::map::TileMap;
 use crate::context::Context;
 use crate::link::{Failure, Ranks};
-use crate::{Shape, Tiled};
+use crate::{Shape, TileMap, Tiled};
 use cembra_value::Error;
 use smallvec::SmallVec;
 use std::hash::{DefaultHasher, Hasher};

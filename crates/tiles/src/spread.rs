@@ -3,8 +3,6 @@
 
 use crate::error::no_link;
 use crate::tile::Tile;
-use crate::tiled::bytes_of;
-use crate::{Shape, Tiled};
 use cembra_value::Error;
 use std::sync::Arc;
 
@@ -56,10 +54,9 @@ impl Spread {
         Spread { owners: self.owners.clone(), tiles: tiles.into() }
     }
 
-    /// The bytes of the tiles that are here.
-    pub(crate) fn bytes(&self, shape: &Shape, of: &Tiled) -> usize {
-        let here = shape.tiles().iter().zip(&*self.tiles).filter(|(_, tile)| tile.is_some());
-        bytes_of(of.scalar_type(), here.map(|(number, _)| shape.tiling().volume(*number)).sum())
+    /// The positions of the tiles that are here.
+    pub(crate) fn here(&self) -> impl Iterator<Item = usize> {
+        self.tiles.iter().enumerate().filter(|(_, tile)| tile.is_some()).map(|(at, _)| at)
     }
 
     /// True if all tiles that are here are in the memory of another tensor's, in its order.
@@ -75,26 +72,5 @@ impl Spread {
         let owner = self.owners.get(position).copied().unwrap_or_default();
         let error = no_link(format!("tile {number} is on rank {owner}"));
         error.hint("all ranks together have it by `Evaluator::tile`, and all tiles by `gathered`")
-    }
-}
-
-impl Tiled {
-    /// True if each rank has a part of the tiles.
-    #[must_use]
-    pub const fn is_distributed(&self) -> bool {
-        self.spread().is_some()
-    }
-
-    /// The owner of a tile by its number; none if the tile is absent, or each rank has all tiles.
-    #[must_use]
-    pub fn owner(&self, number: u64) -> Option<usize> {
-        let owners = self.spread()?.owners();
-        Some(owners[self.shape().position(number)?] as usize)
-    }
-
-    /// The stored tiles that this rank has, by number: of a tensor that is not distributed all of them, of a lazy one none.
-    pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
-        let numbers = self.shape().tiles().iter().enumerate();
-        numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))
     }
 }

@@ -1,12 +1,11 @@
-//! Whole tensors that are moved between ranks: shared out by a map, or gathered, so that each rank has all tiles.
+//! Whole tensors that are moved between ranks: shared out by a map, or gathered, so that each rank has all tiles. And what a rank has of a tensor
+//! that is shared out.
 
-use super::exchange::{Parcel, Traffic};
-use super::map::TileMap;
-use super::spread::Spread;
-use super::together::{hash_of, shared_out};
+use crate::distribution::{Parcel, Traffic, hash_of, shared_out};
 use crate::link::Ranks;
+use crate::spread::Spread;
 use crate::tile::{Float, Tile};
-use crate::{Evaluator, Shape, Tiled};
+use crate::{Evaluator, Shape, TileMap, Tiled};
 use cembra_value::Error;
 
 impl Evaluator {
@@ -98,5 +97,26 @@ impl Evaluator {
             context.check_bytes(bytes, what).map(|()| (hash_of(("moved", 0), a.shape(), owners, &operands), traffic));
         let (made, _) = shared_out(&context, ranks, &operands, plan, |exchange, _| Ok((exchange.all()?, Vec::new())))?;
         Ok(made.into_iter().next().unwrap_or_else(|| a.clone()))
+    }
+}
+
+impl Tiled {
+    /// True if each rank has a part of the tiles.
+    #[must_use]
+    pub const fn is_distributed(&self) -> bool {
+        self.spread().is_some()
+    }
+
+    /// The owner of a tile by its number; none if the tile is absent, or each rank has all tiles.
+    #[must_use]
+    pub fn owner(&self, number: u64) -> Option<usize> {
+        let owners = self.spread()?.owners();
+        Some(owners[self.shape().position(number)?] as usize)
+    }
+
+    /// The stored tiles that this rank has, by number: of a tensor that is not distributed all of them, of a lazy one none.
+    pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
+        let numbers = self.shape().tiles().iter().enumerate();
+        numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))
     }
 }
