@@ -112,7 +112,7 @@ impl Task {
         let run = world.evaluator_with(self.tiles.options().threads(self.threads), &self.options);
         // All ranks take the same steps.
         let run = if world.rank() == 0 { run.journal(self.journal.clone()) } else { run };
-        let known = self.known()?;
+        let known = self.known().map_err(|error| run.evaluator().give_up(error))?;
         let keep = |made: &BTreeMap<String, Tiled>| match (&self.directory, self.ranks.resume) {
             (Some(directory), true) => {
                 run.evaluator().checkpoint(directory, made.iter().map(|(name, tiled)| (&**name, tiled)))

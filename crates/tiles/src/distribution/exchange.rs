@@ -94,7 +94,7 @@ impl<'e> Exchange<'e> {
         pool: Arc<Pool>,
         token: Option<&'e Cancellation>,
     ) -> Result<Exchange<'e>, Error> {
-        let (open, sending, settling) = (VecDeque::new(), Vec::new(), Settling::begin(ranks)?);
+        let (open, sending, settling) = (VecDeque::new(), Vec::new(), Settling::begin(ranks, true)?);
         Ok(Exchange {
             ranks,
             id,
@@ -156,6 +156,11 @@ impl<'e> Exchange<'e> {
         while let Some(parcel) = self.traffic.incoming.get(self.begun).copied().filter(|parcel| parcel.key < end) {
             self.receive(parcel)?;
         }
+        self.begin_to_send(end)
+    }
+
+    /// Begins to send the tiles before a place in the order.
+    fn begin_to_send(&mut self, end: u32) -> Result<(), Error> {
         while let Some(parcel) = self.traffic.outgoing.get(self.sent).copied().filter(|parcel| parcel.key < end) {
             let tile = self.operands[parcel.operand as usize].stored_at(parcel.position as usize).cloned();
             self.send(parcel, tile)?;
@@ -268,13 +273,19 @@ impl<'e> Exchange<'e> {
                 self.send(parcel, None)?;
             }
         }
-        // A part that did not fail has taken all tiles already, unless it had no use for them.
-        self.begin(u32::MAX)?;
+        self.begin_to_send(u32::MAX)?;
         let mut wrong = None;
-        while !self.open.is_empty() {
-            match self.await_next(true) {
-                Err(error) if self.ranks.check().is_ok() => wrong = wrong.or(Some(error)),
-                taken => drop(taken?),
+        loop {
+            while !self.open.is_empty() {
+                match self.await_next(true) {
+                    Err(error) if self.ranks.check().is_ok() => wrong = wrong.or(Some(error)),
+                    taken => drop(taken?),
+                }
+            }
+            // One at a time: nothing needs their memory.
+            match self.traffic.incoming.get(self.begun).copied() {
+                Some(parcel) => self.receive(parcel)?,
+                None => break,
             }
         }
         let over = self.ranks.patience().all(std::mem::take(&mut self.sending));

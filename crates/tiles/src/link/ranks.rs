@@ -191,7 +191,7 @@ impl Ranks {
     /// That of the lowest task that failed on any rank, and of the lowest rank where several have it: the same on all ranks. It has the code, the
     /// message, the place and the first hint of the error there. Or the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
-        Settling::begin(self)?.end(own)
+        Settling::begin(self, false)?.end(own)
     }
 
     /// Begins a step of an evaluation on all ranks, whose plans must be the same: each has a hash of what it planned, or could not plan.

@@ -386,13 +386,13 @@ fn all_ranks_have_the_error_of_a_tile_that_fails() {
 fn a_failure_ends_the_others_before_they_are_through() {
     let failed = Arc::new(AtomicBool::new(false));
     let made = Arc::new(AtomicUsize::new(0));
-    let (flag, count) = (failed, made.clone());
+    let (flag, count) = (failed.clone(), made.clone());
     let shape = square(100).shape().clone();
-    // Rank 1 fails at its first tile. Rank 0 waits for that, and then has thousands of tiles to make.
+    // One rank fails at its first tile. Another one waits for that, and then has thousands of tiles to make.
     let source = move |place: &TilePlace| {
         if place.number % 2 == 1 {
             flag.store(true, Ordering::Release);
-            return Err(Error::tensors(Kind::Evaluation, "the first tile of rank 1"));
+            return Err(Error::tensors(Kind::Evaluation, "the first tile of the one that fails"));
         }
         while !flag.load(Ordering::Acquire) {
             std::thread::yield_now();
@@ -402,13 +402,18 @@ fn a_failure_ends_the_others_before_they_are_through() {
         Tensor::new(&[2, 2], vec![0.5; 4])
     };
     let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a tensor");
-    let errors = on_ranks(2, 4, &Options::default().block_bytes(64), |run, _| {
-        let run = run.clone().tile_map(TileMap::by(|place| (place.number % 2) as usize));
-        Ok(run.materialized(&lazy).expect_err("an error").to_string())
-    });
-    assert_eq!(same(errors, "an error"), "the first tile of rank 1");
-    let made = made.load(Ordering::Relaxed);
-    assert!(made < 2500, "{made} of 5000 tiles were made for nothing");
+    // The slow rank is each of three in turn, and another one has nothing to do.
+    for (slow, failing) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0)] {
+        made.store(0, Ordering::Relaxed);
+        failed.store(false, Ordering::Release);
+        let errors = on_ranks(3, 4, &Options::default().block_bytes(64), |run, _| {
+            let owner = move |place: &TilePlace| if place.number % 2 == 1 { failing } else { slow };
+            Ok(run.clone().tile_map(TileMap::by(owner)).materialized(&lazy).expect_err("an error").to_string())
+        });
+        assert_eq!(same(errors, "an error"), "the first tile of the one that fails");
+        let made = made.load(Ordering::Relaxed);
+        assert!(made < 2500, "{made} of 5000 tiles were made for nothing by rank {slow}");
+    }
 }
 
 #[test]
@@ -432,6 +437,39 @@ fn a_cancelled_rank_ends_the_step_on_all() {
             });
             let (error, _) = same(made, "cancelled");
             assert!(error.contains("cancelled"), "{error}");
+        }
+    }
+}
+
+#[cfg(feature = "checkpoints")]
+#[test]
+fn any_number_of_ranks_reads_what_any_number_wrote() {
+    let mut rng = Rng::with_seed(375);
+    let tiling = random::tiling(&mut rng, 2);
+    let (a, b) = (random::sparse::<f64>(&mut rng, &tiling, 0.8), square(3));
+    let (tensors, expected) = ([("a", &a), ("b", &b)], [all_bits(&a), all_bits(&b)]);
+    for writers in [1, 2, 5] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path();
+        let written = on_ranks(writers, 1, &Options::default(), |run, _| {
+            // One is shared out, the other is on each rank, or made when it is needed.
+            let shared = run.distributed(tensors[0].1, &TileMap::hashed())?;
+            run.checkpoint(path, [("a", &shared), ("b", &lazy(tensors[1].1))])
+        });
+        written.into_iter().for_each(|written| written.unwrap());
+        let files = std::fs::read_dir(path).expect("a directory").count();
+        assert_eq!(files, 1 + 2 * writers);
+        for readers in [1, 3] {
+            let read = on_ranks(readers, 2, &Options::default(), |run, ranks| {
+                let checkpoint = cembra_tiles::Checkpoint::open(path)?;
+                ranks.settle(Ok(()))?;
+                let read = ["a", "b"].map(|name| {
+                    let shared = run.distributed(&checkpoint.lazy(name)?, &TileMap::square(readers))?;
+                    gathered_bits(run, &shared)
+                });
+                read.into_iter().collect::<Result<Vec<Bits>, Error>>()
+            });
+            assert_eq!(same(read, "a checkpoint"), expected, "{writers} wrote, and {readers} read");
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::{Exchange, Failure, Letter, Purpose, Ranks};
 use crate::error::bad_message;
 use crate::link::payload::Done;
-use crate::link::request::Request;
+use crate::link::request::{Awaited, Request};
 use crate::link::wire::{Reader, put, put_error, take_error};
 use cembra_value::Error;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering;
 /// What all ranks come to, while they work.
 pub(crate) struct Settling<'r> {
     exchange: Exchange<'r>,
+    /// True if ranks listen while they work: then the first failure is passed on before the others have said what they came to.
+    listens: bool,
     /// On rank 0 the letters of the others, in their order; on others that of the rank which passes the result on.
     letters: Vec<Incoming>,
     /// The result, once it is known.
@@ -112,11 +114,11 @@ impl Incoming {
 }
 
 impl<'r> Settling<'r> {
-    /// Begins to listen.
+    /// Begins to listen. Of ranks that do not look while they work, `listens` is false, and the error is that of the lowest task of all.
     ///
     /// # Errors
     /// The link failed.
-    pub(crate) fn begin(ranks: &'r Ranks) -> Result<Settling<'r>, Error> {
+    pub(crate) fn begin(ranks: &'r Ranks, listens: bool) -> Result<Settling<'r>, Error> {
         ranks.check()?;
         let exchange = ranks.exchange(Purpose::Settle);
         let from: Vec<usize> = match exchange.parent(0) {
@@ -125,7 +127,7 @@ impl<'r> Settling<'r> {
         };
         let listen = |from: usize| Ok(Incoming { from, state: State::Awaited(exchange.receive(from)?) });
         let letters = ranks.checked(from.into_iter().map(listen).collect::<Result<Vec<Incoming>, Error>>())?;
-        Ok(Settling { exchange, letters, result: None, sending: Vec::new() })
+        Ok(Settling { exchange, listens, letters, result: None, sending: Vec::new() })
     }
 
     /// Looks whether another rank failed, and passes that on. Waits for nothing but the rest of a long letter.
@@ -134,7 +136,7 @@ impl<'r> Settling<'r> {
     /// The error that all ranks have, or the link failed.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.result.is_none() {
-            let found = self.look();
+            let found = self.look(None);
             if let Some(letter) = self.exchange.ranks.checked(found)? {
                 self.pass_on(letter)?;
             }
@@ -146,10 +148,10 @@ impl<'r> Settling<'r> {
         }
     }
 
-    /// The result, if a rank failed and said so.
-    fn look(&mut self) -> Result<Option<Letter>, Error> {
+    /// The result, if a rank failed and said so, or this one says so.
+    fn look(&mut self, own: Option<&Vec<u8>>) -> Result<Option<Letter>, Error> {
         let is_first = self.exchange.parent(0).is_none();
-        let mut failed = Vec::new();
+        let mut failed: Vec<Vec<u8>> = own.filter(|own| own.first() != Some(&0)).cloned().into_iter().collect();
         for letter in &mut self.letters {
             let Some(first) = letter.first()? else { continue };
             if !is_first {
@@ -160,6 +162,15 @@ impl<'r> Settling<'r> {
             }
         }
         Ok((!failed.is_empty()).then(|| Letter::new(&decided(failed.iter()))))
+    }
+
+    /// A letter that has not come.
+    fn awaited(&mut self) -> Option<Awaited> {
+        // A letter that came since is looked at once more.
+        self.letters.iter().find_map(|letter| match &letter.state {
+            State::Awaited(request) => Some(request.awaited()),
+            _ => None,
+        })
     }
 
     /// Passes the result on.
@@ -187,7 +198,19 @@ impl<'r> Settling<'r> {
 
     fn ended(&mut self, own: Vec<u8>) -> Result<Letter, Error> {
         if self.exchange.parent(0).is_none() {
-            let mut all = vec![bytes_of(&Letter::new(&Ok(own)))];
+            let own = bytes_of(&Letter::new(&Ok(own)));
+            let mut wait = self.exchange.ranks.patience.begin();
+            loop {
+                let failed = self.look(Some(&own))?.filter(|_| self.listens && self.result.is_none());
+                if let Some(letter) = failed {
+                    self.pass_on(letter)?;
+                }
+                match self.awaited() {
+                    Some(awaited) => wait.pause(|| awaited)?,
+                    None => break,
+                }
+            }
+            let mut all = vec![own];
             for letter in &mut self.letters {
                 all.push(bytes_of(letter.whole(&self.exchange)?));
             }
