@@ -19,3 +19,6 @@ pub use artifact::{
 };
 pub use cembra_runtime::RawFunction;
 pub use error::{Error, ErrorKind};
+
+/// The version of cembra, and a hash of the sources that machine code depends on: processes with the same text have the same code for a model.
+pub const FINGERPRINT: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CEMBRA_CODE_SOURCES"), ")");

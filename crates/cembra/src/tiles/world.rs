@@ -159,7 +159,7 @@ impl World {
     pub fn evaluator_with(&self, options: Options, compile: &crate::Options) -> Run {
         let run = Run::new(options, compile);
         let Some(ranks) = self.ranks() else { return run };
-        let mut facts = vec![("the version of cembra".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        let mut facts = vec![("the version of cembra".to_owned(), cembra_native::FINGERPRINT.to_owned())];
         if !self.any_processor {
             facts.push(("how matrices are multiplied".to_owned(), super::run::instructions().to_owned()));
         }
