@@ -2,7 +2,7 @@
 //! together each take the tiles that they own, after those that these are made of have come.
 
 use crate::context::Context;
-use crate::distribution::{Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
+use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
 use crate::spread::Spread;
 use crate::tasks::{Watch, Workers};
@@ -197,26 +197,21 @@ fn spread_of(making: &Making<'_>, context: &Context, ranks: &Ranks, tile: Normed
         let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
         let what = || format!("{} tiles of a result, with those of other ranks that they are made of,", own.len());
         let workers = context.workers_within(bytes, each_bytes, what)?;
-        Ok((owners, own, workers, hash, traffic))
+        Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })
     };
-    let (plan, own) = match planned() {
-        Ok((owners, own, workers, hash, traffic)) => (Ok((hash, traffic)), Some((owners, own, workers))),
-        Err(error) => (Err(error), None),
-    };
-    let (made, norms) = shared_out(context, ranks, &operands, plan, |exchange, lowest| {
-        let here = exchange.all()?;
-        let Some((_, own, workers)) = &own else { return Ok(Default::default()) };
-        let parts = Parts { shape, scalar, positions: Some(own) };
-        let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
-            let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
-            part.map(one).collect()
-        };
-        let made = parts.watched(context, workers, of_part, Some(&mut || exchange.watch()))?;
-        let (tiles, norms): (Vec<Tile>, Vec<u64>) =
-            made.into_iter().flatten().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
-        Ok((tiles, norms))
-    })?;
-    let owners = own.map(|(owners, ..)| owners).unwrap_or_default();
+    let ((owners, made), norms) =
+        shared_out(context, ranks, &operands, planned(), |(owners, own, workers), exchange, lowest| {
+            let here = exchange.all()?;
+            let parts = Parts { shape, scalar, positions: Some(&own) };
+            let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
+                let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
+                part.map(one).collect()
+            };
+            let made = parts.watched(context, &workers, of_part, Some(&mut || exchange.watch()))?;
+            let (tiles, norms): (Vec<Tile>, Vec<u64>) =
+                made.into_iter().flatten().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
+            Ok(((owners, tiles), norms))
+        })?;
     spread_with(shape, scalar, ranks, owners, made, &norms)
 }
 
@@ -274,21 +269,15 @@ pub(crate) fn numbers_of(
         let hash = hash_of(operation, shape, &owners, &operands);
         let traffic = traffic_of(ranks, &owners, reads);
         let workers = workers_for_number(context, traffic.incoming_bytes(&operands), each_bytes)?;
-        Ok((owners, workers, hash, traffic))
+        Ok(PlannedStep { hash, traffic, own: (owners, workers) })
     };
-    let (plan, own) = match planned() {
-        Ok((owners, workers, hash, traffic)) => (Ok((hash, traffic)), Some((owners, workers))),
-        Err(error) => (Err(error), None),
-    };
-    let ((), numbers) = shared_out(context, ranks, &operands, plan, |exchange, lowest| {
-        let here = exchange.all()?;
-        let Some((owners, workers)) = &own else { return Ok(Default::default()) };
-        let own = own_positions(owners, ranks);
+    let (owners, numbers) = shared_out(context, ranks, &operands, planned(), |(owners, workers), exchange, lowest| {
+        let (here, own) = (exchange.all()?, own_positions(&owners, ranks));
         let parts = Parts { shape, scalar, positions: Some(&own) };
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> {
             part.map(|at| failed_at(lowest, parts.position(at), number(&here, parts.position(at)))).collect()
         };
-        Ok(((), parts.watched(context, workers, of_part, Some(&mut || exchange.watch()))?.concat()))
+        Ok((owners, parts.watched(context, &workers, of_part, Some(&mut || exchange.watch()))?.concat()))
     })?;
-    in_order(&own.map(|(owners, _)| owners).unwrap_or_default(), &numbers)
+    in_order(&owners, &numbers)
 }

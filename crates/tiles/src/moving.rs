@@ -1,7 +1,7 @@
 //! Whole tensors that are moved between ranks: shared out by a map, or gathered, so that each rank has all tiles. And what a rank has of a tensor
 //! that is shared out.
 
-use crate::distribution::{Parcel, Traffic, hash_of, shared_out};
+use crate::distribution::{Parcel, PlannedStep, Traffic, hash_of, shared_out};
 use crate::link::Ranks;
 use crate::spread::Spread;
 use crate::tile::{Float, Tile};
@@ -93,9 +93,10 @@ impl Evaluator {
         let traffic = Traffic::of(ranks.link().rank() as u32, &operands, parcels);
         let bytes = traffic.incoming_bytes(&operands);
         let what = || "tiles that come from other ranks".to_owned();
-        let plan =
-            context.check_bytes(bytes, what).map(|()| (hash_of(("moved", 0), a.shape(), owners, &operands), traffic));
-        let (made, _) = shared_out(&context, ranks, &operands, plan, |exchange, _| Ok((exchange.all()?, Vec::new())))?;
+        let hash = hash_of(("moved", 0), a.shape(), owners, &operands);
+        let plan = context.check_bytes(bytes, what).map(|()| PlannedStep { hash, traffic, own: () });
+        let (made, _) =
+            shared_out(&context, ranks, &operands, plan, |(), exchange, _| Ok((exchange.all()?, Vec::new())))?;
         Ok(made.into_iter().next().unwrap_or_else(|| a.clone()))
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::SymbolicProduct;
 use crate::context::Context;
-use crate::distribution::{Exchange, Traffic, failed_at, hash_of, owners_of_product, shared_out};
+use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, owners_of_product, shared_out};
 use crate::each::spread_with;
 use crate::gustavson::Entry;
 use crate::kernel::TileKernel;
@@ -113,35 +113,34 @@ fn multiply_on<T: Float>(
     matrices: &dyn MatrixProduct,
     context: &Context,
 ) -> Result<Tiled, Error> {
-    let size = ranks.link().size();
-    let owners = match &context.map {
-        Some(map) => map.owners(plan.shape(), size),
-        None => owners_of_product(ranks, plan, operands),
-    };
-    let (owners, failed) = match owners {
-        Ok(owners) => (owners, None),
-        Err(error) => (vec![0; plan.shape().len()], Some(error)),
-    };
-    let makers = Makers { owners: &owners, rank: ranks.link().rank() as u32, ranks: size as u64 };
+    let (size, rank) = (ranks.link().size(), ranks.link().rank() as u32);
     let kernel = TileKernel::of(&plan.roles);
-    let own = plan.shape().tiles().iter().enumerate().filter(|(at, _)| makers.is_own(*at));
-    let result_bytes = bytes_of(T::SCALAR, own.map(|(_, tile)| plan.shape().tiling().volume(*tile)).sum());
-    let planned = || -> Result<(u64, Traffic), Error> {
-        failed.map_or(Ok(()), Err)?;
+    let planned = || {
+        let owners = match &context.map {
+            Some(map) => map.owners(plan.shape(), size)?,
+            None => owners_of_product(ranks, plan, operands)?,
+        };
+        let makers = Makers { owners: &owners, rank, ranks: size as u64 };
+        let own = plan.shape().tiles().iter().enumerate().filter(|(at, _)| makers.is_own(*at));
+        let result_bytes = bytes_of(T::SCALAR, own.map(|(_, tile)| plan.shape().tiling().volume(*tile)).sum());
         context.check_result(plan.shape().len(), result_bytes)?;
-        let operation = ("product", plan.roles.number());
-        Ok((hash_of(operation, plan.shape(), &owners, &operands), traffic_of(plan, operands, makers)))
+        let hash = hash_of(("product", plan.roles.number()), plan.shape(), &owners, &operands);
+        let traffic = traffic_of(plan, operands, makers);
+        Ok(PlannedStep { hash, traffic, own: (owners, result_bytes) })
     };
-    let mut took = [0; 2];
-    let (made, norms) = shared_out(context, ranks, &operands, planned(), |exchange, lowest| {
-        let run = Run { plan, matrices, kernel: &kernel, context, makers: Some(makers), result_bytes, lowest };
-        let blocks = run.blocks::<T>();
-        let supply = Supply::of(plan, operands, &kernel, Some(makers));
-        let memory = run.memory(&supply, &blocks)?;
-        took = [blocks.len(), memory.beside_bytes];
-        let made = run.panels(supply, blocks, &memory, Some(exchange))?;
-        Ok(made.into_iter().map(|(tile, norm)| (tile, norm.to_bits())).unzip())
-    })?;
+    let (((owners, took), made), norms) =
+        shared_out(context, ranks, &operands, planned(), |(owners, result_bytes), exchange, lowest| {
+            let makers = Some(Makers { owners: &owners, rank, ranks: size as u64 });
+            let run = Run { plan, matrices, kernel: &kernel, context, makers, result_bytes, lowest };
+            let blocks = run.blocks::<T>();
+            let supply = Supply::of(plan, operands, &kernel, makers);
+            let memory = run.memory(&supply, &blocks)?;
+            let took = [blocks.len(), memory.beside_bytes];
+            let made = run.panels(supply, blocks, &memory, Some(exchange))?;
+            let (tiles, norms): (Vec<Tile>, Vec<u64>) =
+                made.into_iter().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
+            Ok((((owners, took), tiles), norms))
+        })?;
     let made = spread_with(plan.shape(), T::SCALAR, ranks, owners, made, &norms)?;
     context.note_product(plan, operands, &made, took);
     Ok(made)

@@ -17,4 +17,4 @@ mod together;
 pub(crate) use agreement::{Facts, agree};
 pub(crate) use exchange::{Exchange, Parcel, Traffic};
 pub(crate) use grids::{Readers, owners_of_product};
-pub(crate) use together::{Read, Reads, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
+pub(crate) use together::{PlannedStep, Read, Reads, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};

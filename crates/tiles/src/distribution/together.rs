@@ -3,6 +3,7 @@
 
 use super::exchange::{Exchange, Parcel, Traffic};
 use crate::context::Context;
+use crate::error::bad_message;
 use crate::link::{Failure, Ranks};
 use crate::{Shape, TileMap, Tiled};
 use cembra_value::Error;
@@ -21,6 +22,15 @@ pub(crate) struct Read<'s> {
 
 /// The numbers of the parts of all ranks, by rank, and what this rank made.
 pub(crate) type Shared<R> = (R, Vec<Vec<u64>>);
+
+/// A step as a rank has planned it.
+pub(crate) struct PlannedStep<P> {
+    /// The hash of what all ranks plan alike.
+    pub(crate) hash: u64,
+    pub(crate) traffic: Traffic,
+    /// What else this rank has planned.
+    pub(crate) own: P,
+}
 
 /// Failures of no task, as of memory or by a token.
 const ANY_TASK: u64 = u64::MAX - 1;
@@ -42,31 +52,32 @@ pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Er
     })
 }
 
-/// Carries a step out on all ranks. `part` makes what is this rank's, with the number of a task that failed in `lowest`.
+/// Carries a step out on all ranks. `part` makes what is this rank's, and notes the number of a task that failed.
 ///
 /// # Errors
 /// A rank failed: that of the lowest task, of those that failed before others heard of it. Or plans differ, or the link failed. The same on all
 /// ranks.
-pub(crate) fn shared_out<R>(
+pub(crate) fn shared_out<P, R>(
     context: &Context,
     ranks: &Ranks,
     operands: &[&Tiled],
-    plan: Result<(u64, Traffic), Error>,
-    part: impl FnOnce(&mut Exchange<'_>, &AtomicU64) -> Result<(R, Vec<u64>), Error>,
+    plan: Result<PlannedStep<P>, Error>,
+    part: impl FnOnce(P, &mut Exchange<'_>, &AtomicU64) -> Result<(R, Vec<u64>), Error>,
 ) -> Result<Shared<R>, Error> {
+    let (hash, planned) = match context.workers.check().and(plan) {
+        Ok(PlannedStep { hash, traffic, own }) => (Ok(hash), Some((traffic, own))),
+        Err(error) => (Err(Failure::from(error)), None),
+    };
+    let id = ranks.begin_step(hash)?;
+    let Some((traffic, own)) = planned else { return Err(bad_message("a rank that failed went on")) };
     let failure = |task: u64, error: Error| {
         let task = if ranks.is_poisoned() { FOLLOWS } else { task.min(ANY_TASK) };
         Failure { task, error }
     };
-    let (hash, traffic) = match context.workers.check().and(plan) {
-        Ok((hash, traffic)) => (Ok(hash), traffic),
-        Err(error) => (Err(Failure::from(error)), Traffic::default()),
-    };
-    let id = ranks.begin_step(hash)?;
     let lowest = AtomicU64::new(ANY_TASK);
     let exchange = Exchange::new(ranks, id, operands, traffic, context.pool.clone(), context.workers.token.as_ref())?;
     let (made, settling) = exchange
-        .run(|exchange| part(exchange, &lowest).map_err(|error| failure(lowest.load(Ordering::Relaxed), error)));
+        .run(|exchange| part(own, exchange, &lowest).map_err(|error| failure(lowest.load(Ordering::Relaxed), error)));
     let (made, own) = match made {
         Ok((made, numbers)) => {
             (Some(made), Ok(numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()))
@@ -76,7 +87,7 @@ pub(crate) fn shared_out<R>(
     let all = settling.end(own)?;
     let words = |bytes: &Vec<u8>| bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     let numbers: Vec<Vec<u64>> = all.iter().map(words).collect();
-    let made = made.ok_or_else(|| crate::error::bad_message("a rank that failed went on"))?;
+    let made = made.ok_or_else(|| bad_message("a rank that failed went on"))?;
     Ok((made, numbers))
 }
 
@@ -139,5 +150,5 @@ pub(crate) fn in_order(owners: &[u32], by_rank: &[Vec<u64>]) -> Result<Vec<u64>,
     let mut parts: Vec<_> = by_rank.iter().map(|part| part.iter()).collect();
     let next = |owner: &u32| parts.get_mut(*owner as usize)?.next().copied();
     let found: Option<Vec<u64>> = owners.iter().map(next).collect();
-    found.ok_or_else(|| crate::error::bad_message("a rank made fewer tiles than it owns"))
+    found.ok_or_else(|| bad_message("a rank made fewer tiles than it owns"))
 }
