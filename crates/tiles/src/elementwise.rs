@@ -215,7 +215,7 @@ impl Run<'_> {
         let making = Making { operation: ("elements", 0), shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
         tiled_of(&making, &context, |operands, at| {
             let Wanted { number, pattern } = &wanted[at];
-            self.tile::<T>(operands, (tiling, *number), &patterns[*pattern], &context)
+            self.tile::<T>(operands, tiling, *number, &patterns[*pattern], &context)
         })
     }
 
@@ -223,7 +223,8 @@ impl Run<'_> {
     fn tile<T: Float>(
         &self,
         operands: &[Tiled],
-        (tiling, number): (&Tiling, u64),
+        tiling: &Tiling,
+        number: u64,
         pattern: &Pattern,
         context: &Context,
     ) -> Result<Tile, Error> {

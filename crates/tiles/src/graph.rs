@@ -51,7 +51,7 @@ impl Evaluator {
     ) -> Result<Vec<Tiled>, Error> {
         let context = self.context();
         let Some(ranks) = context.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
-        agree(ranks, (&self.facts, &self.options, self.map.as_ref()), graph, outputs, inputs)?;
+        agree(ranks, &self.facts, &self.options, self.map.as_ref(), graph, outputs, inputs)?;
         let before = ranks.shared_errors();
         let made = self.evaluated(graph, outputs, inputs, elements, resumed);
         // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.

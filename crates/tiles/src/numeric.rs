@@ -179,9 +179,10 @@ impl Run<'_> {
             let is_last = at + 1 == ends.len();
             blocks = match &mut exchange {
                 Some(exchange) => {
-                    self.panel(&supply, blocks, [*end, u32::from(is_last)], memory, Some(&mut || exchange.watch()))?
+                    let watch = &mut || exchange.watch();
+                    self.panel(&supply, blocks, *end, is_last, memory, Some(watch))?
                 }
-                None => self.panel(&supply, blocks, [*end, u32::from(is_last)], memory, None)?,
+                None => self.panel(&supply, blocks, *end, is_last, memory, None)?,
             };
             supply.drop_tiles(start..*end);
             start = *end;
@@ -302,11 +303,11 @@ impl Run<'_> {
         &self,
         supply: &Supply<'_>,
         mut blocks: Vec<Block<T>>,
-        [end, last]: [u32; 2],
+        end: u32,
+        is_last: bool,
         memory: &Memory,
         watch: Option<Watch<'_>>,
     ) -> Result<Vec<Block<T>>, Error> {
-        let is_last = last == 1;
         let Memory { panels, workers, wave, .. } = memory;
         for target in blocks.iter_mut().flatten() {
             let products = self.plan.products_of(target.entry);

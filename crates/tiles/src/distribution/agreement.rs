@@ -28,7 +28,9 @@ impl Write for Hashed {
 /// The first fact that differs, on all ranks; or the link failed.
 pub(crate) fn agree(
     ranks: &Ranks,
-    (given, options, map): (&Facts, &Options, Option<&TileMap>),
+    given: &Facts,
+    options: &Options,
+    map: Option<&TileMap>,
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
     inputs: &[&Tiled],

@@ -424,8 +424,11 @@ impl Exchange<'_> {
     fn gather(&self, own: Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
         let others = (1..self.link().size()).map(|from| Ok((from, self.receive(from)?)));
         let others = others.collect::<Result<Vec<_>, Error>>()?;
-        let mut all = vec![Letter::new(&own).open()?];
-        let mut failed = None;
+        let (mut all, mut failed) = (Vec::new(), None);
+        match Letter::new(&own).open() {
+            Ok(bytes) => all.push(bytes),
+            Err(error) => failed = Some(error),
+        }
         for (from, first) in others {
             // All letters are taken, so that none is left for the next exchange.
             match self.letter(from, first).and_then(|letter| letter.open()) {

@@ -3,12 +3,13 @@
 
 use super::{Tilings, floats};
 use cembra::tensor::{Data, Layout, Tensor, TensorGraph};
-use cembra::tiles::{Options, Run, Tiled};
+use cembra::tiles::{Options, Run, TileMap, Tiled, World};
 use cembra::{Backend, Error};
 use flate2::read::GzDecoder;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -132,4 +133,74 @@ fn products_of_the_golden_data() {
         Ok(())
     });
     assert_eq!((count, refused), (2 * 1109, BTreeMap::new()));
+}
+
+/// A number of what all golden cases come to on the ranks of a world, all bits of each.
+fn hashes(world: &World, threads: usize) -> Result<Vec<u64>, Error> {
+    let mut run = world.evaluator(Options::default().threshold(0.0).threads(threads).block_bytes(64));
+    let map = TileMap::square(world.size());
+    let mut hashes = Vec::new();
+    let mut note = |run: &Run, made: Result<Tiled, Error>| -> Result<(), Error> {
+        let mut hasher = DefaultHasher::new();
+        match made {
+            Ok(made) => {
+                let whole = run.evaluator().gathered(&made)?;
+                whole.shape().iter().for_each(|(tile, norm)| (tile, norm.to_bits()).hash(&mut hasher));
+                let dense = whole.to_tensor()?;
+                (0..dense.layout().len()).for_each(|at| dense.data().bits(at).hash(&mut hasher));
+            }
+            Err(error) => error.to_string().hash(&mut hasher),
+        }
+        hashes.push(hasher.finish());
+        Ok(())
+    };
+    for (seed, case) in (0..).zip(cases("stmt.jsonl.gz")).filter(|(_, case)| case["check"] != "error") {
+        let mut tilings = Tilings::new(seed);
+        let mut inputs = Vec::new();
+        for (name, json) in case["inputs"].as_object().expect("tensors") {
+            let tiled = tilings.tiled(&tensor(json));
+            // Some are shared out, others are on each rank.
+            let is_shared = seed % 3 > 0;
+            inputs.push((&**name, if is_shared { run.evaluator().distributed(&tiled, &map)? } else { tiled }));
+        }
+        let text = case["text"].as_str().expect("a text");
+        let made = run.statement(text, inputs.iter().map(|(name, tiled)| (*name, tiled)));
+        note(&run, made)?;
+    }
+    for (seed, case) in (0..).zip(cases("einsum.jsonl.gz")).filter(|(_, case)| case["check"] != "error") {
+        let mut tilings = Tilings::new(seed);
+        let mut graph = TensorGraph::standard();
+        let (mut leaves, mut tiled) = (Vec::new(), Vec::new());
+        for json in case["operands"].as_array().expect("operands") {
+            let operand = tensor(json);
+            leaves.push(graph.leaf("", operand.scalar_type(), operand.extents())?);
+            tiled.push(run.evaluator().distributed(&tilings.tiled(&operand), &map)?);
+        }
+        let product = graph.einsum(case["spec"].as_str().expect("labels"), &leaves)?;
+        let made = run.graph(&graph, &[product], &tiled.iter().collect::<Vec<_>>());
+        note(&run, made.map(|mut made| made.remove(0)))?;
+    }
+    Ok(hashes)
+}
+
+/// Holds ranks to the bits of one process.
+fn compare(ranks: &[usize], threads: &[usize]) {
+    let expected = hashes(&World::alone(), 1).expect("all cases");
+    assert!(expected.len() > 1400, "{}", expected.len());
+    for (ranks, threads) in ranks.iter().flat_map(|ranks| threads.iter().map(move |threads| (*ranks, *threads))) {
+        for found in World::on_threads(ranks, |world| hashes(&world, threads)) {
+            assert_eq!(found.expect("all cases"), expected, "{ranks} ranks of {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn golden_cases_on_ranks() {
+    compare(&[3], &[1]);
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn golden_cases_on_any_number_of_ranks_and_threads() {
+    compare(&[1, 2, 3, 4, 6], &[1, 2, 5]);
 }

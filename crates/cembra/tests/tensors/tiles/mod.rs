@@ -6,6 +6,7 @@ mod gradients;
 mod iterations;
 mod models;
 mod plans;
+mod ranks;
 mod refusals;
 mod sparse;
 mod texts;

@@ -261,10 +261,8 @@ impl TileJudge {
         }
         let size = *pick(random, &[2, 3, 4, 6]);
         let options = options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20]));
-        for (rank, found) in program
-            .on_ranks((size, self.link.as_ref()), &options, &nodes, &|| self.interpreter.host())
-            .iter()
-            .enumerate()
+        for (rank, found) in
+            program.on_ranks(size, self.link.as_ref(), &options, &nodes, &|| self.interpreter.host()).iter().enumerate()
         {
             if !is_same(found) {
                 return wrong(&format!("{size} ranks, as rank {rank} has it,"), found);

@@ -22,7 +22,8 @@ impl Program {
     /// What each of some ranks sees of these nodes: of `size` threads, or this process of all that have a link.
     pub(super) fn on_ranks<E: Elements>(
         &self,
-        (size, link): (usize, Option<&Arc<dyn Link>>),
+        size: usize,
+        link: Option<&Arc<dyn Link>>,
         options: &Options,
         asked: &[TensorNodeId],
         host: &(dyn Fn() -> E + Sync),
