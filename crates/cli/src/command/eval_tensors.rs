@@ -60,6 +60,7 @@ pub(super) fn run(
         let journal = Journal::default();
         let task = Task {
             model: executor.clone(),
+            text: format!("{:?}", text.sources().shared()).into(),
             options: options.clone(),
             tiles: args.tiles.clone(),
             ranks: args.ranks.clone(),

@@ -3,12 +3,16 @@
 
 use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
+use cembra::tensor::TensorErrorKind;
 use cembra::tiles::link::Launch;
-use cembra::tiles::{Checkpoint, Journal, Operand, Options, Progress, Step, Tiled, Work, World};
+use cembra::tiles::{
+    Checkpoint, Journal, Operand, Options, Progress, Screening, Step, Tiled, Tiling, Tiling1, Work, World,
+};
 use cembra::{Error, Executor, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,9 +68,14 @@ impl RankArgs {
     }
 }
 
+/// The tensor of a checkpoint that says which run it is of, beside the outputs. No output has this name.
+const RUN: &str = "#run";
+
 /// What is evaluated: a model on the values for its inputs that are not stored, whose steps are noted.
 pub(super) struct Task {
     pub(super) model: Executor,
+    /// The text of the model, and those of the files that it uses.
+    pub(super) text: Box<str>,
     pub(super) options: cembra::Options,
     pub(super) tiles: TileArgs,
     pub(super) ranks: RankArgs,
@@ -112,18 +121,23 @@ impl Task {
         let run = world.evaluator_with(self.tiles.options().threads(self.threads), &self.options);
         // All ranks take the same steps.
         let run = if world.rank() == 0 { run.journal(self.journal.clone()) } else { run };
-        let known = self.known().map_err(|error| run.evaluator().give_up(error))?;
+        let this_run = self.this_run()?;
+        let known = self.known(&this_run).map_err(|error| run.evaluator().give_up(error))?;
         let keep = |made: &BTreeMap<String, Tiled>| match (&self.directory, self.ranks.resume) {
             (Some(directory), true) => {
-                run.evaluator().checkpoint(directory, made.iter().map(|(name, tiled)| (&**name, tiled)))
+                let outputs = made.iter().map(|(name, tiled)| (&**name, tiled));
+                run.evaluator().checkpoint(directory, outputs.chain([(RUN, &this_run)]))
             }
             _ => Ok(()),
         };
         let mut made = run.model_from(&self.model, inputs, known, keep)?;
         let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| *only == *name);
         if let Some(directory) = &self.directory {
-            let wanted = made.iter().filter(|(name, _)| self.ranks.resume || is_wanted(name));
-            run.evaluator().checkpoint(directory, wanted.map(|(name, tiled)| (&**name, tiled)))?;
+            // What is resumed was kept already.
+            if !self.ranks.resume {
+                let wanted = made.iter().filter(|(name, _)| is_wanted(name));
+                run.evaluator().checkpoint(directory, wanted.map(|(name, tiled)| (&**name, tiled)))?;
+            }
             return Ok(Outputs::new());
         }
         let mut outputs = Outputs::new();
@@ -135,13 +149,42 @@ impl Task {
         Ok(if world.rank() == 0 { outputs } else { Outputs::new() })
     }
 
+    /// What tells this run from those of other texts, inputs and thresholds: four numbers of 16 bits of a hash.
+    fn this_run(&self) -> Result<Tiled, Error> {
+        let mut hasher = DefaultHasher::new();
+        self.text.hash(&mut hasher);
+        self.tiles.threshold.map(f64::to_bits).hash(&mut hasher);
+        for value in self.values.iter().filter(|_| self.ranks.resume) {
+            match value {
+                Value::Tensor(tensor) => {
+                    tensor.extents().hash(&mut hasher);
+                    tensor.positions().for_each(|at| tensor.data().bits(at).hash(&mut hasher));
+                }
+                other => other.to_string().hash(&mut hasher),
+            }
+        }
+        for (name, tiled) in &self.stored {
+            name.hash(&mut hasher);
+            tiled.shape().iter().for_each(|(tile, norm)| (tile, norm.to_bits()).hash(&mut hasher));
+        }
+        let hash = hasher.finish();
+        let numbers = [0, 16, 32, 48].map(|shift| f64::from((hash >> shift) as u16));
+        let tiling = Tiling::new([Tiling1::blocked(4, 4)?])?;
+        Tiled::from_tensor(&Tensor::new(&[4], numbers.to_vec())?, &tiling, &Screening::threshold(0.0))
+    }
+
     /// The outputs that the checkpoint has already, if the run resumes another one.
-    fn known(&self) -> Result<BTreeMap<String, Tiled>, Error> {
+    fn known(&self, this_run: &Tiled) -> Result<BTreeMap<String, Tiled>, Error> {
         let Some(directory) = self.directory.as_ref().filter(|_| self.ranks.resume) else { return Ok(BTreeMap::new()) };
         if !Checkpoint::is_in(directory) {
             return Ok(BTreeMap::new());
         }
         let checkpoint = Checkpoint::open(directory)?;
+        if !checkpoint.names().any(|name| name == RUN) || checkpoint.read(RUN)?.to_tensor()? != this_run.to_tensor()? {
+            let message = format!("{}: it is of another model, other inputs or another threshold", directory.display());
+            let error = Error::tensors(TensorErrorKind::File, message);
+            return Err(error.hint("name another directory, or leave `--resume` out to write over this one"));
+        }
         let is_output = |name: &&str| self.model.outputs().iter().any(|field| *field.name == **name);
         checkpoint.names().filter(is_output).map(|name| Ok((name.to_owned(), checkpoint.lazy(name)?))).collect()
     }
