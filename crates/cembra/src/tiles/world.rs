@@ -38,14 +38,18 @@ pub struct World {
 
 /// Ranks that are joined until the last clone of their world is dropped.
 #[derive(Debug)]
-struct Joined(Arc<Ranks>);
+struct Joined {
+    ranks: Arc<Ranks>,
+    /// True of threads of one process. The others see that one of them ended, and each has its own error.
+    are_threads: bool,
+}
 
 impl Drop for Joined {
     fn drop(&mut self) {
         // Another rank may wait for this one without end, and MPI would wait for it when it is finalised.
-        if let Some(error) = self.0.broken() {
-            let _unwritten = writeln!(io::stderr(), "cembra: rank {} ends the run: {error}", self.0.link().rank());
-            self.0.link().abort(1);
+        if let (Some(error), false) = (self.ranks.broken(), self.are_threads) {
+            let _unwritten = writeln!(io::stderr(), "cembra: rank {} ends the run: {error}", self.ranks.link().rank());
+            self.ranks.link().abort(1);
         }
     }
 }
@@ -98,21 +102,28 @@ impl World {
     /// The ranks of a link.
     #[must_use]
     pub fn of_link(link: Arc<dyn Link>) -> World {
-        World { ranks: Some(Arc::new(Joined(Arc::new(Ranks::new(link))))), any_processor: false }
+        World::joined(Ranks::new(link), false)
+    }
+
+    fn joined(ranks: Ranks, are_threads: bool) -> World {
+        World { ranks: Some(Arc::new(Joined { ranks: Arc::new(ranks), are_threads })), any_processor: false }
     }
 
     /// Runs a function on this number of ranks, each a thread of this process: their results, by rank. They are for tests and for teaching, as threads of
     /// one rank share memory. A rank that panics is an error on all.
     pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
-        run_ranks(ranks, |link| run(World::of_link(link)))
+        run_ranks(ranks, |link| run(World::joined(Ranks::new(link), true)))
     }
 
     /// How long a rank waits for the others without progress, 300 seconds by default. Behind it they are in an unknown state, and the run ends. Called
     /// before the world is cloned or evaluates.
     #[must_use]
     pub fn stall(self, stall: Duration) -> World {
-        let link = self.ranks.as_ref().map(|ranks| ranks.0.link().clone());
-        let ranks = link.map(|link| Arc::new(Joined(Arc::new(Ranks::new(link).stall(stall)))));
+        let again = |known: &Arc<Joined>| {
+            let ranks = Arc::new(Ranks::new(known.ranks.link().clone()).stall(stall));
+            Arc::new(Joined { ranks, are_threads: known.are_threads })
+        };
+        let ranks = self.ranks.as_ref().map(again);
         World { ranks, ..self }
     }
 
@@ -127,19 +138,19 @@ impl World {
     /// The number of this rank, from 0 on.
     #[must_use]
     pub fn rank(&self) -> usize {
-        self.ranks.as_ref().map_or(0, |ranks| ranks.0.link().rank())
+        self.ranks.as_ref().map_or(0, |joined| joined.ranks.link().rank())
     }
 
     /// How many ranks there are.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.ranks.as_ref().map_or(1, |ranks| ranks.0.link().size())
+        self.ranks.as_ref().map_or(1, |joined| joined.ranks.link().size())
     }
 
     /// The ranks; none of a process alone.
     #[must_use]
     pub fn ranks(&self) -> Option<&Arc<Ranks>> {
-        self.ranks.as_ref().map(|ranks| &ranks.0)
+        self.ranks.as_ref().map(|joined| &joined.ranks)
     }
 
     /// The tiles that this rank sent to others, and their bytes.
