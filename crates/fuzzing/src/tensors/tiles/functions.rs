@@ -11,9 +11,11 @@ use crate::tensors::cuts::{Tilings, tiling1};
 use crate::tensors::leaves::{self, Values};
 use cembra::tensor::Slice;
 use cembra::{Error, Scalar};
-use cembra_tiles::{Base, Evaluator, Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_tiles::link::{Ranks, Shuffled, run_ranks};
+use cembra_tiles::{Base, Evaluator, Screening, Shape, TileMap, Tiled, Tiling, Tiling1};
 use fastrand::Rng;
 use std::ops::Range;
+use std::sync::Arc;
 
 type Checked = Result<Option<Wrong>, Error>;
 
@@ -72,9 +74,9 @@ fn bits(number: Result<f64, Error>) -> Result<u64, String> {
     number.map(bits).map_err(|error| error.to_string())
 }
 
-/// What one sees of a tensor, or an error.
-fn seen(made: Result<Tiled, Error>) -> Result<Seen, String> {
-    made.and_then(|made| Seen::of(&made)).map_err(|error| error.to_string())
+/// What one sees of a tensor on all ranks, or an error.
+fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<Seen, String> {
+    made.and_then(|made| Seen::of(&run.gathered(&made)?)).map_err(|error| error.to_string())
 }
 
 impl Tried {
@@ -82,13 +84,28 @@ impl Tried {
         self.settings.evaluator(self.settings.options().threads(threads).block_bytes(64))
     }
 
-    /// What is not the same on other threads, or of lazy tiles.
-    fn same<T: PartialEq + std::fmt::Debug>(
+    /// What is not the same on other threads, on ranks, or of lazy tiles.
+    fn same<T: PartialEq + std::fmt::Debug + Send>(
         &self,
         what: &str,
-        of: impl Fn(&Evaluator, &Tiled, &Tiled) -> T,
+        of: impl Fn(&Evaluator, &Tiled, &Tiled) -> T + Sync,
     ) -> Checked {
         let expected = of(&self.run(1), &self.a, &self.b);
+        for size in [2, 3] {
+            let on_ranks = run_ranks(size, |link| {
+                let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, self.settings.seed))));
+                let run = self.run(1).ranks(ranks, []);
+                let shared = run.distributed(&self.a, &TileMap::hashed())?;
+                Ok(of(&run, &shared, &self.b))
+            });
+            for found in on_ranks {
+                let found = found?;
+                if found != expected {
+                    let detail = format!("on {size} ranks {found:?} for {expected:?}");
+                    return Ok(Some(Wrong::new(format!("ranks change `{what}`"), detail)));
+                }
+            }
+        }
         for threads in [1, 2, 5] {
             let found = of(&self.run(threads), &self.a, &self.b);
             if found != expected {
@@ -273,9 +290,9 @@ impl Tried {
     fn others(&self, random: &mut Rng) -> Checked {
         let threshold = *pick(random, &[0.0, 1e-9, 1e-3, 0.1, 1.0, f64::INFINITY]);
         let screening = Screening::threshold(threshold);
-        let wrong = self.same("truncate", |run, a, _| seen(run.truncate(a, &screening)))?;
+        let wrong = self.same("truncate", |run, a, _| seen(run, run.truncate(a, &screening)))?;
         let wrong = match wrong {
-            None => self.same("materialized", |run, a, _| seen(run.materialized(a)))?,
+            None => self.same("materialized", |run, a, _| seen(run, run.materialized(a)))?,
             wrong => wrong,
         };
         if wrong.is_some() {
@@ -314,7 +331,7 @@ impl Tried {
                 run.materialized(&lazy),
                 run.truncate(&lazy, &screening),
             ];
-            (tiled.map(seen), [run.sum(&lazy), run.max(&lazy)].map(bits))
+            (tiled.map(|tiled| seen(run, tiled)), [run.sum(&lazy), run.max(&lazy)].map(bits))
         };
         let expected = made(&self.run(1));
         for threads in [2, 5] {
