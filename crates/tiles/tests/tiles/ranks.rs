@@ -520,20 +520,24 @@ fn ranks_that_were_given_other_things_disagree() {
 fn ranks_that_compute_other_things_disagree() {
     let (a, b) = (square(3), square(3));
     let b = b.masked(&Shape::of_norms(b.tiling(), [(4, 1.0)], &ALL).expect("a shape")).expect("a tensor");
-    type Of<'f> = &'f (dyn Fn(&Evaluator, &Tiled) -> Result<(), Error> + Sync);
-    let pairs: [[Of<'_>; 2]; 7] = [
-        [&|run, a| run.sum(a).map(drop), &|run, a| run.norm(a).map(drop)],
-        [&|run, a| run.max(a).map(drop), &|run, a| run.min(a).map(drop)],
-        [&|run, a| run.add(a, a).map(drop), &|run, a| run.subtract(a, a).map(drop)],
-        [&|run, a| run.scale(a, 2.0).map(drop), &|run, a| run.scale(a, 3.0).map(drop)],
-        [&|run, a| run.dot(a, a).map(drop), &|run, a| run.dot(a, &run.scale(a, 1.0)?).map(drop)],
-        [&|run, a| run.product("ij,jk->ik", a, a).map(drop), &|run, a| run.product("ij,kj->ik", a, a).map(drop)],
-        [&|run, a| run.sum(a).map(drop), &|run, _| run.sum(&b).map(drop)],
+    let tripled = Evaluator::new(Options::default()).scale(&a, 3.0).expect("a tensor");
+    type Of<'f> = &'f (dyn Fn(&Evaluator, &Tiled, &Tiled) -> Result<(), Error> + Sync);
+    let pairs: [[Of<'_>; 2]; 8] = [
+        // The same tiles under other norms.
+        [&|run, a, _| run.sum(a).map(drop), &|run, _, c| run.sum(c).map(drop)],
+        [&|run, a, _| run.sum(a).map(drop), &|run, a, _| run.norm(a).map(drop)],
+        [&|run, a, _| run.max(a).map(drop), &|run, a, _| run.min(a).map(drop)],
+        [&|run, a, _| run.add(a, a).map(drop), &|run, a, _| run.subtract(a, a).map(drop)],
+        [&|run, a, _| run.scale(a, 2.0).map(drop), &|run, a, _| run.scale(a, 3.0).map(drop)],
+        [&|run, a, _| run.dot(a, a).map(drop), &|run, a, _| run.dot(a, &run.scale(a, 1.0)?).map(drop)],
+        [&|run, a, _| run.product("ij,jk->ik", a, a).map(drop), &|run, a, _| run.product("ij,kj->ik", a, a).map(drop)],
+        [&|run, a, _| run.sum(a).map(drop), &|run, _, _| run.sum(&b).map(drop)],
     ];
     for (at, pair) in pairs.into_iter().enumerate() {
         let made = on_ranks(2, 1, &Options::default().threshold(0.0), |run, ranks| {
             let a = run.distributed(&a, &TileMap::hashed())?;
-            Ok(pair[ranks.link().rank()](run, &a).expect_err("an error").tensor_kind())
+            let c = run.distributed(&tripled, &TileMap::hashed())?;
+            Ok(pair[ranks.link().rank()](run, &a, &c).expect_err("an error").tensor_kind())
         });
         assert_eq!(same(made, "an error"), Some(Kind::RanksDisagree), "{at}");
     }
