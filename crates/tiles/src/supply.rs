@@ -126,8 +126,8 @@ impl<'o> Supply<'o> {
         self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
-    /// Panels of at most so many bytes, or of one key. They end where segments of sums do, unless a segment has more bytes. If tiles come from other
-    /// ranks two panels have so many bytes, as far as that is more than those of one key.
+    /// Panels of at most `most_bytes` bytes, or of one key. They end where segments of sums do, unless a segment has more bytes. If tiles come from
+    /// other ranks, two panels fit in these bytes, unless one key has more than half of them.
     pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
         let half = most_bytes / 2;
         let looks_ahead =

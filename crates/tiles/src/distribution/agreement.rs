@@ -1,5 +1,5 @@
 //! What ranks compare before they evaluate: the program, how tensors are cut, which tiles they have, the options that decide results, and what
-//! the machines have. Ranks with other facts would wait for tiles that nobody sends, or have other bits.
+//! the machines have. Ranks with other facts would wait for tiles that no rank sends, or have other bits.
 
 use crate::link::Ranks;
 use crate::{Options, TileMap, Tiled};

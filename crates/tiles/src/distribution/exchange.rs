@@ -244,8 +244,11 @@ impl<'e> Exchange<'e> {
 
     fn receive(&mut self, parcel: Parcel) -> Result<(), Error> {
         let room = self.room(parcel)?;
-        let begun = self.ranks.link().receive(parcel.peer as usize, TAG, room);
-        self.open.push_back(self.ranks.checked(begun)?);
+        match self.ranks.link().receive(parcel.peer as usize, TAG, room) {
+            // There is no memory. This rank fails, and takes the message when it has none of its own tiles any more.
+            Err(error) if error.tensor_kind() == Some(Kind::Limit) => return Err(error),
+            begun => self.open.push_back(self.ranks.checked(begun)?),
+        }
         self.begun += 1;
         Ok(())
     }
@@ -284,7 +287,10 @@ impl<'e> Exchange<'e> {
             }
             // One at a time: nothing needs their memory.
             match self.traffic.incoming.get(self.begun).copied() {
-                Some(parcel) => self.receive(parcel)?,
+                Some(parcel) => {
+                    let begun = self.receive(parcel);
+                    self.ranks.checked(begun)?;
+                }
                 None => break,
             }
         }

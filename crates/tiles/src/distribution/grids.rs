@@ -47,7 +47,7 @@ pub(crate) fn owners_of_product(
     Ok(best.1)
 }
 
-/// All grids of so many ranks, those nearest to a square first. Planes are only for products that have labels for them.
+/// All grids of this number of ranks, those nearest to a square first. Planes are only for products that have labels for them.
 fn grids(size: u64, has_planes: bool) -> Vec<Grid> {
     let divisors = |of: u64| (1..=of).filter(move |by| of.is_multiple_of(*by));
     let mut grids: Vec<Grid> = divisors(size)

@@ -1,5 +1,5 @@
 //! Tiled tensors whose tiles are shared out to ranks. All ranks know the shape, the norms and the owner of each tile; each stores the tiles that it
-//! owns. A step of an evaluation is planned by all ranks from this alone, so each knows which of its tiles others need, and nobody asks. How
+//! owns. A step of an evaluation is planned by all ranks from this alone, so each knows which of its tiles others need, and no rank asks. How
 //! messages travel is in `link`.
 //!
 //! * `grids.rs` decides which rank makes which tile of a product.

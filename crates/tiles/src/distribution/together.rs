@@ -4,7 +4,7 @@
 use super::exchange::{Exchange, Parcel, Traffic};
 use crate::context::Context;
 use crate::error::bad_message;
-use crate::link::{Failure, Ranks};
+use crate::link::{FOLLOWS, Failure, Ranks};
 use crate::{Shape, TileMap, Tiled};
 use cembra_value::Error;
 use smallvec::SmallVec;
@@ -34,9 +34,6 @@ pub(crate) struct PlannedStep<P> {
 
 /// Failures of no task, as of memory or by a token.
 const ANY_TASK: u64 = u64::MAX - 1;
-
-/// Failures that follow from those of other ranks.
-const FOLLOWS: u64 = u64::MAX;
 
 impl From<Error> for Failure {
     /// A failure of no task.

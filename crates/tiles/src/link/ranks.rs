@@ -47,7 +47,7 @@ pub struct Ranks {
     /// True if another rank sent poison in this step.
     is_poisoned: AtomicBool,
     sent: SentCounts,
-    /// Why the link is of no use any more: messages that nobody took may be under way.
+    /// Why the link is of no use any more: messages that no rank took may be under way.
     broken: OnceLock<Error>,
 }
 
@@ -273,7 +273,7 @@ impl Ranks {
 }
 
 mod settling;
-pub(crate) use settling::Settling;
+pub(crate) use settling::{FOLLOWS, Settling};
 
 /// The error of the first fact that is not the same on all ranks.
 fn first_difference(all: &[Vec<u8>]) -> Result<Error, Error> {

@@ -1,5 +1,5 @@
 //! Ranks of which one fails, at random: a tile that is an error or a panic, a rank that is cancelled or was given something else, a message that is
-//! none, a disk that takes no more. All ranks have the same error, tensors keep their values, and the next evaluation is as if nothing had been. Those
+//! none, a tile for which there is no memory, a disk that takes no more. All ranks have the same error, tensors keep their values, and the next evaluation is as if nothing had been. Those
 //! that are slow alone end right.
 
 use crate::graphs::NoElements;
@@ -8,7 +8,7 @@ use crate::ranks::{Bits, gathered_bits, graph_of_all};
 use crate::threads::all_bits;
 use cembra_runtime::{Cancellation, Scalar};
 use cembra_tensor::{TensorGraph, TensorNodeId};
-use cembra_tiles::link::{Link, MessageId, Payload, Ranks, Request, Room, Shuffled, run_ranks};
+use cembra_tiles::link::{Content, Link, MessageId, Payload, Ranks, Request, Room, Shuffled, run_ranks};
 use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, TileMap, TilePlace, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
@@ -30,6 +30,8 @@ enum Fault {
     Other,
     /// A message is none.
     Garbage,
+    /// There is no memory for a tile that comes.
+    Memory,
     #[cfg(feature = "checkpoints")]
     /// A rank cannot write.
     Disk,
@@ -37,13 +39,13 @@ enum Fault {
     Slow,
 }
 
-/// A link that sends one message which is none in place of a tile.
+/// A link that sends one message which is none in place of a tile, or has no memory for one.
 #[derive(Debug)]
 struct Garbling {
     link: Arc<dyn Link>,
-    /// Which of the messages with tiles.
-    which: u64,
-    sent: AtomicU64,
+    /// Which of the messages with tiles that are sent, and which of those that are received.
+    which: [u64; 2],
+    counts: [AtomicU64; 2],
     /// False once messages are to be right.
     is_on: Arc<AtomicBool>,
 }
@@ -60,7 +62,8 @@ impl Link for Garbling {
     fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
         let payload = match payload.tile() {
             Some(_)
-                if self.is_on.load(Ordering::Relaxed) && self.sent.fetch_add(1, Ordering::Relaxed) == self.which =>
+                if self.is_on.load(Ordering::Relaxed)
+                    && self.counts[0].fetch_add(1, Ordering::Relaxed) == self.which[0] =>
             {
                 Payload::of_bytes(MessageId { plan: 1, step: 2, tile: 3 }, vec![9; 32])?
             }
@@ -70,6 +73,13 @@ impl Link for Garbling {
     }
 
     fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+        let is_tile = matches!(room.awaited().content(), Content::Float32 | Content::Float64);
+        if is_tile
+            && self.is_on.load(Ordering::Relaxed)
+            && self.counts[1].fetch_add(1, Ordering::Relaxed) == self.which[1]
+        {
+            return Err(Error::tensors(Kind::Limit, "no memory for a tile that comes"));
+        }
         self.link.receive(from, tag, room)
     }
 
@@ -117,9 +127,9 @@ impl Run<'_> {
     fn on(&self, link: Arc<dyn Link>, seed: u64) -> Result<Ended, Error> {
         let rank = link.rank();
         let is_on = Arc::new(AtomicBool::new(true));
-        let is_garbling = self.fault == Fault::Garbage && rank == self.rank;
-        let which = if is_garbling { self.at } else { u64::MAX };
-        let link = Garbling { link, which, sent: AtomicU64::new(0), is_on: is_on.clone() };
+        let at = |fault: Fault| if self.fault == fault && rank == self.rank { self.at } else { u64::MAX };
+        let which = [at(Fault::Garbage), at(Fault::Memory)];
+        let link = Garbling { link, which, counts: Default::default(), is_on: is_on.clone() };
         let link: Arc<dyn Link> = Arc::new(Shuffled::new(Arc::new(link), seed));
         let ranks = Arc::new(Ranks::new(link).stall(Duration::from_secs(60)));
         let run = Evaluator::new(self.options.clone()).ranks(ranks.clone(), []);
@@ -186,6 +196,7 @@ fn fail(runs: u64) {
         Fault::Cancelled,
         Fault::Other,
         Fault::Garbage,
+        Fault::Memory,
         #[cfg(feature = "checkpoints")]
         Fault::Disk,
         Fault::Slow,
@@ -219,6 +230,7 @@ fn fail(runs: u64) {
                 Fault::Cancelled => "the evaluation was cancelled",
                 Fault::Other => "ranks disagree on the tiles of `b`",
                 Fault::Garbage => "was awaited",
+                Fault::Memory => "no memory for a tile that comes",
                 #[cfg(feature = "checkpoints")]
                 Fault::Disk => "cannot be",
                 Fault::Slow => "",

@@ -1,4 +1,4 @@
-//! Tensors that ranks share: the bits of one rank on any number of them, whoever owns which tile, in whatever order messages come; the bytes that
+//! Tensors that ranks share: the bits of one rank on any number of them, whichever rank owns which tile, in whatever order messages come; the bytes that
 //! move; and what all ranks say when one of them fails.
 
 use crate::graphs::NoElements;

@@ -11,6 +11,9 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The task of failures that follow from those of other ranks, which count where no other one does.
+pub(crate) const FOLLOWS: u64 = u64::MAX;
+
 /// What all ranks come to, while they work.
 pub(crate) struct Settling<'r> {
     exchange: Exchange<'r>,
@@ -54,7 +57,7 @@ fn said(own: Result<Vec<u8>, Failure>) -> Vec<u8> {
     bytes
 }
 
-/// What comes of what ranks said: their bytes, joined, or the error of the lowest task.
+/// The result of the letters of all ranks: their bytes, joined, or the error of the lowest task.
 fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error> {
     let mut lowest: Option<(u64, Error)> = None;
     let mut joined = Vec::new();
@@ -151,14 +154,15 @@ impl<'r> Settling<'r> {
     /// The result, if a rank failed and said so, or this one says so.
     fn look(&mut self, own: Option<&Vec<u8>>) -> Result<Option<Letter>, Error> {
         let is_first = self.exchange.parent(0).is_none();
-        let mut failed: Vec<Vec<u8>> = own.filter(|own| own.first() != Some(&0)).cloned().into_iter().collect();
+        let mut failed: Vec<Vec<u8>> = own.filter(|own| is_first_failure(own)).cloned().into_iter().collect();
         for letter in &mut self.letters {
             let Some(first) = letter.first()? else { continue };
             if !is_first {
                 return Ok(Some(letter.whole(&self.exchange)?.clone()));
             }
             if is_failure(&first) {
-                failed.push(bytes_of(letter.whole(&self.exchange)?));
+                let said = bytes_of(letter.whole(&self.exchange)?);
+                failed.extend(Some(said).filter(|said| is_first_failure(said)));
             }
         }
         Ok((!failed.is_empty()).then(|| Letter::new(&decided(failed.iter()))))
@@ -228,6 +232,14 @@ impl<'r> Settling<'r> {
         }
         self.exchange.ranks.patience.all(std::mem::take(&mut self.sending))?;
         self.result.take().ok_or_else(|| bad_message("ranks came to nothing"))
+    }
+}
+
+/// True if a rank says that it failed, and not because another one did.
+fn is_first_failure(said: &[u8]) -> bool {
+    match said.split_first() {
+        Some((0, _)) | None => false,
+        Some((_, failure)) => Reader(failure).number().is_ok_and(|task| task != FOLLOWS),
     }
 }
 
