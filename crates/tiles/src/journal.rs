@@ -43,10 +43,10 @@ pub struct Step {
     pub tiles: usize,
     /// The tiles of its grid.
     pub of: f64,
-    /// The bytes of these tiles.
+    /// The bytes of these tiles, on whichever rank they are.
     pub bytes: usize,
     /// The bytes that were held beside the result at once: intermediate tensors, tiles of lazy operands and tiles that were turned as far as they
-    /// are held together, and sums that were not added yet. What the functions of a user take is not counted.
+    /// are held together, and sums that were not added yet. What the functions of a user take is not counted. Of ranks it is what this one held.
     pub held_bytes: usize,
     /// The tasks that were shared out to threads.
     pub tasks: usize,
@@ -182,7 +182,7 @@ impl Journal {
             span: None,
             tiles: shape.len(),
             of: shape.tiling().tiles() as f64,
-            bytes: result.present_bytes(),
+            bytes: result.memory_bytes(),
             held_bytes,
             tasks,
         };
