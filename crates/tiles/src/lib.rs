@@ -59,6 +59,7 @@ mod journal;
 mod kernel;
 pub mod link;
 mod making;
+mod mixing;
 mod moving;
 mod numeric;
 mod operations;

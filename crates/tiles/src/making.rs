@@ -1,6 +1,7 @@
 //! Tiled tensors made of functions: of the index of an element, of a seed, or of the tiles of another tensor. And shapes made of a seed.
 
 use crate::error::caught;
+use crate::mixing::{STEP, mixed};
 use crate::tile::{Float, Tile};
 use crate::tiled::{TilePlace, check_tile, make_tiles};
 use crate::tiling::Ranges;
@@ -128,16 +129,11 @@ fn step(index: &mut [i64], ranges: &[Range<i64>]) {
     }
 }
 
-/// A number from -1 on and below 1 by a seed and an index: the state of SplitMix64 (Steele, Lea, Flood 2014) is mixed once for each axis.
+/// A number from -1 on and below 1 by a seed and an index: a state is mixed once for each axis.
 pub(crate) fn number_at(seed: u64, index: &[i64]) -> f64 {
-    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mix = |state: u64| {
-        let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        state ^ (state >> 31)
-    };
-    let hash =
-        index.iter().fold(mix(seed.wrapping_add(STEP)), |hash, at| mix((hash ^ at.cast_unsigned()).wrapping_add(STEP)));
+    let hash = index
+        .iter()
+        .fold(mixed(seed.wrapping_add(STEP)), |hash, at| mixed((hash ^ at.cast_unsigned()).wrapping_add(STEP)));
     // The upper 53 bits are a number in [0, 1) that is exact.
     (hash >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
 }

@@ -1,6 +1,7 @@
 //! Which rank owns which tile. A map decides it from the place of a tile in its grid; a tensor then has a list of owners, one for each present tile.
 
 use crate::error::no_link;
+use crate::mixing::mixed;
 use crate::tiled::TilePlace;
 use crate::{Shape, Tiling};
 use cembra_value::Error;
@@ -105,13 +106,6 @@ impl TileMap {
         };
         Ok(owner as u32)
     }
-}
-
-/// The mixing function of SplitMix64 (Steele, Lea, Flood 2014).
-const fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 impl fmt::Debug for TileMap {

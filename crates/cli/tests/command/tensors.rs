@@ -434,7 +434,7 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
     // All is there already.
     let noted = shell.run(&with(&["-o", "out.tiles", "--resume", "--verbose"])).stderr;
     assert_eq!(steps(&noted).len(), 1, "{noted}");
-    // What is there is of another model, of other inputs, or was not written to be resumed.
+    // Checkpoints of other inputs, of another model, and one that was written without `--resume`.
     let swapped = ["eval", "m.cem", "--input", "a=b.npy", "--input", "b=a.npy", "-o", "out.tiles", "--resume"];
     let model = ["eval", "-e", read, "--input", "e=whole.tiles", "-o", "out.tiles", "--resume"];
     for args in [&swapped[..], &model, &with(&["-o", "whole.tiles", "--resume"])] {

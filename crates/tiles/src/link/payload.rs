@@ -1,5 +1,6 @@
-//! Messages between ranks, and the memory that a receiver has for one. A tile is shared with its sender, or is received into the memory that
-//! it keeps: no rank copies elements. Its header is apart from it, since a tile that several steps send is shared and has one header for each.
+//! Messages between ranks, and the memory that one is received in. Between threads, the receiver of a tile shares its memory with the sender. Between
+//! processes, a tile is received into its own memory. No rank copies elements. The header of a tile is apart from it: several steps may send one tile,
+//! and each has a header of its own.
 
 #![deny(clippy::arithmetic_side_effects)]
 

@@ -4,6 +4,7 @@
 use super::Link;
 use super::payload::{Done, Payload, Room};
 use super::request::{Request, Transfer};
+use crate::mixing::{STEP, mixed};
 use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ impl Shuffled {
 
     /// The same request, later.
     fn delayed(&self, request: Request) -> Request {
-        let random = mixed(self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
+        let random = mixed(self.state.fetch_add(STEP, Ordering::Relaxed));
         let tests = match random % 16 {
             0..6 => 0,
             6..14 => random >> 8 & 7,
@@ -33,13 +34,6 @@ impl Shuffled {
         };
         Request::new(request.awaited(), Box::new(Delayed { request, tests }))
     }
-}
-
-/// The mixing function of SplitMix64.
-const fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 impl Link for Shuffled {
