@@ -1,4 +1,4 @@
-//! Ranks as processes: a [`Link`](cembra_tiles::link::Link) through MPI. The library of MPI is found and loaded when the program runs, so building
+//! Ranks as processes: a [`Link`] through MPI. The library of MPI is found and loaded when the program runs, so building
 //! needs none, and one program runs with each of Open MPI, MPICH and libraries with the standard interface of MPI 5.
 //!
 //! MPI carries bytes and nothing else: no number is added by it, and no call waits. The thread that made the link talks; a call on another one is an
