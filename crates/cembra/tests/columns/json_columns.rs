@@ -223,9 +223,9 @@ fn one_pass_takes(rounds: usize) {
             }
             assert_eq!([pushed.rows(), passed.rows()], [expected.rows(); 2]);
         }
-        let expected = expected.into_columns().unwrap();
+        let expected = expected.into_columns().expect("columns");
         for found in [pushed, passed] {
-            let found = found.into_columns().unwrap();
+            let found = found.into_columns().expect("columns");
             assert_eq!(found.len(), expected.len());
             found.iter().zip(&expected).for_each(|(found, expected)| assert_same_columns(found, expected, &texts));
         }

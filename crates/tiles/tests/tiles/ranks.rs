@@ -308,7 +308,7 @@ fn tiles_are_found_where_they_are() {
             match shared.tile(number) {
                 Ok(tile) => assert!(tile.is_some() && number % 3 == rank as u64),
                 Err(error) => {
-                    assert!(error.to_string().starts_with(&format!("tile {number} is on rank {};", number % 3)))
+                    assert!(error.to_string().starts_with(&format!("tile {number} is on rank {};", number % 3)));
                 }
             }
             let everywhere = run.tile(&shared, number)?.expect("a tile");
