@@ -136,6 +136,16 @@ impl Array {
         (data, self.presence.take().unwrap_or_default())
     }
 
+    /// The same array, which owns its values: values that somebody else lends are copied. `None` if there is no memory for the copy.
+    #[must_use]
+    pub fn owned(mut self) -> Option<Array> {
+        match &mut self.data {
+            ArrayData::Numbers(words) | ArrayData::Bits(words) => *words = std::mem::take(words).owned()?,
+            ArrayData::Units | ArrayData::Strings(_) => {}
+        }
+        Some(self)
+    }
+
     /// The type of its elements.
     #[must_use]
     pub const fn scalar(&self) -> Scalar {

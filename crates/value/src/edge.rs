@@ -55,6 +55,12 @@ pub enum EdgeFault {
     /// The elements are not of type INT64.
     #[error("groups are numbers of type i64")]
     Type,
+    /// There is no memory for a copy of the groups.
+    #[error("there is no memory for the groups of {elements} elements")]
+    Memory {
+        /// How many elements there are.
+        elements: usize,
+    },
 }
 
 impl From<EdgeFault> for Error {
@@ -104,11 +110,14 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// The edge of elements each of which names its group, of so many, or none.
+    /// The edge of elements each of which names its group, of so many, or none. Groups in memory of somebody else's are copied before they are
+    /// checked, because their owner may write them as long as the edge lives.
     ///
     /// # Errors
-    /// The number of a group is not one of those there are, or not of type INT64.
+    /// The number of a group is not one of those there are, or not of type INT64; or there is no memory for a copy.
     pub fn from_mapping(kind: ArrayKind, groups: Array, parents: usize) -> Result<Edge, EdgeFault> {
+        let elements = groups.len();
+        let groups = groups.owned().ok_or(EdgeFault::Memory { elements })?;
         let numbers = groups.numbers::<i64>().filter(|_| groups.scalar() == Scalar::Int64).ok_or(EdgeFault::Type)?;
         let is_group = |group: i64| usize::try_from(group).is_ok_and(|group| group < parents);
         for (at, group) in numbers.iter().enumerate() {
@@ -251,6 +260,27 @@ impl fmt::Display for Edge {
 mod tests {
     use super::*;
     use crate::ScalarValue;
+
+    /// Memory that its owner writes while it is lent.
+    struct Lender(std::sync::Arc<Vec<u64>>);
+
+    impl AsRef<[u64]> for Lender {
+        fn as_ref(&self) -> &[u64] {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn groups_that_are_lent_are_copied() {
+        let owner = std::sync::Arc::new(vec![0, 1, 1]);
+        let lent = || ArrayData::Numbers(Words::lent(Lender(owner.clone())));
+        let groups = Array::from_parts(Scalar::Int64, 3, lent(), None).unwrap();
+        let edge = Edge::from_mapping(ArrayKind::Dense, groups, 2).unwrap();
+        let EdgeForm::Mapping(kept, _) = edge.form() else { panic!("a mapping") };
+        assert_eq!(kept.numbers::<i64>(), Some(&[0, 1, 1][..]));
+        assert_ne!(kept.numbers::<i64>().unwrap().as_ptr().cast(), owner.as_ptr());
+        assert_eq!(std::sync::Arc::strong_count(&owner), 1);
+    }
 
     #[test]
     fn edges_say_which_group_an_element_is_in() {

@@ -68,6 +68,15 @@ impl Words {
         }
     }
 
+    /// The same words, of which those of somebody else's are copied: their owner may write them. `None` if there is no memory for the copy.
+    pub(crate) fn owned(mut self) -> Option<Words> {
+        if self.lent.is_some() && !has_room(size_of_val(&*self)) {
+            return None;
+        }
+        self.own();
+        Some(self)
+    }
+
     /// How many words lie before the first that begins a line.
     fn before(&self) -> usize {
         // It may be any number where addresses are not known.
