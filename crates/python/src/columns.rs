@@ -4,10 +4,11 @@
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
 use crate::interrupt::{detached, token};
 use crate::masks;
-use crate::packages::{arrow, is_arrow, package};
+use crate::packages::{arrow_given, is_arrow, package};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use crate::values;
 use arrow_array::ArrayRef;
+use arrow_data::ArrayData;
 use cembra::{
     Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, OnError, OutputColumn, QType, RowFailure,
     RunOptions, Scalar, Value,
@@ -27,6 +28,8 @@ pub(crate) struct Column<'py> {
     presence: Option<Vec<u64>>,
     /// The array of Arrow as the caller has it.
     pub(crate) like: Option<Bound<'py, PyAny>>,
+    /// The chunks of an array of Arrow in the memory of the caller.
+    pub(crate) given: Vec<ArrayData>,
 }
 
 macro_rules! data {
@@ -57,13 +60,21 @@ macro_rules! data {
             None
         }
 
-        impl Data<'_> {
+        impl<'py> Data<'py> {
             fn rows(&self) -> Option<usize> {
                 match self {
                     $(Data::$scalar(array) => Some(array.len()),)*
                     Data::Array(array) => Some(array.len()),
                     Data::Arrow(array) => Some(arrow_array::Array::len(array)),
                     Data::Shared(_) => None,
+                }
+            }
+
+            /// The array whose numbers are read where they lie.
+            fn numpy(&self) -> Option<Bound<'py, PyUntypedArray>> {
+                match self {
+                    $(Data::$scalar(array) => Some(array.as_untyped().clone()),)*
+                    Data::Array(_) | Data::Arrow(_) | Data::Shared(_) => None,
                 }
             }
 
@@ -108,13 +119,13 @@ pub(crate) fn is_column_of(object: &Bound<'_, PyAny>, qtype: &QType) -> bool {
 impl<'py> Column<'py> {
     /// The same value in every row.
     pub(crate) fn shared(value: Value) -> Self {
-        Column { data: Data::Shared(value), presence: None, like: None }
+        Column { data: Data::Shared(value), presence: None, like: None, given: Vec::new() }
     }
 
     /// Numbers where they lie, without a mask, of the very type of an input: most columns of most calls, found with few questions.
     pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
         let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
-        Some(Column { data, presence: None, like: None })
+        Some(Column { data, presence: None, like: None, given: Vec::new() })
     }
 
     /// What is given for an input: a column, or one value for all rows.
@@ -131,17 +142,17 @@ impl<'py> Column<'py> {
 
     /// The rows of an array of Arrow, of a table.
     pub(crate) fn of_arrow(array: ArrayRef, table: &Bound<'py, PyAny>) -> Self {
-        Column { data: Data::Arrow(array), presence: None, like: Some(table.clone()) }
+        Column { data: Data::Arrow(array), presence: None, like: Some(table.clone()), given: Vec::new() }
     }
 
     /// The rows of an array, with the type that an input of such values has.
     pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>) -> PyResult<(QType, Self)> {
         if object.cast::<PyUntypedArray>().is_err() {
-            let array = arrow(object)?;
+            let (array, given) = arrow_given(object)?;
             let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {}", array.data_type()));
             let field = arrow_schema::Field::new(name, array.data_type().clone(), true);
             let qtype = cembra_arrow::input_type(&field).ok_or_else(refused)?;
-            return Ok((qtype, Column { data: Data::Arrow(array), presence: None, like: Some(object.clone()) }));
+            return Ok((qtype, Column { data: Data::Arrow(array), presence: None, like: Some(object.clone()), given }));
         }
         let untyped = object.cast::<PyUntypedArray>()?;
         if untyped.ndim() != 1 {
@@ -155,7 +166,10 @@ impl<'py> Column<'py> {
         let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
         if let Some((scalar, data)) = numbers(&plain, None) {
-            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
+            return Ok((
+                optional(scalar, presence.is_some()),
+                Column { data, presence, like: None, given: Vec::new() },
+            ));
         }
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
         let kind = kind(untyped)?;
@@ -166,12 +180,28 @@ impl<'py> Column<'py> {
         if let Some(numeric) = numeric {
             let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
             let (scalar, data) = numbers(&copied, None).ok_or_else(|| refused(&kind))?;
-            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
+            return Ok((
+                optional(scalar, presence.is_some()),
+                Column { data, presence, like: None, given: Vec::new() },
+            ));
         }
         let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
         let array = arrays::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
         let is_optional = presence.is_some() || array.first_missing().is_some();
-        Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
+        Ok((
+            optional(scalar, is_optional),
+            Column { data: Data::Array(array), presence, like: None, given: Vec::new() },
+        ))
+    }
+
+    /// The value that all rows share, if they share one.
+    pub(crate) fn value(&self) -> Option<&Value> {
+        if let Data::Shared(value) = &self.data { Some(value) } else { None }
+    }
+
+    /// The array of NumPy whose numbers are read where they are, if the column is one.
+    pub(crate) fn numpy(&self) -> Option<Bound<'py, PyUntypedArray>> {
+        self.data.numpy()
     }
 
     /// How many rows it has; none of a value that is the same in each.
@@ -264,6 +294,8 @@ pub(crate) fn run<'py>(
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let Run { batch, is_short, rows, options, like, out } = run;
+    // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
+    let is_brief = is_short && rows <= BRIEF_ROWS;
     let arrow: Vec<Option<Input<'_>>> = columns
         .iter()
         .zip(batch.inputs())
@@ -308,8 +340,6 @@ pub(crate) fn run<'py>(
         let token = token(rows, &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let evaluate = || batch.start().rows(rows).options(&options).run_into(&inputs, places);
-        // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
-        let is_brief = is_short && rows <= BRIEF_ROWS;
         if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(raised)?
     };
     let mut made_columns = made.columns.into_iter();

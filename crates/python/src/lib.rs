@@ -8,6 +8,7 @@
 //! | `model_set` | the models of a folder |
 //! | `scalars`, `arrays`, `tensors`, `values` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
+//! | `lending`, `copies`, `overlap` | memory of others that is read where it is, that is copied, or that is written |
 //! | `edges` | which elements belong to which group |
 //! | `user_operators` | functions of Python as operators |
 //! | `operators` | the operators, as Python's functions are made of them |
@@ -18,6 +19,7 @@
 
 mod arrays;
 mod columns;
+mod copies;
 mod edges;
 mod errors;
 mod handing;
@@ -28,6 +30,7 @@ mod masks;
 mod model;
 mod model_set;
 mod operators;
+mod overlap;
 mod packages;
 mod phases;
 mod scalars;

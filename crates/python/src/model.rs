@@ -5,6 +5,7 @@ use crate::columns::{self, Column, Run, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, detached, is_long};
 use crate::lock::{self, released};
+use crate::overlap;
 use crate::phases::{Phase, Phases};
 use crate::settings::{Kept, Settings, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
@@ -277,18 +278,14 @@ impl Model {
         })
     }
 
-    /// Evaluates one row into memory, and says what arrays of outputs become, which depends on those that are given. None if an argument has the
-    /// values of many rows.
-    pub(crate) fn evaluate<'py>(
+    /// Reads the values of one row. False if an argument has the values of many rows.
+    fn read_row<'py>(
         &self,
-        py: Python<'py>,
         compiled: &Compiled,
         arguments: &Arguments<'py>,
-        memory: &mut Memory,
-        mut arrays: Arrays,
-        watch: Watch,
-    ) -> PyResult<Option<Arrays>> {
-        let Memory { session, row, made } = memory;
+        row: &mut Vec<Value>,
+        arrays: &mut Arrays,
+    ) -> PyResult<bool> {
         // Memory of tensors that were given before is written again; of other values nothing is kept.
         let mut before = if compiled.has_tensors { std::mem::take(row) } else { Vec::new() }.into_iter();
         row.clear();
@@ -304,13 +301,34 @@ impl Model {
             }
             if !is_one_value(object) {
                 if is_column_of(object, &field.qtype) {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 if object.cast::<PyUntypedArray>().is_ok() {
-                    arrays = Arrays::Numpy;
+                    *arrays = Arrays::Numpy;
                 }
             }
             row.push(values::read_again(object, &field.qtype, before).map_err(|misfit| misfit.raised(&field.name))?);
+        }
+        Ok(true)
+    }
+
+    /// Evaluates one row into memory, and says what arrays of outputs become, which depends on those that are given. None if an argument has the
+    /// values of many rows.
+    pub(crate) fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        compiled: &Compiled,
+        arguments: &Arguments<'py>,
+        memory: &mut Memory,
+        mut arrays: Arrays,
+        watch: Watch,
+    ) -> PyResult<Option<Arrays>> {
+        let Memory { session, row, made } = memory;
+        let read = self.read_row(compiled, arguments, row, &mut arrays);
+        if !matches!(read, Ok(true)) {
+            // An array of NumPy is kept no longer than it is read.
+            row.clear();
+            return read.map(|_| None);
         }
         let evaluated = match (compiled.is_short, watch) {
             (true, _) => session.evaluate_into(row, made),
@@ -326,7 +344,7 @@ impl Model {
         };
         match compiled.has_tensors {
             // An array of NumPy is kept no longer than it is read.
-            true => row.iter_mut().filter(|value| is_lent(value)).for_each(|value| *value = Value::Nothing),
+            true => row.iter_mut().filter(|value| !is_own_tensor(value)).for_each(|value| *value = Value::Nothing),
             false => row.clear(),
         }
         evaluated.map_err(|error| self.raised(error))?;
@@ -359,7 +377,7 @@ impl Model {
                 Some(object) => Column::of_argument(object, field),
             }
         };
-        self.in_phases(py, compiled, find, options, out)
+        self.in_phases(py, compiled, find, options, out.map(|out| (out, arguments)))
     }
 
     /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
@@ -369,7 +387,7 @@ impl Model {
         compiled: &Compiled,
         find: impl Fn(&Field) -> PyResult<Column<'py>>,
         options: RunOptions,
-        out: Option<&Bound<'py, PyDict>>,
+        out: Option<(&Bound<'py, PyDict>, &Arguments<'py>)>,
     ) -> PyResult<columns::Rows<'py>> {
         let phases = self.phases(py, compiled)?;
         let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
@@ -388,7 +406,16 @@ impl Model {
                 columns[call.place] = Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input)?);
             }
         }
-        let made = evaluate(&phases.last, &columns, options, like.as_ref(), out);
+        if let Some((out, arguments)) = out {
+            let named = names(&self.model).zip(arguments);
+            let given = named.filter_map(|(name, given)| Some((format!("input `{name}`"), given.as_ref()?)));
+            let read = phases.columns.iter().zip(&columns).filter_map(|(input, column)| {
+                let made = || "the result of an operator over columns".to_owned();
+                Some((input.as_ref().map_or_else(made, |input| format!("input `{}`", input.name)), column.as_ref()?))
+            });
+            overlap::check(out, given, read)?;
+        }
+        let made = evaluate(&phases.last, &columns, options, like.as_ref(), out.map(|(out, _)| out));
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
         made
@@ -404,9 +431,9 @@ pub(crate) enum Watch {
     Session,
 }
 
-/// True for a tensor whose elements an array of NumPy lends.
-fn is_lent(value: &Value) -> bool {
-    matches!(value, Value::Tensor(tensor) if tensor.data().is_lent())
+/// True for a tensor whose elements are not lent by an array of NumPy.
+fn is_own_tensor(value: &Value) -> bool {
+    matches!(value, Value::Tensor(tensor) if !tensor.data().is_lent())
 }
 
 /// What is said of one signature more than a model may have.
@@ -530,7 +557,7 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let _inside = lock::enter(py);
         let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
-        let tables = Tables::of(frame)?;
+        let tables = Tables::of(frame, |column| names(&self.model).any(|name| name == column))?;
         let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
         let phases = self.phases(py, compiled)?;
         if !phases.before.is_empty() {

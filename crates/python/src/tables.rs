@@ -2,11 +2,12 @@
 //! itself, and nothing of it is copied.
 
 use crate::columns::Column;
+use crate::copies::Copies;
 use crate::errors;
 use crate::interrupt::{detached, token};
 use crate::packages::{self, arrow, package, refused};
 use crate::signature::Given;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use cembra::{Batch, RunOptions};
 use pyo3::prelude::*;
@@ -22,13 +23,12 @@ pub(crate) struct Tables<'py> {
 }
 
 impl<'py> Tables<'py> {
-    /// Imports the batches of a table. Offsets and UTF-8 are checked, because the exporter may be wrong.
-    pub(crate) fn of(frame: &Bound<'py, PyAny>) -> PyResult<Self> {
+    /// Imports the batches of a table. Of columns that `is_read` names, offsets and UTF-8 are checked, because the exporter may be wrong. No other
+    /// column is looked at.
+    pub(crate) fn of(frame: &Bound<'py, PyAny>, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
         let table = frame.extract::<AnyRecordBatch>().and_then(|table| table.into_table().map_err(PyErr::from));
         let (batches, schema) = table.map_err(|error| refused(frame, error))?.into_inner();
-        for column in batches.iter().flat_map(RecordBatch::columns) {
-            column.to_data().validate_full().map_err(|error| errors::data(error.to_string()))?;
-        }
+        let batches = checked(frame, batches, &schema, is_read)?;
         Ok(Tables { frame: frame.clone(), batches, schema })
     }
 
@@ -89,6 +89,33 @@ impl<'py> Tables<'py> {
         let table = PyTable::try_new(made, schema)?;
         as_its_package(py, &self.frame, Bound::new(py, table)?.into_any())
     }
+}
+
+/// The batches with columns that are checked, if they are read.
+fn checked(
+    frame: &Bound<'_, PyAny>,
+    batches: Vec<RecordBatch>,
+    schema: &Schema,
+    is_read: impl Fn(&str) -> bool,
+) -> PyResult<Vec<RecordBatch>> {
+    let mut columns: Vec<Vec<ArrayRef>> = batches.iter().map(|batch| batch.columns().to_vec()).collect();
+    for (at, _) in schema.fields().iter().enumerate().filter(|(_, field)| is_read(field.name())) {
+        // A table of pyarrow has its columns by their positions.
+        let column = if package(frame)? == "pyarrow" && frame.hasattr("column")? {
+            frame.call_method1("column", (at,))?
+        } else {
+            frame.clone()
+        };
+        let mut copies = Copies::of(&column);
+        for column in columns.iter_mut().filter_map(|columns| columns.get_mut(at)) {
+            *column = make_array(copies.checked(column.to_data())?);
+        }
+    }
+    let made = batches.iter().zip(columns).map(|(batch, columns)| {
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+    });
+    made.collect::<Result<_, _>>().map_err(|error| errors::data(error.to_string()))
 }
 
 /// The column of an output.

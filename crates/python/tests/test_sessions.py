@@ -166,7 +166,7 @@ def test_arrays_of_the_caller_are_written():
         ({"a": np.zeros(4)}, "4 elements, not 5"),
         ({"a": np.zeros(5, "f4")}, "another type"),
         ({"a": part[::2]}, "one behind the other"),
-        ({"a": x}, "an input too"),
+        ({"a": x}, "shares memory with input `x`"),
         ({"a": np.broadcast_to(np.float64(0.0), 5)}, "read-only"),
         ({"a": np.ma.MaskedArray(np.zeros(5))}, "a masked array"),
         ({"b": np.zeros(5)}, "no masked array"),

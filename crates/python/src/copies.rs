@@ -1,0 +1,323 @@
+//! Copies of the parts of Arrow's arrays that the library uses as addresses or as text. Another thread of Python may write the memory of an array
+//! while the library reads it, so these parts are copied first, and the copies are checked. Numbers and bits, which become values alone, are read
+//! where they are.
+
+use crate::errors;
+use arrow_array::{Array, make_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The longest string that a view holds itself, in bytes.
+const INLINE: u32 = 12;
+
+/// The copies that one import makes, of an array or of all columns of a table.
+pub(crate) struct Copies<'py> {
+    /// The object that is imported.
+    object: Bound<'py, PyAny>,
+    /// The memory of the object's buffers by its own package; `None` before the first string is copied.
+    extents: Option<Vec<Range<usize>>>,
+    /// The buffers that were copied, by address and length.
+    sources: HashMap<(usize, usize), Source>,
+    /// The values of dictionaries by the address of their last buffer: as they came, and their copy. Chunks mostly share them.
+    dictionaries: HashMap<usize, (ArrayData, ArrayData)>,
+}
+
+/// A buffer that was copied in part or as a whole.
+#[derive(Default)]
+struct Source {
+    /// The bytes of the copied parts.
+    copied: usize,
+    whole: Option<Buffer>,
+}
+
+/// An array whose own buffers are copied, and whose children are not all yet.
+struct Node {
+    data_type: DataType,
+    len: usize,
+    offset: usize,
+    nulls: Option<NullBuffer>,
+    buffers: Vec<Buffer>,
+    children: std::vec::IntoIter<ArrayData>,
+    made: Vec<ArrayData>,
+    /// The array as it came, if it is the values of a dictionary.
+    values: Option<ArrayData>,
+}
+
+fn refused(error: &ArrowError) -> PyErr {
+    errors::data(error.to_string())
+}
+
+fn outside(what: &str) -> PyErr {
+    errors::data(format!("an array of Arrow has {what} outside of its memory"))
+}
+
+/// An empty list with room for `count` elements.
+fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
+    let mut list = Vec::new();
+    let no_memory = |_| errors::data(format!("there is no memory for a copy of {count} elements of an array of Arrow"));
+    list.try_reserve_exact(count).map_err(no_memory)?;
+    Ok(list)
+}
+
+impl<'py> Copies<'py> {
+    /// No copies yet, for the import of `object`.
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> Self {
+        let object = object.clone();
+        Copies { object, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }
+    }
+
+    /// Checks an array, after its keys, offsets, views and strings are copied.
+    pub(crate) fn checked(&mut self, data: ArrayData) -> PyResult<ArrayData> {
+        let mut open = vec![self.node(data)?];
+        loop {
+            let Some(last) = open.last_mut() else { return Err(outside("children")) };
+            if let Some(child) = last.children.next() {
+                let values = matches!(last.data_type, DataType::Dictionary(..)).then(|| child.clone());
+                match values.as_ref().and_then(|values| self.known(values)) {
+                    Some(known) => last.made.push(known),
+                    None => open.push(Node { values, ..self.node(child)? }),
+                }
+                continue;
+            }
+            let Some(mut done) = open.pop() else { return Err(outside("children")) };
+            let values = done.values.take();
+            let made = done.finish()?;
+            if let Some(values) = values
+                && let Some(place) = place(&values)
+            {
+                self.dictionaries.insert(place, (values, made.clone()));
+            }
+            match open.last_mut() {
+                Some(parent) => parent.made.push(made),
+                None => return Ok(made),
+            }
+        }
+    }
+
+    /// The copy of the values of a dictionary that an earlier chunk has too.
+    fn known(&self, values: &ArrayData) -> Option<ArrayData> {
+        let (found, copy) = self.dictionaries.get(&place(values)?)?;
+        found.ptr_eq(values).then(|| copy.clone())
+    }
+
+    /// Copies the own buffers of an array.
+    fn node(&mut self, data: ArrayData) -> PyResult<Node> {
+        let (data_type, len, nulls, offset, buffers, children) = data.into_parts();
+        let mut node = Node {
+            data_type,
+            len,
+            offset,
+            nulls,
+            buffers,
+            children: children.into_iter(),
+            made: Vec::new(),
+            values: None,
+        };
+        match &node.data_type {
+            DataType::Utf8 | DataType::Binary => self.strings::<i32>(&mut node)?,
+            DataType::LargeUtf8 | DataType::LargeBinary => self.strings::<i64>(&mut node)?,
+            DataType::Utf8View | DataType::BinaryView => self.views(&mut node)?,
+            DataType::List(_) => self.lists::<i32>(&mut node)?,
+            DataType::LargeList(_) => self.lists::<i64>(&mut node)?,
+            DataType::Dictionary(keys, _) => {
+                let size = keys.primitive_width().unwrap_or(1);
+                node.buffers = vec![self.elements(&node, size, 0)?];
+                // The key of a null is not checked.
+                node.nulls = node.nulls.take().map(|nulls| self.nulls(&nulls)).transpose()?;
+                node.offset = 0;
+            }
+            _ => {}
+        }
+        Ok(node)
+    }
+
+    /// The copied elements of the first buffer: as many as the array has, and `more`.
+    fn elements(&mut self, node: &Node, size: usize, more: usize) -> PyResult<Buffer> {
+        let source = node.buffers.first().ok_or_else(|| outside("elements"))?;
+        let ends = [Some(node.offset), node.offset.checked_add(node.len).and_then(|end| end.checked_add(more))];
+        let [Some(start), Some(end)] = ends.map(|at| at?.checked_mul(size)) else { return Err(outside("elements")) };
+        self.copy(source, start..end)
+    }
+
+    /// Copies bits of presence.
+    fn nulls(&mut self, nulls: &NullBuffer) -> PyResult<NullBuffer> {
+        let bits = nulls.inner();
+        let (first, end) = (bits.offset() / 8, bits.offset().saturating_add(bits.len()).div_ceil(8));
+        let copy = self.copy(bits.inner(), first..end)?;
+        Ok(NullBuffer::new(BooleanBuffer::new(copy, bits.offset() % 8, bits.len())))
+    }
+
+    /// Copies offsets, counted from the first. The range is from the first offset to the last as they came.
+    fn offsets<T: ArrowNativeType>(&mut self, node: &Node) -> PyResult<(Buffer, Range<usize>)> {
+        let source = node.buffers.first().ok_or_else(|| outside("offsets"))?;
+        // An array without elements may have no offset.
+        if node.len == 0 && source.is_empty() {
+            return Ok((source.clone(), 0..0));
+        }
+        let copy = self.elements(node, size_of::<T>(), 1)?;
+        let points: &[T] = copy.typed_data();
+        let end = |point: Option<&T>| point.and_then(|point| point.to_usize()).ok_or_else(|| outside("offsets"));
+        let range = end(points.first())?..end(points.last())?;
+        if range.start == 0 {
+            return Ok((copy, range));
+        }
+        let mut moved = roomy(points.len())?;
+        for point in points {
+            let point = point.to_usize().and_then(|point| point.checked_sub(range.start));
+            moved.push(point.and_then(T::from_usize).ok_or_else(|| outside("offsets"))?);
+        }
+        Ok((Buffer::from_vec(moved), range))
+    }
+
+    /// Copies strings between offsets.
+    fn strings<T: ArrowNativeType>(&mut self, node: &mut Node) -> PyResult<()> {
+        let (offsets, range) = self.offsets::<T>(node)?;
+        let source = node.buffers.get(1).ok_or_else(|| outside("strings"))?.clone();
+        // Arrow's interface does not say how long the buffer is: the last offset does.
+        let end = source.as_ptr().addr().checked_add(range.end).ok_or_else(|| outside("strings"))?;
+        self.within(source.as_ptr().addr()..end)?;
+        node.buffers = vec![offsets, self.copy(&source, range)?];
+        node.offset = 0;
+        Ok(())
+    }
+
+    /// Copies views and the bytes that they see.
+    fn views(&mut self, node: &mut Node) -> PyResult<()> {
+        let mut views = self.elements(node, size_of::<u128>(), 0)?;
+        let all: &[u128] = views.typed_data();
+        let (_, buffers) = node.buffers.split_first().ok_or_else(|| outside("views"))?;
+        let mut seen: Vec<Range<usize>> = roomy(buffers.len())?;
+        seen.resize(buffers.len(), usize::MAX..0);
+        let parts = |view: u128| [0, 64, 96].map(|shift| (view >> shift) as u32);
+        for view in all {
+            let [len, buffer, first] = parts(*view);
+            if len > INLINE {
+                let seen = seen.get_mut(buffer as usize).ok_or_else(|| outside("views"))?;
+                let end = (first as usize).checked_add(len as usize).ok_or_else(|| outside("views"))?;
+                *seen = seen.start.min(first as usize)..seen.end.max(end);
+            }
+        }
+        seen.iter_mut().filter(|seen| seen.start == usize::MAX).for_each(|unseen| *unseen = 0..0);
+        let mut copies = roomy(buffers.len().saturating_add(1))?;
+        for (buffer, seen) in buffers.iter().zip(&seen) {
+            copies.push(self.copy(buffer, seen.clone())?);
+        }
+        if seen.iter().any(|seen| seen.start > 0) {
+            let mut moved = roomy(all.len())?;
+            moved.extend(all.iter().map(|view| {
+                let [len, buffer, _] = parts(*view);
+                let before = seen.get(buffer as usize).filter(|_| len > INLINE).map_or(0, |seen| seen.start);
+                view.wrapping_sub((before as u128) << 96)
+            }));
+            views = Buffer::from_vec(moved);
+        }
+        copies.insert(0, views);
+        (node.buffers, node.offset) = (copies, 0);
+        Ok(())
+    }
+
+    /// Copies the offsets of lists. The child keeps the elements between the first offset and the last.
+    fn lists<T: ArrowNativeType>(&mut self, node: &mut Node) -> PyResult<()> {
+        let (offsets, range) = self.offsets::<T>(node)?;
+        let child = node.children.next().ok_or_else(|| outside("elements"))?;
+        let child = match range {
+            Range { start: 0, end } if end == child.len() => child,
+            Range { start, end } if start <= end && end <= child.len() => {
+                make_array(child).slice(start, end.saturating_sub(start)).to_data()
+            }
+            _ => return Err(outside("elements")),
+        };
+        (node.buffers, node.offset) = (vec![offsets], 0);
+        node.children = vec![child].into_iter();
+        Ok(())
+    }
+
+    /// A copy of a range of bytes. All copies of a buffer together take at most twice its memory.
+    fn copy(&mut self, source: &Buffer, range: Range<usize>) -> PyResult<Buffer> {
+        // An array without elements may begin anywhere.
+        if range.start == range.end {
+            return copied(&[]);
+        }
+        let part = source.as_slice().get(range.clone()).ok_or_else(|| outside("elements"))?;
+        let known = self.sources.entry((source.as_ptr().addr(), source.len())).or_default();
+        known.copied = known.copied.saturating_add(part.len());
+        if known.copied <= source.len() {
+            return copied(part);
+        }
+        let whole = match &known.whole {
+            Some(whole) => whole.clone(),
+            None => known.whole.insert(copied(source.as_slice())?).clone(),
+        };
+        Ok(whole.slice_with_length(range.start, part.len()))
+    }
+
+    /// Compares the bytes of strings with the buffers of the object, as far as its package says how long these are.
+    fn within(&mut self, bytes: Range<usize>) -> PyResult<()> {
+        if self.extents.is_none() {
+            self.extents = Some(extents(&self.object)?);
+        }
+        let extents = self.extents.as_deref().unwrap_or_default();
+        let at = extents.partition_point(|extent| extent.start <= bytes.start);
+        let extent = at.checked_sub(1).and_then(|at| extents.get(at)).filter(|extent| bytes.start < extent.end);
+        if extent.is_some_and(|extent| extent.end < bytes.end) { Err(outside("strings")) } else { Ok(()) }
+    }
+}
+
+impl Node {
+    /// The array of the copies, checked.
+    fn finish(self) -> PyResult<ArrayData> {
+        let Node { data_type, len, offset, nulls, buffers, made, .. } = self;
+        let made = ArrayData::builder(data_type).len(len).offset(offset).nulls(nulls).buffers(buffers).child_data(made);
+        made.build().map_err(|error| refused(&error))
+    }
+}
+
+/// The address of the last buffer of the values of a dictionary.
+fn place(values: &ArrayData) -> Option<usize> {
+    values.buffers().last().map(|buffer| buffer.as_ptr().addr())
+}
+
+/// The same bytes in new memory, aligned for every element.
+fn copied(bytes: &[u8]) -> PyResult<Buffer> {
+    let mut words: Vec<u128> = roomy(bytes.len().div_ceil(size_of::<u128>()))?;
+    let (whole, rest) = bytes.as_chunks();
+    words.extend(whole.iter().map(|word| u128::from_ne_bytes(*word)));
+    if !rest.is_empty() {
+        let mut last = [0; size_of::<u128>()];
+        last[..rest.len()].copy_from_slice(rest);
+        words.push(u128::from_ne_bytes(last));
+    }
+    Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
+}
+
+/// The memory of the buffers of an object of pyarrow, in order; nothing of other packages, whose buffers Python does not write.
+fn extents(object: &Bound<'_, PyAny>) -> PyResult<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    if !object.get_type().module()?.to_cow()?.starts_with("pyarrow.") {
+        return Ok(found);
+    }
+    let mut open = vec![object.clone()];
+    while let Some(object) = open.pop() {
+        for parts in ["columns", "chunks"] {
+            if let Some(parts) = object.getattr_opt(parts)? {
+                open.extend(parts.try_iter()?.collect::<PyResult<Vec<_>>>()?);
+            }
+        }
+        open.extend(object.getattr_opt("dictionary")?);
+        if object.hasattr("buffers")? {
+            for buffer in object.call_method0("buffers")?.try_iter()? {
+                let buffer = buffer?;
+                if !buffer.is_none() {
+                    let start: usize = buffer.getattr("address")?.extract()?;
+                    found.push(start..start.saturating_add(buffer.getattr("size")?.extract()?));
+                }
+            }
+        }
+    }
+    found.sort_unstable_by_key(|extent| (extent.start, extent.end));
+    Ok(found)
+}
