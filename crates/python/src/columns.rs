@@ -5,6 +5,7 @@ use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_
 use crate::interrupt::{detached, token};
 use crate::masks;
 use crate::packages::{arrow_given, is_arrow, package};
+use crate::pins::{Pins, pin};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use crate::values;
 use arrow_array::ArrayRef;
@@ -278,6 +279,8 @@ pub(crate) struct Run<'r, 'py> {
     pub(crate) batch: &'r Batch,
     /// True for a model of scalars without loops.
     pub(crate) is_short: bool,
+    /// True for a model that calls functions of Python for each row.
+    pub(crate) calls_python: bool,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
     /// Outputs are arrays of Arrow as this is one, or columns of this table. They are arrays of NumPy if there is none.
@@ -293,9 +296,18 @@ pub(crate) fn run<'py>(
     columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let Run { batch, is_short, rows, options, like, out } = run;
+    let Run { batch, is_short, calls_python, rows, options, like, out } = run;
     // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
     let is_brief = is_short && rows <= BRIEF_ROWS;
+    // Before an address is taken, and until the run is over.
+    let mut pins = Pins::new();
+    if !is_brief || calls_python {
+        let given =
+            out.into_iter().flat_map(|out| out.iter().map(|(_, array)| array.cast_into::<PyUntypedArray>().ok()));
+        for array in columns.iter().map(|column| column.numpy()).chain(given).flatten() {
+            pin(&array, &mut pins)?;
+        }
+    }
     let arrow: Vec<Option<Input<'_>>> = columns
         .iter()
         .zip(batch.inputs())
@@ -342,6 +354,7 @@ pub(crate) fn run<'py>(
         let evaluate = || batch.start().rows(rows).options(&options).run_into(&inputs, places);
         if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(raised)?
     };
+    drop(pins);
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());
     for (sink, output) in sinks.into_iter().zip(batch.outputs()) {

@@ -1,6 +1,7 @@
 //! Memory of NumPy's arrays that the library reads where it is, in the place of a copy. Which elements of tensors and arrays are read so, their
 //! callers say; here is how long the memory stays.
 
+use crate::pins::{Pins, pin};
 use cembra::Words;
 use cembra::tensor::{Buffer, Element, Layout, Tensor};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -10,11 +11,12 @@ use std::sync::Arc;
 /// The least element count that is not copied: a copy of fewer takes less time than to keep their array.
 pub(crate) const LEAST_LENT: usize = 1024;
 
-/// Elements of an array of NumPy, which is kept for them.
+/// Elements of an array of NumPy, which is kept for them and keeps its memory.
 struct Lender<T> {
     first: *const T,
     len: usize,
     _array: Py<PyAny>,
+    _pins: Pins,
 }
 
 // SAFETY: NUMPY-MEMORY: the caller does not write the elements while they are lent, and any thread may drop the reference to the array.
@@ -36,6 +38,7 @@ struct Place<T> {
     /// The position of the first index.
     offset: usize,
     strides: Vec<isize>,
+    pins: Pins,
 }
 
 /// The same elements at whole distances from each other, aligned: a copy of elements that are not, such as fields of records.
@@ -49,6 +52,12 @@ pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -
 
 /// Where the elements of an array are, if they are enough to be read there, aligned, and no two indices share one.
 fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Place<T>> {
+    if array.len() < LEAST_LENT || !array.data().is_aligned() {
+        return None;
+    }
+    // Before the address and the extents are read: what is allocated may run a destructor of Python.
+    let mut pins = Pins::new();
+    pin(array.as_untyped(), &mut pins).ok()?;
     let (extents, size) = (array.shape(), size_of::<T>());
     if array.len() < LEAST_LENT || !array.data().is_aligned() {
         return None;
@@ -65,26 +74,26 @@ fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Place<T>
         offset += if *stride < 0 { reach } else { 0 };
     }
     let first = array.data().cast_const().wrapping_sub(offset);
-    (array.len() <= len).then_some(Place { first, len, offset, strides })
+    (array.len() <= len).then_some(Place { first, len, offset, strides, pins })
 }
 
 /// The tensor of an array, in the array's memory if that can be.
 pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Arc<Tensor>> {
-    let Place { first, len, offset, strides } = place(array)?;
+    let Place { first, len, offset, strides, pins } = place(array)?;
     let layout = Layout::strided(array.shape(), &strides, offset, len).ok()?;
-    let elements = Buffer::lent(Lender { first, len, _array: array.clone().into_any().unbind() });
+    let elements = Buffer::lent(Lender { first, len, _array: array.clone().into_any().unbind(), _pins: pins });
     Tensor::from_parts(T::data(elements), layout).ok().map(Arc::new)
 }
 
 /// The elements of an array as the words of an array of the library, in the array's memory if that can be: if they are one behind the other, and
 /// fill whole words.
 pub(crate) fn words<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Words> {
-    let Place { first, len, strides, .. } = place(array)?;
+    let Place { first, len, strides, pins, .. } = place(array)?;
     let first = first.cast::<u64>();
     let bytes = len.checked_mul(size_of::<T>())?;
     if strides != [1] || !first.is_aligned() || !bytes.is_multiple_of(size_of::<u64>()) {
         return None;
     }
     let len = bytes / size_of::<u64>();
-    Some(Words::lent(Lender { first, len, _array: array.clone().into_any().unbind() }))
+    Some(Words::lent(Lender { first, len, _array: array.clone().into_any().unbind(), _pins: pins }))
 }

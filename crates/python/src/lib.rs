@@ -8,7 +8,7 @@
 //! | `model_set` | the models of a folder |
 //! | `scalars`, `arrays`, `tensors`, `values` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
-//! | `lending`, `copies`, `overlap` | memory of others that is read where it is, that is copied, or that is written |
+//! | `lending`, `pins`, `copies`, `overlap` | memory of others that is read where it is, that must not move, that is copied, or that is written |
 //! | `edges` | which elements belong to which group |
 //! | `user_operators` | functions of Python as operators |
 //! | `operators` | the operators, as Python's functions are made of them |
@@ -33,6 +33,7 @@ mod operators;
 mod overlap;
 mod packages;
 mod phases;
+mod pins;
 mod scalars;
 mod session;
 mod settings;

@@ -396,7 +396,8 @@ impl Model {
         let like = columns.iter().flatten().find_map(|column| column.like.clone());
         let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, like, out| {
             let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
-            let run = Run { batch: &phase.batch, is_short: compiled.is_short, rows, options, like, out };
+            let Compiled { is_short, calls_python, .. } = *compiled;
+            let run = Run { batch: &phase.batch, is_short, calls_python, rows, options, like, out };
             columns::run(py, run, &given, |error| self.raised(error))
         };
         for phase in &phases.before {

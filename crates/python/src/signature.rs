@@ -4,6 +4,7 @@ use crate::columns::{Column, is_column};
 use crate::errors;
 use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
+use crate::user_operators;
 use cembra::{Executor, Graph, QType, Registry, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
@@ -31,6 +32,8 @@ pub(crate) struct Compiled {
     pub(crate) has_loops: bool,
     /// True if an input is a tensor.
     pub(crate) has_tensors: bool,
+    /// True for a model that calls functions of Python.
+    pub(crate) calls_python: bool,
 }
 
 /// What the evaluation of a row needs memory for.
@@ -85,6 +88,7 @@ impl Compiled {
             is_short,
             has_loops,
             has_tensors,
+            calls_python: user_operators::are_called(&model.program().graph),
         })
     }
 

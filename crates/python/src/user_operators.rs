@@ -4,7 +4,7 @@
 use crate::errors;
 use crate::lock::taken;
 use crate::scalars;
-use cembra::{Registry, Scalar, ScalarValue, UserOperator};
+use cembra::{Graph, Registry, Scalar, ScalarValue, UserOperator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -52,6 +52,14 @@ pub(crate) fn registry() -> &'static Registry {
 /// The function over columns of the operator of this name, if it has one.
 pub(crate) fn over_columns(name: &str) -> Option<Arc<OverColumns>> {
     known().over_columns.iter().find(|known| known.name == name).cloned()
+}
+
+/// True for a graph that calls an operator of Python.
+pub(crate) fn are_called(graph: &Graph) -> bool {
+    known().registry.is_some_and(|registry| {
+        let is_of_python = |name| Registry::standard().find(name).is_none();
+        registry.iter().any(|(_, operator)| is_of_python(operator.name) && graph.find_name(operator.name).is_some())
+    })
 }
 
 /// The exception that an operator raised in this thread, taken away.

@@ -1,0 +1,33 @@
+//! Memory of NumPy's arrays that stays where it is during a run: a weak reference to an array has its `resize` raise NumPy's own error, also with
+//! `refcheck=False`. An export by the buffer protocol would not: NumPy does not count these.
+
+use numpy::npyffi::NPY_ARRAY_OWNDATA;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PyWeakrefReference};
+use smallvec::SmallVec;
+
+/// What keeps the memory of arrays where it is: a weak reference to each array that owns some.
+pub(crate) type Pins = SmallVec<[Py<PyWeakrefReference>; 4]>;
+
+/// Keeps the memory of an array where it is as long as `pins` are: that of the array itself, or of the arrays that it is a view of.
+pub(crate) fn pin(array: &Bound<'_, PyUntypedArray>, pins: &mut Pins) -> PyResult<()> {
+    let mut next = Some(array.clone());
+    while let Some(array) = next {
+        // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock.
+        let (flags, base) = unsafe {
+            let fields = &(*array.as_array_ptr()).fields;
+            (fields.flags, Bound::from_borrowed_ptr_or_opt(array.py(), fields.base))
+        };
+        // An array without memory of its own is not resized.
+        if flags & NPY_ARRAY_OWNDATA != 0 {
+            pins.push(PyWeakrefReference::new(&array)?.unbind());
+        }
+        let base = match base {
+            Some(base) if base.is_instance_of::<PyMemoryView>() => Some(base.getattr("obj")?),
+            base => base,
+        };
+        next = base.and_then(|base| base.cast_into::<PyUntypedArray>().ok());
+    }
+    Ok(())
+}
