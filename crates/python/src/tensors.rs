@@ -43,6 +43,12 @@ fn filled<T: Element + numpy::Element>(
             Ok(given) if array.is_c_contiguous() && given.len() == elements.len() => elements.copy_from_slice(given),
             _ => elements.iter_mut().zip(given.as_array()).for_each(|(element, given)| *element = *given),
         }
+        if T::SCALAR == Scalar::Boolean {
+            let len = elements.len();
+            // SAFETY: NUMPY-MEMORY: a truth value of NumPy is a byte, of which any but 0 is true; it becomes 1 before it is used.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast::<u8>(), len) };
+            bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
         Some(())
     };
     if let Some(mut before) = before.filter(|before| fits(before))

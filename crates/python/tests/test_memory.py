@@ -248,6 +248,14 @@ def test_an_array_that_is_written_is_not_resized():
         y.resize(1, refcheck=False)
 
 
+def test_truth_values_of_any_byte_are_one_of_two():
+    bytes = np.full(5000, 255, "u1")
+    bytes[::3] = 0
+    for given in [bytes, bytes[:10], bytes[::-1]]:
+        made = cembra.compile("input x: tensor[bool, 1]; output y = x")(given.view("?"))
+        assert made.view("u1").tolist() == (given != 0).astype("u1").tolist()
+
+
 def test_slices_of_arrow_are_copied_no_further_than_they_reach():
     texts = ["a", None, "a text of more than twelve bytes", "é"] * 1000
     model = cembra.compile("input t: text?; output n = strings.length(t); output u = strings.upper(t)")
