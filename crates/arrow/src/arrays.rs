@@ -5,7 +5,7 @@
 
 use crate::{Error, Input, Strings, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
-use cembra::{Array, ArrayData, OutputParts, QType, Words};
+use cembra::{Array, ArrayData, Limits, OutputParts, OutputRoom, QType, Words};
 
 /// An array as one of a model. Numbers of 64 bits that nobody else has are not copied; neither does anything change of what is
 /// missing.
@@ -52,19 +52,19 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
 }
 
 /// An array of a model as one of Arrow's: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
-/// microseconds of UTC. Only texts and bytes are copied.
+/// microseconds of UTC. Only texts and bytes are copied: at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// There is no such array of Arrow's.
+/// There is no such array of Arrow's, or what is copied takes more.
 pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
-    from_model_with(array, Strings::Plain)
+    from_model_with(array, Strings::Plain, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// An array of a model as one of Arrow's likewise, with texts and bytes of a layout.
+/// An array of a model as one of Arrow's, with texts and bytes of a layout. What is copied is taken from `room`.
 ///
 /// # Errors
-/// There is no such array of Arrow's.
-pub fn from_model_with(array: Array, strings: Strings) -> Result<ArrayRef, Error> {
+/// There is no such array of Arrow's, or `room` is too small.
+pub fn from_model_with(array: Array, strings: Strings, room: &OutputRoom) -> Result<ArrayRef, Error> {
     let (scalar, len, data, presence) = array.into_parts();
     let parts = match data {
         ArrayData::Units => OutputParts::Nothing,
@@ -75,8 +75,10 @@ pub fn from_model_with(array: Array, strings: Strings) -> Result<ArrayRef, Error
             OutputParts::Strings(views, buffers)
         }
     };
-    let made = output::of_parts(scalar, len, parts, presence);
-    let made = made.and_then(|array| output::laid_out(array, strings));
+    let made = match output::of_parts(scalar, len, parts, presence, room)? {
+        Some(array) => output::laid_out(array, strings, room)?,
+        None => None,
+    };
     made.ok_or_else(|| Error::Output {
         name: String::new(),
         found: QType::Optional(scalar),

@@ -33,7 +33,7 @@ pub use structs::struct_arrays;
 
 use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use cembra::{BatchRun, OutputColumn, RowFailure};
+use cembra::{BatchRun, OutputColumn, OutputRoom, RowFailure};
 use std::sync::Arc;
 
 /// Why a table could not be evaluated.
@@ -94,7 +94,8 @@ pub struct Made {
 /// Evaluates a model on a table, whose columns are found by name. Texts come as `Utf8`, masks as `Boolean`.
 ///
 /// # Errors
-/// A column that is missing or does not fit (null where the input is not optional, with its row); or the fault of a row.
+/// A column that is missing or does not fit (null where the input is not optional, with its row); the fault of a row; or strings of outputs that,
+/// laid out for each row, take more than `Limits::array_bytes`.
 pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
     run_with(run, table, Strings::Plain)
 }
@@ -104,7 +105,7 @@ pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
 /// # Errors
 /// As for [`run`].
 pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Result<Made, Error> {
-    evaluate(run, table, |name, column| array_with(name, column, strings))
+    evaluate(run, table, |name, column, room| array_with(name, column, strings, room))
 }
 
 /// Evaluates a model on a table likewise, into arrays of the types that a schema asks for: the same but for the layout of
@@ -114,16 +115,16 @@ pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Res
 /// As for [`run`]; or an output that cannot be what the schema asks for. An output whose string depends on one dictionary alone, with keys of
 /// the type that is asked for, has the keys of that, and strings of those values only that rows have.
 pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
-    evaluate(run, table, |name, column| {
+    evaluate(run, table, |name, column, room| {
         let wanted = wanted.and_then(|schema| schema.field_with_name(name).ok()).map(Field::data_type);
-        array_as(name, column, wanted)
+        array_as(name, column, wanted, room)
     })
 }
 
 fn evaluate(
     run: BatchRun<'_>,
     table: &RecordBatch,
-    array: impl Fn(&str, OutputColumn) -> Result<ArrayRef, Error>,
+    array: impl Fn(&str, OutputColumn, &OutputRoom) -> Result<ArrayRef, Error>,
 ) -> Result<Made, Error> {
     let inputs = run.inputs();
     let absent = NullArray::new(table.num_rows());
@@ -138,12 +139,13 @@ fn evaluate(
     let arrays: Vec<Input<'_>> = inputs.iter().map(input).collect::<Result<_, _>>()?;
     let values: Vec<_> = arrays.iter().map(Input::values).collect();
     let columns: Vec<_> = arrays.iter().zip(&values).map(|(array, values)| array.column(values.as_ref())).collect();
-    let outputs = run.outputs();
+    let (outputs, room) = (run.outputs(), run.output_room());
     let made = run.rows(table.num_rows()).run(&columns)?;
+    let room = room.beside(&made.columns);
     let (mut fields, mut made_arrays) = (Vec::new(), Vec::new());
     for (output, column) in outputs.iter().zip(made.columns) {
         let is_nullable = column.presence().is_some() && output.qtype.scalar() != Some(cembra::Scalar::Unit);
-        let array = array(&output.name, column)?;
+        let array = array(&output.name, column, &room)?;
         fields.push(Field::new(&*output.name, array.data_type().clone(), is_nullable));
         made_arrays.push(array);
     }

@@ -15,60 +15,102 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use cembra::{KeyType, OutputColumn, OutputParts, QType, Scalar, Words};
+use cembra::{KeyType, Limits, OutputColumn, OutputParts, OutputRoom, QType, Scalar, Words};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The array of a column: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
-/// microseconds of UTC, lists as `LargeList`.
+/// microseconds of UTC, lists as `LargeList`. Its strings and their copy take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// The column is of a type that no array can have.
+/// The column is of a type that no array can have, or its strings take more.
 pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
-    array_with(name, column, Strings::Plain)
+    let room = OutputRoom::of(Limits::default().array_bytes).beside(std::slice::from_ref(&column));
+    array_with(name, column, Strings::Plain, &room)
 }
 
-/// The array of a column likewise, with texts and bytes of a layout.
+/// The array of a column, with texts and bytes of a layout. What is copied is taken from `room`, and the memory that is freed is given back.
 ///
 /// # Errors
-/// The column is of a type that no array can have.
-pub fn array_with(name: &str, column: OutputColumn, strings: Strings) -> Result<ArrayRef, Error> {
-    made_as(name, column, None, strings)
+/// The column is of a type that no array can have, or `room` is too small.
+pub fn array_with(name: &str, column: OutputColumn, strings: Strings, room: &OutputRoom) -> Result<ArrayRef, Error> {
+    counted(name, column, None, strings, room)
 }
 
-/// The array of a column, of another type where that is only another layout.
+/// The array of a column, of another type where that is only another layout. What is copied is taken from `room`, and the memory that is freed is
+/// given back.
 ///
 /// # Errors
-/// The column cannot be that.
-pub fn array_as(name: &str, column: OutputColumn, wanted: Option<&DataType>) -> Result<ArrayRef, Error> {
-    made_as(name, column, wanted, Strings::Plain)
+/// The column cannot be that, or `room` is too small.
+pub fn array_as(
+    name: &str,
+    column: OutputColumn,
+    wanted: Option<&DataType>,
+    room: &OutputRoom,
+) -> Result<ArrayRef, Error> {
+    counted(name, column, wanted, Strings::Plain, room)
+}
+
+/// Makes an array, and gives the memory of a column's strings back if they were copied.
+fn counted(
+    name: &str,
+    column: OutputColumn,
+    wanted: Option<&DataType>,
+    layout: Strings,
+    room: &OutputRoom,
+) -> Result<ArrayRef, Error> {
+    let held = column.string_bytes();
+    let made = made_as(name, column, wanted, layout, room)?;
+    let mut of = made.data_type();
+    while let DataType::LargeList(inner) | DataType::List(inner) | DataType::FixedSizeList(inner, _) = of {
+        of = inner.data_type();
+    }
+    if let DataType::Dictionary(_, values) = of {
+        of = values;
+    }
+    if !matches!(of, DataType::Utf8View | DataType::BinaryView) {
+        room.give_back(held);
+    }
+    Ok(made)
 }
 
 /// The array of a column of the type that is wanted; if none is, with strings of a layout.
-fn made_as(name: &str, column: OutputColumn, wanted: Option<&DataType>, layout: Strings) -> Result<ArrayRef, Error> {
+fn made_as(
+    name: &str,
+    column: OutputColumn,
+    wanted: Option<&DataType>,
+    layout: Strings,
+    room: &OutputRoom,
+) -> Result<ArrayRef, Error> {
     let found = column.qtype().clone();
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
     if let Some(wanted @ DataType::Dictionary(keys, values)) = wanted {
         // Keys of another type number the strings anew.
         let is_kept = column.key_type().is_some_and(|found| is_of(found, keys));
         let column = if is_kept { column } else { column.spread() };
-        return dictionary(column, keys, values).ok_or_else(|| refused(wanted.to_string()));
+        return dictionary(column, keys, values, room)?.ok_or_else(|| refused(wanted.to_string()));
     }
     if column.lists().is_some() {
-        return lists(name, column, wanted, layout);
+        return lists(name, column, wanted, layout, room);
     }
-    let array = made(column.spread()).ok_or_else(|| refused("array".to_owned()))?;
+    let array = made(column.spread(), room)?.ok_or_else(|| refused("array".to_owned()))?;
     match wanted {
         Some(wanted) if wanted != array.data_type() => {
-            relaid(&array, wanted).ok_or_else(|| refused(wanted.to_string()))
+            relaid(&array, wanted, room)?.ok_or_else(|| refused(wanted.to_string()))
         }
         Some(_) => Ok(array),
-        None => laid_out(array, layout).ok_or_else(|| refused("array".to_owned())),
+        None => laid_out(array, layout, room)?.ok_or_else(|| refused("array".to_owned())),
     }
 }
 
 /// Lists as large lists, or as lists of another layout.
-fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>, layout: Strings) -> Result<ArrayRef, Error> {
+fn lists(
+    name: &str,
+    column: OutputColumn,
+    wanted: Option<&DataType>,
+    layout: Strings,
+    room: &OutputRoom,
+) -> Result<ArrayRef, Error> {
     let (found, rows) = (column.qtype().clone(), column.rows());
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
     let (_, parts, presence) = column.into_parts();
@@ -79,7 +121,7 @@ fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>, layout: St
         Some(other) => return Err(refused(other.to_string())),
         None => None,
     };
-    let elements = made_as(name, *elements, of.as_ref().map(|of| of.data_type()), layout)?;
+    let elements = made_as(name, *elements, of.as_ref().map(|of| of.data_type()), layout, room)?;
     let of = of.unwrap_or_else(|| element(elements.data_type().clone()));
     let made: Result<ArrayRef, _> = match wanted {
         Some(wanted @ DataType::List(_)) => {
@@ -103,19 +145,27 @@ fn lists(name: &str, column: OutputColumn, wanted: Option<&DataType>, layout: St
 
 /// Strings as a dictionary with keys and values of these types: with the numbers that rows have, if the strings have any, else
 /// numbered in the order of the rows.
-fn dictionary(column: OutputColumn, keys: &DataType, values: &DataType) -> Option<ArrayRef> {
+fn dictionary(
+    column: OutputColumn,
+    keys: &DataType,
+    values: &DataType,
+    room: &OutputRoom,
+) -> Result<Option<ArrayRef>, Error> {
     let rows = column.rows();
     let (qtype, parts, presence) = column.into_parts();
-    let scalar = qtype.scalar()?;
+    let Some(scalar) = qtype.scalar() else { return Ok(None) };
     let bits = |words: Vec<u64>, rows: usize| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows));
     let nulls = presence.map(|words| bits(words, rows));
-    let relaid =
-        |strings: ArrayRef| if strings.data_type() == values { Some(strings) } else { relaid(&strings, values) };
+    let relaid = |strings: ArrayRef| match strings.data_type() == values {
+        true => Ok(Some(strings)),
+        false => relaid(&strings, values, room),
+    };
     match parts {
         OutputParts::Dictionary { keys: numbers, views, buffers, present, .. } => {
             let present = bits(present, views.len());
             let strings = relaid(strings(scalar, views, buffers, Some(present)))?;
-            numbered(keys, Numbers::Kept(Buffer::from_vec(numbers)), rows, nulls, strings)
+            let numbers = Numbers::Kept(Buffer::from_vec(numbers));
+            Ok(strings.and_then(|strings| numbered(keys, numbers, rows, nulls, strings)))
         }
         OutputParts::Strings(views, buffers) => {
             let all = strings(scalar, views.clone(), buffers.clone(), None);
@@ -135,9 +185,9 @@ fn dictionary(column: OutputColumn, keys: &DataType, values: &DataType) -> Optio
             };
             let numbers = (0..rows).map(&mut number).collect();
             let strings = relaid(strings(scalar, firsts, buffers, None))?;
-            numbered(keys, Numbers::New(numbers), rows, nulls, strings)
+            Ok(strings.and_then(|strings| numbered(keys, Numbers::New(numbers), rows, nulls, strings)))
         }
-        _ => None,
+        _ => Ok(None),
     }
 }
 
@@ -209,10 +259,10 @@ fn strings(scalar: Scalar, views: Vec<u128>, buffers: Vec<Vec<u8>>, nulls: Optio
     }
 }
 
-fn made(column: OutputColumn) -> Option<ArrayRef> {
+fn made(column: OutputColumn, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
     let rows = column.rows();
     let (qtype, parts, presence): (QType, _, _) = column.into_parts();
-    of_parts(qtype.scalar()?, rows, parts, presence)
+    qtype.scalar().map_or(Ok(None), |scalar| of_parts(scalar, rows, parts, presence, room))
 }
 
 /// The memory of words.
@@ -236,14 +286,19 @@ pub(crate) fn of_parts(
     rows: usize,
     parts: OutputParts,
     presence: Option<Vec<u64>>,
-) -> Option<ArrayRef> {
+    room: &OutputRoom,
+) -> Result<Option<ArrayRef>, Error> {
     let bits = |words| BooleanBuffer::new(words, 0, rows);
     let nulls = presence.map(|words| NullBuffer::new(bits(Buffer::from_vec(words))));
-    Some(match (parts, scalar) {
+    Ok(Some(match (parts, scalar) {
         (OutputParts::Nothing, Scalar::Unit) => {
             let holds = match nulls {
                 Some(nulls) => nulls.into_inner(),
-                None => bits(Buffer::from_vec(ones(rows)?)),
+                None => {
+                    room.claim((rows / 8) as u64)?;
+                    let Some(ones) = ones(rows) else { return Ok(None) };
+                    bits(Buffer::from_vec(ones))
+                }
             };
             Arc::new(BooleanArray::new(holds, None))
         }
@@ -267,37 +322,49 @@ pub(crate) fn of_parts(
                     Arc::new(moments.with_timezone("UTC"))
                 }
                 Scalar::Duration => numbers!(DurationMicrosecondArray),
-                Scalar::Unit | Scalar::Boolean | Scalar::Text | Scalar::Bytes => return None,
+                Scalar::Unit | Scalar::Boolean | Scalar::Text | Scalar::Bytes => return Ok(None),
             }
         }
         (OutputParts::Strings(views, buffers), scalar) => strings(scalar, views, buffers, nulls),
-        _ => return None,
-    })
+        _ => return Ok(None),
+    }))
 }
 
 /// An array of views in a layout of strings, others as they are.
-pub(crate) fn laid_out(array: ArrayRef, layout: Strings) -> Option<ArrayRef> {
-    let of = |plain: DataType, large: DataType| relaid(&array, &plain).or_else(|| relaid(&array, &large));
-    match (layout, array.data_type()) {
-        (Strings::Plain, DataType::Utf8View) => of(DataType::Utf8, DataType::LargeUtf8),
-        (Strings::Plain, DataType::BinaryView) => of(DataType::Binary, DataType::LargeBinary),
-        _ => Some(array),
+pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
+    let (plain, large) = match (layout, array.data_type()) {
+        (Strings::Plain, DataType::Utf8View) => (DataType::Utf8, DataType::LargeUtf8),
+        (Strings::Plain, DataType::BinaryView) => (DataType::Binary, DataType::LargeBinary),
+        _ => return Ok(Some(array)),
+    };
+    match relaid(&array, &plain, room)? {
+        None => relaid(&array, &large, room),
+        made => Ok(made),
     }
 }
 
-/// The same strings in another layout: texts that are views as `Utf8` or `LargeUtf8`, bytes likewise; the same moments in another zone. Nothing
-/// if the array has no such layout, as `Utf8` of more than 2 GiB.
-#[must_use]
-pub fn relaid(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
+/// The same strings in another layout: texts that are views as `Utf8` or `LargeUtf8`, bytes likewise; the same moments in another zone. `None`
+/// if the array has no such layout, as `Utf8` of more than 2 GiB. A copy of strings is taken from `room` before it is made: views of many rows may
+/// share their bytes, and the copy has them for each row.
+///
+/// # Errors
+/// `room` is too small for the copy.
+pub fn relaid(array: &ArrayRef, wanted: &DataType, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
     fn plain<O: OffsetSizeTrait, T: ByteViewType>(
         array: &GenericByteViewArray<T>,
-    ) -> Option<(OffsetBuffer<O>, Buffer)> {
+        room: &OutputRoom,
+    ) -> Result<Option<(OffsetBuffer<O>, Buffer)>, Error> {
         let present = |row: &usize| array.is_valid(*row);
         let bytes = |row: usize| -> &[u8] { array.value(row).as_ref() };
-        // No more than there are addresses: each is of memory, but a string may be there many times.
-        let all = (0..array.len()).filter(present).try_fold(0_usize, |sum, row| sum.checked_add(bytes(row).len()))?;
-        O::from_usize(all)?;
-        let (mut made, mut ends) = (Vec::with_capacity(all), Vec::with_capacity(array.len() + 1));
+        let all = (0..array.len()).filter(present).map(|row| bytes(row).len() as u64).fold(0, u64::saturating_add);
+        let Some(size) = usize::try_from(all).ok().filter(|all| O::from_usize(*all).is_some()) else {
+            // Whether another layout has them is of no interest where there is no room for them.
+            room.claim(all)?;
+            room.give_back(all);
+            return Ok(None);
+        };
+        room.claim(all)?;
+        let (mut made, mut ends) = (Vec::with_capacity(size), Vec::with_capacity(array.len() + 1));
         ends.push(O::zero());
         for row in 0..array.len() {
             if present(&row) {
@@ -305,27 +372,27 @@ pub fn relaid(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
             }
             ends.push(O::usize_as(made.len()));
         }
-        Some((OffsetBuffer::new(ends.into()), Buffer::from_vec(made)))
+        Ok(Some((OffsetBuffer::new(ends.into()), Buffer::from_vec(made))))
     }
-    fn texts<O: OffsetSizeTrait>(array: &StringViewArray) -> Option<ArrayRef> {
-        let (ends, bytes) = plain::<O, _>(array)?;
+    fn texts<O: OffsetSizeTrait>(array: &StringViewArray, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
+        let Some((ends, bytes)) = plain::<O, _>(array, room)? else { return Ok(None) };
         // SAFETY: STRING-VIEW: the views are UTF-8, and each string ends where the next begins.
-        Some(Arc::new(unsafe { GenericStringArray::new_unchecked(ends, bytes, array.nulls().cloned()) }))
+        Ok(Some(Arc::new(unsafe { GenericStringArray::new_unchecked(ends, bytes, array.nulls().cloned()) })))
     }
-    fn bytes<O: OffsetSizeTrait>(array: &BinaryViewArray) -> Option<ArrayRef> {
-        let (ends, bytes) = plain::<O, _>(array)?;
-        Some(Arc::new(GenericBinaryArray::try_new(ends, bytes, array.nulls().cloned()).ok()?))
+    fn bytes<O: OffsetSizeTrait>(array: &BinaryViewArray, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
+        let Some((ends, bytes)) = plain::<O, _>(array, room)? else { return Ok(None) };
+        Ok(Some(Arc::new(GenericBinaryArray::try_new(ends, bytes, array.nulls().cloned())?)))
     }
     let any = array.as_any();
     match (any.downcast_ref::<StringViewArray>(), any.downcast_ref::<BinaryViewArray>(), wanted) {
-        (Some(array), _, DataType::Utf8) => texts::<i32>(array),
-        (Some(array), _, DataType::LargeUtf8) => texts::<i64>(array),
-        (_, Some(array), DataType::Binary) => bytes::<i32>(array),
-        (_, Some(array), DataType::LargeBinary) => bytes::<i64>(array),
+        (Some(array), _, DataType::Utf8) => texts::<i32>(array, room),
+        (Some(array), _, DataType::LargeUtf8) => texts::<i64>(array, room),
+        (_, Some(array), DataType::Binary) => bytes::<i32>(array, room),
+        (_, Some(array), DataType::LargeBinary) => bytes::<i64>(array, room),
         (.., DataType::Timestamp(arrow_schema::TimeUnit::Microsecond, zone)) => {
-            let moments = any.downcast_ref::<TimestampMicrosecondArray>()?;
-            Some(Arc::new(moments.clone().with_timezone_opt(zone.clone())))
+            let moments = any.downcast_ref::<TimestampMicrosecondArray>();
+            Ok(moments.map(|moments| Arc::new(moments.clone().with_timezone_opt(zone.clone())) as ArrayRef))
         }
-        _ => None,
+        _ => Ok(None),
     }
 }

@@ -80,7 +80,7 @@ pub mod program {
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OnError, OutputColumn,
-    OutputParts, column_bytes,
+    OutputParts, OutputRoom, column_bytes,
 };
 pub use cembra_engine::{
     Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure,

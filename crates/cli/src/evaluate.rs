@@ -159,12 +159,13 @@ impl Evaluator {
             None => options,
         };
         let run = model.start().options(&options).rows(rows).on_error(on_error).keep_failures(rows);
+        let room = run.output_room();
         let made = match run.run(&columns) {
             Ok(made) => made,
             Err(error) => return Some(Err(error)),
         };
         let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
-            let array = cembra_arrow::array_with(&output.name, column, Strings::Views).ok()?;
+            let array = cembra_arrow::array_with(&output.name, column, Strings::Views, &room).ok()?;
             with_missing_masks(array, &output.qtype)
         });
         let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();

@@ -124,8 +124,8 @@ pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 pub(crate) struct Finish<T> {
     /// Makes it.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
-    /// The most bytes of the text of a row; none where what is made is no text.
-    pub(crate) text_bytes: Option<u64>,
+    /// The most bytes of a row, as text or as a file has it, where values share nothing.
+    pub(crate) text_bytes: u64,
 }
 
 impl<T> Clone for Finish<T> {
@@ -137,7 +137,7 @@ impl<T> Clone for Finish<T> {
 impl<T> Finish<T> {
     /// How many rows of results are made something of at once, from the first on.
     fn cuts(&self, rows: &RecordBatch) -> Result<Vec<usize>, DataError> {
-        self.text_bytes.map_or(Ok(vec![rows.num_rows()]), |most| written::cuts(rows, TEXT_BYTES, most))
+        written::cuts(rows, TEXT_BYTES, self.text_bytes)
     }
 }
 
@@ -522,7 +522,7 @@ mod tests {
         };
         let alive = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
         let source = Box::new(Pieces { rows, left: pieces, bytes: held, alive: alive.clone() });
-        let finish = Finish { make: Arc::new(|rows: RecordBatch| rows.num_rows()), text_bytes: Some(most_bytes) };
+        let finish = Finish { make: Arc::new(|rows: RecordBatch| rows.num_rows()), text_bytes: most_bytes };
         let mut written = Vec::new();
         let stop = run(source, evaluators, recipe, &Arc::default(), &finish, |results| {
             if results.read > 0 {

@@ -9,7 +9,7 @@ use crate::evaluation::EvaluationLimits;
 use crate::faults;
 use crate::lists::ListRows;
 use crate::plan_rows::{PlanRows, RowSettings};
-use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn};
+use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, OutputRoom};
 use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
@@ -198,6 +198,13 @@ impl Rows {
         }
     }
 
+    fn limits(&self) -> &EvaluationLimits {
+        match self {
+            Rows::Plan(plan) => plan.limits(),
+            Rows::Lists(lists) => lists.limits(),
+        }
+    }
+
     /// Compares what a run makes with the limit on arrays, if nothing lies behind its rows, or the elements of its lists, but their
     /// number, which is easily too large: then there is to be no memory yet.
     fn check_rows(
@@ -207,11 +214,7 @@ impl Rows {
         rows: usize,
         limits: Option<EvaluationLimits>,
     ) -> Result<(), Error> {
-        let compiled = match self {
-            Rows::Plan(plan) => plan.limits(),
-            Rows::Lists(lists) => lists.limits(),
-        };
-        let limit = limits.unwrap_or(*compiled).array_bytes();
+        let limit = limits.unwrap_or(*self.limits()).array_bytes();
         if self.bytes_of_elements(inputs, rows) > limit {
             return Err(faults::of_elements());
         }
@@ -309,6 +312,12 @@ impl<'b> BatchRun<'b> {
         self.inner.outputs()
     }
 
+    /// The room for copies of the run's outputs in other layouts: `Limits::array_bytes` of the run or of its model.
+    #[must_use]
+    pub fn output_room(&self) -> OutputRoom {
+        OutputRoom::of(self.how.limits.unwrap_or(*self.inner.limits()).array_bytes())
+    }
+
     /// How many rows there are, where no column says so: all inputs share one value, or there are none.
     #[must_use]
     pub fn rows(mut self, rows: usize) -> Self {
@@ -368,10 +377,7 @@ impl<'b> BatchRun<'b> {
     /// ```
     #[must_use]
     pub fn options(mut self, options: &RunOptions) -> Self {
-        let compiled = match self.inner {
-            Rows::Plan(plan) => plan.limits(),
-            Rows::Lists(lists) => lists.limits(),
-        };
+        let compiled = self.inner.limits();
         self.how.token = options.token();
         self.how.limits = options.run_limits().map(|limits| compiled.within(Some(limits)));
         self.how.on_error = options.failed_rows().unwrap_or(self.how.on_error);

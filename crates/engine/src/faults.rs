@@ -56,6 +56,12 @@ pub(crate) fn of_made() -> Error {
     of_array_bytes("the strings, lists and tuples of so many rows exceed the limit `array_bytes`").into()
 }
 
+/// The fault of strings that another layout, or Python, has a copy of for each row.
+#[cold]
+pub(crate) fn of_laid_out() -> Error {
+    of_array_bytes("the strings of an output, a copy for each row, exceed the limit `array_bytes`").into()
+}
+
 fn of_array_bytes(detail: &str) -> EvaluationFault {
     let kind = FaultKind::ArenaLimit;
     EvaluationFault::new(kind, kind.describe(None, "", detail)).limit(Some(Limit::ArrayBytes))

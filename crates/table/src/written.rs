@@ -1,6 +1,6 @@
 //! How many bytes rows have as text, before they are written: in memory values share what they are made of (a dictionary, the buffer of
-//! views, the elements of list views, the names of fields), and each is written out. Rows are written so many at once that their
-//! text is bounded.
+//! views, the elements of list views, the names of fields), and each is written out, also in files of Parquet and Arrow. Rows are written so many
+//! at once that their text is bounded.
 
 use crate::chunks::too_large;
 use crate::error::DataError;
@@ -24,7 +24,9 @@ pub fn cuts(rows: &RecordBatch, bytes: u64, most_bytes: u64) -> Result<Vec<usize
     let fixed = names.fold(0, |sum: u64, name| sum.saturating_add(name).saturating_add(VALUE_BYTES));
     let shared: Vec<_> = rows.columns().iter().filter(|column| foreign::has(column.data_type(), is_shared)).collect();
     let count = rows.num_rows();
-    if shared.is_empty() && fixed.saturating_mul(count as u64) <= bytes {
+    let views = shared.iter().map(|column| bytes_of_views(column.as_ref()));
+    let views = views.fold(Some(0), |sum: Option<u64>, own| Some(sum?.saturating_add(own?)));
+    if views.is_some_and(|views| views.saturating_add(fixed.saturating_mul(count as u64)) <= bytes) {
         return Ok(vec![count]);
     }
     let (mut cuts, mut first, mut together) = (Vec::new(), 0, 0_u64);
@@ -45,6 +47,17 @@ pub fn cuts(rows: &RecordBatch, bytes: u64, most_bytes: u64) -> Result<Vec<usize
     }
     cuts.push(count - first);
     Ok(cuts)
+}
+
+/// The bytes of all strings of an array of views; `None` for an array of another type.
+fn bytes_of_views(array: &dyn Array) -> Option<u64> {
+    let views = match array.data_type() {
+        DataType::Utf8View => array.as_string_view().views(),
+        DataType::BinaryView => array.as_binary_view().views(),
+        _ => return None,
+    };
+    // The length is in the lowest 32 bits.
+    Some(views.iter().map(|view| u64::from(*view as u32)).sum())
 }
 
 /// True for types whose values may share what is written out for each.

@@ -13,7 +13,7 @@ use arrow_array::{
     UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use cembra::{Model, Options, RowPlayer};
+use cembra::{Limits, Model, Options, OutputRoom, RowPlayer, RunOptions};
 use cembra_arrow::{
     Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with,
     to_model,
@@ -172,7 +172,8 @@ fn texts_and_bytes_are_plain_unless_views_are_asked_for() {
     assert_eq!(element(run_with(batch.start(), &lists, Strings::Views).unwrap().table), DataType::Utf8View);
     let array = to_model(table.column(0).clone()).unwrap();
     assert_eq!(*from_model(array.clone()).unwrap(), StringArray::from(texts.clone()));
-    assert_eq!(*from_model_with(array, Strings::Views).unwrap(), StringViewArray::from(texts));
+    let nothing = OutputRoom::of(0);
+    assert_eq!(*from_model_with(array, Strings::Views, &nothing).unwrap(), StringViewArray::from(texts));
 }
 
 /// More than 2 GiB of texts in one array: one text in memory, which many rows have.
@@ -185,9 +186,57 @@ fn texts_of_more_than_two_gibibytes_have_long_offsets() {
         (0..count).for_each(|_| views.try_append_view(block, 0, 1 << 20).unwrap());
         Arc::new(views.finish())
     };
-    assert!(relaid(&many(2_048), &DataType::Utf8).is_none());
-    assert_eq!(relaid(&many(3), &DataType::Utf8).unwrap().as_string::<i32>().value_data().len(), 3 << 20);
-    assert_eq!(relaid(&many(3), &DataType::LargeUtf8).unwrap().as_string::<i64>().value_offsets()[3], 3 << 20);
+    let laid_out = |count, wanted| relaid(&many(count), &wanted, &OutputRoom::of(4 << 30)).unwrap();
+    assert!(laid_out(2_048, DataType::Utf8).is_none());
+    assert_eq!(laid_out(3, DataType::Utf8).unwrap().as_string::<i32>().value_data().len(), 3 << 20);
+    assert_eq!(laid_out(3, DataType::LargeUtf8).unwrap().as_string::<i64>().value_offsets()[3], 3 << 20);
+}
+
+/// A string of a dictionary that many rows have is counted for each before it is copied, on every way to an array.
+#[test]
+fn strings_that_rows_share_are_counted_before_they_are_copied() {
+    let is_limit = |error: Error| matches!(&error, Error::Model(error) if error.fault_kind().is_some() && error.message().contains("the limit `array_bytes`"));
+    let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1_000)]));
+    let column =
+        |rows: usize| -> ArrayRef { Arc::new(DictionaryArray::new(Int32Array::from(vec![0; rows]), texts.clone())) };
+    let table =
+        |rows| RecordBatch::try_from_iter([("x", column(rows)), ("n", Arc::new(Int64Array::from(vec![0; rows])))]);
+    for text in ["input x: text; output y = strings.upper(x)", "input x: text, n: i64; output y = [strings.upper(x)]"] {
+        let batch = Model::parse(text).unwrap();
+        let batch = batch.batch(&Options::default().limits(limits)).unwrap();
+        let few = run(batch.start(), &table(500).unwrap()).unwrap().table;
+        assert!(few.column(0).get_buffer_memory_size() >= 500_000);
+        assert!(is_limit(run(batch.start(), &table(2_000).unwrap()).unwrap_err()), "{text}");
+    }
+    let model = Model::parse("input x: text; output y = strings.upper(x)").unwrap();
+    let batch = model.batch(&Options::default().limits(limits)).unwrap();
+    let of_run = Limits { array_bytes: 1 << 18, ..limits };
+    let options = RunOptions::new().limits(of_run);
+    assert!(is_limit(run(batch.start().options(&options), &table(500).unwrap()).unwrap_err()));
+    // Another layout, which names the same limit; views and dictionaries copy nothing.
+    let as_type =
+        |wanted| run_as(batch.start(), &table(2_000).unwrap(), Some(&Schema::new(vec![Field::new("y", wanted, true)])));
+    assert!(is_limit(as_type(DataType::LargeUtf8).unwrap_err()));
+    let dictionary = |values| DataType::Dictionary(DataType::Int32.into(), Box::new(values));
+    assert_eq!(as_type(DataType::Utf8View).unwrap().table.num_rows(), 2_000);
+    assert_eq!(as_type(dictionary(DataType::Utf8)).unwrap().table.num_rows(), 2_000);
+    assert_eq!(run_with(batch.start(), &table(2_000).unwrap(), Strings::Views).unwrap().table.num_rows(), 2_000);
+    // A stream, and an array by itself.
+    let reader = RecordBatchIterator::new(table(2_000).into_iter().map(Ok), table(1).unwrap().schema());
+    let error = evaluated(&batch, reader).unwrap().next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("the limit `array_bytes`"), "{error}");
+    let array = to_model(column(2_000)).unwrap();
+    let room = OutputRoom::of(1 << 20);
+    assert!(is_limit(from_model_with(array.clone(), Strings::Plain, &room).unwrap_err()));
+    assert_eq!(from_model(array).unwrap().as_string::<i32>().value_data().len(), 2_000_000);
+    let mut views = StringViewBuilder::new();
+    let block = views.append_block(vec![b'x'; 1_000].into());
+    (0..2_000).for_each(|_| views.try_append_view(block, 0, 1_000).unwrap());
+    let views: ArrayRef = Arc::new(views.finish());
+    assert!(is_limit(relaid(&views, &DataType::Utf8, &room).unwrap_err()));
+    // Nothing was taken by what was refused.
+    assert!(relaid(&views.slice(0, 1_000), &DataType::Utf8, &room).unwrap().is_some());
 }
 
 #[test]
@@ -373,7 +422,8 @@ fn lengths_without_memory_are_refused() {
     // Units of a model take no memory, truth values of Arrow do.
     for len in [usize::MAX, 1 << 61, 1 << 50] {
         let units = cembra::Array::from_parts(cembra::Scalar::Unit, len, cembra::ArrayData::Units, None).unwrap();
-        assert!(matches!(from_model(units), Err(Error::Output { .. })), "{len}");
+        let error = from_model(units).unwrap_err().to_string();
+        assert!(error.contains("the limit `array_bytes`"), "{error}");
     }
 }
 

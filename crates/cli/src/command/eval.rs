@@ -117,15 +117,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         // One thread that computes would only wait where now another encodes.
         Sink::Lines(lines) if args.threads() > 1 => {
             let encoder = lines.encoder();
-            let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: Some(most_bytes) };
+            let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: most_bytes };
             pipeline::run(rows_of_data, evaluators, recipe, &spent, &encode, |results| {
                 tell(results.read, &results.failures)?;
                 lines.write(&results.rows)
             })?
         }
         sink => {
-            let text_bytes = (matches!(sink, Sink::Lines(_)) || format == Format::Table).then_some(most_bytes);
-            let as_they_are = Finish { make: Arc::new(|rows| rows), text_bytes };
+            let as_they_are = Finish { make: Arc::new(|rows| rows), text_bytes: most_bytes };
             pipeline::run(rows_of_data, evaluators, recipe, &spent, &as_they_are, |results| {
                 tell(results.read, &results.failures)?;
                 sink.write(&results.rows)

@@ -95,6 +95,18 @@ impl OutputColumn {
         if self.qtype.scalar() == Some(Scalar::Text) { std::str::from_utf8(self.string(row)?).ok() } else { None }
     }
 
+    /// The bytes of memory that strings are views of, those of elements of lists included.
+    #[must_use]
+    pub fn string_bytes(&self) -> u64 {
+        let of = |made: &StringsMade| made.buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        match &self.data {
+            DataOut::Strings(made) => of(made),
+            DataOut::Numbered(numbered) => of(&numbered.strings),
+            DataOut::Lists(_, elements) => elements.string_bytes(),
+            _ => 0,
+        }
+    }
+
     /// Of lists, where the elements of each row begin and where the last's end, and all elements.
     #[must_use]
     pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {

@@ -1,9 +1,10 @@
 //! Strings of many rows, in the layouts that callers have them in. Code wants an address and a length for each; these are
 //! written down strip by strip, the bytes stay where they are.
 
-use crate::rows::{Bitmap, KeyType};
+use crate::faults;
+use crate::rows::{Bitmap, KeyType, OutputColumn};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{ArrayData, ScalarValue, StringViews, Value};
+use cembra_value::{ArrayData, Error, ScalarValue, StringViews, Value};
 use smallvec::{SmallVec, smallvec};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,6 +118,13 @@ impl OutputRoom {
         OutputRoom(AtomicU64::new(bytes))
     }
 
+    /// The room that is left beside the strings of `columns`.
+    #[must_use]
+    pub fn beside(self, columns: &[OutputColumn]) -> Self {
+        let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);
+        OutputRoom::of(self.0.into_inner().saturating_sub(held))
+    }
+
     /// How many are left, as far as memory has addresses.
     pub(in crate::rows) fn left(&self) -> usize {
         usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
@@ -127,6 +135,21 @@ impl OutputRoom {
     pub fn take(&self, bytes: u64) -> bool {
         let less = |left: u64| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Takes `bytes` for a copy of strings in another layout.
+    ///
+    /// # Errors
+    /// Fewer are left, and nothing is taken. The error names the limit `array_bytes`.
+    pub fn claim(&self, bytes: u64) -> Result<(), Error> {
+        if self.take(bytes) { Ok(()) } else { Err(faults::of_laid_out()) }
+    }
+
+    /// Gives back `bytes` that were taken, because the memory is freed.
+    pub fn give_back(&self, bytes: u64) {
+        // Of as many as there are addresses no sum overflows but that of a room without a limit.
+        let more = |left: u64| Some(left.saturating_add(bytes));
+        let _always = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
 

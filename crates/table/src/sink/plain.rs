@@ -6,6 +6,7 @@ use crate::{Form, Named};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use cembra::OutputRoom;
 use std::sync::Arc;
 
 /// The columns as they are in a file.
@@ -78,6 +79,7 @@ fn array_of(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
             let (ends, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
             Some(Arc::new(LargeListArray::try_new(of.clone(), ends, elements, nulls).ok()?))
         }
-        _ => cembra_arrow::relaid(array, wanted),
+        // How many bytes rows have was counted when they were cut (`written::cuts`).
+        _ => cembra_arrow::relaid(array, wanted, &OutputRoom::of(u64::MAX)).ok()?,
     }
 }
