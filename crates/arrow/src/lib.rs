@@ -19,6 +19,8 @@
 
 mod arrays;
 mod input;
+#[cfg(feature = "interface")]
+pub mod interface;
 mod output;
 mod schema;
 mod stream;
@@ -72,6 +74,12 @@ pub enum Error {
         /// The row.
         row: usize,
     },
+    /// A struct of Arrow's C interface is released, or has sizes or children that cannot be.
+    #[error("{0}")]
+    Interface(&'static str),
+    /// What was exported by Arrow's C interface is not what its specification, or a table, has; or the exporter's own message.
+    #[error("{0}")]
+    Exported(String),
     /// The model, the columns or the evaluation.
     #[error(transparent)]
     Model(#[from] cembra::Error),

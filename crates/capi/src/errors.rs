@@ -159,8 +159,7 @@ pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>
         Ok(done) => done.err(),
         Err(panic) => {
             let error = Error::internal(words_of(&*panic));
-            // What a panic carries may panic when it is dropped.
-            std::mem::forget(panic);
+            drop_panic(panic);
             Some(error)
         }
     }
@@ -169,9 +168,16 @@ pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>
 /// Runs what cannot fail; a defect gives what nothing would.
 pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        std::mem::forget(panic);
+        drop_panic(panic);
         instead
     })
+}
+
+/// Frees what a panic carries, whose destructor may panic in its turn: then what that panic carries is not freed.
+fn drop_panic(panic: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
+    }
 }
 
 /// Writes the value to the caller's place, if both exist. Returns whether it did.

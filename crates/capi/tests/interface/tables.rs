@@ -2,15 +2,21 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, ListArray, RecordBatch, RecordBatchReader, StringArray, StringViewArray,
+    StructArray,
+};
 use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, Field, SchemaRef};
 use cembra::arrow::{cembra_options_set_arrow_schema, cembra_session_run_arrow};
-use cembra::errors::{Error, cembra_error_code, cembra_error_message};
+use cembra::errors::{Error, border, cembra_error_code, cembra_error_message};
 use cembra::memory::Text;
 use cembra::options::cembra_options_new;
 use cembra::program::cembra_compile;
 use cembra::session::{Session, cembra_session_new, cembra_session_set_on_error};
+use cembra_arrow::interface;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -125,4 +131,158 @@ fn tables_that_do_not_fit_are_refused() {
     assert_eq!(told(&error).0, "values");
     let (mut array, schema) = exported(table());
     assert!(run(&mut session, &mut array, &schema).is_ok());
+}
+
+/// `ArrowArray`, whose fields Arrow's library keeps to itself.
+#[repr(C)]
+struct RawArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const u8,
+    children: *mut *mut RawArray,
+}
+
+fn raw(array: &mut FFI_ArrowArray) -> &mut RawArray {
+    // SAFETY: C-MEMORY: the first fields of the struct, as Arrow's specification lays them out.
+    unsafe { &mut *std::ptr::from_mut(array).cast() }
+}
+
+fn column(array: &mut FFI_ArrowArray, at: usize) -> &mut RawArray {
+    // SAFETY: C-MEMORY: a table has as many children as columns.
+    unsafe { &mut **raw(array).children.add(at) }
+}
+
+/// Structs that say of themselves what cannot be, on the one function that all ways in use: nothing is followed, and nothing panics.
+#[test]
+fn structs_of_arrow_that_lie_are_refused() {
+    let views: ArrayRef = Arc::new(StringViewArray::from(vec!["a text that is too long for a view"; 3]));
+    let of = |name: &str| match name {
+        "views" => exported(RecordBatch::try_from_iter([("views", views.clone())]).expect("a table")),
+        _ => exported(table()),
+    };
+    type Lie = fn(&mut FFI_ArrowArray, &mut FFI_ArrowSchema);
+    let lies: [(&str, &str, Lie); 15] = [
+        ("length", "sizes that no memory has", |array, _| raw(array).length = i64::MAX),
+        ("offset", "sizes that no memory has", |array, _| column(array, 0).offset = -1),
+        ("texts", "sizes that no memory has", |array, _| column(array, 2).length = (1 << 62) - 1),
+        ("buffers", "sizes that no memory has", |array, _| column(array, 1).n_buffers = -1),
+        ("children", "sizes that no memory has", |array, _| raw(array).n_children = -2),
+        ("fewer children", "another schema", |array, _| raw(array).n_children = 2),
+        ("fewer buffers", "", |array, _| column(array, 2).n_buffers = 1),
+        ("views", "another schema", |array, _| column(array, 0).n_buffers = 1),
+        ("views", "another schema", |array, _| {
+            let views = column(array, 0);
+            // SAFETY: C-MEMORY: the last of the buffers, which has the lengths of the others.
+            unsafe { *views.buffers.add(views.n_buffers as usize - 1) = std::ptr::null() }
+        }),
+        ("schema's children", "children that cannot be", |_, schema| schema.n_children = 1 << 40),
+        ("schema's children", "children that cannot be", |_, schema| schema.n_children = -1),
+        ("schema's children", "children that cannot be", |_, schema| schema.children = std::ptr::null_mut()),
+        ("schema's children", "specification", |_, schema| {
+            // SAFETY: C-MEMORY: the place of the first child.
+            unsafe { *schema.children = std::ptr::null_mut() }
+        }),
+        ("schema's name", "specification", |_, schema| {
+            // SAFETY: C-MEMORY: the name of a child, which ends with 0 behind its first byte.
+            unsafe { *(**schema.children).name.cast_mut().cast::<u8>() = 0xFF }
+        }),
+        ("schema's format", "specification", |_, schema| {
+            // SAFETY: C-MEMORY: the format of a child, likewise.
+            unsafe { *(**schema.children).format.cast_mut().cast::<u8>() = 0xFF }
+        }),
+    ];
+    let mut session = session("output p = pieces + 1");
+    for (name, expected, lie) in lies {
+        let (mut array, mut schema) = of(name);
+        // SAFETY: C-MEMORY: a table has a child.
+        let (before, first) = ((schema.n_children, schema.children), unsafe { *schema.children });
+        lie(&mut array, &mut schema);
+        let error = run(&mut session, &mut array, &schema).expect_err(name);
+        let (code, message) = told(&error);
+        assert!(["argument", "values"].contains(&code) && message.contains(expected), "{name}: {code}, {message}");
+        (schema.n_children, schema.children) = before;
+        // SAFETY: C-MEMORY: likewise.
+        unsafe { *schema.children = first };
+    }
+    // Structs in structs.
+    let mut deep: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    for _ in 0..100 {
+        deep = Arc::new(StructArray::from(vec![(Arc::new(Field::new("a", deep.data_type().clone(), true)), deep)]));
+    }
+    let (mut array, schema) = exported(RecordBatch::try_from_iter([("pieces", deep)]).expect("a table"));
+    let error = run(&mut session, &mut array, &schema).expect_err("a deep table");
+    assert_eq!(told(&error).0, "argument");
+    let (mut array, schema) = exported(table());
+    assert!(run(&mut session, &mut array, &schema).is_ok());
+}
+
+/// A stream of tables whose schema is another one than it says.
+struct Lying(Vec<RecordBatch>, SchemaRef);
+
+impl Iterator for Lying {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.0.pop() {
+            Some(table) if table.num_rows() == 0 => Some(Err(ArrowError::ComputeError("no such table".to_owned()))),
+            table => table.map(Ok),
+        }
+    }
+}
+
+impl RecordBatchReader for Lying {
+    fn schema(&self) -> SchemaRef {
+        self.1.clone()
+    }
+}
+
+#[test]
+fn each_array_of_a_stream_is_checked() {
+    let stream = |tables: Vec<RecordBatch>, of: RecordBatch| {
+        let stream = FFI_ArrowArrayStream::new(Box::new(Lying(tables, of.schema())));
+        // SAFETY: ARROW-STRUCT: a stream that Arrow's library exports, and that nobody else has.
+        unsafe { interface::ArrayStream::new(stream) }
+    };
+    let rows = |tables, of| -> Result<Vec<usize>, String> {
+        let arrays = stream(tables, of).expect("a stream");
+        arrays.map(|array| array.map(|array| array.len()).map_err(|error| error.to_string())).collect()
+    };
+    assert_eq!(rows(vec![table(), table().slice(0, 2)], table()), Ok(vec![2, 3]));
+    assert_eq!(rows(vec![], table()), Ok(vec![]));
+    let two = table().project(&[0, 1]).expect("a table");
+    assert_eq!(rows(vec![two.clone(), table()], table()), Err("an array is of another schema".to_owned()));
+    assert!(rows(vec![two.clone()], table().project(&[2, 3]).expect("a table")).is_err());
+    let error = rows(vec![table(), table().slice(0, 0), table()], table()).expect_err("a table that fails");
+    assert!(error.contains("no such table"), "{error}");
+    // After an error nothing comes any more.
+    let mut failing = stream(vec![table(), two], table()).expect("a stream");
+    assert!(failing.next().is_some_and(|array| array.is_err()) && failing.next().is_none());
+    // SAFETY: ARROW-STRUCT: a stream that was released.
+    let released = unsafe { interface::ArrayStream::new(FFI_ArrowArrayStream::empty()) };
+    assert!(matches!(released, Err(cembra_arrow::Error::Interface("the stream is released"))));
+}
+
+/// What a panic carries is freed when it is caught, even if that panics in its turn.
+#[test]
+fn panics_that_are_caught_leak_nothing() {
+    struct Payload(Arc<()>, bool);
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            if self.1 {
+                std::panic::panic_any(Payload(self.0.clone(), false));
+            }
+        }
+    }
+    let counted = Arc::new(());
+    for again in [false, true] {
+        let error = border(|| std::panic::resume_unwind(Box::new(Payload(counted.clone(), again)))).expect("an error");
+        assert_eq!(told(&error), ("internal", "cembra has a defect, and no result: a panic without words"));
+    }
+    // Of a panic in a destructor only what that one carries is left.
+    assert_eq!(Arc::strong_count(&counted), 2);
+    let error = border(|| panic!("words of {}", "a panic")).expect("an error");
+    assert_eq!(told(&error).1, "cembra has a defect, and no result: words of a panic");
 }

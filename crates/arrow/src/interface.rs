@@ -1,0 +1,228 @@
+//! Arrow's C interfaces: schemas, arrays and streams that a C program or a package of Python exports. The structs are checked before they are
+//! followed: `release`, null pointers, sizes, and how deep they nest, because a stack that overflows cannot be caught. The libraries that import
+//! them panic on some that are not as the specification says: a panic becomes an error here.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::Error;
+use arrow_array::ffi::{FFI_ArrowArray, from_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, make_array};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{Field, Schema};
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The most levels of children below a schema.
+const MOST_DEPTH: usize = 64;
+
+/// The most schemas that one has in all, children of children included.
+const MOST_FIELDS: usize = 1 << 20;
+
+/// The most elements of an array, with its offset. The bits of as many elements of 16 bytes are fewer than 2^63.
+const MOST_ELEMENTS: usize = 1 << 55;
+
+/// Imports the schema of a table.
+///
+/// # Errors
+/// It is not as Arrow's specification says, or is not of a table.
+pub fn schema(schema: &FFI_ArrowSchema) -> Result<Schema, Error> {
+    caught(|| {
+        check_schema(schema)?;
+        Ok(Schema::try_from(schema)?)
+    })
+}
+
+/// Imports the schema of a column: its type, its name, and whether it may have nulls.
+///
+/// # Errors
+/// It is not as Arrow's specification says.
+pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
+    caught(|| {
+        check_schema(schema)?;
+        Ok(Field::try_from(schema)?)
+    })
+}
+
+/// Imports an array of a schema. Offsets, keys and UTF-8 are checked, because the exporter may be wrong.
+///
+/// # Errors
+/// The structs, or what lies in the array, are not as Arrow's specification says.
+///
+/// # Safety
+/// ARROW-STRUCT: `array` and `schema` are structs of Arrow, and `array` is the caller's to give away.
+pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayRef, Error> {
+    caught(|| {
+        check_schema(schema)?;
+        // SAFETY: ARROW-STRUCT, promised by the caller.
+        unsafe { checked(array, schema) }
+    })
+}
+
+/// The table of an array of structs.
+///
+/// # Errors
+/// The array is of another type, or a struct is null.
+pub fn table(array: &ArrayRef) -> Result<RecordBatch, Error> {
+    let Some(structs) = array.as_any().downcast_ref::<StructArray>() else {
+        return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
+    };
+    if structs.null_count() > 0 {
+        return Err(Error::Exported("rows of a table are not null".to_owned()));
+    }
+    Ok(RecordBatch::from(structs))
+}
+
+/// A stream of arrays of one type, each of which is checked when it comes.
+#[derive(Debug)]
+pub struct ArrayStream {
+    stream: FFI_ArrowArrayStream,
+    schema: FFI_ArrowSchema,
+    field: Field,
+    is_over: bool,
+}
+
+impl ArrayStream {
+    /// Begins to read a stream.
+    ///
+    /// # Errors
+    /// The stream or its schema are not as Arrow's specification says, or the exporter says why there is no schema.
+    ///
+    /// # Safety
+    /// ARROW-STRUCT: `stream` is a struct of Arrow, and the caller's to give away.
+    pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<ArrayStream, Error> {
+        caught(|| {
+            let (Some(_), Some(get_schema)) = (stream.release, stream.get_schema) else {
+                return Err(Error::Interface("the stream is released"));
+            };
+            let mut schema = FFI_ArrowSchema::empty();
+            // SAFETY: ARROW-STRUCT: a stream's own function, with the stream and a place for the schema.
+            let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
+            if code != 0 {
+                return Err(failed(&mut stream, code));
+            }
+            check_schema(&schema)?;
+            let field = Field::try_from(&schema)?;
+            Ok(ArrayStream { stream, schema, field, is_over: false })
+        })
+    }
+
+    /// The type of the arrays, with its name and whether they may have nulls.
+    #[must_use]
+    pub const fn field(&self) -> &Field {
+        &self.field
+    }
+
+    fn following(&mut self) -> Result<Option<ArrayRef>, Error> {
+        let Some(get_next) = self.stream.get_next else {
+            return Err(Error::Interface("the stream has no function for its next array"));
+        };
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: ARROW-STRUCT: a stream's own function, with the stream and a place for the array.
+        let code = unsafe { get_next(&raw mut self.stream, &raw mut array) };
+        if code != 0 {
+            return Err(failed(&mut self.stream, code));
+        }
+        if array.is_released() {
+            return Ok(None);
+        }
+        // SAFETY: ARROW-STRUCT: the stream gave the array, which has the stream's schema; `checked` compares them.
+        unsafe { checked(array, &self.schema) }.map(Some)
+    }
+}
+
+impl Iterator for ArrayStream {
+    type Item = Result<ArrayRef, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let made = caught(|| self.following()).transpose();
+        self.is_over = !matches!(made, Some(Ok(_)));
+        made
+    }
+}
+
+/// The error of a stream's function, in the words of the stream if it has any.
+fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> Error {
+    // SAFETY: ARROW-STRUCT: a stream's own function, with the stream.
+    let words = stream.get_last_error.map(|get_last_error| unsafe { get_last_error(&raw mut *stream) });
+    let words = match words {
+        // SAFETY: ARROW-STRUCT: a text that ends with 0, until the next call of a function of the stream.
+        Some(words) if !words.is_null() => unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned(),
+        _ => format!("the stream fails with code {code}"),
+    };
+    Error::Exported(words)
+}
+
+/// Calls what follows the structs of Arrow. What the libraries assert is an error.
+fn caught<T>(import: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    // The libraries panic with words, whose destructor does nothing else than to free them.
+    catch_unwind(AssertUnwindSafe(import)).unwrap_or_else(|_| {
+        let message = "a schema or an array is not as Arrow's specification says";
+        Err(Error::Exported(message.to_owned()))
+    })
+}
+
+/// Checks what a schema says of itself, before it is followed by recursion.
+fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), Error> {
+    let mut open = vec![(schema, 0_usize)];
+    let mut left = MOST_FIELDS;
+    while let Some((schema, depth)) = open.pop() {
+        if schema.release.is_none() {
+            return Err(Error::Interface("the schema, or that of a column, is released"));
+        }
+        let children = usize::try_from(schema.n_children).ok().filter(|_| depth <= MOST_DEPTH);
+        let children = children.filter(|children| *children == 0 || !schema.children.is_null());
+        let Some((children, rest)) = children.and_then(|children| Some((children, left.checked_sub(children)?))) else {
+            return Err(Error::Interface("the schema has children that cannot be, or that nest deeper than 64"));
+        };
+        left = rest;
+        if schema.format.is_null() {
+            return Err(Error::Interface("the schema, or that of a column, has no format"));
+        }
+        let depth = depth.saturating_add(1);
+        open.extend((0..children).map(|at| schema.child(at)).chain(schema.dictionary()).map(|inner| (inner, depth)));
+    }
+    Ok(())
+}
+
+/// Checks what an array says of itself, before it is followed with a schema that is checked: numbers that no array has, and children that are
+/// not those of the schema.
+fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<(), Error> {
+    let most = isize::MAX.unsigned_abs();
+    let mut open = vec![(array, schema)];
+    while let Some((array, schema)) = open.pop() {
+        if array.is_released() {
+            return Err(Error::Interface("the table, or a column of it, is released"));
+        }
+        let end = array.len().checked_add(array.offset());
+        let (children, buffers) = (array.num_children(), array.num_buffers());
+        if end.is_none_or(|end| end > MOST_ELEMENTS) || children > most || buffers > most {
+            return Err(Error::Interface("the table, or a column of it, has sizes that no memory has"));
+        }
+        let of_schema = schema.children().count();
+        // The last buffer of views has the lengths of all but the first two.
+        let has_no_lengths = matches!(schema.format(), "vu" | "vz")
+            && (buffers < 3 || (buffers > 3 && array.buffer(buffers.saturating_sub(1)).is_null()));
+        if children != of_schema || array.dictionary().is_some() != schema.dictionary().is_some() || has_no_lengths {
+            return Err(Error::Exported("an array is of another schema".to_owned()));
+        }
+        open.extend((0..children).map(|at| (array.child(at), schema.child(at))));
+        open.extend(array.dictionary().zip(schema.dictionary()));
+    }
+    Ok(())
+}
+
+/// Imports an array of a schema that is checked.
+///
+/// # Safety
+/// ARROW-STRUCT, as for [`array`].
+unsafe fn checked(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayRef, Error> {
+    check_array(&array, schema)?;
+    // SAFETY: ARROW-STRUCT, promised by the caller.
+    let data = unsafe { from_ffi(array, schema) }?;
+    data.validate_full()?;
+    Ok(make_array(data))
+}
