@@ -5,11 +5,13 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::Error;
+use arrow_data::ArrayData;
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, make_array};
+use arrow_array::{RecordBatch, StructArray};
+use arrow_data::ArrayData;
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -44,36 +46,47 @@ pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
     })
 }
 
-/// Imports an array of a schema. Offsets, keys and UTF-8 are checked, because the exporter may be wrong.
+/// Imports an array of a schema. The structs are checked, the elements in their buffers are not: [`checked`] does that.
 ///
 /// # Errors
-/// The structs, or what lies in the array, are not as Arrow's specification says.
+/// The structs are not as Arrow's specification says.
 ///
 /// # Safety
 /// ARROW-STRUCT: `array` and `schema` are structs of Arrow, and `array` is the caller's to give away.
-pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayRef, Error> {
+pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Error> {
     caught(|| {
         check_schema(schema)?;
         // SAFETY: ARROW-STRUCT, promised by the caller.
-        unsafe { checked(array, schema) }
+        unsafe { imported(array, schema) }
     })
 }
 
-/// The table of an array of structs.
+/// Checks offsets, keys, views and UTF-8 of an array that was imported, because the exporter may be wrong.
 ///
 /// # Errors
-/// The array is of another type, or a struct is null.
-pub fn table(array: &ArrayRef) -> Result<RecordBatch, Error> {
-    let Some(structs) = array.as_any().downcast_ref::<StructArray>() else {
-        return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
-    };
-    if structs.null_count() > 0 {
-        return Err(Error::Exported("rows of a table are not null".to_owned()));
-    }
-    Ok(RecordBatch::from(structs))
+/// An element of the array is not as Arrow's specification says.
+pub fn checked(array: ArrayData) -> Result<ArrayData, Error> {
+    caught(|| {
+        array.validate_full()?;
+        Ok(array)
+    })
 }
 
-/// A stream of arrays of one type, each of which is checked when it comes.
+/// The table of an array of structs. The elements of its columns are as the array has them: [`checked`], or not.
+///
+/// # Errors
+/// The array is of another type, a struct is null, or a column is shorter than the array.
+pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
+    if !matches!(array.data_type(), DataType::Struct(_)) {
+        return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
+    }
+    if array.null_count() > 0 {
+        return Err(Error::Exported("rows of a table are not null".to_owned()));
+    }
+    caught(|| Ok(RecordBatch::from(StructArray::from(array))))
+}
+
+/// A stream of arrays of one type. The structs of each array are checked when it comes, as [`array`] does.
 #[derive(Debug)]
 pub struct ArrayStream {
     stream: FFI_ArrowArrayStream,
@@ -113,7 +126,7 @@ impl ArrayStream {
         &self.field
     }
 
-    fn following(&mut self) -> Result<Option<ArrayRef>, Error> {
+    fn following(&mut self) -> Result<Option<ArrayData>, Error> {
         let Some(get_next) = self.stream.get_next else {
             return Err(Error::Interface("the stream has no function for its next array"));
         };
@@ -126,13 +139,13 @@ impl ArrayStream {
         if array.is_released() {
             return Ok(None);
         }
-        // SAFETY: ARROW-STRUCT: the stream gave the array, which has the stream's schema; `checked` compares them.
-        unsafe { checked(array, &self.schema) }.map(Some)
+        // SAFETY: ARROW-STRUCT: the stream gave the array, which has the stream's schema; `imported` compares them.
+        unsafe { imported(array, &self.schema) }.map(Some)
     }
 }
 
 impl Iterator for ArrayStream {
-    type Item = Result<ArrayRef, Error>;
+    type Item = Result<ArrayData, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -219,10 +232,8 @@ fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<(), E
 ///
 /// # Safety
 /// ARROW-STRUCT, as for [`array`].
-unsafe fn checked(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayRef, Error> {
+unsafe fn imported(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Error> {
     check_array(&array, schema)?;
     // SAFETY: ARROW-STRUCT, promised by the caller.
-    let data = unsafe { from_ffi(array, schema) }?;
-    data.validate_full()?;
-    Ok(make_array(data))
+    Ok(unsafe { from_ffi(array, schema) }?)
 }

@@ -28,8 +28,8 @@ impl Session {
         self.forget();
         let compiled = self.compiled.clone();
         // SAFETY: C-MEMORY: the structs are as Arrow's specification says, and the array is the caller's to give away (ARROW-STRUCT).
-        let table =
-            unsafe { interface::array(table, schema) }.and_then(|array| interface::table(&array)).map_err(failure)?;
+        let table = unsafe { interface::array(table, schema) };
+        let table = table.and_then(interface::checked).and_then(interface::table).map_err(failure)?;
         let run = compiled.batch()?.start().options(&self.options_now());
         let made = cembra_arrow::run(run, &table).map_err(failure)?;
         let exported = to_ffi(&StructArray::from(made.table).into_data()).map_err(|error| failure(error.into()))?;

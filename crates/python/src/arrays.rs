@@ -3,8 +3,9 @@
 
 use crate::lending;
 use crate::masks;
-use crate::packages::{arrow, is_arrow};
+use crate::packages;
 use crate::scalars::{self, Misfit, is_missing};
+use arrow_array::ArrayRef;
 use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -80,18 +81,20 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, 
     {
         return Ok(array);
     }
-    if object.cast::<PyUntypedArray>().is_err()
-        && is_arrow(object)
-        && let Ok(array) = arrow(object)
-    {
-        let misfit = |error: cembra_arrow::Error| Misfit::of(format!("[{}]", scalar.short_name()), error.to_string());
-        let made = cembra_arrow::to_model(array).map_err(misfit)?;
-        return match made.scalar() == scalar {
-            true => Ok(made),
-            false => Err(Misfit::of(format!("[{}]", scalar.short_name()), format!("[{}]", made.scalar().short_name()))),
-        };
+    match packages::whole(object, &format!("[{}]", scalar.short_name()))? {
+        Some(array) => of_arrow(array, scalar),
+        None => elements(object, scalar),
     }
-    elements(object, scalar)
+}
+
+/// An array of Arrow as one of elements of this type.
+pub(crate) fn of_arrow(array: ArrayRef, scalar: Scalar) -> Result<Array, Misfit> {
+    let misfit = |error: cembra_arrow::Error| Misfit::of(format!("[{}]", scalar.short_name()), error.to_string());
+    let made = cembra_arrow::to_model(array).map_err(misfit)?;
+    match made.scalar() == scalar {
+        true => Ok(made),
+        false => Err(Misfit::of(format!("[{}]", scalar.short_name()), format!("[{}]", made.scalar().short_name()))),
+    }
 }
 
 /// An array of the elements of a sequence, `None` for one that is missing.

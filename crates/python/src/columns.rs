@@ -4,23 +4,22 @@
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
 use crate::interrupt::{detached, token};
 use crate::masks;
-use crate::packages::{arrow_given, is_arrow, package};
+use crate::packages::{Import, Imports, is_arrow, is_ours, package};
 use crate::pins::{Pins, pin};
-use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
+use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
 use crate::values;
 use arrow_array::ArrayRef;
 use arrow_data::ArrayData;
 use cembra::{
-    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, OnError, OutputColumn, QType, RowFailure,
-    RunOptions, Scalar, Value,
+    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, OnError, OutputColumn, OutputRoom, QType,
+    RowFailure, RunOptions, Scalar, Value,
 };
-use cembra_arrow::Input;
+use cembra_arrow::{Input, Strings};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use pyo3_arrow::PyArray;
-use pyo3_arrow::input::AnyArray;
 
 /// The values of an input in all rows.
 pub(crate) struct Column<'py> {
@@ -103,17 +102,21 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// True for an object that has a value for each of many rows where an input is of this type: lists of Arrow where it is an array.
-pub(crate) fn is_column_of(object: &Bound<'_, PyAny>, qtype: &QType) -> bool {
-    match qtype {
-        QType::Array(..) => {
-            let lists = |field: arrow_schema::FieldRef| {
-                cembra_arrow::input_type(&field).is_some_and(|found| found.scalar().is_none())
-            };
-            object.cast::<PyUntypedArray>().is_err()
-                && is_arrow(object)
-                && object.extract::<AnyArray>().and_then(|array| array.field()).is_ok_and(lists)
+pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
+    if !matches!(qtype, QType::Array(..)) {
+        return Ok(qtype.scalar().is_some() && is_column(object));
+    }
+    if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
+        return Ok(false);
+    }
+    match imports.array(object) {
+        Ok(Import { array, .. }) => {
+            let field = arrow_schema::Field::new("", array.data_type().clone(), true);
+            Ok(cembra_arrow::input_type(&field).is_some_and(|found| found.scalar().is_none()))
         }
-        qtype => qtype.scalar().is_some() && is_column(object),
+        // The object's own exception: it may be a sequence nevertheless.
+        Err(error) if !is_ours(object.py(), &error) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -130,15 +133,17 @@ impl<'py> Column<'py> {
     }
 
     /// What is given for an input: a column, or one value for all rows.
-    pub(crate) fn of_argument(object: &Bound<'py, PyAny>, input: &Field) -> PyResult<Self> {
+    pub(crate) fn of_argument(object: &Bound<'py, PyAny>, input: &Field, imports: &Imports<'py>) -> PyResult<Self> {
         let qtype = &input.qtype;
         if let Some(numbers) = Column::of_numbers(object, qtype) {
             return Ok(numbers);
         }
-        if is_column_of(object, qtype) {
-            return Ok(Column::of(&input.name, &widened(object, qtype)?)?.1);
+        if is_column_of(object, qtype, imports)? {
+            return Ok(Column::of(&input.name, &widened(object, qtype)?, imports)?.1);
         }
-        values::read(object, qtype).map(Column::shared).map_err(|misfit| misfit.raised(&input.name))
+        values::read_argument(object, qtype, None, imports)
+            .map(Column::shared)
+            .map_err(|misfit| misfit.raised(&input.name))
     }
 
     /// The rows of an array of Arrow, of a table.
@@ -147,9 +152,9 @@ impl<'py> Column<'py> {
     }
 
     /// The rows of an array, with the type that an input of such values has.
-    pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>) -> PyResult<(QType, Self)> {
+    pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>, imports: &Imports<'py>) -> PyResult<(QType, Self)> {
         if object.cast::<PyUntypedArray>().is_err() {
-            let (array, given) = arrow_given(object)?;
+            let Import { array, given } = imports.array(object)?;
             let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {}", array.data_type()));
             let field = arrow_schema::Field::new(name, array.data_type().clone(), true);
             let qtype = cembra_arrow::input_type(&field).ok_or_else(refused)?;
@@ -220,7 +225,7 @@ fn listed<'py>(
     if kind == "O" {
         let listed = object.call_method0("tolist")?;
         let first = listed.try_iter()?.find(|one| !one.as_ref().is_ok_and(|one| one.is_none()));
-        let scalar = first.transpose()?.and_then(|first| crate::scalars::scalar_of(&first));
+        let scalar = first.transpose()?.and_then(|first| scalars::scalar_of(&first));
         return Ok(scalar.map(|scalar| (scalar, listed)));
     }
     let Some(scalar) = scalar_of_dtype(kind) else { return Ok(None) };
@@ -347,14 +352,18 @@ pub(crate) fn run<'py>(
         let is_made = like.is_some() || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
         sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
     }
+    let room;
     let made = {
         let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
         let token = token(rows, &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
-        let evaluate = || batch.start().rows(rows).options(&options).run_into(&inputs, places);
-        if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(raised)?
+        let run = batch.start().rows(rows).options(&options);
+        room = run.output_room();
+        let evaluate = || run.run_into(&inputs, places);
+        if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(&raised)?
     };
     drop(pins);
+    let room = room.beside(&made.columns);
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());
     for (sink, output) in sinks.into_iter().zip(batch.outputs()) {
@@ -362,8 +371,11 @@ pub(crate) fn run<'py>(
             Sink::Made => {
                 let column = made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?;
                 match like {
-                    Some(like) => arrow_object(like, &output.name, column)?,
-                    None => numpy_object(py, &column)?,
+                    Some(like) => arrow_object(like, array_of(&output.name, column, &room, &raised)?, &output.name)?,
+                    None => {
+                        room.claim(object_bytes(&column)).map_err(&raised)?;
+                        numpy_object(py, &column)?
+                    }
                 }
             }
             filled => filled.finish(py, rows)?,
@@ -484,11 +496,39 @@ macro_rules! sinks {
 
 for_each_number!(sinks);
 
-/// A column as an array or series of the package that one is of, where that is known, else as an array of Arrow, which every package with Arrow's
+/// The array of an output, whose strings are laid out in `room`.
+fn array_of(
+    name: &str,
+    column: OutputColumn,
+    room: &OutputRoom,
+    raised: impl Fn(cembra::Error) -> PyErr,
+) -> PyResult<ArrayRef> {
+    cembra_arrow::array_with(name, column, Strings::Plain, room).map_err(|error| match error {
+        cembra_arrow::Error::Model(error) => raised(error),
+        other => crate::errors::data(other.to_string()),
+    })
+}
+
+/// The bytes of strings of a column as objects of Python, one for each row or element.
+fn object_bytes(column: &OutputColumn) -> u64 {
+    if let Some((_, elements)) = column.lists() {
+        return object_bytes(elements);
+    }
+    let own = |row| match column.qtype().scalar() {
+        Some(Scalar::Text | Scalar::Bytes) => column.string(row).map_or(0, scalars::object_bytes),
+        Some(_) => 0,
+        None => column.value(row).as_ref().map_or(0, values::text_bytes),
+    };
+    match column.qtype().scalar() {
+        Some(scalar) if !matches!(scalar, Scalar::Text | Scalar::Bytes) => 0,
+        _ => (0..column.rows()).map(own).fold(0, u64::saturating_add),
+    }
+}
+
+/// An array as an array or series of the package that one is of, where that is known, else as an array of Arrow, which every package with Arrow's
 /// interface takes.
-fn arrow_object<'py>(like: &Bound<'py, PyAny>, name: &str, column: OutputColumn) -> PyResult<Bound<'py, PyAny>> {
+fn arrow_object<'py>(like: &Bound<'py, PyAny>, array: ArrayRef, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = like.py();
-    let array = cembra_arrow::array(name, column).map_err(|error| crate::errors::data(error.to_string()))?;
     let array = Bound::new(py, PyArray::from_array_ref(array))?.into_any();
     match &*package(like)? {
         "polars" => py.import("polars")?.call_method1("Series", (array,))?.call_method1("alias", (name,)),

@@ -1,6 +1,7 @@
 //! Edges: which elements of an array belong to which group. Python has no value of the kind, so it is a class of the package.
 
 use crate::arrays;
+use crate::lock::entered;
 use crate::scalars::Misfit;
 use cembra::{ArrayKind, EdgeForm, Scalar};
 use pyo3::prelude::*;
@@ -31,20 +32,24 @@ impl Edge {
     /// Contiguous groups of these sizes.
     #[staticmethod]
     fn from_sizes(sizes: &Bound<'_, PyAny>) -> PyResult<Edge> {
-        Edge::of(cembra::Edge::from_sizes(ArrayKind::Dense, integers("sizes", sizes)?))
+        entered(sizes.py(), || Edge::of(cembra::Edge::from_sizes(ArrayKind::Dense, integers("sizes", sizes)?)))
     }
 
     /// Contiguous groups: group `g` is what lies between the points `g` and `g + 1`. The first point is 0.
     #[staticmethod]
     fn from_split_points(split_points: &Bound<'_, PyAny>) -> PyResult<Edge> {
-        Edge::of(cembra::Edge::from_split_points(ArrayKind::Dense, integers("split_points", split_points)?))
+        entered(split_points.py(), || {
+            Edge::of(cembra::Edge::from_split_points(ArrayKind::Dense, integers("split_points", split_points)?))
+        })
     }
 
     /// The group of each element, one of `parent_size`, or `None` for an element of no group.
     #[staticmethod]
     fn from_mapping(mapping: &Bound<'_, PyAny>, parent_size: usize) -> PyResult<Edge> {
-        let groups = arrays::array(mapping, Scalar::Int64).map_err(|misfit| misfit.raised("mapping"))?;
-        Edge::of(cembra::Edge::from_mapping(ArrayKind::Dense, groups, parent_size))
+        entered(mapping.py(), || {
+            let groups = arrays::array(mapping, Scalar::Int64).map_err(|misfit| misfit.raised("mapping"))?;
+            Edge::of(cembra::Edge::from_mapping(ArrayKind::Dense, groups, parent_size))
+        })
     }
 
     /// How many elements the array has.
@@ -62,7 +67,7 @@ impl Edge {
     /// The group of each element, as an array of NumPy.
     #[getter]
     fn mapping<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        arrays::numpy_array(py, &self.0.mapping())
+        entered(py, || arrays::numpy_array(py, &self.0.mapping()))
     }
 
     /// The points that groups lie between, or `None` if each element names its group.

@@ -88,6 +88,30 @@ pub(crate) fn data(message: impl Into<String>) -> PyErr {
     Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
 }
 
+/// The exception that what the caller gave takes more than it may.
+pub(crate) fn limit(message: impl Into<String>) -> PyErr {
+    let message = message.into();
+    Python::attach(|py| made(py, &py.get_type::<LimitError>(), &message, "limit", &message, |_| Ok(())))
+}
+
+/// The exception of a panic: a defect of the library, or of a package in Rust that it has called.
+pub(crate) fn defect(py: Python<'_>, words: &str) -> PyErr {
+    let message = format!("a defect, and no result: {words}");
+    made(py, &py.get_type::<CembraError>(), &message, "internal", &message, |_| Ok(()))
+}
+
+/// The exception itself; that of a panic as one of this package, with it as the cause.
+pub(crate) fn without_panics(py: Python<'_>, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyException>(py)
+        || error.get_type(py).name().map_or(true, |name| name != "PanicException")
+    {
+        return error;
+    }
+    let made = defect(py, &error.value(py).to_string());
+    made.set_cause(py, Some(error));
+    made
+}
+
 /// The exception that an input has no type.
 pub(crate) fn types(message: impl Into<String>) -> PyErr {
     let message = message.into();

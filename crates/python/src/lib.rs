@@ -48,9 +48,11 @@ use pyo3::prelude::*;
 
 /// The text of a model in the one form that models are printed in. Comments stay.
 #[pyfunction]
-fn format(text: &str) -> PyResult<String> {
-    cembra::format(text, user_operators::registry(), &cembra::Limits::default())
-        .map_err(|error| errors::of_text(error, text, None))
+fn format(py: Python<'_>, text: &str) -> PyResult<String> {
+    lock::entered(py, || {
+        cembra::format(text, user_operators::registry(), &cembra::Limits::default())
+            .map_err(|error| errors::of_text(error, text, None))
+    })
 }
 
 /// True for a name that the language writes without quotes.

@@ -2,8 +2,11 @@
 //! Python, without its destructors, and a process with frames of Rust on that stack is aborted. So before the interpreter ends, threads leave this
 //! package, and those that come back to it wait for the end of the process.
 
+use crate::errors;
 use pyo3::prelude::*;
+use std::any::Any;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::thread::{self, ThreadId};
@@ -88,6 +91,27 @@ pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
         py.detach(|| wait());
     }
     inside
+}
+
+/// Runs what Python calls, counted as inside. A panic, of this package or of another one in Rust that it calls, is an exception of this package:
+/// `PanicException` is not an `Exception`, and ends the program.
+pub(crate) fn entered<T>(py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let _inside = enter(py);
+    let made = catch_unwind(AssertUnwindSafe(|| run().map_err(|error| errors::without_panics(py, error))));
+    made.unwrap_or_else(|panic| {
+        let raised = errors::defect(py, words_of(&*panic));
+        // What a panic carries may panic when it is dropped.
+        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(again);
+        }
+        Err(raised)
+    })
+}
+
+/// The message of a panic.
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    let words = panic.downcast_ref::<&str>().copied();
+    words.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without words")
 }
 
 /// Runs code without the lock.

@@ -4,16 +4,19 @@
 use crate::columns::{self, Column, Run, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, detached, is_long};
-use crate::lock::{self, released};
+use crate::lock::{entered, released};
 use crate::overlap;
+use crate::packages::{Bounds, Imports};
 use crate::phases::{Phase, Phases};
-use crate::settings::{Kept, Settings, spelled_limits};
+use crate::settings::{Kept, Settings, limits_of, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::terms::Terms;
 use crate::user_operators;
 use crate::values::{self, Arrays};
-use cembra::{Cancellation, Executor, Field, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
+use cembra::{
+    Cancellation, Executor, Field, Limits, OnError, Options, OutputRoom, QType, Renderer, RunOptions, Stage, Value,
+};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -68,6 +71,7 @@ pub(crate) struct Model {
     settings: Settings,
     model: cembra::Model,
     options: Options,
+    limits: Limits,
     inputs: Vec<ModelInput>,
     /// True if all of them have types.
     is_typed: bool,
@@ -89,8 +93,7 @@ pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
 
 impl Model {
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
-        let _inside = lock::enter(py);
-        Model::of_parsed(py, settings.parsed()?, settings, is_quiet)
+        entered(py, || Model::of_parsed(py, settings.parsed()?, settings, is_quiet))
     }
 
     /// A model that is parsed, of these settings.
@@ -115,7 +118,8 @@ impl Model {
         });
         let inputs: Vec<ModelInput> = inputs.collect();
         let is_typed = inputs.iter().all(|input| input.qtype.is_some());
-        let made = Model { settings, model, options, inputs, is_typed, is_quiet, compiled: Default::default() };
+        let limits = limits_of(&settings.limits)?;
+        let made = Model { settings, model, options, limits, inputs, is_typed, is_quiet, compiled: Default::default() };
         if is_typed {
             // Nothing is to be learned from a call: what is wrong is said now.
             made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
@@ -198,8 +202,28 @@ impl Model {
     }
 
     /// The model for these arguments.
-    pub(crate) fn compiled_for(&self, py: Python<'_>, arguments: &Arguments<'_>) -> PyResult<&Compiled> {
-        self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref()))
+    pub(crate) fn compiled_for<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Arguments<'py>,
+        imports: &Imports<'py>,
+    ) -> PyResult<&Compiled> {
+        self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref(), imports))
+    }
+
+    /// What a call imports, which ends with a token.
+    pub(crate) fn imports<'py>(&self, token: Option<Cancellation>) -> Imports<'py> {
+        Imports::new(Bounds { most_bytes: self.limits.array_bytes, token })
+    }
+
+    /// Refuses outputs whose texts, as objects of Python, take more than an evaluation may.
+    pub(crate) fn check_texts(&self, compiled: &Compiled, made: &[Value], limits: Option<&Limits>) -> PyResult<()> {
+        if compiled.is_short {
+            return Ok(());
+        }
+        let most = limits.map_or(u64::MAX, |limits| limits.array_bytes).min(self.limits.array_bytes);
+        let bytes = made.iter().map(values::text_bytes).fold(0, u64::saturating_add);
+        OutputRoom::of(most).claim(bytes).map_err(|error| self.raised(error))
     }
 
     /// The model for what a call says of inputs without a type: of that at a place, and of this name.
@@ -267,12 +291,15 @@ impl Model {
         py: Python<'py>,
         compiled: &Compiled,
         arguments: &Arguments<'py>,
+        imports: &Imports<'py>,
         arrays: Arrays,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         compiled.with_memory(|memory| {
-            let Some(arrays) = self.evaluate(py, compiled, arguments, memory, arrays, Watch::Signals)? else {
+            let Some(arrays) = self.evaluate(py, compiled, (arguments, imports), memory, arrays, Watch::Signals)?
+            else {
                 return Ok(None);
             };
+            self.check_texts(compiled, &memory.made, None)?;
             let objects = memory.made.drain(..).map(|value| values::into_object(py, value, arrays));
             compiled.outputs(py, objects).map(Some)
         })
@@ -282,7 +309,7 @@ impl Model {
     fn read_row<'py>(
         &self,
         compiled: &Compiled,
-        arguments: &Arguments<'py>,
+        (arguments, imports): (&Arguments<'py>, &Imports<'py>),
         row: &mut Vec<Value>,
         arrays: &mut Arrays,
     ) -> PyResult<bool> {
@@ -300,14 +327,15 @@ impl Model {
                 continue;
             }
             if !is_one_value(object) {
-                if is_column_of(object, &field.qtype) {
+                if is_column_of(object, &field.qtype, imports)? {
                     return Ok(false);
                 }
                 if object.cast::<PyUntypedArray>().is_ok() {
                     *arrays = Arrays::Numpy;
                 }
             }
-            row.push(values::read_again(object, &field.qtype, before).map_err(|misfit| misfit.raised(&field.name))?);
+            let value = values::read_argument(object, &field.qtype, before, imports);
+            row.push(value.map_err(|misfit| misfit.raised(&field.name))?);
         }
         Ok(true)
     }
@@ -318,13 +346,13 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        arguments: &Arguments<'py>,
+        (arguments, imports): (&Arguments<'py>, &Imports<'py>),
         memory: &mut Memory,
         mut arrays: Arrays,
         watch: Watch,
     ) -> PyResult<Option<Arrays>> {
         let Memory { session, row, made } = memory;
-        let read = self.read_row(compiled, arguments, row, &mut arrays);
+        let read = self.read_row(compiled, (arguments, imports), row, &mut arrays);
         if !matches!(read, Ok(true)) {
             // An array of NumPy is kept no longer than it is read.
             row.clear();
@@ -366,7 +394,7 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        arguments: &Arguments<'py>,
+        (arguments, imports): (&Arguments<'py>, &Imports<'py>),
         options: RunOptions,
         out: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<columns::Rows<'py>> {
@@ -374,7 +402,7 @@ impl Model {
             let place = names(&self.model).position(|name| name == &*field.name);
             match place.and_then(|place| arguments[place].as_ref()) {
                 None => default(field).map(Column::shared),
-                Some(object) => Column::of_argument(object, field),
+                Some(object) => Column::of_argument(object, field, imports),
             }
         };
         self.in_phases(py, compiled, find, options, out.map(|out| (out, arguments)))
@@ -390,6 +418,7 @@ impl Model {
         out: Option<(&Bound<'py, PyDict>, &Arguments<'py>)>,
     ) -> PyResult<columns::Rows<'py>> {
         let phases = self.phases(py, compiled)?;
+        let imports = self.imports(options.token());
         let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
         let mut columns: Vec<Option<Column<'py>>> = columns.collect::<PyResult<_>>()?;
         let rows = columns::rows(&phases.columns, &columns)?;
@@ -404,7 +433,8 @@ impl Model {
             let options = options.clone().on_error(OnError::Fail);
             let operands = evaluate(phase, &columns, options, None, None)?;
             for call in &phase.calls {
-                columns[call.place] = Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input)?);
+                columns[call.place] =
+                    Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input, &imports)?);
             }
         }
         if let Some((out, arguments)) = out {
@@ -414,7 +444,7 @@ impl Model {
                 let made = || "the result of an operator over columns".to_owned();
                 Some((input.as_ref().map_or_else(made, |input| format!("input `{}`", input.name)), column.as_ref()?))
             });
-            overlap::check(out, given, read)?;
+            overlap::check(out, given, read, &imports)?;
         }
         let made = evaluate(&phases.last, &columns, options, like.as_ref(), out.map(|(out, _)| out));
         // What rows that failed had raised is no cause of what fails later.
@@ -484,23 +514,25 @@ impl Model {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _inside = lock::enter(py);
-        let arguments = self.arguments(args, kwargs)?;
-        let compiled = self.compiled_for(py, &arguments)?;
-        if let Some(made) = self.one_row(py, compiled, &arguments, Arrays::Lists)? {
-            return Ok(made);
-        }
-        let made = self.many_rows(py, compiled, &arguments, RunOptions::new(), None)?;
-        compiled.outputs(py, made.outputs.into_iter().map(Ok))
+        entered(py, || {
+            let (arguments, imports) = (self.arguments(args, kwargs)?, self.imports(None));
+            let compiled = self.compiled_for(py, &arguments, &imports)?;
+            if let Some(made) = self.one_row(py, compiled, &arguments, &imports, Arrays::Lists)? {
+                return Ok(made);
+            }
+            let made = self.many_rows(py, compiled, (&arguments, &imports), RunOptions::new(), None)?;
+            compiled.outputs(py, made.outputs.into_iter().map(Ok))
+        })
     }
 
     /// Evaluates one row of values in the order of the inputs, whatever they are, and gives arrays of NumPy.
     fn _row<'py>(&self, py: Python<'py>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let _inside = lock::enter(py);
-        let arguments = self.arguments(values, None)?;
-        let compiled = self.compiled_for(py, &arguments)?;
-        let made = self.one_row(py, compiled, &arguments, Arrays::Numpy)?;
-        made.ok_or_else(|| PyTypeError::new_err("a row has one value for each input, and a column is given"))
+        entered(py, || {
+            let (arguments, imports) = (self.arguments(values, None)?, self.imports(None));
+            let compiled = self.compiled_for(py, &arguments, &imports)?;
+            let made = self.one_row(py, compiled, &arguments, &imports, Arrays::Numpy)?;
+            made.ok_or_else(|| PyTypeError::new_err("a row has one value for each input, and a column is given"))
+        })
     }
 
     /// The types of the outputs, without what is promised of elements, of a model all of whose inputs have types.
@@ -527,14 +559,16 @@ impl Model {
         time_limit: Option<f64>,
         cancellation: Option<&Bound<'py, Token>>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, Vec<String>)> {
-        let _inside = lock::enter(py);
-        let terms = Terms::of(threads, time_limit, cancellation, None)?;
-        let options = terms.options().on_error(on_error_of(on_error)?);
-        let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
-        let compiled = self.compiled_for(py, &arguments)?;
-        let made = self.many_rows(py, compiled, &arguments, options, out)?;
-        let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
-        Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
+        entered(py, || {
+            let terms = Terms::of(threads, time_limit, cancellation, None)?;
+            let options = terms.options().on_error(on_error_of(on_error)?);
+            let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
+            let imports = self.imports(options.token());
+            let compiled = self.compiled_for(py, &arguments, &imports)?;
+            let made = self.many_rows(py, compiled, (&arguments, &imports), options, out)?;
+            let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
+            Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
+        })
     }
 
     /// A session: it evaluates one row after the other in the same memory, which counts for arrays and tensors, and ends evaluations that take too
@@ -556,19 +590,21 @@ impl Model {
         threads: usize,
         on_error: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _inside = lock::enter(py);
-        let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
-        let tables = Tables::of(frame, |column| names(&self.model).any(|name| name == column))?;
-        let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
-        let phases = self.phases(py, compiled)?;
-        if !phases.before.is_empty() {
-            let find = |field: &Field| tables.column(field)?.map_or_else(|| default(field).map(Column::shared), Ok);
-            let made = self.in_phases(py, compiled, find, options, None)?;
-            return tables.of_columns(py, &phases.last.batch, made.outputs);
-        }
-        let made = tables.run(py, &phases.last.batch, options, |error| self.raised(error));
-        drop(user_operators::raised());
-        made
+        entered(py, || {
+            let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
+            let bounds = Bounds { most_bytes: self.limits.array_bytes, token: None };
+            let tables = Tables::of(frame, &bounds, |column| names(&self.model).any(|name| name == column))?;
+            let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
+            let phases = self.phases(py, compiled)?;
+            if !phases.before.is_empty() {
+                let find = |field: &Field| tables.column(field)?.map_or_else(|| default(field).map(Column::shared), Ok);
+                let made = self.in_phases(py, compiled, find, options, None)?;
+                return tables.of_columns(py, &phases.last.batch, made.outputs);
+            }
+            let made = tables.run(py, &phases.last.batch, options, self.limits, |error| self.raised(error));
+            drop(user_operators::raised());
+            made
+        })
     }
 
     /// The text.
@@ -610,10 +646,11 @@ impl Model {
 
     /// Runs the tests of the text, and says how many cases they have. If some fail, the error says all that is wrong.
     fn run_tests(&self, py: Python<'_>) -> PyResult<usize> {
-        let _inside = lock::enter(py);
-        let report = released(py, || self.model.run_tests(&self.options));
-        report.check().map_err(|error| self.raised(error))?;
-        Ok(report.cases)
+        entered(py, || {
+            let report = released(py, || self.model.run_tests(&self.options));
+            report.check().map_err(|error| self.raised(error))?;
+            Ok(report.cases)
+        })
     }
 
     /// Shows the model at a stage of compiling, such as `plan` or `asm`. The first signature gives the types of inputs.
@@ -628,7 +665,7 @@ impl Model {
             Some(first) => self.options_for(py, &first.types)?,
             None => self.options.clone(),
         };
-        released(py, || self.model.explain(&options, *found)).map_err(|error| self.raised(error))
+        entered(py, || released(py, || self.model.explain(&options, *found)).map_err(|error| self.raised(error)))
     }
 
     fn __repr__(&self) -> String {

@@ -1,7 +1,7 @@
 //! The models of a folder, each named by its file.
 
 use crate::errors;
-use crate::lock;
+use crate::lock::{entered, released};
 use crate::model::Model;
 use crate::settings::Settings;
 use pyo3::exceptions::PyKeyError;
@@ -24,9 +24,11 @@ pub(crate) struct ModelSet {
 impl ModelSet {
     #[new]
     fn new(py: Python<'_>, folder: PathBuf) -> PyResult<ModelSet> {
-        let read = lock::released(py, || cembra::ModelSet::load(&folder));
-        let set = read.map_err(|error| errors::of_text(error, "", None))?;
-        Ok(ModelSet { folder, set, made: std::sync::Mutex::default() })
+        entered(py, || {
+            let read = released(py, || cembra::ModelSet::load(&folder));
+            let set = read.map_err(|error| errors::of_text(error, "", None))?;
+            Ok(ModelSet { folder, set, made: std::sync::Mutex::default() })
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -57,7 +59,7 @@ impl ModelSet {
             return Ok(kept);
         }
         let settings = Settings::of_sources(model.sources().ok_or_else(missing)?);
-        let made = Py::new(py, Model::of_parsed(py, (*model).clone(), settings, false)?)?;
+        let made = entered(py, || Py::new(py, Model::of_parsed(py, (*model).clone(), settings, false)?))?;
         let replaced = known().insert(name.to_owned(), made.clone_ref(py));
         // What is dropped may run code of Python, which may ask for a model.
         drop(replaced);
@@ -67,7 +69,8 @@ impl ModelSet {
     /// Reads the folder again. Returns a dict with the names of models that were `added`, `replaced` and `removed`, and the errors of those
     /// that `failed`, which are as they were.
     fn reload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let read = lock::released(py, || self.set.reload()).map_err(|error| errors::of_text(error, "", None))?;
+        let read =
+            entered(py, || released(py, || self.set.reload()).map_err(|error| errors::of_text(error, "", None)))?;
         let made = PyDict::new(py);
         made.set_item("added", read.added)?;
         made.set_item("replaced", read.replaced)?;

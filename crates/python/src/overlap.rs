@@ -4,7 +4,7 @@
 use crate::arrays::is_masked;
 use crate::columns::Column;
 use crate::errors;
-use crate::packages::{imported, is_arrow};
+use crate::packages::{Imports, is_arrow};
 use arrow_data::ArrayData;
 use cembra::{ArrayData as Elements, Value};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -104,6 +104,7 @@ pub(crate) fn check<'a, 'py: 'a>(
     out: &Bound<'py, PyDict>,
     arguments: impl Iterator<Item = (String, &'a Bound<'py, PyAny>)>,
     columns: impl Iterator<Item = (String, &'a Column<'py>)>,
+    imports: &Imports<'py>,
 ) -> PyResult<()> {
     let mut inputs: Vec<(String, Vec<Span>)> = Vec::new();
     for (name, column) in columns {
@@ -125,9 +126,9 @@ pub(crate) fn check<'a, 'py: 'a>(
         if spans.is_empty()
             && !is_read
             && is_arrow(object)
-            && let Ok((chunks, _)) = imported(object)
+            && let Ok(import) = imports.array(object)
         {
-            chunks.iter().for_each(|chunk| of_arrow(&chunk.to_data(), &mut spans));
+            import.given.iter().for_each(|data| of_arrow(data, &mut spans));
         }
         inputs.push((name, spans));
     }

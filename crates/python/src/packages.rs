@@ -1,13 +1,20 @@
 //! Objects of other packages: what has Arrow's interface, and which package an object is of.
 
 use crate::copies::Copies;
-use crate::scalars::type_name;
+use crate::errors::{self, CembraError};
+use crate::scalars::{Misfit, type_name};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field};
+use cembra::{Cancellation, Limits};
+use cembra_arrow::interface;
+use numpy::PyUntypedArray;
 use pyo3::prelude::*;
-use pyo3_arrow::input::AnyArray;
+use pyo3::types::{PyCapsule, PyTuple};
+use std::cell::RefCell;
 
 /// The package that an object's class is of.
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -21,48 +28,180 @@ pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
     has("__arrow_c_array__") || has("__arrow_c_stream__")
 }
 
-/// The exception of an object that is no array or table of Arrow; what its own package raises is that itself.
-pub(crate) fn refused(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    let (found, said) = (type_name(object), error.value(object.py()).to_string());
-    if said.contains("\"Null\"") {
-        return crate::errors::data(format!(
-            "{found} has nulls and no type of values: cast it to one, such as float64"
-        ));
+/// The exception of an object that is no array or table of Arrow, or whose structs are not as Arrow's specification says.
+fn refused(object: &Bound<'_, PyAny>, error: &cembra_arrow::Error) -> PyErr {
+    let (found, said) = (type_name(object), error.to_string());
+    errors::data(match said.contains("\"Null\"") {
+        true => format!("{found} has nulls and no type of values: cast it to one, such as float64"),
+        false if said.ends_with("released") => format!("{found}: {said}: a capsule gives its data once"),
+        false => format!("{found}: {said}"),
+    })
+}
+
+/// The arrays that an object exports by Arrow's interface, in the memory of their exporter. Only their structs are checked.
+pub(crate) struct Exported {
+    /// The type of all arrays.
+    pub(crate) field: Field,
+    pub(crate) arrays: Vec<ArrayData>,
+}
+
+/// What ends the import of a stream that has no end.
+pub(crate) struct Bounds {
+    /// `Limits::array_bytes` of the model.
+    pub(crate) most_bytes: u64,
+    /// The token of the evaluation.
+    pub(crate) token: Option<Cancellation>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { most_bytes: Limits::default().array_bytes, token: None }
     }
-    match is_arrow(object) {
-        true => error,
-        false => crate::errors::data(format!("{found} has no data by Arrow's interface")),
+}
+
+/// The bytes that count for each array of a stream, whatever is in it.
+const ARRAY_BYTES: u64 = 1024;
+
+/// Imports what an object exports by Arrow's interface: one array, or the arrays of a stream. A
+/// stream whose length the object does not say may be without end: its arrays take at most the bytes of `bounds`.
+pub(crate) fn exported(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Exported> {
+    let refused = |error: cembra_arrow::Error| refused(object, &error);
+    if let Some(method) = object.getattr_opt("__arrow_c_array__")? {
+        let made = method.call0()?;
+        let wrong = || errors::data(format!("{}: __arrow_c_array__ gives no tuple of two capsules", type_name(object)));
+        let capsules = made.cast::<PyTuple>().ok().filter(|made| made.len() == 2).ok_or_else(wrong)?;
+        let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+        let schema = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
+        let array = array.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_array"))?;
+        // SAFETY: ARROW-STRUCT: capsules of these names, which `made` keeps, have such structs; the array is the consumer's, who leaves an empty one.
+        let (array, field) = unsafe {
+            let schema: &FFI_ArrowSchema = schema.cast().as_ref();
+            let array = array.cast::<FFI_ArrowArray>().replace(FFI_ArrowArray::empty());
+            interface::array(array, schema).and_then(|array| Ok((array, interface::field(schema)?)))
+        }
+        .map_err(refused)?;
+        return Ok(Exported { field, arrays: vec![array] });
     }
+    let Some(method) = object.getattr_opt("__arrow_c_stream__")? else {
+        return Err(errors::data(format!("{} has no data by Arrow's interface", type_name(object))));
+    };
+    let made = method.call0()?;
+    let wrong = |_| errors::data(format!("{}: __arrow_c_stream__ gives no capsule", type_name(object)));
+    let stream = made.cast::<PyCapsule>().map_err(wrong)?.pointer_checked(Some(c"arrow_array_stream"))?;
+    // SAFETY: ARROW-STRUCT: a capsule of this name, which `made` keeps, has such a struct; it is the consumer's, who leaves an empty one.
+    let stream = unsafe {
+        let stream = stream.cast::<FFI_ArrowArrayStream>().replace(FFI_ArrowArrayStream::empty());
+        interface::ArrayStream::new(stream)
+    };
+    let mut stream = stream.map_err(refused)?;
+    let field = stream.field().clone();
+    let rows = object.len().ok();
+    let (mut arrays, mut bytes, mut elements) = (Vec::new(), 0_u64, 0_usize);
+    while let Some(array) = stream.next() {
+        let array = array.map_err(refused)?;
+        object.py().check_signals()?;
+        if bounds.token.as_ref().is_some_and(Cancellation::is_cancelled) {
+            return Err(errors::of_text(cembra::Error::ended_by(bounds.token.as_ref()), "", None));
+        }
+        elements = elements.saturating_add(array.len());
+        bytes = bytes.saturating_add(ARRAY_BYTES).saturating_add(match rows {
+            Some(rows) if elements <= rows => 0,
+            _ => memory_bytes(&array, arrays.last()),
+        });
+        let most_bytes = bounds.most_bytes;
+        if bytes > most_bytes {
+            let found = type_name(object);
+            return Err(errors::limit(format!(
+                "{found} gives more than {most_bytes} bytes, the limit `array_bytes`: give it in parts, or compile with limits={{\"array_bytes\": ..}}"
+            )));
+        }
+        arrays.push(array);
+    }
+    Ok(Exported { field, arrays })
 }
 
-/// The chunks of an array of Arrow in the memory of its exporter, not checked, and their field.
-pub(crate) fn imported(object: &Bound<'_, PyAny>) -> PyResult<(Vec<ArrayRef>, FieldRef)> {
-    let chunked = object.extract::<AnyArray>().and_then(|array| array.into_chunked_array().map_err(PyErr::from));
-    Ok(chunked.map_err(|error| refused(object, error))?.into_inner())
+/// The bytes that an array of a stream takes beside the one before, of which views may share the buffers.
+fn memory_bytes(array: &ArrayData, before: Option<&ArrayData>) -> u64 {
+    let mut open = vec![(array, before)];
+    let mut bytes = 0_u64;
+    while let Some((array, before)) = open.pop() {
+        let known = before.map(ArrayData::buffers).unwrap_or_default();
+        let new = array.buffers().iter().filter(|buffer| known.iter().all(|known| known.as_ptr() != buffer.as_ptr()));
+        bytes = new.fold(bytes, |sum, buffer| sum.saturating_add(buffer.len() as u64));
+        let children = array.child_data().iter().enumerate();
+        open.extend(children.map(|(at, child)| (child, before.and_then(|before| before.child_data().get(at)))));
+    }
+    bytes
 }
 
-/// Imports an array of Arrow, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
-pub(crate) fn arrow(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
-    arrow_given(object).map(|(array, _)| array)
+/// An array that was imported, and its chunks in the memory of their exporter, of which nothing but numbers and bits is read.
+#[derive(Clone)]
+pub(crate) struct Import {
+    pub(crate) array: ArrayRef,
+    pub(crate) given: Vec<ArrayData>,
 }
 
-/// Imports an array of Arrow likewise. Beside it are its chunks in the memory of the exporter, of which nothing but numbers and bits is read later.
-pub(crate) fn arrow_given(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, Vec<ArrayData>)> {
-    let (chunks, field) = imported(object)?;
-    let given: Vec<ArrayData> = chunks.iter().map(|chunk| chunk.to_data()).collect();
-    drop(chunks);
+/// Imports an array, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
+pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Import> {
+    let Exported { field, arrays: given } = exported(object, bounds)?;
     let mut copies = Copies::of(object);
     let checked = given.iter().map(|chunk| copies.checked(chunk.clone()).map(make_array));
     let checked = checked.collect::<PyResult<Vec<ArrayRef>>>()?;
     let checked: Vec<&dyn Array> = checked.iter().map(|chunk| &**chunk).collect();
-    Ok((joined(&checked, field.data_type())?, given))
+    Ok(Import { array: joined(&checked, field.data_type())?, given })
+}
+
+/// Imports an array that is an input as a whole, or a part of one. `None` if the object is of NumPy, has no data by Arrow's interface, or raises an
+/// exception of its own: it may be a sequence nevertheless.
+pub(crate) fn whole(object: &Bound<'_, PyAny>, expected: &str) -> Result<Option<ArrayRef>, Misfit> {
+    if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
+        return Ok(None);
+    }
+    match arrow(object, &Bounds::default()) {
+        Ok(import) => Ok(Some(import.array)),
+        Err(error) if is_ours(object.py(), &error) => Err(Misfit::of(expected, error.value(object.py()).to_string())),
+        Err(_) => Ok(None),
+    }
+}
+
+/// True for an exception of an import, and not of the object itself.
+pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<CembraError>(py)
+}
+
+/// The arrays of Arrow that one call has imported: each object once, because a capsule and a stream give their data once.
+pub(crate) struct Imports<'py> {
+    bounds: Bounds,
+    known: RefCell<Vec<(Bound<'py, PyAny>, Import)>>,
+}
+
+impl<'py> Imports<'py> {
+    /// No arrays yet.
+    pub(crate) const fn new(bounds: Bounds) -> Self {
+        Imports { bounds, known: RefCell::new(Vec::new()) }
+    }
+
+    /// The array of an object, if it is imported.
+    pub(crate) fn known(&self, object: &Bound<'py, PyAny>) -> Option<Import> {
+        self.known.borrow().iter().find(|(known, _)| known.is(object)).map(|(_, import)| import.clone())
+    }
+
+    /// The array of an object, imported if it is not yet.
+    pub(crate) fn array(&self, object: &Bound<'py, PyAny>) -> PyResult<Import> {
+        if let Some(known) = self.known(object) {
+            return Ok(known);
+        }
+        let import = arrow(object, &self.bounds)?;
+        self.known.borrow_mut().push((object.clone(), import.clone()));
+        Ok(import)
+    }
 }
 
 /// Chunks of one type as one array.
 pub(crate) fn joined(chunks: &[&dyn Array], of: &DataType) -> PyResult<ArrayRef> {
     let is_read = cembra_arrow::input_type(&Field::new("", of.clone(), true)).is_some();
     if chunks.len() > 1 && !is_read && *of != DataType::Null {
-        return Err(crate::errors::data(format!("an array of {of}, which no input is")));
+        return Err(errors::data(format!("an array of {of}, which no input is")));
     }
     let is_string = matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary);
     let made = match chunks {
@@ -78,5 +217,5 @@ pub(crate) fn joined(chunks: &[&dyn Array], of: &DataType) -> PyResult<ArrayRef>
         }
         several => arrow_select::concat::concat(several),
     };
-    made.map_err(|error| crate::errors::data(error.to_string()))
+    made.map_err(|error| errors::data(error.to_string()))
 }

@@ -50,6 +50,16 @@ impl Misfit {
     }
 }
 
+/// The bytes of a text, or of bytes, as an object of Python, which has each character in as many bytes as the widest one needs.
+pub(crate) fn object_bytes(string: &[u8]) -> u64 {
+    let text = if string.is_ascii() { None } else { std::str::from_utf8(string).ok() };
+    let Some(text) = text else { return string.len() as u64 };
+    let (count, most) =
+        text.chars().fold((0_u64, '\0'), |(count, most), char| (count.saturating_add(1), most.max(char)));
+    let width = if most < '\u{100}' { 1 } else { 2 + 2 * u64::from(most >= '\u{10000}') };
+    count.saturating_mul(width)
+}
+
 /// The name of an object's type, as Python shows it.
 pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())

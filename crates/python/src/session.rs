@@ -4,7 +4,7 @@
 use crate::errors;
 use crate::handing::{self, Held, Holder};
 use crate::interrupt::Token;
-use crate::lock;
+use crate::lock::entered;
 use crate::model::{Model, Watch};
 use crate::signature::Memory;
 use crate::tensors;
@@ -62,58 +62,68 @@ impl Session {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _inside = lock::enter(py);
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let message = "a session is used by one thread at a time: make one for each, with `model.session()`";
-                return Err(errors::data(message));
+        entered(py, || {
+            let mut state = match self.state.try_lock() {
+                Ok(state) => state,
+                // The evaluation before panicked: its memory may be half changed.
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    self.state.clear_poison();
+                    let mut state = poisoned.into_inner();
+                    *state = State::default();
+                    state
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let message =
+                        "a session is used by one thread at a time: make one for each, with `model.session()`";
+                    return Err(errors::data(message));
+                }
+            };
+            let model = self.model.bind(py).get();
+            let options = self.terms.options();
+            let (arguments, imports) = (model.arguments(args, kwargs)?, model.imports(None));
+            let compiled = model.compiled_for(py, &arguments, &imports)?;
+            let State { kept, given, handed, masks } = &mut *state;
+            if kept.as_ref().is_none_or(|(place, _)| *place != compiled.place) {
+                given.clear();
+                handed.clear();
+                *kept = None;
             }
-        };
-        let model = self.model.bind(py).get();
-        let arguments = model.arguments(args, kwargs)?;
-        let compiled = model.compiled_for(py, &arguments)?;
-        let State { kept, given, handed, masks } = &mut *state;
-        if kept.as_ref().is_none_or(|(place, _)| *place != compiled.place) {
-            given.clear();
-            handed.clear();
-            *kept = None;
-        }
-        let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::of(&compiled.executor)));
-        memory.session.set_run_options(&self.terms.options());
-        // The session writes its next outputs into the memory of the values in `made`.
-        handed.retain(|holder| match Holder::released(py, holder) {
-            Some(Held { array, mask }) => {
-                memory.made.push(array);
-                masks.push(mask);
-                false
-            }
-            None => true,
-        });
-        let evaluated = model.evaluate(py, compiled, &arguments, memory, Arrays::Numpy, Watch::Session);
-        evaluated.and_then(|made| {
-            made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
-            given.resize_with(memory.made.len(), || None);
-            let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {
-                Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
-                value => match handing::handed(py, value, masks.pop().unwrap_or_default())? {
-                    Some((made, holder)) => {
-                        handed.push_back(holder);
-                        Ok(made)
-                    }
-                    None => values::object(py, value, Arrays::Numpy),
-                },
+            let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::of(&compiled.executor)));
+            memory.session.set_run_options(&options);
+            // The session writes its next outputs into the memory of the values in `made`.
+            handed.retain(|holder| match Holder::released(py, holder) {
+                Some(Held { array, mask }) => {
+                    memory.made.push(array);
+                    masks.push(mask);
+                    false
+                }
+                None => true,
             });
-            let outputs = compiled.outputs(py, objects);
-            let most = given.len().saturating_mul(2);
-            handed.drain(..handed.len().saturating_sub(most));
-            masks.truncate(given.len());
-            // A tensor that is still held is memory that the next evaluation cannot write again.
-            if memory.made.iter().any(|value| matches!(value, Value::Tensor(_))) {
-                memory.made.clear();
-            }
-            outputs
+            let evaluated = model.evaluate(py, compiled, (&arguments, &imports), memory, Arrays::Numpy, Watch::Session);
+            evaluated.and_then(|made| {
+                made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
+                model.check_texts(compiled, &memory.made, options.run_limits())?;
+                given.resize_with(memory.made.len(), || None);
+                let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {
+                    Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
+                    value => match handing::handed(py, value, masks.pop().unwrap_or_default())? {
+                        Some((made, holder)) => {
+                            handed.push_back(holder);
+                            Ok(made)
+                        }
+                        None => values::object(py, value, Arrays::Numpy),
+                    },
+                });
+                let outputs = compiled.outputs(py, objects);
+                let most = given.len().saturating_mul(2);
+                handed.drain(..handed.len().saturating_sub(most));
+                masks.truncate(given.len());
+                // A tensor that is still held is memory that the next evaluation cannot write again.
+                if memory.made.iter().any(|value| matches!(value, Value::Tensor(_))) {
+                    memory.made.clear();
+                }
+                outputs
+            })
         })
     }
 

@@ -2,6 +2,7 @@
 
 use crate::columns::{Column, is_column};
 use crate::errors;
+use crate::packages::Imports;
 use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
 use crate::user_operators;
@@ -96,7 +97,13 @@ impl Compiled {
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
         let first = match self.first.try_lock() {
             Ok(first) => Some(first),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            // The evaluation before panicked: its memory may be half changed.
+            Err(TryLockError::Poisoned(poisoned)) => {
+                self.first.clear_poison();
+                let mut first = poisoned.into_inner();
+                *first = None;
+                Some(first)
+            }
             // Another thread evaluates, or an operator of Python calls the model that calls it.
             Err(TryLockError::WouldBlock) => None,
         };
@@ -148,7 +155,7 @@ pub(crate) enum Given {
 
 impl Given {
     /// What an argument says.
-    pub(crate) fn of(name: &str, argument: Option<&Bound<'_, PyAny>>) -> PyResult<Given> {
+    pub(crate) fn of<'py>(name: &str, argument: Option<&Bound<'py, PyAny>>, imports: &Imports<'py>) -> PyResult<Given> {
         let Some(object) = argument else { return Ok(Given::Nothing) };
         if object.is_none() {
             return Ok(Given::Missing);
@@ -157,7 +164,7 @@ impl Given {
             return Ok(Given::Type(QType::Scalar(scalar)));
         }
         if is_column(object) {
-            return Column::of(name, object).map(|(qtype, _)| Given::Type(qtype));
+            return Column::of(name, object, imports).map(|(qtype, _)| Given::Type(qtype));
         }
         let found = type_name(object);
         let hint = format!("declare it in the text, as in `input {name}: [f64]`, or give `types`");

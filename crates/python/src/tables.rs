@@ -5,14 +5,15 @@ use crate::columns::Column;
 use crate::copies::Copies;
 use crate::errors;
 use crate::interrupt::{detached, token};
-use crate::packages::{self, arrow, package, refused};
+use crate::packages::{self, Bounds, Exported, arrow, exported, package};
 use crate::signature::Given;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
-use arrow_schema::{Field, Schema, SchemaRef};
-use cembra::{Batch, RunOptions};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use cembra::{Batch, Limits, RunOptions};
+use cembra_arrow::interface;
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
-use pyo3_arrow::input::AnyRecordBatch;
 use std::sync::Arc;
 
 /// The batches of a table.
@@ -25,10 +26,13 @@ pub(crate) struct Tables<'py> {
 impl<'py> Tables<'py> {
     /// Imports the batches of a table. Of columns that `is_read` names, offsets and UTF-8 are checked, because the exporter may be wrong. No other
     /// column is looked at.
-    pub(crate) fn of(frame: &Bound<'py, PyAny>, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
-        let table = frame.extract::<AnyRecordBatch>().and_then(|table| table.into_table().map_err(PyErr::from));
-        let (batches, schema) = table.map_err(|error| refused(frame, error))?.into_inner();
-        let batches = checked(frame, batches, &schema, is_read)?;
+    pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
+        let Exported { field, arrays } = exported(frame, bounds)?;
+        let DataType::Struct(fields) = field.data_type() else {
+            return Err(errors::data(format!("a table is a struct, not {}", field.data_type())));
+        };
+        let schema = Arc::new(Schema::new(fields.clone()));
+        let batches = batches(frame, arrays, &schema, is_read)?;
         Ok(Tables { frame: frame.clone(), batches, schema })
     }
 
@@ -54,7 +58,10 @@ impl<'py> Tables<'py> {
         outputs: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let fields = Arc::new(Schema::new(batch.outputs().iter().map(field).collect::<PyResult<Vec<Field>>>()?));
-        let arrays = outputs.iter().map(arrow).collect::<PyResult<Vec<_>>>()?;
+        let arrays = outputs
+            .iter()
+            .map(|output| arrow(output, &Bounds::default()).map(|import| import.array))
+            .collect::<PyResult<Vec<_>>>()?;
         let made = RecordBatch::try_new(fields.clone(), arrays).map_err(|error| errors::data(error.to_string()))?;
         let table = PyTable::try_new(vec![made], fields)?;
         as_its_package(py, &self.frame, Bound::new(py, table)?.into_any())
@@ -66,11 +73,21 @@ impl<'py> Tables<'py> {
         py: Python<'py>,
         batch: &Batch,
         options: RunOptions,
+        limits: Limits,
         raised: impl Fn(cembra::Error) -> PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
         let token = token(self.batches.iter().map(RecordBatch::num_rows).sum(), &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
-        let evaluate = |table| cembra_arrow::run(batch.start().options(&options), table).map(|made| made.table);
+        // The strings of all batches together are within the limit.
+        let mut array_bytes = limits.array_bytes;
+        let evaluate = |table| {
+            let options = options.clone().limits(Limits { array_bytes, ..limits });
+            let made = cembra_arrow::run(batch.start().options(&options), table)?.table;
+            let strings = made.columns().iter().filter(|column| has_strings(column.data_type()));
+            let strings = strings.map(|column| column.get_buffer_memory_size() as u64).fold(0, u64::saturating_add);
+            array_bytes = array_bytes.saturating_sub(strings);
+            Ok(made)
+        };
         let made = detached(py, token.as_ref(), || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;
         let made = made.map_err(|error| match error {
             cembra_arrow::Error::Model(error) => raised(error),
@@ -91,13 +108,21 @@ impl<'py> Tables<'py> {
     }
 }
 
-/// The batches with columns that are checked, if they are read.
-fn checked(
+/// True for texts and bytes, and for lists of these.
+fn has_strings(of: &DataType) -> bool {
+    let of = if let DataType::LargeList(inner) = of { inner.data_type() } else { of };
+    matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
+}
+
+/// The batches of a table, with columns that are checked if they are read.
+fn batches(
     frame: &Bound<'_, PyAny>,
-    batches: Vec<RecordBatch>,
-    schema: &Schema,
+    arrays: Vec<ArrayData>,
+    schema: &SchemaRef,
     is_read: impl Fn(&str) -> bool,
 ) -> PyResult<Vec<RecordBatch>> {
+    let batches = arrays.into_iter().map(interface::table).collect::<Result<Vec<_>, _>>();
+    let batches = batches.map_err(|error| errors::data(error.to_string()))?;
     let mut columns: Vec<Vec<ArrayRef>> = batches.iter().map(|batch| batch.columns().to_vec()).collect();
     for (at, _) in schema.fields().iter().enumerate().filter(|(_, field)| is_read(field.name())) {
         // A table of pyarrow has its columns by their positions.
@@ -113,7 +138,7 @@ fn checked(
     }
     let made = batches.iter().zip(columns).map(|(batch, columns)| {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+        RecordBatch::try_new_with_options(schema.clone(), columns, &options)
     });
     made.collect::<Result<_, _>>().map_err(|error| errors::data(error.to_string()))
 }

@@ -3,7 +3,7 @@
 
 use crate::arrays::{is_masked, kind};
 use crate::lending;
-use crate::packages::{arrow, is_arrow};
+use crate::packages;
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
 use cembra::tensor::Element;
@@ -100,10 +100,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Arc<
     if is_masked(object) {
         return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
     }
-    if object.cast::<PyUntypedArray>().is_err()
-        && is_arrow(object)
-        && arrow(object).is_ok_and(|array| array.null_count() > 0)
-    {
+    if packages::whole(object, &qtype.to_string())?.is_some_and(|array| array.null_count() > 0) {
         return Err(Misfit::of(qtype, "an array with nulls: elements of tensors are never missing"));
     }
     let whole = numpy_array(object).map_err(|_| misfit())?;

@@ -4,6 +4,7 @@
 use crate::arrays::{self, sequence};
 use crate::edges::Edge;
 use crate::handing;
+use crate::packages::Imports;
 use crate::scalars::{self, Misfit, is_missing};
 use crate::tensors;
 use cembra::{EdgeType, ListBuilder, QType, Scalar, ScalarValue, Value};
@@ -45,12 +46,44 @@ pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> 
     Some(if is_optional { Value::Present(number) } else { Value::Scalar(number) })
 }
 
-/// The value likewise, where there is one of before: memory of a tensor that nobody else has is written again.
-pub(crate) fn read_again(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Value>) -> Result<Value, Misfit> {
+/// The value of an object, where there is one of before: memory of a tensor that nobody else has is written again.
+fn read_again(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Value>) -> Result<Value, Misfit> {
     match before {
         Some(Value::Tensor(before)) => tensors::read(object, qtype, Some(before)),
         _ => read(object, qtype),
     }
+}
+
+/// The value of an argument, where there is one of before; an array of Arrow that the call has imported is not imported again.
+pub(crate) fn read_argument<'py>(
+    object: &Bound<'py, PyAny>,
+    qtype: &QType,
+    before: Option<Value>,
+    imports: &Imports<'py>,
+) -> Result<Value, Misfit> {
+    match qtype {
+        QType::Array(kind, scalar) if let Some(import) = imports.known(object) => {
+            arrays::of_arrow(import.array, *scalar).map(|array| Value::Array(*kind, array.into()))
+        }
+        _ => read_again(object, qtype, before),
+    }
+}
+
+/// The bytes of texts in arrays of a value, as objects of Python: an array may have the same text at many places, and each becomes an object.
+pub(crate) fn text_bytes(value: &Value) -> u64 {
+    let mut open = vec![value];
+    let mut bytes = 0_u64;
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Tuple(fields) => open.extend(fields.iter()),
+            Value::Array(_, array) if matches!(array.scalar(), Scalar::Text | Scalar::Bytes) => {
+                let texts = (0..array.len()).filter_map(|at| array.string(at)).map(scalars::object_bytes);
+                bytes = texts.fold(bytes, u64::saturating_add);
+            }
+            _ => {}
+        }
+    }
+    bytes
 }
 
 /// The object of a value, which is consumed: elements of a tensor are moved, and numbers of an array are not copied.

@@ -249,3 +249,183 @@ def test_arrays_of_numpy_are_read_where_they_are(dtype, spelled, backend):
     kept = cembra.compile(f"input x: [{spelled}]; x", backend=backend)(whole)
     whole[:] = 0
     assert kept[5000] == 5000 and sys.getrefcount(whole) == references
+
+
+class Exporting:
+    """An object that has Arrow's interface, and gives the same capsules each time."""
+
+    def __init__(self, of):
+        self.of = of
+        if hasattr(of, "__arrow_c_array__"):
+            capsules = of.__arrow_c_array__()
+            self.__class__ = type("OfArray", (Exporting,), {"__arrow_c_array__": lambda self, requested_schema=None: capsules})
+        else:
+            capsule = of.__arrow_c_stream__()
+            self.__class__ = type("OfStream", (Exporting,), {"__arrow_c_stream__": lambda self, requested_schema=None: capsule})
+
+
+# Each way into the package for data of Arrow: a column, a column of an input without a type, an array, an operand of `run`, a tensor, a table.
+DOORS = {
+    "column": lambda given: cembra.compile("input x: f64?; x")(given),
+    "untyped": lambda given: cembra.compile("x + 1.0")(given),
+    "array": lambda given: cembra.compile("input x: [f64?]; x")(given),
+    "lists": lambda given: cembra.compile("input x: [f64?]; x").run({"x": given}),
+    "run": lambda given: cembra.compile("input x: f64?; x").run({"x": given}),
+    "session": lambda given: cembra.compile("input x: [f64?]; x").session()(given),
+    "tensor": lambda given: cembra.compile("input x: tensor[f64, 1]; tensor.sum(x)")(given),
+    "edge": lambda given: cembra.Edge.from_sizes(given),
+    "table": lambda given: cembra.compile("input x: f64?; x").table(given),
+}
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """An array of Arrow of 8,000 levels, which takes its own package seconds."""
+    pa = pytest.importorskip("pyarrow")
+    made = pa.array([1.0])
+    for _ in range(8000):
+        made = pa.StructArray.from_arrays([made], ["a"])
+    return made
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_arrays_of_arrow_that_nest_deep(door, is_stream, deep):
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(cembra.Error):
+        DOORS[door](pa.chunked_array([deep]) if is_stream else deep)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_what_panics_in_the_import_of_arrow(door, is_stream):
+    pa = pytest.importorskip("pyarrow")
+    # A name that is no text, which the library in Rust panics on.
+    strange = pa.StructArray.from_arrays([pa.array([1.0])], fields=[pa.field(b"\xff\xfe", pa.float64())])
+    with pytest.raises(cembra.Error):
+        DOORS[door](pa.chunked_array([strange]) if is_stream else strange)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("method", ["__arrow_c_array__", "__arrow_c_stream__"])
+def test_panics_of_other_packages_are_our_errors(door, method):
+    panic = pytest.importorskip("polars").exceptions.PanicException
+
+    def panics(self, requested_schema=None):
+        raise panic("of another package")
+
+    with pytest.raises(cembra.Error) as raised:
+        DOORS[door](type("Panicking", (), {method: panics})())
+    # An array may be a sequence nevertheless, and a tensor an array of NumPy.
+    assert raised.value.code == "values" or (raised.value.code, type(raised.value.__cause__)) == ("internal", panic)
+
+
+@pytest.mark.parametrize("door", ["column", "untyped", "array", "run", "session"])
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_capsules_give_their_data_once(door, is_stream):
+    pa = pytest.importorskip("pyarrow")
+    given = Exporting(pa.chunked_array([[1.0], [2.0]]) if is_stream else pa.array([1.0, 2.0]))
+    DOORS[door](given)
+    with pytest.raises(cembra.DataError, match="released: a capsule gives its data once"):
+        DOORS[door](given)
+    # In one call each object is imported once.
+    given = Exporting(pa.chunked_array([[1.0], [2.0]]) if is_stream else pa.array([1.0, 2.0]))
+    made, failed, _ = cembra.compile("input a: f64, b: f64; a + b").run({"a": given, "b": given})
+    assert (pa.array(made).to_pylist(), failed) == ([2.0, 4.0], [])
+
+
+def test_tables_of_capsules_and_readers():
+    pa = pytest.importorskip("pyarrow")
+    model, batch = cembra.compile("output y = x + 1.0"), pa.record_batch({"x": [1.0, 2.0]})
+    for whole in [batch, pa.table({"x": [1.0, 2.0]})]:
+        given = Exporting(whole)
+        assert pa.table(model.table(given))["y"].to_pylist() == [2.0, 3.0]
+        with pytest.raises(cembra.DataError, match="released: a capsule gives its data once"):
+            model.table(given)
+    missing = pa.StructArray.from_arrays([pa.array([1.0])], ["x"], mask=pa.array([True]))
+    with pytest.raises(cembra.DataError, match="rows of a table are not null"):
+        model.table(missing)
+    with pytest.raises(cembra.DataError, match="a table is a struct, not Float64"):
+        model.table(pa.array([1.0]))
+
+    def batches():
+        yield batch
+        raise ZeroDivisionError("no second batch")
+
+    reader = pa.RecordBatchReader.from_batches(batch.schema, batches())
+    with pytest.raises(cembra.DataError, match="no second batch"):
+        model.table(reader)
+
+
+STREAMS = {
+    "full": "lambda: pa.record_batch({'x': np.ones(100_000)})",
+    "empty": "lambda: pa.record_batch({'x': pa.array([], 'f8')})",
+    "views": "lambda: pa.record_batch({'x': pa.array(['a text that is no short one'] * 10_000, 'string_view')})",
+}
+
+
+@pytest.mark.parametrize("batch", STREAMS)
+def test_streams_without_an_end_take_what_they_may(batch):
+    pytest.importorskip("pyarrow")
+    prepare = f"""
+import pyarrow as pa
+make = {STREAMS[batch]}
+def batches():
+    while True:
+        yield make()
+reader = pa.RecordBatchReader.from_batches(make().schema, batches())
+models = [cembra.compile("output y = x", limits={{"array_bytes": 16_000_000}}) for _ in range(2)]
+models[0].table(pa.table([make()["x"]], ["x"]))
+"""
+    call = """
+try:
+    models[0].table(reader)
+    raise SystemExit("no end")
+except cembra.LimitError as error:
+    assert "the limit `array_bytes`" in str(error) and "limits=" in str(error)
+"""
+    assert peak_growth(prepare, call) < 1.25 * 16e6 + 20e6
+
+
+@pytest.mark.parametrize("text", ["strings.upper(x)", "strings.join(x, 'a')"])
+def test_texts_that_rows_share_are_counted_before_they_are_copied(text):
+    pytest.importorskip("pyarrow")
+    prepare = f"""
+import pyarrow as pa
+x = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10_000, "i4")), pa.array(["x" * 100_000]))
+model = cembra.compile("input x: text; input n: f64? = 0.0; output y = {text}; output m = n", limits={{"array_bytes": 16_000_000}})
+one, n = x[0].as_py(), np.zeros(10_000)
+"""
+    call = """
+ways = [lambda x: model(x), lambda x: model.run({"x": x}), lambda x: model.table(pa.table({"x": x}))]
+ways.append(lambda x: model.table(pa.table({"x": pa.chunked_array([x.slice(at, 100) for at in range(0, len(x), 100)])})))
+ways.append(lambda x: model.run({"x": one, "n": n}))
+for at, way in enumerate(ways):
+    try:
+        way(x)
+        raise SystemExit(f"{at} was not refused")
+    except cembra.LimitError as error:
+        assert "the limit `array_bytes`" in str(error)
+"""
+    assert peak_growth(prepare, call) < 1.25 * 16e6 + 40e6
+
+
+def test_texts_of_one_row_are_counted_as_objects_of_python():
+    model = cembra.compile(
+        "input x: [text], g: edge; array.expand(x, over=g)", limits={"array_bytes": 16_000_000}
+    )
+    texts = ["x" * 100_000]
+    assert len(model(texts, cembra.Edge.from_sizes([100]))) == 100
+    for call in [model, model.session()]:
+        with pytest.raises(cembra.LimitError, match="the limit `array_bytes`"):
+            call(texts, cembra.Edge.from_sizes([10_000]))
+
+
+@pytest.mark.parametrize("around", [lambda inner: [inner], lambda inner: (inner,), lambda inner: {"x": inner}])
+@pytest.mark.parametrize("of", ["f64", "f64?", "[f64]", "{x: f64}", "[{x: f64}]", "{x: {x: f64}}", "(f64, f64)", "tensor[f64, 1]"])
+def test_objects_that_nest_deep(around, of):
+    deep = 1.0
+    for _ in range(100_000):
+        deep = around(deep)
+    with pytest.raises(cembra.Error):
+        cembra.compile(f"input x: {of}; output y = x")(x=deep)

@@ -248,7 +248,7 @@ fn each_array_of_a_stream_is_checked() {
     };
     let rows = |tables, of| -> Result<Vec<usize>, String> {
         let arrays = stream(tables, of).expect("a stream");
-        arrays.map(|array| array.map(|array| array.len()).map_err(|error| error.to_string())).collect()
+        arrays.map(|array| Ok(array.and_then(interface::checked).map_err(|error| error.to_string())?.len())).collect()
     };
     assert_eq!(rows(vec![table(), table().slice(0, 2)], table()), Ok(vec![2, 3]));
     assert_eq!(rows(vec![], table()), Ok(vec![]));
