@@ -12,11 +12,14 @@ mod failure;
 mod inputs;
 mod pipeline;
 mod progress;
+mod ranks;
 mod source;
 mod turns;
 
 use clap::{Parser, Subcommand};
 use command::{bench, build, check, completions, eval, eval_arguments, explain, fmt, fuzz, lsp, ops, repl, test};
+use failure::Failure;
+use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
@@ -57,7 +60,34 @@ enum Command {
 #[must_use]
 pub fn run() -> ExitCode {
     be_quiet_about_errors();
-    let done = match Arguments::parse().command {
+    let ended = catch_unwind(|| match Arguments::try_parse() {
+        Ok(arguments) => dispatch(arguments.command),
+        // Help and the version, which are no failures.
+        Err(told) if !told.use_stderr() => told.exit(),
+        Err(error) => Err(Failure::Usage(Box::new(error))),
+    });
+    let code = match ended {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => failure.report(),
+        Err(panic) => {
+            ranks::end_all();
+            resume_unwind(panic);
+        }
+    };
+    if code != ExitCode::SUCCESS {
+        ranks::end_all();
+    }
+    code
+}
+
+/// Runs a command.
+fn dispatch(command: Command) -> Result<(), Failure> {
+    // These two say themselves whether ranks share their work.
+    let may_share = matches!(command, Command::Eval(_) | Command::Fuzz(_));
+    if !may_share && !ranks::works_alone("of the commands, `eval` and `fuzz --tiles` are shared out to ranks") {
+        return Ok(());
+    }
+    match command {
         Command::Eval(args) => eval::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
@@ -70,10 +100,6 @@ pub fn run() -> ExitCode {
         Command::Fmt(args) => fmt::run(&args),
         Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => completions::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
     }
 }
 

@@ -36,7 +36,7 @@ struct Found {
 }
 
 fn measure(of: Matrices, link: Option<Arc<dyn Link>>) -> Result<Found, Error> {
-    let ranks = link.map(|link| Arc::new(Ranks::new(link)));
+    let ranks = link.map(|link| Ranks::new(link).map(Arc::new)).transpose()?;
     let size = ranks.as_ref().map_or(1, |ranks| ranks.link().size());
     let options = Options::default().threshold(0.0).threads(of.threads);
     let run = Evaluator::new(options).matrices(Arc::new(LibraryProduct));

@@ -9,7 +9,7 @@
 //!
 //! // Not started by a launcher of MPI, there is no link, and no library is needed.
 //! if let Some(link) = cembra_mpi::from_environment()? {
-//!     let ranks = Ranks::new(link);
+//!     let ranks = Ranks::new(link)?;
 //!     assert_eq!(ranks.all_gather(b"here".to_vec())?.len(), ranks.link().size());
 //! }
 //! # Ok::<(), cembra_tiles::link::Error>(())

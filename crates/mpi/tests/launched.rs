@@ -235,7 +235,7 @@ fn kill() {
 
 /// What evaluates on all ranks.
 fn evaluator() -> Result<(Evaluator, Arc<Ranks>), Error> {
-    let ranks = Arc::new(Ranks::new(link()?).stall(Duration::from_secs(60)));
+    let ranks = Arc::new(Ranks::new(link()?)?.stall(Duration::from_secs(60)));
     Ok((Evaluator::new(Options::default()).ranks(ranks.clone(), []), ranks))
 }
 
@@ -328,7 +328,7 @@ fn iterate(is_killed: bool) -> Result<(), Error> {
 fn ended_by(end: fn(&dyn Link)) -> Result<(), Error> {
     let link = link()?;
     // All of them are there.
-    Ranks::new(link.clone()).settle(Ok(()))?;
+    Ranks::new(link.clone())?.settle(Ok(()))?;
     if link.rank() == 1 {
         end(&*link);
     }
@@ -355,7 +355,7 @@ fn talk() -> Result<(), Error> {
     let link = link()?;
     let (rank, size) = (link.rank(), link.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
-    let ranks = Ranks::new(link.clone());
+    let ranks = Ranks::new(link.clone())?;
     let wait = Patience::default().stall(Duration::from_secs(60));
 
     // Tiles of 8 MiB around a ring, a step early; between them poison in the place of one.
@@ -438,11 +438,11 @@ fn talk() -> Result<(), Error> {
     // MPI that runs already is used as it is, and is not finalised with that link.
     let second = cembra_mpi::from_environment()?.expect("a link");
     assert_eq!((second.rank(), second.size()), (rank, size));
-    Ranks::new(second).settle(Ok(()))?;
+    Ranks::new(second)?.settle(Ok(()))?;
     if let Some(world) = world_of(&format!("{link:?}")) {
         // SAFETY: MPI-HANDLE: it is that of all ranks in the interface that the library of this name has.
         let third = unsafe { cembra_mpi::from_communicator(world)? };
-        assert_eq!(Ranks::new(third).all_gather(vec![rank as u8])?.len(), size);
+        assert_eq!(Ranks::new(third)?.all_gather(vec![rank as u8])?.len(), size);
     }
 
     // One thread talks.

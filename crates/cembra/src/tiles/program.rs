@@ -220,6 +220,33 @@ impl Run {
 
     /// The graph of a model for inputs of which this is known, and a tensor for each, in the tiles that the model says.
     fn bound<'k>(&self, model: &Executor, given: BTreeMap<&str, Known<'k>>) -> Result<Bound<'k>, Error> {
+        let inputs = self.cut_all(model, given)?;
+        let (graph, outputs) = graph_for(model, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
+        Ok(Bound { graph, outputs, inputs })
+    }
+
+    /// The tensors for the inputs of a model, by name, in the tiles that the model says. Ranks that are threads can share them: they evaluate the model
+    /// on the same tiles, and each does not cut its own.
+    ///
+    /// # Errors
+    /// Those of [`model`](Run::model) that are about inputs.
+    pub fn cut_inputs<'o>(
+        &self,
+        model: &Executor,
+        inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
+    ) -> Result<BTreeMap<String, Tiled>, Error> {
+        let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
+        let cut = self.cut_all(model, known.collect())?;
+        Ok(model
+            .inputs()
+            .iter()
+            .map(|field| field.name.to_string())
+            .zip(cut.into_iter().map(Cow::into_owned))
+            .collect())
+    }
+
+    /// What is known of the inputs of a model, in their order, in the tiles that the model says.
+    fn cut_all<'k>(&self, model: &Executor, given: BTreeMap<&str, Known<'k>>) -> Result<Vec<Cow<'k, Tiled>>, Error> {
         let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
         let mut inputs: Vec<Cow<'k, Tiled>> = Vec::with_capacity(model.inputs().len());
         for field in model.inputs() {
@@ -230,8 +257,7 @@ impl Run {
             };
             inputs.push(self.cut(model, field, known, &mut labels)?);
         }
-        let (graph, outputs) = graph_for(model, &inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
-        Ok(Bound { graph, outputs, inputs })
+        Ok(inputs)
     }
 
     /// What is known of a tensor for an input, in the tiles that the input has.

@@ -63,7 +63,7 @@ impl World {
     /// launcher's.
     pub fn from_environment() -> Result<World, Error> {
         #[cfg(feature = "mpi")]
-        return Ok(cembra_mpi::from_environment()?.map_or_else(World::alone, World::of_link));
+        return cembra_mpi::from_environment()?.map_or_else(|| Ok(World::alone()), World::of_link);
         #[cfg(not(feature = "mpi"))]
         World::without_mpi(cembra_tiles::link::Launch::of(|name| std::env::var(name).ok())?)
     }
@@ -90,7 +90,7 @@ impl World {
     #[cfg(all(feature = "mpi", unix))]
     pub unsafe fn from_communicator(communicator: usize) -> Result<World, Error> {
         // SAFETY: MPI-HANDLE: the caller promises it.
-        Ok(World::of_link(unsafe { cembra_mpi::from_communicator(communicator)? }))
+        World::of_link(unsafe { cembra_mpi::from_communicator(communicator)? })
     }
 
     /// This process alone.
@@ -99,10 +99,12 @@ impl World {
         World { ranks: None, any_processor: false }
     }
 
-    /// The ranks of a link.
-    #[must_use]
-    pub fn of_link(link: Arc<dyn Link>) -> World {
-        World::joined(Ranks::new(link), false)
+    /// The ranks of a link. It is asked for its rank and size once, here.
+    ///
+    /// # Errors
+    /// The rank is not below the size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
+    pub fn of_link(link: Arc<dyn Link>) -> Result<World, Error> {
+        Ok(World::joined(Ranks::new(link)?, false))
     }
 
     fn joined(ranks: Ranks, are_threads: bool) -> World {
@@ -112,16 +114,17 @@ impl World {
     /// Runs a function on this number of ranks, each a thread of this process: their results, by rank. They are for tests and for teaching, as threads of
     /// one rank share memory. A rank that panics is an error on all.
     pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
-        run_ranks(ranks, |link| run(World::joined(Ranks::new(link), true)))
+        run_ranks(ranks, |link| run(World::joined(Ranks::new(link)?, true)))
     }
 
     /// How long a rank waits for the others without progress, 300 seconds by default. Behind it they are in an unknown state, and the run ends. Called
     /// before the world is cloned or evaluates.
     #[must_use]
     pub fn stall(self, stall: Duration) -> World {
-        let again = |known: &Arc<Joined>| {
-            let ranks = Arc::new(Ranks::new(known.ranks.link().clone()).stall(stall));
-            Arc::new(Joined { ranks, are_threads: known.are_threads })
+        let again = |known: &Arc<Joined>| match Ranks::new(known.ranks.link().clone()) {
+            Ok(ranks) => Arc::new(Joined { ranks: Arc::new(ranks.stall(stall)), are_threads: known.are_threads }),
+            // The sizes of this link were checked when the world was made.
+            Err(_) => known.clone(),
         };
         let ranks = self.ranks.as_ref().map(again);
         World { ranks, ..self }
@@ -220,20 +223,57 @@ mod tests {
         let world = World::alone();
         assert_eq!((world.rank(), world.size(), world.sent()), (0, 1, Sent::default()));
         assert!(world.ranks().is_none());
-        assert_eq!(World::of_link(Arc::new(NoLink)).stall(Duration::from_secs(1)).size(), 3);
+        let world = World::of_link(Arc::new(NoLink::of(1, 3))).expect("a rank below the size");
+        assert_eq!(world.stall(Duration::from_secs(1)).size(), 3);
+    }
+
+    #[test]
+    fn a_link_of_absurd_sizes_is_an_error() {
+        for (rank, size) in
+            [(0, usize::MAX), (0, (1 << 16) + 1), (0, 0), (3, 3), (usize::MAX, 2), (usize::MAX, usize::MAX)]
+        {
+            let error = World::of_link(Arc::new(NoLink::of(rank, size))).expect_err("an error");
+            assert!(["link", "limit"].contains(&error.code()), "{rank} of {size}: {error}");
+        }
+        // A link that says other numbers each time is asked once.
+        let world = World::of_link(Arc::new(NoLink { changes: true, ..NoLink::of(1, 3) })).expect("the first answers");
+        let run = world.evaluator(Options::default());
+        assert_eq!((world.rank(), world.size(), world.rank(), world.size()), (1, 3, 1, 3));
+        let axis = crate::tiles::Tiling1::blocked(8, 2).expect("tiles");
+        let tiling = crate::tiles::Tiling::new([&axis, &axis]).expect("a tiling");
+        let shape = crate::tiles::Shape::dense(&tiling, 16).expect("a shape");
+        assert_eq!(run.evaluator().from_fn(&shape, |_| 1.0).expect_err("no message is sent").code(), "link");
     }
 
     /// A link of which nothing but its size is known.
     #[derive(Debug)]
-    struct NoLink;
+    struct NoLink {
+        rank: usize,
+        size: usize,
+        /// True if each answer differs from the one before.
+        changes: bool,
+        answers: std::sync::atomic::AtomicUsize,
+    }
+
+    impl NoLink {
+        fn of(rank: usize, size: usize) -> NoLink {
+            NoLink { rank, size, changes: false, answers: Default::default() }
+        }
+
+        fn answer(&self, number: usize) -> usize {
+            let before = self.answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            // The first two answers are the rank and the size.
+            if self.changes && before > 1 { number.wrapping_mul(before).wrapping_sub(7) } else { number }
+        }
+    }
 
     impl Link for NoLink {
         fn rank(&self) -> usize {
-            1
+            self.answer(self.rank)
         }
 
         fn size(&self) -> usize {
-            3
+            self.answer(self.size)
         }
 
         fn send(&self, _: usize, _: u16, _: cembra_tiles::link::Payload) -> Result<cembra_tiles::link::Request, Error> {

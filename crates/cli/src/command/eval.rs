@@ -11,6 +11,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::{Feed, Sources, check_among};
 use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop};
 use crate::progress::{Progress, Summary};
+use crate::ranks;
 use cembra::{Backend, Executor};
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
@@ -32,6 +33,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     if model.has_tensors(&options) {
         return eval_tensors::run(args, &text, &model, &options, data.as_deref());
+    }
+    if !ranks::works_alone("a model of rows is not shared out to ranks") {
+        return Ok(());
     }
     if !args.input.is_empty() {
         return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));

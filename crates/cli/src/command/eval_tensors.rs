@@ -8,6 +8,7 @@ use crate::deadline::within;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::progress::watched;
+use crate::ranks;
 use crate::source::ModelText;
 use cembra::tensor::Data;
 use cembra::tiles::Journal;
@@ -48,11 +49,21 @@ pub(super) fn run(
     data: Option<&Path>,
 ) -> Result<(), Failure> {
     refuse_rows(args)?;
-    args.warnings.tell(text, model, options);
+    if ranks::is_first() {
+        args.warnings.tell(text, model, options);
+    }
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
+    if !executor.is_tiled() && !ranks::works_alone("the model cuts no tensor into tiles") {
+        return Ok(());
+    }
     args.tiles.check(&executor)?;
     let form = form(args, &executor)?;
     args.ranks.check(&executor, form == Form::Checkpoint)?;
+    // Ranks join before they open files, so that one whose file is missing ends the others at once. With a limit of time another thread evaluates,
+    // and joins.
+    if executor.is_tiled() && args.ranks.ranks.is_none() && args.time_limit.is_none() {
+        ranks::join().map_err(|error| text.blame(&error))?;
+    }
     let stored = eval_tiles::stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
     let values = inputs(args, text, &executor, data, &stored)?;
     let (mut session, threads) = (executor.session(), args.threads());
@@ -73,7 +84,7 @@ pub(super) fn run(
             only: args.only.clone(),
         };
         let look = || eval_tiles::shown(journal.progress());
-        let is_first = eval_tiles::launched_rank() == 0;
+        let is_first = ranks::is_first();
         let evaluate = || within(args.time_limit, move || task.run());
         let made = if is_first { watched(look, evaluate)? } else { evaluate()? };
         if args.verbose && is_first {

@@ -3,10 +3,11 @@
 
 use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
+use crate::ranks;
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::link::Launch;
 use cembra::tiles::{
-    Checkpoint, Journal, Operand, Options, Progress, Screening, Step, Tiled, Tiling, Tiling1, Work, World,
+    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, Tiled, Tiling, Tiling1, Work, World,
 };
 use cembra::{Error, Executor, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
@@ -96,16 +97,32 @@ impl Task {
     /// Evaluates on the ranks that there are. An error that all ranks have is one of rank 0 alone here: `None` stands for it on others.
     pub(super) fn run(&self) -> Result<Outputs, Option<Error>> {
         let Some(ranks) = self.ranks.ranks else {
-            let world = World::from_environment()?;
-            let made = self.on(&world);
-            return made.map_err(|error| if world.rank() == 0 || error.code() == "link" { Some(error) } else { None });
+            let world = ranks::join()?;
+            let (made, is_first) = (self.on(&world, None), world.rank() == 0);
+            drop(world);
+            ranks::leave();
+            return made.map_err(|error| if is_first || error.code() == "link" { Some(error) } else { None });
         };
-        let made = World::on_threads(ranks.get(), |world| self.on(&world));
-        made.into_iter().next().unwrap_or_else(|| Ok(Outputs::new())).map_err(Some)
+        // Threads share the tiles of the inputs.
+        let run = self.evaluator(&World::alone());
+        let inputs = self.tensors().and_then(|tensors| run.cut_inputs(&self.model, self.operands(&tensors)));
+        let inputs = inputs.map_err(Some)?;
+        let made = World::on_threads(ranks.get(), |world| self.on(&world, Some(&inputs)));
+        // A rank that ended early is an error of the link on others. The error of that rank says why it ended.
+        let is_first = |made: &Result<Outputs, Error>| {
+            made.as_ref().is_err_and(|error| error.tensor_kind() != Some(TensorErrorKind::Link))
+        };
+        let first = made.iter().position(is_first).unwrap_or(0);
+        made.into_iter().nth(first).unwrap_or_else(|| Ok(Outputs::new())).map_err(Some)
     }
 
-    fn on(&self, world: &World) -> Result<Outputs, Error> {
+    fn evaluator(&self, world: &World) -> Run {
         let world = if self.ranks.any_processor { world.clone().any_processor() } else { world.clone() };
+        world.evaluator_with(self.tiles.options().threads(self.threads), &self.options)
+    }
+
+    /// The values for the inputs that are not stored.
+    fn tensors(&self) -> Result<Vec<Arc<Tensor>>, Error> {
         let tensor = |value: &Value| match value {
             Value::Tensor(tensor) => Ok(tensor.clone()),
             Value::Scalar(number) => Tensor::of_value(number).map(Arc::new),
@@ -113,16 +130,31 @@ impl Task {
                 Err(Error::values(format!("a value of type {} in a model that is evaluated in tiles", other.qtype())))
             }
         };
-        let tensors = self.values.iter().map(tensor).collect::<Result<Vec<Arc<Tensor>>, Error>>()?;
+        self.values.iter().map(tensor).collect()
+    }
+
+    /// The tensors for all inputs, by name.
+    fn operands<'o>(&'o self, tensors: &'o [Arc<Tensor>]) -> impl Iterator<Item = (&'o str, Operand<'o>)> {
         let names =
             self.model.inputs().iter().map(|field| &*field.name).filter(|name| !self.stored.contains_key(*name));
         let dense = names.zip(tensors.iter().map(|tensor| Operand::Dense(tensor)));
-        let inputs = dense.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))));
-        let run = world.evaluator_with(self.tiles.options().threads(self.threads), &self.options);
+        dense.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))))
+    }
+
+    /// Evaluates as one rank, on inputs that were cut before or are cut here.
+    fn on(&self, world: &World, inputs: Option<&BTreeMap<String, Tiled>>) -> Result<Outputs, Error> {
+        let run = self.evaluator(world);
         // All ranks take the same steps.
         let run = if world.rank() == 0 { run.journal(self.journal.clone()) } else { run };
-        let this_run = self.this_run()?;
-        let known = self.known(&this_run).map_err(|error| run.evaluator().give_up(error))?;
+        // Other ranks wait for the first step, and learn that this one does not take it.
+        let give_up = |error| run.evaluator().give_up(error);
+        let tensors = self.tensors().map_err(give_up)?;
+        let inputs: Vec<(&str, Operand<'_>)> = match inputs {
+            Some(inputs) => inputs.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))).collect(),
+            None => self.operands(&tensors).collect(),
+        };
+        let this_run = self.this_run().map_err(give_up)?;
+        let known = self.known(&this_run).map_err(give_up)?;
         let keep = |made: &BTreeMap<String, Tiled>| match (&self.directory, self.ranks.resume) {
             (Some(directory), true) => {
                 let outputs = made.iter().map(|(name, tiled)| (&**name, tiled));
@@ -188,11 +220,6 @@ impl Task {
         let is_output = |name: &&str| self.model.outputs().iter().any(|field| *field.name == **name);
         checkpoint.names().filter(is_output).map(|name| Ok((name.to_owned(), checkpoint.lazy(name)?))).collect()
     }
-}
-
-/// The number of this process among those that a launcher of MPI started; 0 without a launcher.
-pub(super) fn launched_rank() -> usize {
-    Launch::of(|name| std::env::var(name).ok()).ok().flatten().map_or(0, |launch| launch.rank)
 }
 
 /// Tensors of checkpoints, by the inputs that they are for.

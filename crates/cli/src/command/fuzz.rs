@@ -3,7 +3,7 @@
 use super::print;
 use crate::failure::{Failure, usage};
 use crate::progress::Progress;
-use cembra::tiles::World;
+use crate::ranks;
 use cembra_fuzzing::Config;
 use std::io::{self, IsTerminal};
 
@@ -52,6 +52,9 @@ struct Effort {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Effort { programs, seconds, tensors, tiles } = args.effort;
+    if tiles.is_none() && !ranks::works_alone("ranks share the work of `fuzz --tiles` alone") {
+        return Ok(());
+    }
     let programs = programs.or(tensors).or(tiles);
     let arrays = f64::from(args.arrays) / 100.0;
     let config = Config { programs, seconds, arrays, seed: args.seed, start: args.start, ..Config::default() };
@@ -65,10 +68,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let report = cembra_fuzzing::run_tensors(&config, tell);
         (report.to_string(), report.mismatch().is_some())
     } else if tiles.is_some() {
-        let world = World::from_environment().map_err(|error| usage("fuzz", error))?;
+        let world = ranks::join().map_err(|error| usage("fuzz", error))?;
         let link = world.ranks().map(|ranks| ranks.link().clone());
         let report = cembra_fuzzing::run_tiles(&config, link, tell);
-        if world.rank() > 0 {
+        let is_first = world.rank() == 0;
+        drop(world);
+        ranks::leave();
+        if !is_first {
             // All ranks found the same.
             return report.mismatch().map_or(Ok(()), |_| Err(Failure::Told));
         }

@@ -25,6 +25,7 @@ mod payload;
 mod ranks;
 mod request;
 mod shuffled;
+mod sized;
 mod threads;
 mod waiting;
 mod wire;
@@ -42,6 +43,9 @@ pub use threads::{MOST_RANKS, run_ranks};
 pub use waiting::{Patience, Wait};
 
 use std::fmt;
+
+/// The most ranks of a link. Some lists are as long as there are ranks.
+pub const MOST_LINKED_RANKS: usize = 1 << 16;
 
 /// The largest tag: every link has all tags up to it. [`Ranks`] uses it for its collectives.
 pub const MOST_TAG: u16 = 32_767;
@@ -72,6 +76,12 @@ pub trait Link: Send + Sync + fmt::Debug {
     /// Ends all ranks, with this exit code where they are processes of their own: then it does not return. Else all requests of other ranks are
     /// errors from now on.
     fn abort(&self, code: i32);
+
+    /// True if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or the run is aborted. Such a rank sleeps while
+    /// it waits. Otherwise it looks again and again, after pauses that grow with the wait.
+    fn wakes(&self) -> bool {
+        false
+    }
 }
 
 /// An error if a link has no such rank or tag.

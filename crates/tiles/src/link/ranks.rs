@@ -4,6 +4,7 @@
 use super::header::{EXCHANGES, MessageId};
 use super::payload::{Done, Payload, Room};
 use super::request::Request;
+use super::sized::SizedLink;
 use super::waiting::Patience;
 use super::wire::{Reader, put, put_error, take_error};
 use super::{Link, MOST_TAG};
@@ -97,19 +98,22 @@ struct Letter {
 }
 
 impl Ranks {
-    /// The ranks of a link.
-    #[must_use]
-    pub fn new(link: Arc<dyn Link>) -> Ranks {
-        Ranks {
+    /// The ranks of a link. It is asked for its rank and size once, here.
+    ///
+    /// # Errors
+    /// The rank is not below the size, or the size is above [`MOST_LINKED_RANKS`](super::MOST_LINKED_RANKS).
+    pub fn new(link: Arc<dyn Link>) -> Result<Ranks, Error> {
+        let link: Arc<dyn Link> = Arc::new(SizedLink::new(link)?);
+        Ok(Ranks {
+            patience: Patience::default().woken(link.wakes()),
             link,
-            patience: Patience::default(),
             exchanges: AtomicU32::new(0),
             steps: AtomicU32::new(0),
             shared_errors: AtomicU32::new(0),
             is_poisoned: AtomicBool::new(false),
             sent: SentCounts::default(),
             broken: OnceLock::new(),
-        }
+        })
     }
 
     /// How long a rank waits for the others without progress: 300 seconds by default.

@@ -56,6 +56,10 @@ impl Link for Shuffled {
     fn abort(&self, code: i32) {
         self.link.abort(code);
     }
+
+    fn wakes(&self) -> bool {
+        self.link.wakes()
+    }
 }
 
 /// A request that is over some tests later than it could be.

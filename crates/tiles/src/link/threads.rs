@@ -60,10 +60,16 @@ impl Shared {
         self.threads.iter().for_each(wake);
     }
 
-    /// A rank sends nothing any more.
+    /// A rank sends nothing any more. Ranks that still await a message from it are woken: to wake all would take the square of their number.
     fn end(&self, rank: usize) {
         self.ended[rank].store(true, Ordering::Release);
-        self.threads.iter().for_each(wake);
+        for (other, thread) in self.threads.iter().enumerate() {
+            // A receive that begins after this look finds the rank ended at its first test.
+            let awaits = self.mailbox(other).range((rank, 0)..=(rank, u16::MAX)).any(|(_, of)| of.begun > of.sent);
+            if awaits {
+                wake(thread);
+            }
+        }
     }
 }
 
@@ -120,6 +126,10 @@ impl Link for ThreadLink {
 
     fn abort(&self, code: i32) {
         self.shared.fail(no_link(format!("rank {} ended the run with code {code}", self.rank)));
+    }
+
+    fn wakes(&self) -> bool {
+        true
     }
 }
 

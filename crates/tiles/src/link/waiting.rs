@@ -1,5 +1,6 @@
-//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses, at first briefly. Between two tests it looks whether
-//! the run was cancelled, and whether nothing has come for too long.
+//! Waiting for messages: a rank never waits inside of a link, but tests its requests and pauses, at first briefly. A rank that its link wakes sleeps
+//! until then; others pause the longer the longer they have waited. Between two tests a rank looks whether the run was cancelled, and whether nothing
+//! has come for too long.
 
 use super::payload::Done;
 use super::request::{Awaited, Request};
@@ -11,20 +12,30 @@ use std::time::{Duration, Instant};
 /// How often a rank gives its processor to other threads before it pauses.
 const YIELDS: u32 = 16;
 
-/// The shortest and the longest pause.
+/// The first pause. Each of the next ones is twice as long, up to `BRISK`.
 const SHORTEST: Duration = Duration::from_micros(1);
-const LONGEST: Duration = Duration::from_micros(200);
+const BRISK: Duration = Duration::from_micros(200);
+
+/// A wait that has lasted long pauses for this part of the time that it has lasted, so that it ends late by no more than that part, and at most for
+/// `LONGEST`: many ranks that have nothing to do leave processors to others.
+const PART: u32 = 10;
+const LONGEST: Duration = Duration::from_millis(20);
+
+/// The longest sleep of a rank that its link wakes. It is for what wakes no thread: a token that is cancelled.
+const ASLEEP: Duration = Duration::from_millis(50);
 
 /// How long a rank waits for a message, and what ends that.
 #[derive(Clone, Debug)]
 pub struct Patience {
     token: Option<Cancellation>,
     stall: Duration,
+    /// True if the link unparks the thread that waits.
+    is_woken: bool,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { token: None, stall: Duration::from_secs(300) }
+        Patience { token: None, stall: Duration::from_secs(300), is_woken: false }
     }
 }
 
@@ -39,6 +50,13 @@ impl Patience {
     #[must_use]
     pub fn stall(self, stall: Duration) -> Patience {
         Patience { stall, ..self }
+    }
+
+    /// Whether the link unparks the thread that waits, as [`Link::wakes`](super::Link::wakes) says it: false by default. Then the thread sleeps until
+    /// it does.
+    #[must_use]
+    pub fn woken(self, is_woken: bool) -> Patience {
+        Patience { is_woken, ..self }
     }
 
     /// A wait that begins now.
@@ -108,17 +126,22 @@ impl Wait<'_> {
     /// # Errors
     /// The run was cancelled, or nothing came for too long.
     pub fn pause(&mut self, awaited: impl FnOnce() -> Awaited) -> Result<(), Error> {
-        let Patience { token, stall } = self.patience;
+        let Patience { token, stall, is_woken } = self.patience;
         if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {
             return Err(Error::ended_by(Some(token)));
         }
-        if self.since.elapsed() >= *stall {
+        let waited = self.since.elapsed();
+        if waited >= *stall {
             let message = format!("nothing came for {} seconds: {} is awaited", stall.as_secs_f64(), awaited());
             return Err(Error::tensors(Kind::Stalled, message).hint("look what that rank does, or raise `stall`"));
         }
         match self.tests.checked_sub(YIELDS) {
             None => std::thread::yield_now(),
-            Some(pauses) => std::thread::park_timeout((SHORTEST * (1 << pauses.min(8))).min(LONGEST)),
+            Some(_) if *is_woken => std::thread::park_timeout(ASLEEP.min(*stall - waited)),
+            Some(pauses) => {
+                let brisk = (SHORTEST * (1 << pauses.min(8))).min(BRISK);
+                std::thread::park_timeout((waited / PART).clamp(brisk, LONGEST).min(*stall - waited));
+            }
         }
         self.tests = self.tests.saturating_add(1);
         Ok(())

@@ -131,7 +131,7 @@ impl Run<'_> {
         let which = [at(Fault::Garbage), at(Fault::Memory)];
         let link = Garbling { link, which, counts: Default::default(), is_on: is_on.clone() };
         let link: Arc<dyn Link> = Arc::new(Shuffled::new(Arc::new(link), seed));
-        let ranks = Arc::new(Ranks::new(link).stall(Duration::from_secs(60)));
+        let ranks = Arc::new(Ranks::new(link)?.stall(Duration::from_secs(60)));
         let run = Evaluator::new(self.options.clone()).ranks(ranks.clone(), []);
         let token = Cancellation::new();
         let failing = run.clone().cancellation(token.clone());

@@ -141,7 +141,7 @@ fn collectives_are_the_same_on_all_ranks_in_any_order_of_delivery() {
         for seed in 0..if ranks == 16 { 10 } else { 60 } {
             let results = all(ranks, |link| {
                 let rank = link.rank();
-                let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)));
+                let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)))?;
                 let mut found = Vec::new();
                 for round in 0..3 {
                     found.extend(ranks.all_gather(said(rank, round))?);
@@ -180,7 +180,7 @@ fn ranks_that_disagree_name_the_first_difference_on_all_of_them() {
     ] {
         let found = errors(4, |link| {
             let rank = link.rank();
-            let ranks = Ranks::new(link);
+            let ranks = Ranks::new(link)?;
             let own = vec![("program", "p"), ("the tiling of `a`, axis 2", "0 4 9"), ("threshold", "1")];
             // Rank 3 differs in what comes last.
             let of_rank_3 = [&own[..], &[("zone", "3")]].concat();
@@ -213,7 +213,7 @@ fn the_lowest_task_that_failed_is_the_error_of_all_ranks() {
                     .of_fault(FaultKind::DivisionByZero, Some("math.mod"))
                     .hint("guard it"),
             };
-            let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)));
+            let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)))?;
             ranks.settle(failures[rank].map_or(Ok(()), |task| Err(failed(task))))
         });
         for result in results {
@@ -228,7 +228,7 @@ fn the_lowest_task_that_failed_is_the_error_of_all_ranks() {
 fn ranks_in_different_functions_are_an_error_on_all() {
     let found = errors(3, |link| {
         let rank = link.rank();
-        let ranks = Ranks::new(link);
+        let ranks = Ranks::new(link)?;
         if rank == 1 { ranks.settle(Ok(())) } else { ranks.all_gather(vec![1]).map(drop) }
     });
     assert!(found.iter().all(|error| error.tensor_kind() == Some(Kind::Message)), "{found:?}");
@@ -238,7 +238,7 @@ fn ranks_in_different_functions_are_an_error_on_all() {
 fn more_bytes_than_ranks_may_share_are_an_error_on_all() {
     let found = errors(3, |link| {
         let rank = link.rank();
-        let ranks = Ranks::new(link);
+        let ranks = Ranks::new(link)?;
         ranks.all_gather(vec![0; if rank == 2 { MOST_SHARED_BYTES as usize + 1 } else { 3 }]).map(drop)
     });
     assert!(found.iter().all(|error| error.tensor_kind() == Some(Kind::Limit)), "{found:?}");
@@ -250,7 +250,7 @@ fn dropped_requests_take_their_turn() {
     for is_late in [false, true] {
         let found = all(2, |link| {
             let wait = Patience::default();
-            let ranks = Ranks::new(link.clone());
+            let ranks = Ranks::new(link.clone())?;
             if link.rank() == 0 {
                 if is_late {
                     ranks.settle(Ok(()))?;
@@ -364,7 +364,7 @@ fn ranks_that_end_leave_their_messages() {
         if link.rank() == 3 {
             return Err(no_link("on purpose"));
         }
-        Ranks::new(link).all_gather(vec![1]).map(drop)
+        Ranks::new(link)?.all_gather(vec![1]).map(drop)
     });
     assert!(found.iter().all(|error| error.tensor_kind() == Some(Kind::Link)), "{found:?}");
     assert!(found[0].to_string().starts_with("rank 3 ended before"), "{}", found[0]);
@@ -396,7 +396,7 @@ fn waits_are_cancelled_and_stall() {
             waited
         };
         // Neither ends before the other one is through.
-        Ranks::new(link).settle(Ok(()))?;
+        Ranks::new(link)?.settle(Ok(()))?;
         waited
     });
     assert_eq!(found[0].fault_kind(), Some(FaultKind::Cancelled));
@@ -439,7 +439,7 @@ fn ranks_and_tags_that_there_are_not_are_refused() {
             link.receive(2, 0, Room::for_bytes(id(0, 0), 1)?).map(drop),
             link.send(0, MOST_TAG + 1, Payload::of_bytes(id(0, 0), vec![1])?).map(drop),
             link.receive(1, u16::MAX, Room::for_bytes(id(0, 0), 1)?).map(drop),
-            Ranks::new(link.clone()).broadcast(2, Vec::new()).map(drop),
+            Ranks::new(link.clone())?.broadcast(2, Vec::new()).map(drop),
         ];
         assert!(refused.iter().all(|one| one.as_ref().is_err_and(|error| error.tensor_kind() == Some(Kind::Link))));
         // To itself.

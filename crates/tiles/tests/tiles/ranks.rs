@@ -23,8 +23,8 @@ use std::time::Duration;
 pub(crate) type Bits = (Vec<u64>, Vec<u64>, Vec<u64>);
 
 /// The ranks of a link, which wait for seconds rather than minutes.
-fn ranks_of(link: Arc<dyn Link>) -> Arc<Ranks> {
-    Arc::new(Ranks::new(link).stall(Duration::from_secs(60)))
+fn ranks_of(link: Arc<dyn Link>) -> Result<Arc<Ranks>, Error> {
+    Ok(Arc::new(Ranks::new(link)?.stall(Duration::from_secs(60))))
 }
 
 /// Runs on ranks as threads, whose messages come late by a seed: what each comes to.
@@ -35,7 +35,7 @@ pub(crate) fn on_ranks<R: Send>(
     run: impl Fn(&Evaluator, &Arc<Ranks>) -> Result<R, Error> + Sync,
 ) -> Vec<Result<R, Error>> {
     run_ranks(size, |link| {
-        let ranks = ranks_of(Arc::new(Shuffled::new(link, seed)));
+        let ranks = ranks_of(Arc::new(Shuffled::new(link, seed)))?;
         let evaluator = Evaluator::new(options.clone()).ranks(ranks.clone(), []);
         run(&evaluator, &ranks)
     })
@@ -484,7 +484,7 @@ fn ranks_that_were_given_other_things_disagree() {
     };
     let said = |given: &(dyn Fn(usize) -> (Options, Tiled, &'static str) + Sync)| {
         let made = run_ranks(3, |link| {
-            let (rank, ranks) = (link.rank(), ranks_of(link));
+            let (rank, ranks) = (link.rank(), ranks_of(link)?);
             let (options, a, version) = given(rank);
             let facts = [("the version of cembra".to_owned(), version.to_owned())];
             let run = Evaluator::new(options).ranks(ranks, facts);
@@ -507,7 +507,7 @@ fn ranks_that_were_given_other_things_disagree() {
     // Whatever a rank has, a step that is planned otherwise is none of the others' steps.
     let made = run_ranks(2, |link| {
         let rank = link.rank();
-        let run = Evaluator::new(Options::default()).ranks(ranks_of(link), []);
+        let run = Evaluator::new(Options::default()).ranks(ranks_of(link)?, []);
         let axis = if rank == 0 { &one } else { &other };
         let a = tensor(axis, 1);
         Ok(run.scale(&a, 2.0).expect_err("an error").message())

@@ -93,7 +93,7 @@ impl Tried {
         let expected = of(&self.run(1), &self.a, &self.b);
         for size in [2, 3] {
             let on_ranks = run_ranks(size, |link| {
-                let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, self.settings.seed))));
+                let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, self.settings.seed)))?);
                 let run = self.run(1).ranks(ranks, []);
                 let shared = run.distributed(&self.a, &TileMap::hashed())?;
                 Ok(of(&run, &shared, &self.b))

@@ -45,7 +45,8 @@ impl Program {
         let (rank, size, seed) = (link.rank(), link.size(), self.settings.seed);
         // The same on all ranks.
         let random = &mut Rng::with_seed(seed);
-        let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, seed))).stall(STALL));
+        let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed))).map_err(|error| failed(&error))?;
+        let ranks = Arc::new(ranks.stall(STALL));
         let run = self.settings.evaluator(options.clone()).ranks(ranks.clone(), []);
         let run = map(random, size).into_iter().fold(run, |run, map| run.tile_map(map));
         let mut evaluate = || {

@@ -1,0 +1,91 @@
+//! The processes that a launcher of MPI started together with this one. A process that fails must end the others: they may wait for it inside MPI
+//! without end. Where a command computes alone, the first process does, and the others have nothing to do.
+
+use cembra::Error;
+use cembra::tiles::World;
+use cembra::tiles::link::Launch;
+use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How far this process is with the others.
+enum State {
+    /// It has not joined them. They may wait for it.
+    Apart,
+    Joined(World),
+    /// It needs them no more, and they do not need it.
+    Left,
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Apart);
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the launcher said; `None` if none started this process, or if it started no other one.
+fn launch() -> Option<Launch> {
+    let launch = Launch::of(|name| std::env::var(name).ok()).ok().flatten();
+    launch.filter(|launch| launch.rank > 0 || launch.size != Some(1))
+}
+
+/// True of the first process of those that a launcher started, and without a launcher.
+pub(crate) fn is_first() -> bool {
+    launch().is_none_or(|launch| launch.rank == 0)
+}
+
+/// Says that one process does all of the work, for the reason `why`. True if it is this one, which tells that it has no help.
+pub(crate) fn works_alone(why: &str) -> bool {
+    *state() = State::Left;
+    match launch() {
+        Some(Launch { rank: 0, size, .. }) => {
+            let size = size.map_or_else(|| "several".to_owned(), |size| size.to_string());
+            let _unwritten = writeln!(std::io::stderr(), "note: rank 0 of {size} computes alone: {why}");
+            true
+        }
+        Some(_) => false,
+        None => true,
+    }
+}
+
+/// Joins the others, on the thread that evaluates. A second call gives the same world.
+///
+/// # Errors
+/// Those of [`World::from_environment`].
+pub(crate) fn join() -> Result<World, Error> {
+    if let State::Joined(world) = &*state() {
+        return Ok(world.clone());
+    }
+    let world = World::from_environment()?;
+    *state() = State::Joined(world.clone());
+    Ok(world)
+}
+
+/// Leaves the others, which leave, too. On the thread that joined them, and after all clones of the world were dropped.
+pub(crate) fn leave() {
+    let before = std::mem::replace(&mut *state(), State::Left);
+    drop(before);
+}
+
+/// Ends the other processes, as this one failed and said so. Returns if there are none that may wait for it.
+pub(crate) fn end_all() {
+    let before = std::mem::replace(&mut *state(), State::Left);
+    match before {
+        State::Joined(world) if world.size() > 1 => {
+            if let Some(ranks) = world.ranks() {
+                ranks.link().abort(1);
+            }
+        }
+        // Launchers wait for the others if a process exits before it has joined, and end them all if a signal ends it.
+        State::Apart if launch().is_some() => end_by_signal(),
+        _ => {}
+    }
+}
+
+/// Ends this process by a signal.
+fn end_by_signal() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Signal, getpid, kill_process};
+        let _unsent = kill_process(getpid(), Signal::KILL);
+    }
+}
