@@ -2,6 +2,7 @@
 //! said by its options.
 
 use crate::link::Ranks;
+use crate::options::left_beside;
 use crate::pool::Pool;
 use crate::tasks::Workers;
 use crate::tile::{Float, TileMemory};
@@ -11,11 +12,13 @@ use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};
 use std::sync::Arc;
 
 /// What an evaluation runs with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) workers: Workers,
     pub(crate) pool: Arc<Pool>,
     pub(crate) most_bytes: usize,
+    /// The bytes that tiles and plans take besides elements.
+    pub(crate) own_bytes: usize,
     pub(crate) block_bytes: usize,
     pub(crate) journal: Option<Journal>,
     /// True if no tile is made.
@@ -37,6 +40,15 @@ impl Context {
     /// Memory for a tile of these extents, whose elements have any values.
     pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::pooled(index_count(extents)?, &self.pool)
+    }
+
+    /// The same where tiles or plans take `more` bytes besides elements.
+    ///
+    /// # Errors
+    /// There are too few bytes.
+    pub(crate) fn counting(&self, more: usize, what: impl FnOnce() -> String) -> Result<Context, Error> {
+        let most_bytes = left_beside(self.most_bytes, self.own_bytes, more, what)?;
+        Ok(Context { most_bytes, own_bytes: self.own_bytes.saturating_add(more), ..self.clone() })
     }
 
     /// An error if a result of some tiles would take more bytes than an evaluation may, or than there are.

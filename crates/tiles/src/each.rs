@@ -4,6 +4,7 @@
 use crate::context::Context;
 use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
+use crate::options::TILE_BYTES;
 use crate::spread::Spread;
 use crate::tasks::{Watch, Workers};
 use crate::tile::Tile;
@@ -132,6 +133,8 @@ pub(crate) fn workers_for(
     context: &Context,
     each_bytes: usize,
 ) -> Result<Workers, Error> {
+    let context =
+        context.counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
     let bytes = bytes_of(scalar, shape.present_elements());
     context.check_result(shape.len(), bytes)?;
     let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
@@ -195,6 +198,8 @@ fn spread_of(making: &Making<'_>, context: &Context, ranks: &Ranks, tile: Normed
         let traffic = traffic_of(ranks, &owners, reads);
         let of_result: f64 = own.iter().map(|at| shape.tiling().volume(shape.tiles()[*at as usize])).sum();
         let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
+        let context = context
+            .counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
         let what = || format!("{} tiles of a result, with those of other ranks that they are made of,", own.len());
         let workers = context.workers_within(bytes, each_bytes, what)?;
         Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })

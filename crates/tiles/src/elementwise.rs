@@ -10,7 +10,7 @@ use crate::distribution::{Read, Reads};
 use crate::each::{Making, lazy_bytes, tiled_of, workers_for};
 use crate::error::limit;
 use crate::grouping::{Action, Place, Region, Step};
-use crate::shape::{Building, MOST_VISITED};
+use crate::shape::Building;
 use crate::tile::{Float, Tile, check_float, with_float};
 use crate::tiled::Tiled;
 use crate::tiling::TileIndex;
@@ -24,6 +24,9 @@ use cembra_value::Error;
 use cembra_value::tensor::Tensor;
 use smallvec::SmallVec;
 use std::collections::HashMap;
+
+/// The most tiles of a grid that are visited for an expression which makes no zeros of zeros: about five seconds.
+const MOST_CANDIDATES: u64 = 1 << 25;
 
 /// Where the tiles of a tensor are in the grid of a result, whose axes it has, but for those along which it is the same.
 struct Leaf<'t> {
@@ -329,8 +332,8 @@ impl Run<'_> {
             tiles.dedup();
             return Ok(Box::new(tiles.into_iter()));
         }
-        if tiling.tiles() > MOST_VISITED {
-            let error = limit("tiles of an expression that makes no zeros of zeros", tiling.tiles(), MOST_VISITED);
+        if tiling.tiles() > MOST_CANDIDATES {
+            let error = limit("tiles of an expression that makes no zeros of zeros", tiling.tiles(), MOST_CANDIDATES);
             return Err(error.hint("make larger tiles"));
         }
         Ok(Box::new(0..tiling.tiles()))

@@ -172,6 +172,15 @@ impl Evaluator {
         Evaluator { options: self.options.clone().most_bytes(left), held_bytes, ..self.clone() }
     }
 
+    /// The same evaluator beside tiles that take `own_bytes` bytes besides elements.
+    ///
+    /// # Errors
+    /// There are too few bytes.
+    pub(crate) fn counting(&self, own_bytes: usize) -> Result<Evaluator, Error> {
+        let options = self.options.clone().counting(own_bytes, || "what holds tiles".to_owned())?;
+        Ok(Evaluator { options, ..self.clone() })
+    }
+
     /// The same evaluator for a plan, which notes its steps in a journal. It takes no memory, so none is kept.
     pub(crate) fn of_plan(&self, journal: Journal) -> Evaluator {
         Evaluator { is_plan: true, journal: Some(journal), pool: Arc::new(Pool::new(0)), ..self.clone() }
@@ -183,6 +192,7 @@ impl Evaluator {
             workers: Workers { threads: self.options.thread_count(), token: self.token.clone() },
             pool: self.pool.clone(),
             most_bytes: self.options.byte_limit(),
+            own_bytes: self.options.bytes_of_own(),
             block_bytes: self.options.bytes_of_blocks(),
             journal: self.journal.clone(),
             is_plan: self.is_plan,

@@ -92,6 +92,8 @@ impl Evaluator {
         let mut unscreened = self.clone();
         unscreened.options = unscreened.options.screen(false);
         let mut held = Held::new(graph.len());
+        // What tiles take besides elements, those of inputs all the time.
+        let mut own_bytes = inputs.iter().map(|input| input.own_bytes()).fold(0, usize::saturating_add);
         let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
         let (mut begun, count) = (0, steps.iter().filter(|(id, _)| !is_leaf(*id)).count());
         for (id, region) in steps {
@@ -100,6 +102,9 @@ impl Evaluator {
             let run = if of_numbers[id.index()] && region.is_some() { &unscreened } else { self };
             let held_bytes = held.bytes;
             let run = &run.beside(held_bytes);
+            let run = &run
+                .counting(own_bytes)
+                .map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
             let before = self.journal.as_ref().map_or(0, Journal::len);
             let is_of_products = of_products[id.index()];
             if let (Some(journal), false) = (&self.journal, is_leaf(id)) {
@@ -150,11 +155,13 @@ impl Evaluator {
                     && let Some(value) = values[operand.index()].take()
                 {
                     held.remove(*operand, &value);
+                    own_bytes -= if is_leaf(*operand) { 0 } else { value.own_bytes().min(own_bytes) };
                 }
             }
             for (at, _) in outputs.iter().enumerate().filter(|(_, output)| **output == id) {
                 (resumed.after)(at, &made)?;
             }
+            own_bytes = own_bytes.saturating_add(if is_leaf(id) { 0 } else { made.own_bytes() });
             values[id.index()] = Some(made);
         }
         let value = |output: &TensorNodeId| values[output.index()].clone().ok_or_else(not_computed);

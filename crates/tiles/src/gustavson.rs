@@ -53,13 +53,17 @@ const NOWHERE: u32 = u32::MAX;
 
 const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
 
-/// Multiplies, and keeps the tiles whose estimates are not below the threshold.
+/// The bytes of a tile of the result in a plan: its entry, number and bound, and its place in two orders.
+pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
+
+/// Multiplies, and keeps the tiles whose estimates are not below the threshold. The plan has at most `most_bytes` bytes.
 pub(crate) fn multiply(
     factors: &Factors,
     wanted: Option<&Wanted>,
     screening: Screening,
-    most_products: u64,
+    [most_products, most_bytes]: [u64; 2],
 ) -> Result<Made, Error> {
+    check_products(factors, wanted, most_products)?;
     let count = factors.column_numbers.len();
     let mut rows = Rows {
         factors,
@@ -71,18 +75,14 @@ pub(crate) fn multiply(
         touched_count: 0,
         seen: vec![0; count.div_ceil(64)],
         made: room(factors),
+        most_bytes,
     };
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
         let columns = wanted.map_or(&[][..], |wanted| wanted.columns(row[0].row));
         if wanted.is_some() && columns.is_empty() {
             continue;
         }
-        let candidates: u64 = row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum();
-        rows.made.visited = rows.made.visited.saturating_add(candidates);
-        if rows.made.visited > most_products || candidates >= u64::from(NOWHERE) {
-            let most = most_products.min(u64::from(NOWHERE));
-            return Err(limit("products of tiles", rows.made.visited, most).hint("make larger tiles"));
-        }
+        rows.made.visited = rows.made.visited.saturating_add(candidates(factors, row));
         columns.iter().for_each(|(_, column)| rows.is_wanted[*column as usize] = true);
         if wanted.is_some() {
             rows.estimate::<true>(row);
@@ -99,11 +99,33 @@ pub(crate) fn multiply(
     Ok(rows.made)
 }
 
+/// How many products of tiles a row may have.
+fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
+    row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum()
+}
+
+/// An error if more products of tiles would be looked at than may be. They are counted before any is.
+fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64) -> Result<(), Error> {
+    let (mut all, mut longest) = (0_u64, 0);
+    for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        if wanted.is_none_or(|wanted| !wanted.columns(row[0].row).is_empty()) {
+            let of_row = candidates(factors, row);
+            all = all.saturating_add(of_row);
+            longest = longest.max(of_row);
+        }
+    }
+    if all > most_products || longest >= u64::from(NOWHERE) {
+        let most = most_products.min(u64::from(NOWHERE));
+        return Err(limit("products of tiles", all, most).hint("make larger tiles"));
+    }
+    Ok(())
+}
+
 /// Room for the tiles and the products that there may be.
 fn room(factors: &Factors) -> Made {
     let (mut tiles, mut products) = (0_usize, 0_usize);
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
-        let candidates = row.iter().map(|tile| factors.right_row(tile.right_row).1.len()).sum();
+        let candidates = candidates(factors, row) as usize;
         tiles = tiles.saturating_add(factors.column_numbers.len().min(candidates));
         products = products.saturating_add(candidates);
     }
@@ -141,6 +163,8 @@ struct Rows<'f> {
     /// A bit for each column, all 0 but while they are sorted.
     seen: Vec<u64>,
     made: Made,
+    /// The most bytes of tiles and products.
+    most_bytes: u64,
 }
 
 impl Rows<'_> {
@@ -210,6 +234,14 @@ impl Rows<'_> {
             return Ok(None);
         }
         made.row_ends.push(made.entries.len());
+        let products = first + next as usize;
+        let bytes =
+            (made.entries.len() * ENTRY_BYTES).saturating_add(products.saturating_mul(size_of::<TileProduct>()));
+        if bytes as u64 > self.most_bytes {
+            let what = format!("bytes of a plan of {products} products of tiles");
+            let hint = "make larger tiles, raise the threshold, or raise `most_bytes`";
+            return Err(limit(&what, bytes, self.most_bytes).hint(hint));
+        }
         if made.products.try_reserve(next as usize).is_err() {
             let message = format!("a plan of {} products of tiles has no memory", first + next as usize);
             return Err(Error::tensors(Kind::Limit, message));

@@ -2,10 +2,11 @@
 
 use crate::error::caught;
 use crate::mixing::{STEP, mixed};
+use crate::shape::{Building, check_visited};
 use crate::tile::{Float, Tile};
 use crate::tiled::{TilePlace, check_tile, make_tiles};
 use crate::tiling::Ranges;
-use crate::{Screening, Shape, Tiled, Tiling};
+use crate::{Screening, Shape, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use smallvec::SmallVec;
@@ -30,13 +31,23 @@ impl Shape {
             let message = format!("a part of {part} of all tiles");
             return Err(Error::tensors(Kind::Norm, message).hint("the part is from 0 to 1"));
         }
-        // Numbers are from -1 on and below 1.
-        let is_present = |at: &[u64]| {
-            let index: SmallVec<[i64; 6]> = at.iter().map(|at| at.cast_signed()).collect();
-            number_at(seed, &index) < 2.0 * part - 1.0
-        };
-        let screening = Screening { threshold: f64::MIN_POSITIVE, most_tiles };
-        Shape::from_fn(tiling, &screening, |at| Ok(if is_present(at) { f64::INFINITY } else { 0.0 }))
+        check_visited(tiling)?;
+        let mut made = Building::new(tiling, Screening { threshold: f64::MIN_POSITIVE, most_tiles });
+        // Tiles that differ in the last coordinate alone share the hash of the others.
+        let along = tiling.axes().last().map_or(1, Tiling1::tiles);
+        for first in 0..tiling.tiles().checked_div(along).unwrap_or(0) {
+            let index = tiling.index_of(first * along).unwrap_or_default();
+            let others = index.len().saturating_sub(1);
+            let hash = index.iter().take(others).fold(first_hash(seed), |hash, at| next_hash(hash, *at));
+            for at in 0..along {
+                let hash = if index.is_empty() { hash } else { next_hash(hash, at) };
+                // Numbers are from -1 on and below 1.
+                if number_of(hash) < 2.0 * part - 1.0 {
+                    made.add(first * along + at, f64::INFINITY)?;
+                }
+            }
+        }
+        Ok(made.finish())
     }
 }
 
@@ -131,9 +142,20 @@ fn step(index: &mut [i64], ranges: &[Range<i64>]) {
 
 /// A number from -1 on and below 1 by a seed and an index: a state is mixed once for each axis.
 pub(crate) fn number_at(seed: u64, index: &[i64]) -> f64 {
-    let hash = index
-        .iter()
-        .fold(mixed(seed.wrapping_add(STEP)), |hash, at| mixed((hash ^ at.cast_unsigned()).wrapping_add(STEP)));
+    number_of(index.iter().fold(first_hash(seed), |hash, at| next_hash(hash, at.cast_unsigned())))
+}
+
+const fn first_hash(seed: u64) -> u64 {
+    mixed(seed.wrapping_add(STEP))
+}
+
+/// The hash of an index with one axis more, of which `at` is the coordinate.
+const fn next_hash(hash: u64, at: u64) -> u64 {
+    mixed((hash ^ at).wrapping_add(STEP))
+}
+
+/// The number of a hash, from -1 on and below 1.
+fn number_of(hash: u64) -> f64 {
     // The upper 53 bits are a number in [0, 1) that is exact.
     (hash >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
 }

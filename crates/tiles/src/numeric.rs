@@ -10,6 +10,7 @@ use crate::each::spread_with;
 use crate::gustavson::Entry;
 use crate::kernel::TileKernel;
 use crate::link::Ranks;
+use crate::options::TILE_BYTES;
 use crate::supply::{Makers, Panels, Supply, traffic_of};
 use crate::tasks::{Watch, Workers};
 use crate::tile::{Float, Tile, TileMemory, norm};
@@ -85,6 +86,7 @@ pub(crate) fn multiply<T: Float>(
         return multiply_on::<T>(ranks, plan, operands, matrices, context);
     }
     let kernel = TileKernel::of(&plan.roles);
+    let context = &context.counting(own_bytes::<T>(plan, operands, &kernel), || of_plan(plan))?;
     let result_bytes = bytes_of(T::SCALAR, plan.shape().present_elements());
     let lowest = AtomicU64::new(u64::MAX);
     let run = Run { plan, matrices, kernel: &kernel, context, makers: None, result_bytes, lowest: &lowest };
@@ -104,6 +106,17 @@ pub(crate) fn multiply<T: Float>(
     Ok(made)
 }
 
+/// The bytes of a plan, and of what the tiles of its result and of operands take besides elements.
+fn own_bytes<T: Float>(plan: &SymbolicProduct, operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
+    let of_result = plan.shape().len().saturating_mul(TILE_BYTES + size_of::<Target<T>>());
+    plan.own_bytes().saturating_add(of_result).saturating_add(Supply::own_bytes(operands, kernel))
+}
+
+/// A plan, as an error names it.
+fn of_plan(plan: &SymbolicProduct) -> String {
+    format!("a plan of {} products of tiles for {} tiles", plan.product_count(), plan.shape().len())
+}
+
 /// The same on several ranks, each of which makes the tiles that it owns. They receive tiles of operands panel by panel, and the next panel while
 /// they compute one.
 fn multiply_on<T: Float>(
@@ -115,7 +128,13 @@ fn multiply_on<T: Float>(
 ) -> Result<Tiled, Error> {
     let (size, rank) = (ranks.link().size(), ranks.link().rank() as u32);
     let kernel = TileKernel::of(&plan.roles);
+    // Which ranks read which tile is a bit for each.
+    let readers = operands.iter().filter(|operand| operand.is_distributed());
+    let readers = readers.map(|operand| operand.shape().len().saturating_mul(size.div_ceil(64) * size_of::<u64>()));
+    let own = readers.fold(own_bytes::<T>(plan, operands, &kernel), usize::saturating_add);
+    let counted = context.counting(own, || of_plan(plan));
     let planned = || {
+        let context = counted.as_ref().map_err(Error::clone)?;
         let owners = match &context.map {
             Some(map) => map.owners(plan.shape(), size)?,
             None => owners_of_product(ranks, plan, operands)?,
@@ -130,6 +149,7 @@ fn multiply_on<T: Float>(
     };
     let (((owners, took), made), norms) =
         shared_out(context, ranks, &operands, planned(), |(owners, result_bytes), exchange, lowest| {
+            let context = counted.as_ref().map_err(Error::clone)?;
             let makers = Some(Makers { owners: &owners, rank, ranks: size as u64 });
             let run = Run { plan, matrices, kernel: &kernel, context, makers, result_bytes, lowest };
             let blocks = run.blocks::<T>();

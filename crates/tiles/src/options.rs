@@ -4,6 +4,33 @@ use crate::shape::{MOST_TILES, Screening};
 use crate::tile::check_float;
 use cembra_runtime::Scalar;
 use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+
+/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and what the allocator adds. Measured, for tiles of one
+/// element.
+pub(crate) const TILE_BYTES: usize = 448;
+
+/// The bytes of tiles and plans, besides elements, that are not counted: the limit of a small evaluation is one of elements alone.
+const UNCOUNTED_BYTES: usize = 32 << 20;
+
+/// The bytes that are left of `most_bytes` once tiles and plans take `more` bytes besides elements, where they took `own_bytes` before.
+///
+/// # Errors
+/// There are too few. `what` names what takes them.
+pub(crate) fn left_beside(
+    most_bytes: usize,
+    own_bytes: usize,
+    more: usize,
+    what: impl FnOnce() -> String,
+) -> Result<usize, Error> {
+    let counted = |bytes: usize| bytes.saturating_sub(UNCOUNTED_BYTES);
+    let counted = counted(own_bytes.saturating_add(more)) - counted(own_bytes);
+    most_bytes.checked_sub(counted).ok_or_else(|| {
+        let (what, missing) = (what(), counted - most_bytes);
+        let message = format!("{what} takes {more} bytes besides elements, and {missing} are missing");
+        Error::tensors(Kind::Limit, message).hint("make larger tiles, raise the threshold, or raise `most_bytes`")
+    })
+}
 
 /// Where sums are cut: tiles of what is summed, in their order, are in one segment until it has so many terms or so many tiles. Tiles count
 /// whether they are present or not, but for those without elements; several summed labels are walked in the order of the left operand,
@@ -40,6 +67,8 @@ pub struct Options {
     most_tiles: usize,
     most_products: u64,
     most_bytes: usize,
+    /// The bytes that other tiles and plans take besides elements.
+    own_bytes: usize,
     block_bytes: usize,
     pool_bytes: usize,
     threads: usize,
@@ -52,8 +81,9 @@ impl Default for Options {
             is_screened: true,
             segment: Segment::default(),
             most_tiles: MOST_TILES,
-            most_products: 1 << 30,
+            most_products: 1 << 28,
             most_bytes: usize::MAX,
+            own_bytes: 0,
             block_bytes: 1 << 20,
             pool_bytes: 1 << 28,
             threads: 1,
@@ -86,7 +116,8 @@ impl Options {
         Options { most_tiles: most, ..self }
     }
 
-    /// The most products of tiles that a plan looks at, those of results that are left out included: 2^30 by default.
+    /// The most products of tiles that a plan looks at, those of results that are left out included: 2^28 by default. Each takes 8 bytes
+    /// until its product is made.
     #[must_use]
     pub const fn most_products(self, most: u64) -> Options {
         Options { most_products: most, ..self }
@@ -94,8 +125,9 @@ impl Options {
 
     /// The most bytes of memory that an evaluation takes, without a limit by default: the elements of its result, those of lazy tiles and of
     /// tiles that have to be packed in another order as far as they are held at once, and of sums that are not added yet. Where there is
-    /// little, fewer tiles are held at once and fewer threads work. Stored operands, what the functions of a user take, and plans are not
-    /// counted.
+    /// little, fewer tiles are held at once and fewer threads work. What plans and tiles take besides elements, those of operands included, is counted
+    /// beyond 32 MiB: 8 bytes for each product of two tiles, and 448 for each tile. The elements of stored operands, and what the functions of a user
+    /// take, are not counted.
     #[must_use]
     pub const fn most_bytes(self, most: usize) -> Options {
         Options { most_bytes: most, ..self }
@@ -129,8 +161,36 @@ impl Options {
         check_float(scalar)?;
         let epsilon = if scalar == Scalar::Float32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let threshold = self.threshold.unwrap_or(epsilon);
-        Screening { threshold, most_tiles: self.most_tiles }.check()?;
-        Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles: self.most_tiles })
+        // No result has more tiles than there are bytes for.
+        let most_tiles = self.most_tiles.min(self.own_room() / TILE_BYTES);
+        Screening { threshold, most_tiles }.check()?;
+        Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles })
+    }
+
+    /// The options of an evaluation beside tensors that have `tiles` stored tiles together. The bytes that these take besides elements are counted.
+    ///
+    /// # Errors
+    /// There are too few bytes for them.
+    pub fn beside_tiles(self, tiles: usize) -> Result<Options, Error> {
+        self.counting(tiles.saturating_mul(TILE_BYTES), || format!("a list of {tiles} tiles"))
+    }
+
+    /// The same where tiles or plans take `more` bytes besides elements.
+    ///
+    /// # Errors
+    /// There are too few bytes.
+    pub(crate) fn counting(self, more: usize, what: impl FnOnce() -> String) -> Result<Options, Error> {
+        let most_bytes = left_beside(self.most_bytes, self.own_bytes, more, what)?;
+        Ok(Options { most_bytes, own_bytes: self.own_bytes.saturating_add(more), ..self })
+    }
+
+    /// The most bytes that tiles and plans may still take besides elements.
+    pub(crate) const fn own_room(&self) -> usize {
+        self.most_bytes.saturating_add(UNCOUNTED_BYTES.saturating_sub(self.own_bytes))
+    }
+
+    pub(crate) const fn bytes_of_own(&self) -> usize {
+        self.own_bytes
     }
 
     /// The options that decide results, as ranks compare them.

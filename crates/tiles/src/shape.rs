@@ -16,6 +16,15 @@ pub const MOST_TILES: usize = 16 << 20;
 /// The most tiles of a grid that are visited one by one. A larger grid takes minutes; its norms are given as a list of tiles.
 pub const MOST_VISITED: u64 = 1 << 28;
 
+/// An error if a grid has too many tiles to visit them one by one.
+pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
+    if tiling.tiles() <= MOST_VISITED {
+        return Ok(());
+    }
+    let error = limit("tiles of a grid that are asked for norms", tiling.tiles(), MOST_VISITED);
+    Err(error.hint("list the present tiles with `Shape::of_norms`"))
+}
+
 /// What decides whether a tile is present.
 ///
 /// A tile is absent if its norm is less than `threshold`. A norm that is NaN is not less than anything, so the tile is kept; an infinite
@@ -50,7 +59,8 @@ impl Screening {
         if tiles <= most {
             return Ok(());
         }
-        Err(limit("present tiles", tiles, most).hint("raise the threshold, make larger tiles, or raise `most_tiles`"))
+        Err(limit("present tiles", tiles, most)
+            .hint("raise the threshold, make larger tiles, or raise `most_tiles` or `most_bytes`"))
     }
 
     /// An error if the threshold is negative or no number.
@@ -136,10 +146,7 @@ impl Shape {
         mut norm: impl FnMut(&[u64]) -> Result<f64, Error>,
     ) -> Result<Shape, Error> {
         screening.check()?;
-        if tiling.tiles() > MOST_VISITED {
-            let error = limit("tiles of a grid that are asked for norms", tiling.tiles(), MOST_VISITED);
-            return Err(error.hint("list the present tiles with `Shape::of_norms`"));
-        }
+        check_visited(tiling)?;
         let mut made = Building::new(tiling, *screening);
         for tile in 0..tiling.tiles() {
             let Some(index) = tiling.index_of(tile).filter(|_| tiling.volume(tile) > 0.0) else { continue };

@@ -74,8 +74,8 @@ impl<'o> Supply<'o> {
     ) -> Supply<'o> {
         let [left, right] = [0, 1].map(|of: usize| {
             let (tiled, arrangement) = (operands[of], &kernel.operands[of]);
-            let is_ready = !tiled.is_lazy() && !tiled.is_distributed() && arrangement.order.is_none();
-            Operand { tiled, arrangement, made: vec![None; if is_ready { 0 } else { tiled.shape().len() }] }
+            let count = if is_ready(tiled, arrangement) { 0 } else { tiled.shape().len() };
+            Operand { tiled, arrangement, made: vec![None; count] }
         });
         let mut needs = Vec::new();
         for (of, operand) in [(0, &left), (1, &right)] {
@@ -100,6 +100,13 @@ impl<'o> Supply<'o> {
         }
         needs.sort_unstable();
         Supply { operands: [left, right], needs }
+    }
+
+    /// The bytes of lists that are as long as operands have tiles, where these have to be made.
+    pub(crate) fn own_bytes(operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
+        let each = size_of::<Option<Tile>>() + size_of::<Need>() + size_of::<bool>();
+        let is_made = |of: &usize| !is_ready(operands[*of], &kernel.operands[*of]);
+        [0, 1].iter().filter(|of| is_made(of)).map(|of| operands[*of].shape().len() * each).sum()
     }
 
     /// The bytes of a tile.
@@ -227,6 +234,11 @@ impl<'o> Supply<'o> {
             _ => None,
         }
     }
+}
+
+/// True if all tiles of an operand are stored here as the kernel takes them.
+fn is_ready(tiled: &Tiled, arrangement: &Arrangement) -> bool {
+    !tiled.is_lazy() && !tiled.is_distributed() && arrangement.order.is_none()
 }
 
 impl Operand<'_> {

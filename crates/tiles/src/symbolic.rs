@@ -6,13 +6,16 @@
 //! have the labels that both operands and the result have.
 
 use crate::factors::{Factors, RightTile, Wanted};
-use crate::gustavson::{Entry, TileProduct, multiply};
+use crate::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
 use crate::roles::Roles;
 use crate::{Options, Screening, Shape};
 use cembra_runtime::Scalar;
 use cembra_tensor::Labels;
 use cembra_value::Error;
 use std::ops::Range;
+
+/// The bytes of a tile of an operand in the lists of a plan that is being made.
+const FACTOR_BYTES: usize = 100;
 
 /// The plan of a product of two tiled tensors: its shape, with estimates as norms, and the products of tiles that each tile is the sum of.
 ///
@@ -67,9 +70,14 @@ impl SymbolicProduct {
         let tiling = roles.result_tiling(operands.map(Shape::tiling))?;
         let screening = options.screening(scalar)?;
         let screening = if wanted.is_some() { Screening { threshold: 0.0, ..screening } } else { screening };
+        // Lists of their tiles are compared before they are made, and those of products as they grow.
+        let tiles = operands[0].len().saturating_add(operands[1].len());
+        let of_factors = tiles.saturating_mul(FACTOR_BYTES);
+        let options = options.clone().counting(of_factors, || format!("the plan of a product of {tiles} tiles"))?;
         let factors = Factors::of(&roles, operands, &tiling, options.segments());
         let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
-        let made = multiply(&factors, wanted.as_ref(), screening, options.product_limit())?;
+        let made =
+            multiply(&factors, wanted.as_ref(), screening, [options.product_limit(), options.own_room() as u64])?;
         let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));
         let (numbers, bounds) = match &orders {
             None => (made.numbers, made.bounds),
@@ -100,6 +108,12 @@ impl SymbolicProduct {
     #[must_use]
     pub const fn product_count(&self) -> usize {
         self.products.len()
+    }
+
+    /// The bytes that the plan takes.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let of_right = self.right.len() * size_of::<RightTile>();
+        self.products.len() * size_of::<TileProduct>() + self.entries.len() * ENTRY_BYTES + of_right
     }
 
     /// How many products of tiles were looked at, those of tiles that were left out included.

@@ -4,6 +4,7 @@
 use crate::algebra::common;
 use crate::copies::{Packed, copy_box};
 use crate::error::{caught, limit};
+use crate::options::TILE_BYTES;
 use crate::planned::{Planned, without_tiles};
 use crate::shape::{Building, MOST_VISITED};
 use crate::spread::Spread;
@@ -144,6 +145,11 @@ impl Tiled {
             }
             _ => bytes_of(self.scalar, self.shape.present_elements()),
         }
+    }
+
+    /// The bytes that the tiles take besides their elements. Lazy ones have a number and a norm.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.shape.len().saturating_mul(if self.is_lazy() { 2 * size_of::<u64>() } else { TILE_BYTES })
     }
 
     /// True if all tiles are in the memory of another tensor's, in its order, or are made on demand.

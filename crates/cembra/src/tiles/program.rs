@@ -6,7 +6,7 @@ use super::run::{Run, graph_for};
 use crate::{Cut, Error, Executor, Field, QType, Scalar};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
+use cembra_tiles::{Options, Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -249,13 +249,17 @@ impl Run {
     fn cut_all<'k>(&self, model: &Executor, given: BTreeMap<&str, Known<'k>>) -> Result<Vec<Cow<'k, Tiled>>, Error> {
         let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
         let mut inputs: Vec<Cow<'k, Tiled>> = Vec::with_capacity(model.inputs().len());
+        let mut tiles = 0_usize;
         for field in model.inputs() {
             let name = Excerpt::quoted(&field.name);
             let Some(known) = given.get(&*field.name).copied() else {
                 let message = format!("no tensor is given for `{name}`");
                 return Err(Error::tensors(TensorErrorKind::UnknownName, message));
             };
-            inputs.push(self.cut(model, field, known, &mut labels)?);
+            let options = self.options().clone().beside_tiles(tiles)?;
+            let cut = self.cut(model, field, known, &mut labels, &options)?;
+            tiles = tiles.saturating_add(if cut.is_lazy() { 0 } else { cut.shape().len() });
+            inputs.push(cut);
         }
         Ok(inputs)
     }
@@ -267,6 +271,7 @@ impl Run {
         field: &'l Field,
         known: Known<'k>,
         labels: &mut Labels<'l>,
+        options: &Options,
     ) -> Result<Cow<'k, Tiled>, Error> {
         let extents = known.extents();
         // A shape has no elements, so they are of the type that the input says.
@@ -296,7 +301,7 @@ impl Run {
             let error = Error::tensors(TensorErrorKind::SizeMismatch, message);
             return Err(error.hint("cut the tensor anew by `Tiled::retile`"));
         }
-        let most_tiles = || self.options().screening(scalar).map(|screening| screening.most_tiles);
+        let most_tiles = || options.screening(scalar).map(|screening| screening.most_tiles);
         match known {
             Known::Operand(Operand::Tiled(tiled)) => Ok(Cow::Borrowed(tiled)),
             Known::Shape(shape) => Tiled::planned(shape, scalar).map(Cow::Owned),
@@ -308,7 +313,7 @@ impl Run {
                 let screening = match tensor.extents() {
                     // Numbers are not screened.
                     [] => Screening::threshold(0.0),
-                    _ => self.options().screening(tensor.scalar_type())?,
+                    _ => options.screening(tensor.scalar_type())?,
                 };
                 Tiled::from_tensor(tensor, &tiling, &screening).map(Cow::Owned)
             }

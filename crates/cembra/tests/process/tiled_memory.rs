@@ -112,3 +112,41 @@ fn evaluations_hold_as_many_lazy_tiles_as_their_plans_say() {
         }
     }
 }
+
+/// A million tiles of one element each: what they take besides their elements, and what plans take, is counted before it is taken.
+#[test]
+fn tiles_and_plans_count_against_the_limit() {
+    const MOST: usize = 64 << 20;
+    let _alone = alone();
+    let texts = [
+        "c(\"i,j\") = a(\"i,k\") * b(\"k,j\")",
+        "output s = tensor.sum(a * b)",
+        "c(\"i,k\") = a(\"i,k\") + a(\"i,k\")",
+        "c(\"i,k\") = 2.0 * exp(a(\"i,k\")) + a(\"i,k\")",
+        "c(\"k,i\") = a(\"i,k\")",
+        "output c = tensor.slice(a, 0, 1, 990)",
+        "output c = tensor.sum(a, 0)",
+        "output c = tensor.max(a)",
+    ];
+    let dense = Tensor::new(&[700, 700], vec![1.0; 700 * 700]).expect("a tensor");
+    let run = || Run::new(Options::default().most_bytes(MOST), &cembra::Options::default());
+    let most = MOST + MOST / 4 + (50 << 20);
+    for text in texts {
+        let text = format!("tile i, j, k = 1\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\n{text}");
+        let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
+        for extents in [&[1000; 2], &[3000; 2], &[1_000_000; 2]] {
+            let known = ["a", "b"].map(|name| (name, Known::Extents(extents)));
+            let (planned, held) = peak_of(|| run().plan(&model, known));
+            assert_eq!(planned.map(|_| ()).expect_err("too much").code(), "limit", "{extents:?}: {text}");
+            assert!(held <= most, "{held} bytes for the plan of {extents:?}: {text}");
+        }
+        let inputs = [("a", Operand::Dense(&dense)), ("b", Operand::Dense(&dense))];
+        let (made, held) = peak_of(|| run().model(&model, inputs));
+        assert_eq!(made.map(|_| ()).expect_err("too much").code(), "limit", "{text}");
+        assert!(held <= most, "{held} bytes: {text}");
+        // Fewer tiles, whose products are too many, or which are not.
+        let few = run().plan(&model, ["a", "b"].map(|name| (name, Known::Extents(&[250, 250]))));
+        let is_product = text.contains("a(\"i,k\") * b(\"k,j\")");
+        assert_eq!(few.as_ref().err().map(cembra::Error::code), is_product.then_some("limit"), "{text}");
+    }
+}

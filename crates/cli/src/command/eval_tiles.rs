@@ -7,7 +7,7 @@ use crate::ranks;
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::link::Launch;
 use cembra::tiles::{
-    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, Tiled, Tiling, Tiling1, Work, World,
+    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, TileMap, Tiled, Tiling, Tiling1, Work, World,
 };
 use cembra::{Error, Executor, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
@@ -172,10 +172,12 @@ impl Task {
             }
             return Ok(Outputs::new());
         }
+        // Rank 0 alone needs the tiles of outputs.
+        let to_first = TileMap::by(|_| 0);
         let mut outputs = Outputs::new();
         for field in self.model.outputs() {
             if let Some(tiled) = made.remove(&*field.name) {
-                outputs.push((field.name.clone(), run.evaluator().gathered(&tiled)?));
+                outputs.push((field.name.clone(), run.evaluator().distributed(&tiled, &to_first)?));
             }
         }
         Ok(if world.rank() == 0 { outputs } else { Outputs::new() })

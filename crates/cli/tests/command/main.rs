@@ -9,6 +9,7 @@ mod eval;
 mod formats;
 mod formatted;
 mod others;
+mod ranks;
 mod repl;
 mod shell;
 mod tables;

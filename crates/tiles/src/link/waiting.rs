@@ -105,6 +105,15 @@ impl Patience {
     }
 }
 
+/// The longest pause after `pauses` pauses, in a wait that has lasted for `waited`.
+fn pause(pauses: u32, waited: Duration, is_woken: bool) -> Duration {
+    if is_woken {
+        return ASLEEP;
+    }
+    let brisk = (SHORTEST * (1 << pauses.min(8))).min(BRISK);
+    (waited / PART).clamp(brisk, LONGEST)
+}
+
 /// One wait: how long it has lasted, and how long its next pause is.
 #[derive(Debug)]
 pub struct Wait<'p> {
@@ -137,13 +146,31 @@ impl Wait<'_> {
         }
         match self.tests.checked_sub(YIELDS) {
             None => std::thread::yield_now(),
-            Some(_) if *is_woken => std::thread::park_timeout(ASLEEP.min(*stall - waited)),
-            Some(pauses) => {
-                let brisk = (SHORTEST * (1 << pauses.min(8))).min(BRISK);
-                std::thread::park_timeout((waited / PART).clamp(brisk, LONGEST).min(*stall - waited));
-            }
+            Some(pauses) => std::thread::park_timeout(pause(pauses, waited, *is_woken).min(*stall - waited)),
         }
         self.tests = self.tests.saturating_add(1);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_brisk_at_first_and_grow_with_the_wait() {
+        let micros = Duration::from_micros;
+        // Pauses so far, and the microseconds of the wait and of the next pause.
+        let table = [(0, 0, 1), (3, 20, 8), (7, 300, 128), (8, 500, 200), (50, 2_000, 200), (60, 10_000, 1_000)];
+        for (pauses, waited, expected) in table {
+            assert_eq!(pause(pauses, micros(waited), false), micros(expected), "{pauses} pauses in {waited} us");
+        }
+        for seconds in [1, 60, 299] {
+            assert_eq!(pause(u32::MAX, Duration::from_secs(seconds), false), LONGEST);
+        }
+        // A thread that its link wakes has no need to look again.
+        for pauses in [0, 1, 1000] {
+            assert_eq!(pause(pauses, micros(30), true), ASLEEP);
+        }
     }
 }
