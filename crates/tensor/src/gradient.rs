@@ -1,30 +1,14 @@
 //! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
 //! does to a cotangent is said by its record; what is said here is about the operations of graphs.
 
-use crate::custom_gradient::CustomVjp;
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
-use crate::residuals::Copies;
+use crate::reverse_pass::ReversePass;
 use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
-use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
-
-/// A function with a gradient of its own: its rule, and what it has beside the value that a node has of it.
-type Function = (usize, SmallVec<[TensorNodeId; 4]>);
-
-/// What the results of such a function were given.
-struct Asked {
-    /// The first of them.
-    first: usize,
-    given: SmallVec<[Option<TensorNodeId>; 2]>,
-}
-
-fn function(custom: &CustomVjp, node: &Node) -> Function {
-    (custom.rule(), node.operands[1..].into())
-}
 
 /// The graph as records of operators see it, and the error that they cannot tell of.
 struct Elementwise<'g> {
@@ -123,16 +107,7 @@ impl TensorGraph {
         wrt: &[TensorNodeId],
         recomputed: &[TensorNodeId],
     ) -> Result<Vec<TensorNodeId>, Error> {
-        let node = self.node(number);
-        if !node.extents.is_empty() || !node.scalar.is_float() {
-            // Extents may be unknown yet, and are all 1 then.
-            let (rank, of) = (node.extents.len(), node.scalar.short_name());
-            let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
-            return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
-                .hint("sum it over all axes, or cast it, first"));
-        }
-        let one = self.constant(node.scalar, 1.0)?;
-        self.cotangents_with(&[number], &[one], wrt, recomputed)
+        ReversePass::of_number(self, number, recomputed)?.cotangents(self, wrt)
     }
 
     /// Reverse mode: for each of some nodes, the sum over outputs of each cotangent times how much the node changes the output.
@@ -148,22 +123,6 @@ impl TensorGraph {
         self.cotangents_with(outputs, cotangents, wrt, &[])
     }
 
-    /// The positions of all nodes that some outputs need, in their order, of so many. A graph may have many more.
-    fn below(&self, outputs: &[TensorNodeId], len: usize) -> Vec<usize> {
-        let mut is_met = vec![false; len];
-        let mut open: Vec<usize> = outputs.iter().map(|output| output.index()).collect();
-        let mut found = Vec::new();
-        while let Some(at) = open.pop() {
-            if std::mem::replace(&mut is_met[at], true) {
-                continue;
-            }
-            found.push(at);
-            open.extend(self.node(self.id(at as u32)).operands.iter().map(|operand| operand.index()));
-        }
-        found.sort_unstable();
-        found
-    }
-
     /// The same, with nodes that are computed again, as [`TensorGraph::gradients_with`] does it.
     ///
     /// # Errors
@@ -175,82 +134,7 @@ impl TensorGraph {
         wrt: &[TensorNodeId],
         recomputed: &[TensorNodeId],
     ) -> Result<Vec<TensorNodeId>, Error> {
-        if outputs.len() != cotangents.len() {
-            let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
-            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
-        }
-        let last = outputs.iter().map(|output| output.index()).max();
-        let len = last.map_or(0, |last| last + 1);
-        // Only what lies between is looked at.
-        let mut depends = vec![false; len];
-        for node in wrt.iter().filter(|node| node.index() < len) {
-            depends[node.index()] = true;
-        }
-        // Results of a function with a gradient of its own ask it once, when all have what they get: at the first of them.
-        let mut asked: FxHashMap<Function, Asked> = FxHashMap::default();
-        let order = self.below(outputs, len);
-        for at in order.iter().copied() {
-            let node = self.node(self.id(at as u32));
-            depends[at] |= node.differentiated().iter().any(|operand| depends[operand.index()]);
-            if let Operation::CustomVjp(custom) = &node.operation {
-                let first = || Asked { first: at, given: smallvec![None; custom.output().1] };
-                asked.entry(function(custom, node)).or_insert_with(first);
-            }
-        }
-        let mut copies = Copies::of(self, recomputed);
-        let mut gathered: Vec<Option<TensorNodeId>> = vec![None; len];
-        for (output, cotangent) in outputs.iter().zip(cotangents) {
-            let (node, given) = (self.node(*output), self.node(*cotangent));
-            if node.extents != given.extents || node.scalar != given.scalar {
-                let message =
-                    format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
-                return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
-            }
-            self.gather(&mut gathered, *output, *cotangent)?;
-        }
-        for at in order.into_iter().rev().filter(|at| depends[*at]) {
-            let (id, node) = (self.id(at as u32), self.node(self.id(at as u32)).clone());
-            if node.differentiated().iter().all(|operand| !depends[operand.index()]) {
-                continue;
-            }
-            let made = match (&node.operation, gathered[at]) {
-                (Operation::CustomVjp(custom), given) => {
-                    let Some(asked) = asked.get_mut(&function(custom, &node)) else { continue };
-                    asked.given[custom.output().0] = given;
-                    if asked.first != at || asked.given.iter().all(Option::is_none) {
-                        continue;
-                    }
-                    let mut operands = node.operands.clone();
-                    for operand in &mut operands[1..] {
-                        *operand = copies.of_node(self, *operand)?;
-                    }
-                    custom.cotangents(self, &operands, &asked.given)?
-                }
-                (_, Some(cotangent)) => {
-                    let mut seen = node.clone();
-                    for operand in &mut seen.operands {
-                        *operand = copies.of_node(self, *operand)?;
-                    }
-                    let id = copies.of_node(self, id)?;
-                    self.operand_cotangents(id, &seen, cotangent)?
-                }
-                (_, None) => continue,
-            };
-            for (operand, cotangent) in node.differentiated().iter().zip(made) {
-                if let Some(cotangent) = cotangent.filter(|_| depends[operand.index()]) {
-                    self.gather(&mut gathered, *operand, cotangent)?;
-                }
-            }
-        }
-        let found = |graph: &mut TensorGraph, node: &TensorNodeId| match gathered.get(node.index()).copied().flatten() {
-            Some(cotangent) => Ok(cotangent),
-            None => {
-                let Node { scalar, extents, .. } = graph.node(*node).clone();
-                let zero = graph.constant(scalar, 0.0)?;
-                graph.broadcast(zero, &extents)
-            }
-        };
-        wrt.iter().map(|node| found(self, node)).collect()
+        ReversePass::of(self, outputs, cotangents, recomputed)?.cotangents(self, wrt)
     }
 
     /// Forward mode: for each output, the sum over some nodes of how much each changes it, times the node's tangent. It is the reverse of
@@ -273,23 +157,8 @@ impl TensorGraph {
         self.cotangents(&reverse, tangents, &seeds)
     }
 
-    /// Adds a cotangent to what was gathered for a node.
-    fn gather(
-        &mut self,
-        gathered: &mut [Option<TensorNodeId>],
-        node: TensorNodeId,
-        cotangent: TensorNodeId,
-    ) -> Result<(), Error> {
-        let place = &mut gathered[node.index()];
-        *place = Some(match *place {
-            Some(before) => self.map(id::ADD, &[before, cotangent])?,
-            None => cotangent,
-        });
-        Ok(())
-    }
-
     /// What the cotangent of a node's result makes of its operands.
-    fn operand_cotangents(
+    pub(crate) fn operand_cotangents(
         &mut self,
         id: TensorNodeId,
         node: &Node,

@@ -18,6 +18,7 @@ pub mod plan;
 mod product;
 pub mod reference;
 mod residuals;
+mod reverse_pass;
 mod rewrite;
 mod statement;
 pub mod sums;
@@ -45,5 +46,6 @@ pub use product::{
     multiply_plainly,
 };
 pub use reference::{evaluate, same_bits};
+pub use reverse_pass::ReversePass;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Expression, Part, Whole};

@@ -113,7 +113,7 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
                 let error = Error::tensors(TensorErrorKind::NotDifferentiable, message).at(by);
                 return Err(error.hint("give `cast(x, f64)` a name with `let`, use that, and differentiate by it"));
             }
-            let gradients = lowering.graph.gradients(y, &[x])?;
+            let gradients = lowering.gradient(y, x)?;
             gradients.first().copied().ok_or_else(|| uncallable(2))
         }
         _ => Err(uncallable(operands.len())),

@@ -9,9 +9,11 @@ use crate::signature::Field;
 use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
-use cembra_tensor::{ElementOperator, Expression, Part, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
+use cembra_tensor::{
+    ElementOperator, Expression, Part, ReversePass, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
+};
 use cembra_value::Error;
-use cembra_value::{Array, ScalarValue, Span, Value, common_scalar};
+use cembra_value::{Array, Budget, ScalarValue, Span, Value, common_scalar};
 use rustc_hash::FxHashMap;
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
@@ -49,7 +51,17 @@ pub(super) struct Lowering<'p> {
     pub(super) tilings: Tilings,
     /// What is known of values beside tensors; none once a program was taken apart.
     pub(super) apart: Option<Apart<'p>>,
+    /// The derivatives of each number, as far as calls asked for them.
+    passes: FxHashMap<Tensor, ReversePass>,
+    /// The nodes that `passes` go over together.
+    passed: usize,
+    /// The budget of the compilation, if the program is lowered for one.
+    budget: Option<&'p Budget>,
 }
+
+/// The most nodes that the kept passes go over together, unless there is only one pass. A node takes some two hundred bytes. Beyond it all
+/// passes are dropped, and begun again where they are asked for.
+const MOST_PASSED: usize = 1 << 19;
 
 /// The most parts that all labelled expressions of a model may have.
 const MOST_LABELLED: usize = 1 << 22;
@@ -70,7 +82,41 @@ impl<'p> Lowering<'p> {
             labelled_types: FxHashMap::default(),
             tilings: Tilings::default(),
             apart: None,
+            passes: FxHashMap::default(),
+            passed: 0,
+            budget: None,
         }
+    }
+
+    /// The same, within the time of a compilation.
+    pub(super) fn within(self, budget: &'p Budget) -> Self {
+        Lowering { budget: Some(budget), ..self }
+    }
+
+    /// Fails if the time of the compilation is over, at the visit of the node at this position.
+    pub(super) fn check_visit(&self, at: usize) -> Result<(), Error> {
+        self.budget.map_or(Ok(()), |budget| budget.check_visit(at).map_err(Error::from))
+    }
+
+    /// The derivative of a number by a node. All calls with the same number share one pass.
+    pub(super) fn gradient(&mut self, number: Tensor, by: Tensor) -> Result<Vec<Tensor>, Error> {
+        // A pass may take as long as thousands of other nodes.
+        self.check_visit(0)?;
+        let mut pass = match self.passes.remove(&number) {
+            Some(pass) => pass,
+            None => {
+                let pass = ReversePass::of_number(&mut self.graph, number, &[])?;
+                self.passed += pass.len();
+                if self.passed > MOST_PASSED {
+                    self.passes.clear();
+                    self.passed = pass.len();
+                }
+                pass
+            }
+        };
+        let made = pass.cotangents(&mut self.graph, &[by]);
+        self.passes.insert(number, pass);
+        made
     }
 
     /// Says that a leaf of the program is an input, of these extents.

@@ -116,7 +116,7 @@ impl TensorProgram {
     pub(crate) fn sort(program: Arc<Program>, options: &Started) -> Result<Sorted, Error> {
         let (mut inputs, mut absent) = (Vec::with_capacity(program.inputs.len()), Vec::new());
         let registry = options.prepare.registry;
-        let mut lowering = Lowering::new(&program.graph, registry, MOST_MODEL_NODES, false);
+        let mut lowering = Lowering::new(&program.graph, registry, MOST_MODEL_NODES, false).within(options.budget());
         lowering.apart = Some(Apart::new(&program, options));
         let leaves = leaves(&program);
         for (input, _) in program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed) {
@@ -186,7 +186,8 @@ impl TensorProgram {
 
     /// The type of each node of a program that may be wrong, by position; none of a node without one, and of an expression over labels.
     pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
-        let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false);
+        let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false)
+            .within(&options.prepare.budget);
         lowering.apart = Some(Apart::new(program, options));
         let leaves = leaves(program);
         for input in &program.inputs {

@@ -17,6 +17,7 @@ impl Lowering<'_> {
     pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), Error> {
         for (at, _) in self.program.reachable(outputs).into_iter().enumerate().filter(|(_, needed)| *needed) {
             let node = NodeId::from_index(at);
+            self.check_visit(at)?;
             if let Node::Operator(name, operands) = self.program.node(node) {
                 let name = self.program.name(name);
                 let before = self.graph.len();

@@ -2,7 +2,7 @@
 
 use super::{compiled, counted, evaluated, f64s, inputs_of, refused, run, tensors, values_of};
 use cembra::tensor::TensorErrorKind;
-use cembra::{Field, Scalar, Tensor, Value};
+use cembra::{Field, Model, Options, Scalar, Tensor, Value};
 
 #[test]
 fn arrays_in_a_text_are_tensors_of_one_axis() {
@@ -404,6 +404,47 @@ fn gradients_by_expressions_are_by_what_is_used() {
     assert_eq!((f64s(7), f64s(8)), (vec![0.0, 0.0], vec![0.0, 0.0]));
     // Of 10 * (1 * s)^2 + (2 * s)^2 at 2.
     assert_eq!(f64s(9), [20.0 * 2.0 + 8.0 * 2.0]);
+}
+
+/// Each gradient took a pass of its own over the product: 2,000 took two seconds.
+#[test]
+fn many_gradients_of_one_number_take_one_pass() {
+    const COUNT: usize = 3_000;
+    let names: Vec<String> = (0..COUNT).map(|at| format!("x{at}")).collect();
+    let mut text = format!("input {}: tensor[f64, 1]\n", names.join(": tensor[f64, 1], "));
+    text += &format!("let s = tensor.sum({})\n", names.join(" * "));
+    names.iter().for_each(|name| text += &format!("output g{name} = tensor.grad(s, {name})\n"));
+    let limits = cembra::Limits { compile_time: std::time::Duration::from_millis(1500), ..Default::default() };
+    let executor = Model::parse(&text).expect("a model").compile(&Options::default().limits(limits));
+    let executor = executor.expect("within a tenth of the time");
+    let given = |at: usize| f64s(&[1], &[if at == 7 { 3.0 } else { 1.0 }]);
+    let made = run(&executor, &names.iter().enumerate().map(|(at, name)| (name.clone(), given(at))).collect());
+    for (at, made) in made.expect("gradients").iter().enumerate() {
+        assert_eq!(made.to_vec::<f64>().expect("floats"), [if at == 7 { 1.0 } else { 3.0 }], "{at}");
+    }
+}
+
+#[test]
+fn gradients_of_several_numbers_in_turns_are_those_of_each() {
+    let text = "
+        input x: tensor[f64, 1], w: tensor[f64, 1]
+        let a = tensor.sum(x * x * w)
+        let b = tensor.sum(x * w)
+        output ax = tensor.grad(a, x)
+        output bx = tensor.grad(b, x)
+        output aw = tensor.grad(a, w)
+        output bw = tensor.grad(b, w)
+        output of_gradient = tensor.grad(tensor.sum(tensor.grad(a, x)), w)
+        output again = tensor.grad(a, x)";
+    let given = tensors([("x", f64s(&[2], &[2.0, 3.0])), ("w", f64s(&[2], &[5.0, 7.0]))]);
+    let made: Vec<_> = evaluated(text, &given).iter().map(|made| made.to_vec::<f64>().expect("floats")).collect();
+    assert_eq!(made[..3], [[20.0, 42.0], [5.0, 7.0], [4.0, 9.0]]);
+    assert_eq!(made[3..], [[2.0, 3.0], [4.0, 6.0], [20.0, 42.0]]);
+    let (code, message, span) = refused(
+        "input x: tensor[f64, 1]; let s = tensor.sum(math.t_distribution_inverse_cdf(x, x) + x)
+         output a = tensor.grad(s, x); output b = tensor.grad(s, x) + 1.0",
+    );
+    assert_eq!((code, span), ("derivative", Some("tensor.grad(s, x)")), "{message}");
 }
 
 #[test]

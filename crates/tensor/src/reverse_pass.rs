@@ -1,0 +1,373 @@
+//! Reverse mode that can be continued: a [`ReversePass`] keeps the cotangents that it gathered, so the derivatives of one number by many nodes,
+//! asked for one after the other, take one pass over the graph together.
+
+use crate::custom_gradient::CustomVjp;
+use crate::node::{Node, Operation};
+use crate::residuals::Copies;
+use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_ops::id;
+use cembra_value::Error;
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+/// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
+type Given = SmallVec<[Option<TensorNodeId>; 3]>;
+
+/// A function with a gradient of its own: its rule, and the operands that its results share.
+type Function = (usize, SmallVec<[TensorNodeId; 4]>);
+
+fn function(custom: &CustomVjp, node: &Node) -> Function {
+    (custom.rule(), node.operands[1..].into())
+}
+
+/// The cotangents of the results of a function with a gradient of its own. The function is asked once, at the first of its results in the
+/// graph, because the pass goes backwards.
+struct Results {
+    /// The position of the first result.
+    first: u32,
+    cotangents: SmallVec<[Option<TensorNodeId>; 2]>,
+}
+
+/// The state of a node that an output needs. An error stands as the position of the node that failed.
+#[derive(Default)]
+struct State {
+    /// The positions of the nodes that have this node among their differentiated operands.
+    users: SmallVec<[u32; 2]>,
+    /// The sum of the cotangents so far; of all users once the node is settled. `None` if no user gave one.
+    cotangent: Option<TensorNodeId>,
+    /// The last node of the graph that should have given a cotangent, and failed.
+    failed: Option<u32>,
+    /// True once the sum was asked for.
+    is_met: bool,
+    /// True once the sum is complete.
+    is_settled: bool,
+    /// The cotangents for the operands, once an operand was asked for.
+    given: Option<Result<Given, u32>>,
+}
+
+/// A pass of reverse mode from some outputs, which goes only as far as it is asked for, and never over the same node twice.
+///
+/// The cotangent of a node is the sum over all of its users, whatever else is asked for. So a pass that is continued makes the nodes that a
+/// pass for all of them makes.
+#[derive(Default)]
+pub struct ReversePass {
+    /// The nodes that an output needs, by position.
+    states: FxHashMap<u32, State>,
+    functions: FxHashMap<Function, Results>,
+    copies: Copies,
+    errors: FxHashMap<u32, Error>,
+}
+
+impl std::fmt::Debug for ReversePass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReversePass").field("nodes", &self.states.len()).finish_non_exhaustive()
+    }
+}
+
+impl ReversePass {
+    /// A pass from a number, for its gradients. The nodes `recomputed` are computed again for it, as [`TensorGraph::gradients_with`] says.
+    ///
+    /// # Errors
+    /// The node is not a float without axes.
+    pub fn of_number(
+        graph: &mut TensorGraph,
+        number: TensorNodeId,
+        recomputed: &[TensorNodeId],
+    ) -> Result<ReversePass, Error> {
+        let node = graph.node(number);
+        if !node.extents.is_empty() || !node.scalar.is_float() {
+            // Extents may be unknown yet, and are all 1 then.
+            let (rank, of) = (node.extents.len(), node.scalar.short_name());
+            let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
+            return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
+                .hint("sum it over all axes, or cast it, first"));
+        }
+        let one = graph.constant(node.scalar, 1.0)?;
+        ReversePass::of(graph, &[number], &[one], recomputed)
+    }
+
+    /// A pass from outputs with these cotangents.
+    ///
+    /// # Errors
+    /// A cotangent is not of its output's type and extents.
+    pub(crate) fn of(
+        graph: &mut TensorGraph,
+        outputs: &[TensorNodeId],
+        cotangents: &[TensorNodeId],
+        recomputed: &[TensorNodeId],
+    ) -> Result<ReversePass, Error> {
+        if outputs.len() != cotangents.len() {
+            let message = format!("{} cotangents for {} outputs", cotangents.len(), outputs.len());
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        let mut pass = ReversePass { copies: Copies::of(graph, recomputed), ..ReversePass::default() };
+        pass.find_nodes(graph, outputs);
+        for (output, cotangent) in outputs.iter().zip(cotangents) {
+            let (node, given) = (graph.node(*output), graph.node(*cotangent));
+            if node.extents != given.extents || node.scalar != given.scalar {
+                let message =
+                    format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
+                return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
+            }
+            pass.gather(graph, *output, *cotangent)?;
+        }
+        Ok(pass)
+    }
+
+    /// The number of nodes that the pass may go over, for which it takes memory.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// True if the pass goes over no node.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// The cotangent of each of the nodes `wrt` of the graph that the pass is of; zeros of a node that no output is made of.
+    ///
+    /// # Errors
+    /// An operator between the node and the outputs has no derivative. Other nodes can be asked for afterwards.
+    pub fn cotangents(&mut self, graph: &mut TensorGraph, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
+        for at in self.unsettled(wrt) {
+            self.pass(graph, at);
+        }
+        // The error that a pass over the whole graph meets first.
+        let failed = wrt.iter().filter_map(|node| self.states.get(&position(*node))?.failed).max();
+        if let Some(error) = failed.and_then(|at| self.errors.get(&at)) {
+            return Err(error.clone());
+        }
+        let mut found = Vec::with_capacity(wrt.len());
+        for node in wrt {
+            found.push(match self.states.get(&position(*node)).and_then(|state| state.cotangent) {
+                Some(cotangent) => cotangent,
+                None => {
+                    let Node { scalar, extents, .. } = graph.node(*node).clone();
+                    let zero = graph.constant(scalar, 0.0)?;
+                    graph.broadcast(zero, &extents)?
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// Finds the nodes that some outputs need, with their users. The graph may have many more.
+    fn find_nodes(&mut self, graph: &TensorGraph, outputs: &[TensorNodeId]) {
+        let mut open: Vec<TensorNodeId> = outputs.to_vec();
+        let mut found = Vec::new();
+        while let Some(id) = open.pop() {
+            if self.states.contains_key(&position(id)) {
+                continue;
+            }
+            self.states.insert(position(id), State::default());
+            found.push(position(id));
+            open.extend(&graph.node(id).operands);
+        }
+        found.sort_unstable();
+        for at in found {
+            let node = graph.node(graph.id(at));
+            for operand in node.differentiated() {
+                let state = self.states.entry(position(*operand)).or_default();
+                if state.users.last() != Some(&at) {
+                    state.users.push(at);
+                }
+            }
+            if let Operation::CustomVjp(custom) = &node.operation {
+                let first = || Results { first: at, cotangents: smallvec![None; custom.output().1] };
+                self.functions.entry(function(custom, node)).or_insert_with(first);
+            }
+        }
+    }
+
+    /// The positions of the nodes to pass for the cotangents of `wrt`, users before what they use: those whose cotangents are not complete,
+    /// and all of their users.
+    fn unsettled(&mut self, wrt: &[TensorNodeId]) -> Vec<u32> {
+        let mut open: Vec<u32> = wrt.iter().map(|node| position(*node)).collect();
+        let mut order = Vec::new();
+        while let Some(at) = open.pop() {
+            let Some(state) = self.states.get_mut(&at) else { continue };
+            if !std::mem::replace(&mut state.is_met, true) {
+                order.push(at);
+                order.extend(&state.users);
+                open.extend(&state.users);
+            }
+        }
+        order.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+        order.dedup();
+        order
+    }
+
+    /// Settles a node, all users of which were passed, and gives its cotangent on to the operands that wait for it.
+    fn pass(&mut self, graph: &mut TensorGraph, at: u32) {
+        let node = graph.node(graph.id(at)).clone();
+        let operands = node.differentiated();
+        let Some(state) = self.states.get_mut(&at) else { return };
+        state.is_settled |= state.is_met;
+        if !operands.iter().any(|operand| self.waits(*operand)) {
+            return;
+        }
+        let given = match self.states.get_mut(&at).and_then(|state| state.given.take()) {
+            Some(given) => given,
+            None => self.given(graph, at, &node),
+        };
+        for (at_operand, operand) in operands.iter().enumerate() {
+            if !self.waits(*operand) {
+                continue;
+            }
+            let made = match &given {
+                Ok(given) => match given.get(at_operand).copied().flatten() {
+                    Some(cotangent) => self.gather(graph, *operand, cotangent).map_err(|error| self.fail(at, error)),
+                    None => Ok(()),
+                },
+                Err(failed) => Err(*failed),
+            };
+            if let (Err(failed), Some(state)) = (made, self.states.get_mut(&position(*operand))) {
+                state.failed = state.failed.max(Some(failed));
+            }
+        }
+        if let Some(state) = self.states.get_mut(&at) {
+            state.given = Some(given);
+        }
+    }
+
+    /// True for a node that was asked for and whose cotangent is not complete.
+    fn waits(&self, node: TensorNodeId) -> bool {
+        self.states.get(&position(node)).is_some_and(|state| state.is_met && !state.is_settled)
+    }
+
+    /// The cotangents that a node gives its operands; the position of the node that failed if one on the way to it did.
+    fn given(&mut self, graph: &mut TensorGraph, at: u32, node: &Node) -> Result<Given, u32> {
+        let state = self.states.get(&at);
+        if let Some(failed) = state.and_then(|state| state.failed) {
+            return Err(failed);
+        }
+        let cotangent = state.and_then(|state| state.cotangent);
+        self.made(graph, at, node, cotangent).map_err(|error| self.fail(at, error))
+    }
+
+    fn made(
+        &mut self,
+        graph: &mut TensorGraph,
+        at: u32,
+        node: &Node,
+        cotangent: Option<TensorNodeId>,
+    ) -> Result<Given, Error> {
+        if let Operation::CustomVjp(custom) = &node.operation {
+            let Some(results) = self.functions.get_mut(&function(custom, node)) else { return Ok(Given::new()) };
+            results.cotangents[custom.output().0] = cotangent;
+            if results.first != at || results.cotangents.iter().all(Option::is_none) {
+                return Ok(Given::new());
+            }
+            let mut operands = node.operands.clone();
+            for operand in &mut operands[1..] {
+                *operand = self.copies.of_node(graph, *operand)?;
+            }
+            return custom.cotangents(graph, &operands, &results.cotangents);
+        }
+        let Some(cotangent) = cotangent else { return Ok(Given::new()) };
+        let mut seen = node.clone();
+        for operand in &mut seen.operands {
+            *operand = self.copies.of_node(graph, *operand)?;
+        }
+        let id = self.copies.of_node(graph, graph.id(at))?;
+        graph.operand_cotangents(id, &seen, cotangent)
+    }
+
+    /// Keeps the error of a node, and returns its position.
+    fn fail(&mut self, at: u32, error: Error) -> u32 {
+        self.errors.entry(at).or_insert(error);
+        at
+    }
+
+    /// Adds a cotangent to those that were gathered for a node.
+    fn gather(&mut self, graph: &mut TensorGraph, node: TensorNodeId, cotangent: TensorNodeId) -> Result<(), Error> {
+        let Some(state) = self.states.get_mut(&position(node)) else { return Ok(()) };
+        state.cotangent = Some(match state.cotangent {
+            Some(before) => graph.map(id::ADD, &[before, cotangent])?,
+            None => cotangent,
+        });
+        Ok(())
+    }
+}
+
+fn position(node: TensorNodeId) -> u32 {
+    node.index() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reduction;
+    use cembra_runtime::Scalar;
+
+    /// The sum of the products of `count` tensors, and these.
+    fn product(count: usize) -> (TensorGraph, TensorNodeId, Vec<TensorNodeId>) {
+        let mut graph = TensorGraph::standard();
+        let leaves: Vec<TensorNodeId> =
+            (0..count).map(|at| graph.leaf(&format!("x{at}"), Scalar::Float64, &[2]).unwrap()).collect();
+        let mut all = leaves[0];
+        for leaf in &leaves[1..] {
+            all = graph.map(id::MULTIPLY, &[all, *leaf]).unwrap();
+        }
+        let sum = graph.reduce(Reduction::Sum, all, &[0]).unwrap();
+        (graph, sum, leaves)
+    }
+
+    #[test]
+    fn gradients_one_after_the_other_are_the_nodes_of_all_together() {
+        let (graph, sum, leaves) = product(20);
+        let mut together = graph.clone();
+        let expected = together.gradients(sum, &leaves).unwrap();
+        for backwards in [false, true] {
+            let mut one_by_one = graph.clone();
+            let mut pass = ReversePass::of_number(&mut one_by_one, sum, &[]).unwrap();
+            let mut alone = graph.clone();
+            let mut order: Vec<usize> = (0..leaves.len()).collect();
+            if backwards {
+                order.reverse();
+            }
+            for at in order {
+                let made = pass.cotangents(&mut one_by_one, &[leaves[at]]).unwrap()[0];
+                // Equal nodes are one, so a pass of its own finds the nodes of the continued one.
+                assert_eq!(one_by_one.gradients(sum, &[leaves[at]]).unwrap(), [made]);
+                let single = alone.gradients(sum, &[leaves[at]]).unwrap()[0];
+                assert_eq!(alone.node(single), one_by_one.node(made));
+                if !backwards {
+                    assert_eq!(together.node(expected[at]).operation, one_by_one.node(made).operation);
+                }
+            }
+            assert_eq!([one_by_one.len(), alone.len()], [together.len(); 2]);
+        }
+    }
+
+    #[test]
+    fn no_node_is_passed_twice_however_many_gradients_are_asked_for() {
+        let (mut graph, sum, leaves) = product(500);
+        let mut pass = ReversePass::of_number(&mut graph, sum, &[]).unwrap();
+        let mut passed = 0;
+        for leaf in leaves.iter().chain(&leaves) {
+            let order = pass.unsettled(&[*leaf]);
+            passed += order.len();
+            order.into_iter().for_each(|at| pass.pass(&mut graph, at));
+        }
+        // Each node once for itself, and once for each operand.
+        assert!(passed <= 4 * leaves.len(), "{passed}");
+    }
+
+    #[test]
+    fn an_error_is_that_of_the_nodes_on_the_way_alone() {
+        let mut graph = TensorGraph::standard();
+        let [x, y] = ["x", "y"].map(|name| graph.leaf(name, Scalar::Float64, &[]).unwrap());
+        let whole = graph.apply("math.t_distribution_inverse_cdf", &[x, x]).unwrap();
+        let square = graph.map(id::MULTIPLY, &[y, y]).unwrap();
+        let sum = graph.map(id::ADD, &[whole, square]).unwrap();
+        let mut pass = ReversePass::of_number(&mut graph, sum, &[]).unwrap();
+        let mut by = |node| pass.cotangents(&mut graph, &[node]).map_err(|error| error.to_string());
+        let failed = by(x).unwrap_err();
+        assert!(failed.starts_with("math.t_distribution_inverse_cdf has no derivative"), "{failed}");
+        assert_eq!([by(x), by(whole).map(|_| vec![])], [Err(failed), Ok(vec![])]);
+        assert!(by(y).is_ok());
+    }
+}
