@@ -4,7 +4,8 @@
 use crate::cancellation::Flag;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::process;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Instant;
 
@@ -34,24 +35,31 @@ impl Ord for Waiting {
     }
 }
 
-/// Flags by their moments, the earliest first.
-type Queue = BinaryHeap<Reverse<Waiting>>;
+/// Flags by their moments, and the process with the thread that waits for them.
+struct Queue {
+    /// The earliest first.
+    flags: BinaryHeap<Reverse<Waiting>>,
+    /// The number of the process that started the thread; 0 before. A process that was forked has no such thread, and starts its own.
+    process: u32,
+}
 
-static QUEUE: Mutex<Queue> = Mutex::new(BinaryHeap::new());
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), process: 0 });
 
 /// Told when there is an earlier moment than all before.
 static EARLIER: Condvar = Condvar::new();
 
-/// False if there could be no thread.
-static RUNS: LazyLock<bool> =
-    LazyLock::new(|| thread::Builder::new().name("cembra-timer".to_owned()).spawn(run).is_ok());
-
 /// Raises a flag at a moment. False if there is nothing that could.
 pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
-    if !*RUNS {
-        return false;
-    }
     let mut queue = queue();
+    let process = process::id();
+    if queue.process != process {
+        // The thread begins with the lock, so it finds the flag.
+        if thread::Builder::new().name("cembra-timer".to_owned()).spawn(run).is_err() {
+            return false;
+        }
+        queue.process = process;
+    }
+    let queue = &mut queue.flags;
     // Those that are of no use go before there is more room for them, so that they are never more than those that are.
     if queue.len() == queue.capacity() {
         queue.retain(|Reverse(waiting)| waiting.flag.strong_count() > 0);
@@ -67,7 +75,7 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
 /// How many flags are waited for.
 #[cfg(test)]
 pub(crate) fn waiting() -> usize {
-    queue().len()
+    queue().flags.len()
 }
 
 fn queue() -> MutexGuard<'static, Queue> {
@@ -79,14 +87,15 @@ fn queue() -> MutexGuard<'static, Queue> {
 fn run() {
     let mut queue = queue();
     loop {
+        let flags = &mut queue.flags;
         let now = Instant::now();
-        while let Some(Reverse(first)) = queue.peek()
+        while let Some(Reverse(first)) = flags.peek()
             && first.at <= now
         {
-            let flag = queue.pop().and_then(|Reverse(first)| first.flag.upgrade());
+            let flag = flags.pop().and_then(|Reverse(first)| first.flag.upgrade());
             flag.iter().for_each(|flag| flag.end_by_time());
         }
-        let next = queue.peek().map(|Reverse(first)| first.at.saturating_duration_since(now));
+        let next = flags.peek().map(|Reverse(first)| first.at.saturating_duration_since(now));
         queue = match next {
             Some(left) => EARLIER.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0,
             None => EARLIER.wait(queue).unwrap_or_else(PoisonError::into_inner),

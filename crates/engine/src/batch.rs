@@ -332,7 +332,8 @@ impl<'b> BatchRun<'b> {
         self
     }
 
-    /// Shares the rows out to the threads of this pool.
+    /// Shares the rows out to the threads of this pool, which the same process has made: in a process that was forked since it has no threads, and the
+    /// run would wait for ever.
     #[must_use]
     pub fn pool(mut self, pool: &'b rayon::ThreadPool) -> Self {
         self.how.threads = pool.current_num_threads();

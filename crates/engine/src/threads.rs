@@ -1,6 +1,7 @@
 //! Work of one run that is shared out to threads: rows, lists, strips of arrays, blocks of tensors. The caller divides the work. Where a sum
 //! depends on the division, the caller does so without regard to the number of threads.
 
+use cembra_value::ProcessPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::prelude::IndexedParallelIterator;
 use smallvec::{SmallVec, smallvec};
@@ -19,7 +20,7 @@ pub(crate) fn useful_threads(asked: usize, pool: Option<&rayon::ThreadPool>) -> 
 }
 
 /// The results of all shares, in their order. The caller does a single share itself. Several are jobs of the pool: without one, of that of
-/// the process, or of that in which the caller runs.
+/// the process, or of that in which the caller runs; a process that was forked has one of its own.
 pub(crate) fn on_threads<W: Send, R: Send>(
     pool: Option<&rayon::ThreadPool>,
     shares: impl IntoIterator<Item = W>,
@@ -29,6 +30,15 @@ pub(crate) fn on_threads<W: Send, R: Send>(
     if shares.len() <= 1 {
         return shares.pop().map_or_else(SmallVec::new, |share| smallvec![one(share)]);
     }
+    let chosen = match pool {
+        Some(pool) => ProcessPool::Given(pool),
+        None => ProcessPool::current(),
+    };
+    let pool = match chosen {
+        ProcessPool::Given(pool) => Some(pool),
+        ProcessPool::Rayons => None,
+        ProcessPool::Absent => return shares.into_iter().map(one).collect(),
+    };
     let several = || shares.into_vec().into_par_iter().with_max_len(1).map(&one).collect::<Vec<R>>();
     match pool {
         Some(pool) => pool.install(several).into(),

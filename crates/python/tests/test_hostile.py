@@ -1,7 +1,9 @@
 """What nobody should give, and how long models live: errors, and memory that stays flat."""
 
 import gc
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 
@@ -429,3 +431,52 @@ def test_objects_that_nest_deep(around, of):
         deep = around(deep)
     with pytest.raises(cembra.Error):
         cembra.compile(f"input x: {of}; output y = x")(x=deep)
+
+
+def in_child(run):
+    """Runs a function in a process that is forked, and returns whether it ended well. One that waits for ever is ended by a signal."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        done = False
+        try:
+            run()
+            done = True
+        finally:
+            os._exit(0 if done else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_forked_process_computes_on_several_threads():
+    rows = np.arange(1 << 18, dtype="f8")
+    doubled = cembra.compile("input x: f64; output y = x * 2.0")
+    summed = cembra.compile("input x: [f64]; math.sum(x * 2.0)")
+    product = cembra.compile('input a: tensor[f64, 2]; output c("i,j") = a("i,k") * a("k,j")')
+    square = np.ones((256, 256))
+
+    def run():
+        assert (doubled.run({"x": rows}, threads=2)[0] == rows * 2.0).all()
+        assert (doubled.run({"x": rows}, threads=2, time_limit=100)[0] == rows * 2.0).all()
+        assert summed(rows) == rows.sum() * 2.0
+        assert (np.asarray(product(square)) == 256.0).all()
+
+    assert in_child(run)
+    run()
+    assert in_child(run)
+    assert in_child(lambda: run() or (in_child(run) or os._exit(2)))
+
+
+def scaled(factor):
+    """What a worker of `multiprocessing` computes with a model that it inherited."""
+    return float(SCALED.run({"x": np.full(1 << 17, factor)}, threads=2)[0].sum())
+
+
+SCALED = cembra.compile("input x: f64; output y = x * 2.0")
+
+
+def test_workers_that_are_forked_run_on_several_threads():
+    SCALED.run({"x": np.ones(1 << 17)}, threads=2)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        # The bound only keeps workers that wait from hanging the tests.
+        made = pool.map_async(scaled, [1.0, 2.0, 3.0]).get(timeout=60)
+    assert made == [2.0 * (1 << 17) * factor for factor in (1.0, 2.0, 3.0)]

@@ -4,7 +4,8 @@
 
 use crate::error::caught;
 use cembra_runtime::Cancellation;
-use cembra_value::Error;
+use cembra_value::{Error, ProcessPool};
+use rayon::{Scope, ThreadPool};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -69,7 +70,8 @@ impl Workers {
         let task = |work: W| caught("a task", || task(work));
         let threads = self.threads.min(work.len());
         let threads = if threads > 1 { threads.min(rayon::current_num_threads().saturating_mul(SHARES)) } else { 1 };
-        if threads == 1 {
+        let pool = if threads > 1 { ProcessPool::current() } else { ProcessPool::Absent };
+        if matches!(pool, ProcessPool::Absent) {
             let one = |work: W| {
                 if let Some(watch) = &mut watch {
                     watch()?;
@@ -78,6 +80,7 @@ impl Workers {
             };
             return work.into_iter().map(one).collect();
         }
+        let pool = if let ProcessPool::Given(pool) = pool { Some(pool) } else { None };
         let weights: Vec<u64> = work.iter().map(weight).collect();
         let mut order: Vec<usize> = (0..work.len()).collect();
         order.sort_by_key(|at| Reverse(weights[*at]));
@@ -94,10 +97,10 @@ impl Workers {
         };
         // A thread of the pool that watched would not run tasks.
         match watch.filter(|_| rayon::current_thread_index().is_none()) {
-            None => rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| shared.work(&task)))),
+            None => scoped(pool, |scope| (0..threads).for_each(|_| scope.spawn(|_| shared.work(&task)))),
             Some(watch) => {
                 let waiting = thread::current();
-                let stopped: Result<(), Error> = rayon::in_place_scope(|scope| {
+                let stopped: Result<(), Error> = scoped(pool, |scope| {
                     for _ in 0..threads {
                         scope.spawn(|_| {
                             shared.work(&task);
@@ -125,6 +128,14 @@ impl Workers {
         let results =
             slots.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner).result);
         Ok(results.collect())
+    }
+}
+
+/// Runs code in this thread, and the jobs that it spawns in a pool, or without one in rayon's; returns when all are done.
+fn scoped<'s, R>(pool: Option<&ThreadPool>, code: impl FnOnce(&Scope<'s>) -> R) -> R {
+    match pool {
+        Some(pool) => pool.in_place_scope(code),
+        None => rayon::in_place_scope(code),
     }
 }
 

@@ -1,5 +1,5 @@
 //! What every stage shares and none owns: values by bits, the texts of a model and places in them, the error of the library and how it
-//! is shown, and how much a model may take.
+//! is shown, how much a model may take, and the pool of threads that its runs share.
 //!
 //! There is no expression here, no operator and no text language: the form of a value that people write is the business of
 //! `cembra-expr`.
@@ -25,6 +25,7 @@ mod strings;
 mod structs;
 pub mod tensor;
 mod texts;
+mod threads;
 mod value;
 mod value_ref;
 mod value_run;
@@ -50,6 +51,7 @@ pub use strings::StringViews;
 pub use structs::ListBuilder;
 pub use tensor::{Tensor, TensorErrorKind};
 pub use texts::{SourcePlace, Texts};
+pub use threads::ProcessPool;
 pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
 pub use value_run::ValueRun;

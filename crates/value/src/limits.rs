@@ -3,6 +3,7 @@
 //! and what happens beyond it is in `docs/limits.md`.
 
 use crate::clock::Began;
+use crate::threads::note_process;
 use crate::{Code, Diagnostic};
 use cembra_runtime::{Arena, Context, Extent, QType};
 use std::fmt;
@@ -258,6 +259,8 @@ impl Budget {
     /// The budget of a compilation that begins now.
     #[must_use]
     pub fn start(limits: Limits) -> Self {
+        // Models outlive forks, and their runs are shared out to threads.
+        note_process();
         Budget { limits, started: Some(Began::now()) }
     }
 

@@ -12,6 +12,8 @@ mod code_cache;
 mod code_limit;
 mod code_memory;
 mod footprint;
+#[cfg(target_os = "linux")]
+mod forks;
 mod memory;
 mod profiles;
 mod refused;

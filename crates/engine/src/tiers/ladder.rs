@@ -6,6 +6,7 @@
 
 use super::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::process;
 use std::sync::OnceLock;
 
 /// How many rungs there are, the ground not counted.
@@ -16,10 +17,10 @@ pub(crate) const RUNGS: usize = 2;
 enum Progress {
     /// Nobody was asked to climb.
     Waiting,
-    /// A thread was asked to.
-    Queued,
-    /// A thread does.
-    Climbing,
+    /// A thread of the process with this number was asked to.
+    Queued(u32),
+    /// A thread of the process with this number does.
+    Climbing(u32),
     /// There will be no further rungs.
     Finished,
 }
@@ -69,12 +70,12 @@ impl<F> Ladder<F> {
             if *progress != Progress::Waiting {
                 return true;
             }
-            *progress = Progress::Queued;
+            *progress = Progress::Queued(process::id());
         }
         let is_accepted = ask();
         if !is_accepted {
             let mut progress = self.progress();
-            if *progress == Progress::Queued {
+            if matches!(*progress, Progress::Queued(_)) {
                 *progress = Progress::Waiting;
                 self.calls_left.store(i64::from(again), Ordering::Relaxed);
             }
@@ -85,9 +86,15 @@ impl<F> Ladder<F> {
     /// True for the one thread that is to climb. It calls `finish` when it did.
     pub(crate) fn start(&self) -> bool {
         let mut progress = self.progress();
-        let is_first = matches!(*progress, Progress::Waiting | Progress::Queued);
+        let process = process::id();
+        let is_first = match *progress {
+            Progress::Waiting | Progress::Queued(_) => true,
+            // The thread that climbed when this process was forked is not in it.
+            Progress::Climbing(of) => of != process,
+            Progress::Finished => false,
+        };
         if is_first {
-            *progress = Progress::Climbing;
+            *progress = Progress::Climbing(process);
             self.calls_left.store(0, Ordering::Relaxed);
         }
         is_first
@@ -126,9 +133,13 @@ impl<F> Ladder<F> {
         }
     }
 
-    /// Whether there will be no further rungs.
+    /// Whether there will be no further rungs. True in a process that was forked before they were all there, because no thread of it climbs.
     pub(crate) fn is_finished(&self) -> bool {
-        *self.progress() == Progress::Finished
+        match *self.progress() {
+            Progress::Waiting => false,
+            Progress::Queued(of) | Progress::Climbing(of) => of != process::id(),
+            Progress::Finished => true,
+        }
     }
 
     /// The functions that there are.

@@ -3,6 +3,7 @@
 use super::sync::{Mutex, MutexGuard, PoisonError, thread};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
 use std::sync::{Arc, Weak};
 
 /// What a thread of the queue does once.
@@ -25,12 +26,14 @@ struct State<J: ?Sized> {
     /// A job that nobody holds any more is skipped.
     waiting: VecDeque<Weak<J>>,
     threads: usize,
+    /// The number of the process that has the threads; 0 before. A process that was forked has none of them.
+    process: u32,
 }
 
 impl<J: Job + ?Sized> Queue<J> {
     /// A queue without threads yet.
     pub(crate) fn new(most_waiting: usize, most_threads: usize) -> Self {
-        let state = State { waiting: VecDeque::new(), threads: 0 };
+        let state = State { waiting: VecDeque::new(), threads: 0, process: 0 };
         Queue { state: Mutex::new(state), most_waiting, most_threads }
     }
 
@@ -45,6 +48,10 @@ impl<J: Job + ?Sized> Queue<J> {
                 return false;
             }
             state.waiting.push_back(job.clone());
+            let process = process::id();
+            if std::mem::replace(&mut state.process, process) != process {
+                state.threads = 0;
+            }
             if state.threads >= self.most_threads {
                 return true;
             }
