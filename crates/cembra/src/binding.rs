@@ -2,7 +2,7 @@
 //! computed, what preparation drops is not loaded; what is left gets a place: in the caller's memory or in the frame.
 
 use crate::fields::{ANY_TENSOR, Input, InputField, OutputField};
-use crate::listener::{Listener, Set};
+use crate::listener::{Listener, Set, Setter};
 use crate::loader::{Access, Fields, Loader, Read};
 use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
@@ -14,7 +14,8 @@ use cembra_engine::{Executable, Field, plan, prepare};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Place, Plan};
 use cembra_runtime::{FramePtr, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Value};
+use cembra_value::{Code, Diagnostic, Value, guarded_values};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -26,6 +27,54 @@ pub(crate) trait Source {
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error>;
     fn names(&self) -> Vec<String>;
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
+    /// The first panic of an answer that had no room for an error.
+    fn failure(&self) -> Option<Error> {
+        None
+    }
+}
+
+/// The first panic of a loader or listener in an answer that has no room for an error.
+struct Failed(RefCell<Option<Error>>);
+
+impl Failed {
+    const fn new() -> Failed {
+        Failed(RefCell::new(None))
+    }
+
+    /// The answer; `None` if it panicked.
+    fn ask<A>(&self, what: impl FnOnce() -> String, answer: impl FnOnce() -> A) -> Option<A> {
+        let answered = guarded_values(what, || Ok(answer()));
+        answered.map_err(|error| _ = self.0.borrow_mut().get_or_insert(error)).ok()
+    }
+
+    fn first(&self) -> Option<Error> {
+        self.0.borrow().clone()
+    }
+}
+
+/// A listener whose panics are kept, where its answer has no room for an error.
+struct Heard<'l, S> {
+    listener: &'l dyn Listener<S>,
+    failed: Failed,
+}
+
+impl<S> Listener<S> for Heard<'_, S> {
+    fn knows(&self, name: &str) -> bool {
+        self.failed.ask(|| format!("output `{name}`: its listener"), || self.listener.knows(name)).unwrap_or(false)
+    }
+
+    fn qtype(&self, name: &str, given: &QType) -> QType {
+        let asked = || self.listener.qtype(name, given);
+        self.failed.ask(|| format!("output `{name}`: its listener"), asked).unwrap_or_else(|| given.clone())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.failed.ask(|| "the listener".to_owned(), || self.listener.names()).unwrap_or_default()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error> {
+        self.listener.bind(name, qtype)
+    }
 }
 
 /// How one input is read from a row.
@@ -75,24 +124,38 @@ impl<T: Input> Source for Fields<T> {
     }
 }
 
-/// The source that a loader is.
-pub(crate) struct Loaded<'l, R>(pub(crate) &'l dyn Loader<R>);
+/// The source that a loader is. A panic of the loader is an error, which is kept where its answer has no room for one.
+pub(crate) struct Loaded<'l, R> {
+    loader: &'l dyn Loader<R>,
+    failed: Failed,
+}
+
+impl<'l, R> Loaded<'l, R> {
+    pub(crate) const fn new(loader: &'l dyn Loader<R>) -> Self {
+        Loaded { loader, failed: Failed::new() }
+    }
+}
 
 impl<R: 'static> Source for Loaded<'_, R> {
     fn knows(&self, name: &str) -> bool {
-        self.0.knows(name)
+        self.failed.ask(|| format!("input `{name}`: its loader"), || self.loader.knows(name)).unwrap_or(false)
     }
 
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error> {
-        Ok(self.0.qtype(name, declared))
+        guarded_values(|| format!("input `{name}`: its loader"), || Ok(self.loader.qtype(name, declared)))
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.names()
+        self.failed.ask(|| "the loader".to_owned(), || self.loader.names()).unwrap_or_default()
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.failed.first()
     }
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error> {
-        Ok(match self.0.bind(name, qtype)?.0 {
+        let bound = guarded_values(|| format!("input `{name}`: its loader"), || self.loader.bind(name, qtype))?;
+        Ok(match bound.0 {
             Access::Field(field) => InputSource::Field(field),
             Access::Read(read) => InputSource::Read(Box::new(read)),
         })
@@ -112,13 +175,23 @@ pub(crate) struct FieldLoad {
 
 /// An input that an accessor reads, and that goes through a slot of the frame.
 pub(crate) struct Load {
-    pub(crate) read: Box<dyn ReadRow>,
+    read: Box<dyn ReadRow>,
     name: Arc<str>,
     pub(crate) qtype: QType,
     pub(crate) slot: u32,
 }
 
 impl Load {
+    /// Reads the value. A panic of the accessor is an error.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, as for [`ReadRow::read`].
+    #[inline]
+    pub(crate) unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        guarded_values(|| format!("input `{}`: its loader", self.name), || unsafe { self.read.read(row) })
+    }
+
     /// The error that an accessor gave a value of another type.
     #[cold]
     pub(crate) fn misfit(&self, found: &ValueRef<'_>) -> Error {
@@ -133,9 +206,24 @@ impl Load {
 
 /// An output that a listener takes from a slot of the frame.
 pub(crate) struct ListenerOutput<S> {
-    pub(crate) set: Set<S>,
+    set: Set<S>,
+    name: Arc<str>,
     pub(crate) qtype: QType,
     pub(crate) slot: u32,
+}
+
+impl<S> ListenerOutput<S> {
+    /// The output of this name, type and slot as a listener takes it.
+    fn bind(listener: &dyn Listener<S>, name: &Arc<str>, qtype: QType, slot: u32) -> Result<Self, Error> {
+        let what = || format!("output `{name}`: its listener");
+        let set = guarded_values(what, || listener.bind(name, &qtype))?.0;
+        Ok(ListenerOutput { set, name: name.clone(), qtype, slot })
+    }
+
+    /// Hands a value to the sink. A panic of the setter is an error.
+    pub(crate) fn tell(&self, sink: &mut S, value: ValueRef<'_>) -> Result<(), Error> {
+        guarded_values(|| format!("output `{}`: its listener", self.name), || (self.set)(sink, value))
+    }
 }
 
 /// What goes through the frame, because machine code does not find it in a struct, or nobody has a struct for it.
@@ -155,6 +243,8 @@ pub(crate) struct Transfers<S> {
     /// Where the inputs of a model with arrays or tensors come from, in their order: then nothing goes through the frame, and the slots of
     /// outputs are none.
     pub(crate) arrays: Option<Box<[WholeInput]>>,
+    /// True if fields are converted by code of the user's.
+    pub(crate) may_panic: bool,
 }
 
 /// Where an input of a model with arrays or tensors comes from.
@@ -182,7 +272,7 @@ impl WholeInput {
             },
             WholeInput::Read(load) => {
                 // SAFETY: FIELD-TABLE, promised by the caller.
-                let value = unsafe { load.read.read(row)? };
+                let value = unsafe { load.read(row)? };
                 value.to_value(&load.qtype).ok_or_else(|| load.misfit(&value))
             }
         }
@@ -220,8 +310,24 @@ pub(crate) struct Bound<S> {
     pub(crate) moves: Transfers<S>,
 }
 
-/// Compiles a model for what is on its sides.
+/// Compiles a model for what is on its sides. A panic of the loader or the listener is an error.
 pub(crate) fn bind<S>(
+    model: &Model,
+    source: &dyn Source,
+    fields: Vec<OutputField>,
+    listener: Option<&dyn Listener<S>>,
+    options: &Options,
+) -> Result<Bound<S>, Error> {
+    let heard = listener.map(|listener| Heard { listener, failed: Failed::new() });
+    let bound = bind_to(model, source, fields, heard.as_ref().map(|heard| heard as &dyn Listener<S>), options);
+    // What was answered in the place of a panic may be the cause of another error.
+    match source.failure().or_else(|| heard.and_then(|heard| heard.failed.first())) {
+        Some(failure) => Err(failure),
+        None => bound,
+    }
+}
+
+fn bind_to<S>(
     model: &Model,
     source: &dyn Source,
     fields: Vec<OutputField>,
@@ -255,7 +361,7 @@ pub(crate) fn bind<S>(
     let found: Vec<(&str, &QType)> =
         plan.outputs().iter().map(|output| (&*output.name, &plan.value(output.value).qtype)).collect();
     check_outputs(&found, &wanted)?;
-    let BoundInputs { places, fields: loaded, reads } = bind_inputs(&plan, source)?;
+    let BoundInputs { places, fields: loaded, reads, mut may_panic } = bind_inputs(&plan, source)?;
     let mut binding = Binding { inputs: places, outputs: plan.frame_binding().outputs };
     let (mut checked, mut outputs, mut tells) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = fields.into_iter();
@@ -265,13 +371,16 @@ pub(crate) fn bind<S>(
             (Some(field), _) if field.in_place && field.qtype == qtype => {
                 *place = Place { base: Base::Output, offset: field.offset as u32 };
             }
-            (Some(field), _) => match PlainField::of(&field, &qtype, place.offset) {
-                Some(plain) => outputs.push(plain),
-                None => checked.push(MovedField::new(field, &output.name, &qtype, place.offset)),
-            },
+            (Some(field), _) => {
+                may_panic |= field.may_panic;
+                match PlainField::of(&field, &qtype, place.offset) {
+                    Some(plain) => outputs.push(plain),
+                    None => checked.push(MovedField::new(field, &output.name, &qtype, place.offset)),
+                }
+            }
             (None, None) => {}
             (None, Some(listener)) => {
-                tells.push(ListenerOutput { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: place.offset });
+                tells.push(ListenerOutput::bind(listener, &output.name, qtype, place.offset)?);
             }
         }
     }
@@ -285,6 +394,7 @@ pub(crate) fn bind<S>(
         absent: absent.into(),
         tells: tells.into(),
         arrays: None,
+        may_panic,
     };
     Ok(Bound { executor, moves })
 }
@@ -319,9 +429,10 @@ fn bind_whole<S>(
     let mut tells = Vec::with_capacity(heard.len());
     for (output, listener) in heard.iter().zip(std::iter::repeat(listener)) {
         let Some(listener) = listener else { break };
-        let qtype = output.qtype.clone();
-        tells.push(ListenerOutput { set: listener.bind(&output.name, &qtype)?.0, qtype, slot: 0 });
+        tells.push(ListenerOutput::bind(listener, &output.name, output.qtype.clone(), 0)?);
     }
+    let is_input = |input: &WholeInput| matches!(input, WholeInput::Field(field) if field.may_panic);
+    let may_panic = inputs.iter().any(is_input) || fields.iter().any(|field| field.may_panic);
     let moved = |(field, output): (OutputField, &Field)| MovedField::new(field, &output.name, &output.qtype, 0);
     let moves = Transfers {
         fields: Box::default(),
@@ -331,6 +442,7 @@ fn bind_whole<S>(
         absent: absent.into(),
         tells: tells.into(),
         arrays: Some(inputs.into()),
+        may_panic,
     };
     Ok(Bound { executor, moves })
 }
@@ -465,6 +577,8 @@ struct BoundInputs {
     places: Vec<Place>,
     fields: Vec<FieldLoad>,
     reads: Vec<Load>,
+    /// As [`Transfers::may_panic`].
+    may_panic: bool,
 }
 
 /// Binds the inputs of a plan to their source.
@@ -485,6 +599,7 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
                     bound.places.push(Place { base: Base::Input, offset: field.offset as u32 });
                     continue;
                 }
+                bound.may_panic |= field.may_panic;
                 bound.fields.push(FieldLoad { offset: field.offset, slot, write: field.write });
             }
             InputSource::Read(read) => {

@@ -149,7 +149,7 @@ impl ModelScalar for String {
 ///
 /// # Safety
 /// FIELD-TABLE: where `IN_PLACE` is true, the type lies in memory as `Model` does, and every value of that is one of this type.
-/// `of` gives the same for equal views.
+/// `of` gives the same for equal views. A panic of either is an error of the call.
 pub unsafe trait FieldType: Sized {
     /// The type that models have.
     type Model: ModelScalar;
@@ -159,6 +159,10 @@ pub unsafe trait FieldType: Sized {
 
     /// What values there are, as a message says it, if not every value of `Model` is one of this type; else nothing.
     const EXPECTED: &'static str;
+
+    /// False if the functions are known not to panic, as those that the derive writes.
+    #[doc(hidden)]
+    const MAY_PANIC: bool = true;
 
     /// The value as models have it.
     fn view(&self) -> <Self::Model as ModelScalar>::View<'_>;
@@ -230,6 +234,9 @@ fn of_optional_value<T: FieldType>(value: &Value) -> Option<Option<T>> {
 }
 
 impl<T: FieldType + Copy> InputValue for Optional<T> {
+    fn may_panic() -> bool {
+        T::MAY_PANIC
+    }
     fn qtype() -> QType {
         optional_type::<T>().0
     }
@@ -246,6 +253,9 @@ impl<T: FieldType + Copy> InputValue for Optional<T> {
 }
 
 impl<T: FieldType + Copy> OutputValue for Optional<T> {
+    fn may_panic() -> bool {
+        T::MAY_PANIC
+    }
     fn qtype() -> QType {
         optional_type::<T>().0
     }
@@ -271,6 +281,7 @@ macro_rules! narrow {
             type Model = $model;
             const IN_PLACE: bool = false;
             const EXPECTED: &'static str = $expected;
+            const MAY_PANIC: bool = false;
 
             #[inline]
             fn view(&self) -> $model {

@@ -4,7 +4,7 @@
 use crate::Error;
 use cembra_engine::rows::{ColumnMut, InputColumn, ReadField};
 use cembra_runtime::{FramePtr, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Value};
+use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::marker::PhantomData;
 
 /// Keeps the traits of values to the types they are implemented for here: what they say of a type is believed.
@@ -40,6 +40,12 @@ pub trait InputValue: Sealed<InputField> {
 
     /// The value by itself, for models with arrays: their inputs lie in no frame.
     fn value(&self) -> Value;
+
+    /// True if converting a value calls code of the user's, which may panic.
+    #[must_use]
+    fn may_panic() -> bool {
+        false
+    }
 }
 
 /// A Rust type that an output field may have: see [`Output`] for which they are. Nobody else can implement it; types of one's
@@ -96,6 +102,12 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     /// not be.
     fn of_value(value: &Value) -> Option<Self>;
 
+    /// True if converting a value calls code of the user's, which may panic.
+    #[must_use]
+    fn may_panic() -> bool {
+        false
+    }
+
     /// True if there is such a value.
     #[must_use]
     fn fits(value: &Value) -> bool {
@@ -110,6 +122,8 @@ pub struct InputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
+    /// True if converting a value calls code of the user's.
+    pub(crate) may_panic: bool,
     /// The name of a type that no input can have; nothing is read from such a field.
     other: Option<&'static str>,
     /// Writes the value of a field to a slot.
@@ -146,7 +160,16 @@ impl InputField {
             unsafe { (*field.cast::<T>()).value() }
         }
         let (write, value) = (write::<T>, value::<T>);
-        InputField { name, qtype: T::qtype(), offset, in_place: T::IN_PLACE, other: None, write, value }
+        InputField {
+            name,
+            qtype: T::qtype(),
+            offset,
+            in_place: T::IN_PLACE,
+            may_panic: T::may_panic(),
+            other: None,
+            write,
+            value,
+        }
     }
 
     /// A field whose type no input can have.
@@ -157,7 +180,16 @@ impl InputField {
         unsafe fn value(_: *const u8) -> Value {
             Value::Nothing
         }
-        InputField { name, qtype: QType::Nothing, offset: 0, in_place: false, other: Some(type_name), write, value }
+        InputField {
+            name,
+            qtype: QType::Nothing,
+            offset: 0,
+            in_place: false,
+            may_panic: false,
+            other: Some(type_name),
+            write,
+            value,
+        }
     }
 
     /// The field of the input `input`, as one that it can be read from.
@@ -240,6 +272,8 @@ pub struct OutputField {
     pub(crate) qtype: QType,
     pub(crate) offset: usize,
     pub(crate) in_place: bool,
+    /// True if converting a value calls code of the user's.
+    pub(crate) may_panic: bool,
     /// What values it has, if not all of its QType: see [`OutputValue::EXPECTED`].
     pub(crate) expected: &'static str,
     /// Makes the value of a field that is none yet; false if there is none in the slot.
@@ -330,6 +364,7 @@ impl OutputField {
             qtype: T::qtype(),
             offset,
             in_place: T::IN_PLACE,
+            may_panic: T::may_panic(),
             expected: T::EXPECTED,
             read: read::<T>,
             update: update::<T>,
@@ -349,13 +384,21 @@ impl OutputField {
 
     /// Gives a field, or what is none yet if that is said, its default.
     ///
+    /// # Errors
+    /// The function that makes the default panicked; then the field is as it was.
+    ///
     /// # Safety
     /// FIELD-TABLE: the field has a default; a pointer to the field, or to room for it.
-    pub(crate) unsafe fn put_default(&self, place: *mut u8, is_new: bool) {
-        if let Some(FieldDefault { make, put }) = self.default {
-            // SAFETY: FIELD-TABLE, promised by the caller; both functions are of the field's type.
-            unsafe { put(make, place, is_new) }
-        }
+    pub(crate) unsafe fn put_default(&self, place: *mut u8, is_new: bool) -> Result<(), Error> {
+        let Some(FieldDefault { make, put }) = self.default else { return Ok(()) };
+        guarded_values(
+            || format!("field `{}`: its default", self.name),
+            || {
+                // SAFETY: FIELD-TABLE, promised by the caller; both functions are of the field's type.
+                unsafe { put(make, place, is_new) };
+                Ok(())
+            },
+        )
     }
 
     /// The type that an output of type `found` is to have.
@@ -487,6 +530,9 @@ macro_rules! input_if_given {
             fn value(&self) -> Value {
                 self.as_ref().map_or(Value::Nothing, InputValue::value)
             }
+            fn may_panic() -> bool {
+                <$ty as InputValue>::may_panic()
+            }
         }
     };
 }
@@ -510,6 +556,9 @@ macro_rules! output_if_given {
             }
             fn of_value(value: &Value) -> Option<Self> {
                 <$ty as OutputValue>::of_value(value).map(Some)
+            }
+            fn may_panic() -> bool {
+                <$ty as OutputValue>::may_panic()
             }
         }
     };

@@ -78,8 +78,7 @@ impl MovedField {
         unsafe {
             if let Some(inside) = self.inside {
                 if frame.read(Slot::<u8>::at(slot)) == 0 {
-                    self.field.put_default(place, is_new);
-                    return Ok(());
+                    return self.field.put_default(place, is_new);
                 }
                 slot += inside;
             }
@@ -106,13 +105,16 @@ impl MovedField {
 
     /// Gives a field, or what is none yet if that is said, a value that was checked.
     ///
+    /// # Errors
+    /// The function that makes its default panicked.
+    ///
     /// # Safety
     /// FIELD-TABLE: a pointer to the field, or to room for it.
-    pub(crate) unsafe fn put(&self, place: *mut u8, value: &Value, is_new: bool) {
+    pub(crate) unsafe fn put(&self, place: *mut u8, value: &Value, is_new: bool) -> Result<(), Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
         unsafe {
             match self.bare(value) {
-                Some(value) => (self.field.put)(place, &value, is_new),
+                Some(value) => Ok((self.field.put)(place, &value, is_new)),
                 None => self.field.put_default(place, is_new),
             }
         }

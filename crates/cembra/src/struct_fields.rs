@@ -25,6 +25,12 @@ pub unsafe trait Part<S>: Sized {
     /// What values it has, as a message says it, if it has not all of its QType; else nothing.
     const EXPECTED: &'static str = "";
 
+    /// True if converting a value calls code of the user's, which may panic.
+    #[must_use]
+    fn may_panic() -> bool {
+        false
+    }
+
     /// Writes the value of an input to a slot.
     ///
     /// # Safety
@@ -62,6 +68,9 @@ unsafe impl<T: FieldType> Part<InputField> for T {
         <T::Model as OutputValue>::qtype()
     }
     const IN_PLACE: bool = <T as FieldType>::IN_PLACE && <T::Model as InputValue>::IN_PLACE;
+    fn may_panic() -> bool {
+        <T as FieldType>::MAY_PANIC
+    }
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn write_part(&self, frame: FramePtr, offset: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller; STRING-VIEW: a view of a text is borrowed from this value, not from the view.
@@ -78,6 +87,9 @@ unsafe impl<T: FieldType> Part<OutputField> for T {
         <T::Model as OutputValue>::qtype()
     }
     const IN_PLACE: bool = <T as FieldType>::IN_PLACE && <T::Model as OutputValue>::IN_PLACE;
+    fn may_panic() -> bool {
+        <T as FieldType>::MAY_PANIC
+    }
     const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read_part(frame: FramePtr, offset: u32) -> Option<Self> {
@@ -100,6 +112,13 @@ fn struct_type<'f>(fields: impl Iterator<Item = (&'f str, QType)>) -> QType {
 }
 
 impl InputField {
+    /// True if converting a value of one of these fields calls code of the user's.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn may_panic(fields: &[InputField]) -> bool {
+        fields.iter().any(|field| field.may_panic)
+    }
+
     /// The type of the struct that has these fields.
     #[doc(hidden)]
     #[must_use]
@@ -151,6 +170,13 @@ impl InputField {
 }
 
 impl OutputField {
+    /// True if converting a value of one of these fields calls code of the user's.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn may_panic(fields: &[OutputField]) -> bool {
+        fields.iter().any(|field| field.may_panic)
+    }
+
     /// The type of the struct that has these fields.
     #[doc(hidden)]
     #[must_use]
@@ -192,6 +218,9 @@ impl<T: Part<InputField>> Sealed<InputField> for &[T] {}
 impl<T: Part<InputField>, const N: usize> Sealed<InputField> for [T; N] {}
 
 impl<T: Part<InputField>> InputValue for T {
+    fn may_panic() -> bool {
+        <T as Part<InputField>>::may_panic()
+    }
     fn qtype() -> QType {
         T::part_type()
     }
@@ -207,6 +236,9 @@ impl<T: Part<InputField>> InputValue for T {
 }
 
 impl<T: Part<OutputField>> OutputValue for T {
+    fn may_panic() -> bool {
+        <T as Part<OutputField>>::may_panic()
+    }
     fn qtype() -> QType {
         T::part_type()
     }
@@ -233,6 +265,9 @@ fn optional_type<T: Part<S>, S>() -> (QType, u32) {
 }
 
 impl<T: Part<InputField>> InputValue for Option<T> {
+    fn may_panic() -> bool {
+        <T as Part<InputField>>::may_panic()
+    }
     fn qtype() -> QType {
         optional_type::<T, InputField>().0
     }
@@ -282,6 +317,9 @@ fn of_optional<T: Part<OutputField>>(value: &Value) -> Option<Option<T>> {
 }
 
 impl<T: Part<OutputField>> OutputValue for Option<T> {
+    fn may_panic() -> bool {
+        <T as Part<OutputField>>::may_panic()
+    }
     fn qtype() -> QType {
         optional_type::<T, OutputField>().0
     }
@@ -342,6 +380,10 @@ fn elements(element: &QType, value: &Value) -> Option<Vec<Value>> {
 macro_rules! list_input {
     ($([$($parameter:tt)*] $ty:ty: $element:expr, |$one:ident| $value:expr, |$other:ident, $list:ident| $push:expr;)*) => { $(
         impl<$($parameter)*> InputValue for $ty {
+            // Its elements may be of a type of the user's.
+            fn may_panic() -> bool {
+                true
+            }
             fn qtype() -> QType {
                 ($element).list_of().unwrap_or(QType::Nothing)
             }
@@ -370,6 +412,10 @@ list_input! {
 macro_rules! list_output {
     ($([$($parameter:tt)*] $ty:ty: $element:expr, |$one:ident| $value:expr;)*) => { $(
         impl<$($parameter)*> OutputValue for $ty {
+            // Its elements may be of a type of the user's.
+            fn may_panic() -> bool {
+                true
+            }
             fn qtype() -> QType {
                 ($element).list_of().unwrap_or(QType::Nothing)
             }

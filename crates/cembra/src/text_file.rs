@@ -2,6 +2,7 @@
 //! the line that is none. Where files lie and what they are called is not known here.
 
 use crate::Error;
+use cembra_value::guarded;
 use std::io::{self, ErrorKind, Read};
 
 /// The text of a reader, with the byte order mark that it may begin with; of one that is too long a byte more than there may be, for the
@@ -19,10 +20,11 @@ use std::io::{self, ErrorKind, Read};
 /// ```
 ///
 /// # Errors
-/// The reader fails, or what it has is not UTF-8: that is `InvalidData`, whose cause is an [`Error`] with the line.
+/// The reader fails or panics, or what it has is not UTF-8: that is `InvalidData`, whose cause is an [`Error`] with the line.
 pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
-    reader.take((most_bytes as u64).saturating_add(1)).read_to_end(&mut bytes)?;
+    let mut reader = reader.take((most_bytes as u64).saturating_add(1));
+    guarded(|| reader.read_to_end(&mut bytes), |words| Err(io::Error::other(format!("the reader panicked: {words}"))))?;
     if bytes.len() > most_bytes {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }

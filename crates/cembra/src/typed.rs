@@ -9,7 +9,7 @@ use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
 use cembra_engine::WholeMemory;
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
-use cembra_value::Value;
+use cembra_value::{Value, guarded_values};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Model {
         loader: &dyn Loader<I>,
         options: &Options,
     ) -> Result<ModelExecutor<I, O>, Error> {
-        ModelExecutor::new(self, &Loaded(loader), None, options)
+        ModelExecutor::new(self, &Loaded::new(loader), None, options)
     }
 
     /// As `executor_from`, with a listener to the outputs that `O` has no fields for. `()` for `O` leaves all of them to the
@@ -94,7 +94,7 @@ impl Model {
         listener: &dyn Listener<S>,
         options: &Options,
     ) -> Result<ModelExecutor<I, O, S>, Error> {
-        ModelExecutor::new(self, &Loaded(loader), Some(listener), options)
+        ModelExecutor::new(self, &Loaded::new(loader), Some(listener), options)
     }
 }
 
@@ -193,6 +193,14 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         if self.moves.as_ref().is_some_and(|moves| !moves.reads.is_empty()) {
             return Err(Error::values("rows that a loader reads are evaluated one at a time"));
         }
+        if self.moves.as_ref().is_some_and(|moves| moves.may_panic) {
+            return converted(|| self.run_columns(inputs, outputs));
+        }
+        self.run_columns(inputs, outputs)
+    }
+
+    /// Evaluates the model on rows whose fields are columns.
+    fn run_columns(&mut self, inputs: &[I], outputs: &mut [O]) -> Result<(), Error> {
         let batch = self.executor.batch()?;
         let (in_fields, out_fields) = (I::fields(), O::fields());
         let field = |name: &str| in_fields.iter().find(|field| field.name == name);
@@ -268,7 +276,11 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
         let inner = self.executor.inner();
         inner.begin(&mut self.context)?;
-        if self.moves.is_some() {
+        if let Some(moves) = &self.moves {
+            if moves.may_panic {
+                // SAFETY: CALL and FIELD-TABLE, promised by the caller.
+                return converted(|| unsafe { self.evaluate_moved::<IS_NEW>(input, to) });
+            }
             // SAFETY: CALL and FIELD-TABLE, promised by the caller.
             return unsafe { self.evaluate_moved::<IS_NEW>(input, to) };
         }
@@ -310,11 +322,11 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
             for moved in &moves.checked {
                 moved.read(to.add(moved.field.offset), frame, IS_NEW)?;
             }
+            for field in &moves.absent {
+                field.put_default(to.add(field.offset), IS_NEW)?;
+            }
             for moved in &moves.outputs {
                 moved.read::<IS_NEW>(to, frame);
-            }
-            for field in &moves.absent {
-                field.put_default(to.add(field.offset), IS_NEW);
             }
         }
         Ok(())
@@ -339,11 +351,11 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         }
         // SAFETY: FIELD-TABLE for the fields, promised by the caller; each value was found to fit.
         unsafe {
-            for (moved, value) in moves.checked.iter().zip(&made) {
-                moved.put(to.add(moved.field.offset), value, IS_NEW);
-            }
             for field in &moves.absent {
-                field.put_default(to.add(field.offset), IS_NEW);
+                field.put_default(to.add(field.offset), IS_NEW)?;
+            }
+            for (moved, value) in moves.checked.iter().zip(&made) {
+                moved.put(to.add(moved.field.offset), value, IS_NEW)?;
             }
         }
         self.heard.clear();
@@ -353,16 +365,23 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
 
     fn tell(&mut self, sink: &mut S) -> Result<(), Error> {
         if let Some(moves) = self.moves.as_ref().filter(|moves| moves.arrays.is_some()) {
-            return moves.tells.iter().zip(&self.heard).try_for_each(|(tell, value)| (tell.set)(sink, value.into()));
+            return moves.tells.iter().zip(&self.heard).try_for_each(|(tell, value)| tell.tell(sink, value.into()));
         }
         let frame = self.frame.ptr();
         for tell in self.moves.iter().flat_map(|moves| &moves.tells) {
             // SAFETY: FRAME-SLOT: the call wrote this output's slot; STRING-VIEW: inputs, literals and the arena are alive.
             let value = unsafe { ValueRef::read_from(&tell.qtype, frame, tell.slot) };
-            (tell.set)(sink, value)?;
+            tell.tell(sink, value)?;
         }
         Ok(())
     }
+}
+
+/// Runs what converts fields by code of the user's. A panic is an error.
+#[cold]
+#[inline(never)]
+fn converted(run: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    guarded_values(|| "the conversion of a field".to_owned(), run)
 }
 
 /// Writes the inputs that accessors read to their slots, and keeps what they made for the call.
@@ -379,7 +398,7 @@ unsafe fn read_inputs(
     kept.clear();
     for load in reads {
         // SAFETY: FIELD-TABLE, promised by the caller.
-        let value = unsafe { load.read.read(from)? };
+        let value = unsafe { load.read(from)? };
         let borrowed;
         let value = if value.is_owned() {
             &*kept.push_mut(value.into_owned())

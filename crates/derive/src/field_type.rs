@@ -51,6 +51,7 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
             type Model = #model;
             const IN_PLACE: bool = #in_place;
             const EXPECTED: &'static str = #expected;
+            const MAY_PANIC: bool = false;
 
             #[inline]
             fn view(&self) -> <#model as ::cembra::ModelScalar>::View<'_> {

@@ -142,6 +142,10 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
                 #whole
                 ::core::clone::Clone::clone(whole)
             }
+            fn may_panic() -> bool {
+                #table
+                #row::may_panic(table)
+            }
             #methods
         }
     }

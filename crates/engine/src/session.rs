@@ -10,7 +10,7 @@ use crate::whole::WholeMemory;
 use crate::whole::WholeTerms;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_value::Error;
-use cembra_value::Value;
+use cembra_value::{Value, guarded_values};
 use std::sync::Arc;
 
 /// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
@@ -135,7 +135,7 @@ impl Session {
             let mut made = made.into_iter();
             let main = made.next();
             for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
-                listener(&output.name, value);
+                tell(listener, &output.name, value)?;
             }
             return Ok(main.unwrap_or(Value::Nothing));
         }
@@ -146,7 +146,7 @@ impl Session {
         let mut outputs = self.inner.outputs.iter().zip(values);
         let main = outputs.next();
         for (output, value) in outputs {
-            listener(&output.name, value);
+            tell(listener, &output.name, value)?;
         }
         Ok(main.map_or(Value::Nothing, |(_, value)| value))
     }
@@ -272,4 +272,15 @@ impl Executor {
     pub fn session(&self) -> Session {
         Session::of(self.inner().clone())
     }
+}
+
+/// Tells a listener of an output. A panic of the listener is an error.
+fn tell(listener: &mut dyn FnMut(&str, Value), name: &str, value: Value) -> Result<(), Error> {
+    guarded_values(
+        || format!("output `{name}`: its listener"),
+        || {
+            listener(name, value);
+            Ok(())
+        },
+    )
 }

@@ -6,11 +6,11 @@ use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorM
 use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::ScalarValue;
+use cembra_value::guarded;
 use cembra_value::tensor::{index_count, no_element};
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// What is known of a tensor before it is computed.
@@ -36,8 +36,7 @@ impl Meta {
 
 /// An operation of a user. One of `execute` and `element_form` is to be there.
 ///
-/// A panic in `execute`, or in an element form, is an error of the evaluation, and leaves nothing behind; one in `shape` or in `vjp` goes through
-/// to who builds the graph, which is as it was.
+/// A panic in any of its functions is an error that names the operation: of the evaluation, or of the call that builds a graph, which is as it was.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -270,7 +269,7 @@ impl Custom {
         output: TensorNodeId,
         cotangent: TensorNodeId,
     ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
-        match self.op.vjp(graph, inputs, output, cotangent)? {
+        match self.guarded(|| self.op.vjp(graph, inputs, output, cotangent))? {
             Some(made) => crate::custom_gradient::checked(graph, &self.name, inputs, made),
             None => {
                 Err(Error::tensors(TensorErrorKind::NotDifferentiable, format!("`{}` has no derivative", self.name)))
@@ -280,9 +279,13 @@ impl Custom {
 
     /// Runs code of the user's, whose panics are errors. What it was given is not looked at after one.
     fn guarded<T>(&self, code: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        catch_unwind(AssertUnwindSafe(code))
-            .unwrap_or_else(|_| Err(Error::tensors(TensorErrorKind::Evaluation, format!("`{}` panicked", self.name))))
+        guarded(code, |words| Err(panicked(&self.name, words)))
     }
+}
+
+/// The error of a panic in the code of an operation with this name.
+pub(crate) fn panicked(name: &str, words: &str) -> Error {
+    Error::tensors(TensorErrorKind::Evaluation, format!("`{name}` panicked: {words}"))
 }
 
 /// The bits of an element, if it is of the type.
@@ -362,16 +365,17 @@ impl TensorGraph {
     /// It does not take the operands, or says that it gives what no tensor may be.
     pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let inputs: Vec<Meta> = operands.iter().map(|operand| Meta::of(self.node(*operand))).collect();
-        let Meta { scalar, extents } = op.shape(&inputs)?;
+        let name: Arc<str> = guarded(|| Ok(op.name().into()), |words| Err(panicked("TensorOp::name", words)))?;
+        let asked = || Ok((op.shape(&inputs)?, op.identity()));
+        let (Meta { scalar, extents }, identity) = guarded(asked, |words| Err(panicked(&name, words)))?;
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
         }
         index_count(&extents)?;
-        let identity = match op.identity() {
+        let identity = match identity {
             Some(bytes) => Identity::Of(bytes.into()),
             None => Identity::Unique(self.unique()),
         };
-        let name = op.name().into();
         let operation = Operation::Custom(Custom { op, name, identity });
         self.intern(Node { operation, operands: operands.into(), scalar, extents })
     }

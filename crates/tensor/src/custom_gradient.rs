@@ -1,10 +1,11 @@
 //! Gradients that a user says: a function is built of ordinary nodes, and so is what it does to cotangents. A node that has the value of the
 //! function's result remembers which gradient holds; reverse mode asks it instead of looking into the function.
 
+use crate::custom::panicked;
 use crate::node::{Node, Operation};
 use crate::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
-use cembra_value::Error;
+use cembra_value::{Error, guarded};
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -73,7 +74,10 @@ impl CustomVjp {
                 }
             });
         }
-        let made = (self.rule.backward)(graph, residuals, &cotangents)?;
+        let made = guarded(
+            || (self.rule.backward)(graph, residuals, &cotangents),
+            |words| Err(panicked(&self.rule.name, words)),
+        )?;
         checked(graph, &self.rule.name, inputs, made)
     }
 }
@@ -135,7 +139,7 @@ impl TensorGraph {
     /// reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
     ///
     /// Equal functions on equal inputs are one node, and functions are equal if their names are and what they made is: a function with
-    /// parameters that only `backward` looks at has them in its name. A panic in a closure leaves the graph as good as it was.
+    /// parameters that only `backward` looks at has them in its name. A panic in a closure is an error, and leaves the graph as good as it was.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -167,7 +171,7 @@ impl TensorGraph {
         + Sync
         + 'static,
     ) -> Result<Vec<TensorNodeId>, Error> {
-        let (values, residuals) = forward(self, inputs)?;
+        let (values, residuals) = guarded(|| forward(self, inputs), |words| Err(panicked(name, words)))?;
         if values.is_empty() {
             return Err(Error::tensors(TensorErrorKind::OperandCount, format!("`{name}` has no result")));
         }

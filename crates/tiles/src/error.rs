@@ -3,10 +3,9 @@
 
 use cembra_runtime::Scalar;
 use cembra_tensor::Operation;
-use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
+use cembra_value::{Error, guarded};
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// More of something than there may be.
 #[cold]
@@ -46,14 +45,15 @@ pub fn no_link(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Link, message)
 }
 
+/// What the code of a link returns. A panic of it becomes an error.
+pub(crate) fn guarded_link<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+    guarded(code, |words| Err(no_link(format!("the link panicked at {what}: {words}"))))
+}
+
 /// What the code of a user returns. A panic of it becomes an error.
 pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     // A closure that panicked may leave its own state half changed. Nothing of this crate is changed by it.
-    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|panic| {
-        let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(|m| &**m));
-        let message = message.unwrap_or("a panic without a message");
-        Err(Error::tensors(Kind::Evaluation, format!("{what} panicked: {message}")))
-    })
+    guarded(code, |words| Err(Error::tensors(Kind::Evaluation, format!("{what} panicked: {words}"))))
 }
 
 /// Two operands whose elements are of two types.

@@ -10,6 +10,7 @@ use crate::loader::{Accessor, Loader};
 use crate::{Error, Model, ModelExecutor, Options, Output};
 use cell::Cell;
 use cembra_runtime::QType;
+use cembra_value::guarded_values;
 use fields::RowSerializer;
 use serde::Serialize;
 use std::cell::RefCell;
@@ -152,7 +153,8 @@ impl<O: Output> SerializeExecutor<O> {
 
     fn read<R: Serialize + ?Sized>(&mut self, row: &R) -> Result<(), Error> {
         self.row.round += 1;
-        row.serialize(RowSerializer(&mut self.row)).map_err(Into::into)
+        let read = || row.serialize(RowSerializer(&mut self.row)).map_err(Into::into);
+        guarded_values(|| "the `Serialize` of the row".to_owned(), read)
     }
 }
 

@@ -25,6 +25,7 @@ mod model_tests;
 mod nested;
 mod outputs;
 mod own_fields;
+mod panics;
 mod promises;
 mod rendering;
 #[cfg(feature = "json")]

@@ -339,6 +339,8 @@ enum Fault {
     NoDerivative,
     DerivativeOfOtherExtents,
     DerivativesOfMore,
+    DerivativePanics,
+    ShapePanics,
 }
 
 struct Wrong(Fault);
@@ -349,6 +351,7 @@ impl TensorOp for Wrong {
     }
 
     fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+        assert!(!matches!(self.0, Fault::ShapePanics), "as it was told to");
         Ok(inputs[0].clone())
     }
 
@@ -380,6 +383,7 @@ impl TensorOp for Wrong {
         Ok(match self.0 {
             Fault::DerivativeOfOtherExtents => Some(vec![Some(graph.reduce(Reduction::Sum, cotangent, &[0])?)]),
             Fault::DerivativesOfMore => Some(vec![Some(cotangent); 2]),
+            Fault::DerivativePanics => panic!("as it was told to"),
             _ => None,
         })
     }
@@ -455,11 +459,16 @@ fn what_operations_of_users_answer_is_not_trusted() {
             "the gradient of `wrong` gives input 0 a cotangent f64 of [], not f64 of [2]",
         ),
         (Fault::DerivativesOfMore, "the gradient of `wrong` has 2 cotangents for 1 inputs"),
+        (Fault::DerivativePanics, "`wrong` panicked: as it was told to"),
     ] {
         let (mut g, x, made) = graph(fault);
         let number = g.reduce(Reduction::Sum, made, &[0]).unwrap();
         assert_eq!(g.gradients(number, &[x]).unwrap_err().to_string(), message);
     }
+    let mut g = TensorGraph::standard();
+    let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
+    let error = g.custom(Arc::new(Wrong(Fault::ShapePanics)), &[x]).unwrap_err();
+    assert_eq!((error.to_string().as_str(), g.len()), ("`wrong` panicked: as it was told to", 1));
 }
 
 /// Says that its result is of these.

@@ -12,7 +12,7 @@ use crate::metrics::{Event, Watch};
 use cembra_interp::Interpreted;
 use cembra_native::{CodeCache, Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
-use cembra_value::{Budget, Code, Diagnostic, Limits};
+use cembra_value::{Budget, Code, Diagnostic, Limits, words_of_panic};
 use ladder::Ladder;
 use queue::{Job, Queue};
 use std::num::NonZero;
@@ -181,8 +181,10 @@ impl Tiered {
             }
             Ok(())
         }));
-        let panicked = || Diagnostic::new(Code::Native, "compiling the model in the background panicked");
-        if let Err(reason) = outcome.unwrap_or_else(|_| Err(panicked())) {
+        let panicked = |words: &str| {
+            Diagnostic::new(Code::Native, format!("compiling the model in the background panicked: {words}"))
+        };
+        if let Err(reason) = outcome.unwrap_or_else(|payload| Err(panicked(&words_of_panic(payload)))) {
             model.fall_back(reason);
         }
         drop(finish);

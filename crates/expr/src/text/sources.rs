@@ -7,7 +7,7 @@ use super::lexer::PlacedText;
 use super::parser::table::TABLE;
 use super::quoted;
 use super::token::TokenKind;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Source, Span, Texts};
+use cembra_value::{Code, Diagnostic, Limit, Limits, Source, Span, Texts, guarded};
 use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::collections::{HashMap, HashSet};
@@ -131,12 +131,15 @@ impl Sources {
                     return sources;
                 }
                 let from = sources.name(at);
-                if let Some(file) = resolver.name_of(&name, from).and_then(|found| known.get(&found)) {
+                // What panics here panics in `resolve` too, or else that finds the file.
+                let named = guarded(|| resolver.name_of(&name, from), |_| None);
+                if let Some(file) = named.and_then(|found| known.get(&found)) {
                     sources.used.insert(span.start, *file);
                     asked.insert(name, Some(*file));
                     continue;
                 }
-                let found = match resolver.resolve(&name, from) {
+                let panicked = |words: &str| Err(io::Error::other(format!("its resolver panicked: {words}")));
+                let found = match guarded(|| resolver.resolve(&name, from), panicked) {
                     Ok(found) => found,
                     Err(error) => {
                         let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be read: {error}"));

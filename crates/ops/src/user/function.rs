@@ -6,6 +6,7 @@ use crate::kernel::{Body, Operands, Repr};
 use crate::strings::made::{copied, copied_bytes};
 use crate::{KernelData, Lower, OperandType};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
+use cembra_value::words_of_panic;
 use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -284,10 +285,7 @@ fn invalid(reason: &'static str) -> Fault {
 #[cold]
 #[inline(never)]
 fn panicked(payload: Box<dyn Any + Send>) -> Fault {
-    // What was thrown may throw again when it is dropped.
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(again);
-    }
+    drop(words_of_panic(payload));
     invalid("the operator panicked")
 }
 

@@ -4,7 +4,7 @@ use super::{check, rewrite::rebuild};
 use crate::pass::Options;
 use crate::{Rewriter, TypedModel};
 use cembra_expr::Program;
-use cembra_value::Diagnostics;
+use cembra_value::{Code, Diagnostic, Diagnostics, guarded};
 
 pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     if options.extensions.is_empty() {
@@ -13,7 +13,10 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     rebuild(model, &options.budget, |new, old, id, operands| {
         let node = new.copy_node(old, id, operands);
         for extension in &options.extensions {
-            let made = extension.transform(&mut Rewriter::new(new, options.registry, node), node);
+            let transform = || Ok(extension.transform(&mut Rewriter::new(new, options.registry, node), node));
+            let made = guarded(transform, |words| {
+                Err(Diagnostics::from(Diagnostic::new(Code::Extension, format!("an extension panicked: {words}"))))
+            })?;
             // A replacement of another type would break its users; it is not taken, nor is a node of another graph.
             if let Some(made) = made.filter(|made| new.contains(*made) && new.qtype(*made) == new.qtype(node)) {
                 return Ok(made);

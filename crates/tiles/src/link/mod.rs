@@ -19,13 +19,13 @@
 //! # Ok::<(), cembra_value::Error>(())
 //! ```
 
+mod foreign;
 mod header;
 mod launcher;
 mod payload;
 mod ranks;
 mod request;
 mod shuffled;
-mod sized;
 mod threads;
 mod waiting;
 mod wire;

@@ -1,10 +1,10 @@
 //! What all ranks do together: collectives, as functions over any link. Messages go to rank 0 in the order of ranks, and from there along a tree, so
 //! that a rank of many waits for few. A collective that fails on one rank is the same error on all.
 
+use super::foreign::ForeignLink;
 use super::header::{EXCHANGES, MessageId};
 use super::payload::{Done, Payload, Room};
 use super::request::Request;
-use super::sized::SizedLink;
 use super::waiting::Patience;
 use super::wire::{Reader, put, put_error, take_error};
 use super::{Link, MOST_TAG};
@@ -103,7 +103,7 @@ impl Ranks {
     /// # Errors
     /// The rank is not below the size, or the size is above [`MOST_LINKED_RANKS`](super::MOST_LINKED_RANKS).
     pub fn new(link: Arc<dyn Link>) -> Result<Ranks, Error> {
-        let link: Arc<dyn Link> = Arc::new(SizedLink::new(link)?);
+        let link: Arc<dyn Link> = Arc::new(ForeignLink::new(link)?);
         Ok(Ranks {
             patience: Patience::default().woken(link.wakes()),
             link,

@@ -2,7 +2,7 @@
 
 use super::header::MessageId;
 use super::payload::Done;
-use crate::error::bad_message;
+use crate::error::{bad_message, guarded_link};
 use cembra_value::Error;
 use std::fmt;
 
@@ -61,7 +61,7 @@ impl Request {
         let Some(transfer) = &mut self.transfer else {
             return Err(bad_message(format!("{} was over already", self.awaited)));
         };
-        let tested = transfer.test();
+        let tested = guarded_link("a message", || transfer.test());
         if !matches!(tested, Ok(None)) {
             self.transfer = None;
         }

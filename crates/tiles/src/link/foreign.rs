@@ -1,29 +1,29 @@
-//! A link whose rank and size were asked for once and compared with each other. A foreign link may say anything, and something else each time. All
-//! that follows reads the numbers from here, so no list is ever as long as a number that was not checked.
+//! A link that the library did not write. Its rank and size are asked for once and compared with each other: a link may say anything, and something else
+//! each time. All that follows reads the numbers from here, so no list is longer than a number that was checked. A panic of the link is an error.
 
 use super::payload::{Payload, Room};
 use super::request::Request;
 use super::{Link, MOST_LINKED_RANKS, no_link};
-use crate::error::limit;
+use crate::error::{guarded_link, limit};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// A link of known size.
+/// A link of known rank and size. Panics of its requests are caught by [`Request::test`].
 #[derive(Debug)]
-pub(crate) struct SizedLink {
+pub(crate) struct ForeignLink {
     link: Arc<dyn Link>,
     rank: usize,
     size: usize,
     wakes: bool,
 }
 
-impl SizedLink {
+impl ForeignLink {
     /// Asks a link for its rank and its size.
     ///
     /// # Errors
     /// The rank is not below the size, or the size is above [`MOST_LINKED_RANKS`].
-    pub(crate) fn new(link: Arc<dyn Link>) -> Result<SizedLink, Error> {
-        let (rank, size) = (link.rank(), link.size());
+    pub(crate) fn new(link: Arc<dyn Link>) -> Result<ForeignLink, Error> {
+        let (rank, size, wakes) = guarded_link("its rank and size", || Ok((link.rank(), link.size(), link.wakes())))?;
         if size > MOST_LINKED_RANKS {
             return Err(limit("ranks of a link", size, MOST_LINKED_RANKS));
         }
@@ -31,11 +31,11 @@ impl SizedLink {
             let message = format!("a link says that this is rank {rank} of {size}");
             return Err(no_link(message).hint("give ranks numbers from 0 to one less than the size"));
         }
-        Ok(SizedLink { rank, size, wakes: link.wakes(), link })
+        Ok(ForeignLink { link, rank, size, wakes })
     }
 }
 
-impl Link for SizedLink {
+impl Link for ForeignLink {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -46,16 +46,20 @@ impl Link for SizedLink {
 
     fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
         super::check_stream(self, to, tag)?;
-        self.link.send(to, tag, payload)
+        guarded_link("sending", || self.link.send(to, tag, payload))
     }
 
     fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
         super::check_stream(self, from, tag)?;
-        self.link.receive(from, tag, room)
+        guarded_link("receiving", || self.link.receive(from, tag, room))
     }
 
     fn abort(&self, code: i32) {
-        self.link.abort(code);
+        // The ranks end anyhow: this one has an error.
+        let _ = guarded_link("ending all ranks", || {
+            self.link.abort(code);
+            Ok(())
+        });
     }
 
     fn wakes(&self) -> bool {
