@@ -68,17 +68,23 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
     };
     // Of ranges there are one or two columns before those of the fields.
     let before = if is_of_ranges { found.saturating_sub(fields.len()).clamp(1, most_keys) } else { most_keys };
-    let place = |name: &str| header.iter().skip(before).position(|column| column.trim() == name).map(|at| before + at);
+    // Of several columns of one name it is the first.
+    let mut places: HashMap<&str, usize> = HashMap::with_capacity(found);
+    for (at, name) in header.iter().enumerate().skip(before) {
+        places.entry(name.trim()).or_insert(at);
+    }
+    let mut is_field = vec![false; found];
     let mut all: Vec<Column> = (0..before).map(|at| column(at, keys.get(at).copied().unwrap_or(keys[0]))).collect();
     for (at, field) in fields.iter().enumerate() {
         let name = fields.label(at);
-        let Some(place) = place(&name) else {
+        let Some(&place) = places.get(&*name) else {
             return Err(format!("there is no column `{}` behind those of the keys", Excerpt::quoted(&name)));
         };
+        is_field[place] = true;
         let is_needed = !field.is_optional();
         all.push(Column { at: place, scalar: field.scalar().unwrap_or(Scalar::Text), is_needed });
     }
-    let strange = header.iter().enumerate().skip(before).find(|(at, _)| all.iter().all(|column| column.at != *at));
+    let strange = header.iter().enumerate().skip(before).find(|(at, _)| !is_field[*at]);
     match strange {
         Some((_, name)) => Err(format!("the column `{}` is no field of {}", Excerpt::quoted(name), shape.value)),
         None => Ok(all),
