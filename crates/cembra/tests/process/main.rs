@@ -14,6 +14,7 @@ mod code_memory;
 mod footprint;
 #[cfg(target_os = "linux")]
 mod forks;
+mod mapped;
 mod memory;
 mod profiles;
 mod refused;

@@ -20,7 +20,7 @@ use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_form};
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
+use cembra_value::{Budget, Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
 use days::Days;
 use external::Externs;
 use function::Functions;
@@ -201,6 +201,7 @@ struct Typer<'a> {
     /// What is read where a leaf is missing, by its position.
     defaults: Vec<Fallback<'a>>,
     limits: &'a Limits,
+    budget: &'a Budget,
     /// How much larger the types may still become.
     allowance: Extent,
     problems: Vec<Diagnostic>,
@@ -231,6 +232,7 @@ impl<'a> Typer<'a> {
             leaves,
             defaults: defaults(program, model, options),
             limits: options.budget.limits(),
+            budget: &options.budget,
             allowance: options.budget.limits().type_allowance(),
             problems,
             externs,
@@ -255,6 +257,11 @@ impl Typer<'_> {
             Some(Value::Type(qtype)) => qtype,
             _ => model.graph.qtype(made),
         };
+        self.admit_type(qtype)
+    }
+
+    /// Refuses a type that is too large.
+    fn admit_type(&mut self, qtype: &QType) -> Result<(), Diagnostic> {
         match qtype {
             QType::Tuple(_) | QType::Sequence(_) => {
                 Limits::admit_type(qtype, &mut self.allowance).map_err(|limit| self.limits.exceeded(limit))

@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// What a call counts for besides its arguments and the nodes it makes: all is kept as long as preparation lasts.
 const CALL: usize = 8;
 
+/// Steps from one look at the time to the next.
+const STEPS_OF_A_LOOK: usize = 4096;
+
 /// How many free parameters are looked up in the time of a step: most nodes have fewer.
 const MEMBERS_OF_A_STEP: usize = 16;
 
@@ -49,6 +52,8 @@ pub(super) struct Functions {
     /// Where the calls stand that are being made, outermost first.
     pub(super) calls: Vec<NodeId>,
     instantiated: usize,
+    /// How many steps there are when the time is looked at again.
+    timed: usize,
     pub(super) loops: u32,
     pub(super) loop_depth: u8,
 }
@@ -174,11 +179,16 @@ impl Typer<'_> {
         self.known(environment, node).flatten().ok_or(Stop::Reported)
     }
 
-    /// Counts what calls, and operators on functions and sequences, make of a text that is much shorter.
+    /// Counts what calls, and operators on functions and sequences, make of a text that is much shorter; now and then looks at the
+    /// time.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Diagnostic> {
         self.functions.instantiated = self.functions.instantiated.saturating_add(steps);
         if self.functions.instantiated > self.limits.instantiation {
             return Err(self.limits.exceeded(Limit::Instantiation));
+        }
+        if self.functions.instantiated >= self.functions.timed {
+            self.functions.timed = self.functions.instantiated.saturating_add(STEPS_OF_A_LOOK);
+            self.budget.check_time()?;
         }
         Ok(())
     }

@@ -1,25 +1,32 @@
 //! Functions that arrays are mapped by: typed once, on one element of each array, as the body of a node that maps. What the body
 //! needs but does not make of elements is captured: it is the same for all of them, and becomes an operand of the node.
 
-use super::instance::{Instance, arg_of, id_of};
+use super::instance::{Instance, arg_of, exceeded, id_of};
 use crate::graph::Body;
 use crate::{Id, Kind, TypedGraph};
 use cembra_ops::{Expansion, Instantiation, NodeHandle, Stop, TypeFault, id, structs};
 use cembra_runtime::{ArrayKind, QType};
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The one form of the arrays among some operands.
-fn array_kind<'t>(types: impl Iterator<Item = &'t QType>) -> Result<ArrayKind, TypeFault> {
+/// The one form of the arrays among some arguments.
+fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeFault> {
     let mut found = None;
-    for (at, qtype) in types.enumerate() {
+    for (at, arg) in args.iter().enumerate() {
+        let qtype = &g.qtype(*arg);
         match qtype {
             QType::Array(kind, _) if found.is_some_and(|found| found != *kind) => {
                 let message = format!("core.map expects arrays of one form, found {qtype} beside others");
                 return Err(TypeFault::mismatch(message, Some(1 + at)));
             }
             QType::Array(kind, _) => found = Some(*kind),
+            // The arrays of a list are dense.
+            list if list.element().is_some() && found.is_some_and(|found| found != ArrayKind::Dense) => {
+                let message = format!("core.map expects arrays of one form, found {list} beside others");
+                return Err(TypeFault::mismatch(message, Some(1 + at)));
+            }
+            list if list.element().is_some() => found = Some(ArrayKind::Dense),
             // A type is known while types are found.
             QType::Meta => {}
             qtype if qtype.is_framed() && qtype.is_run_time() => {}
@@ -35,23 +42,95 @@ fn array_kind<'t>(types: impl Iterator<Item = &'t QType>) -> Result<ArrayKind, T
     })
 }
 
-/// What a body is made of while it is taken out of a graph.
-struct Extraction<'g> {
-    graph: &'g TypedGraph,
-    /// For the unknowns that stand for elements, the leaf of the body.
-    elements: &'g FxHashMap<Id, u32>,
-    /// Nodes made before have nothing to do with elements.
-    from: usize,
+/// Arrays of an argument that must be as long as those of the others. Beyond this many arguments, one node compares them all.
+const COMPARED: usize = 8;
+
+/// What a node or an operand of a body counts for. What fields share is in the body of each, and all bodies are kept.
+const OF_A_BODY: usize = 4;
+
+/// An array that a function is mapped over.
+struct Mapped {
+    operand: NodeHandle,
+    /// The position of the argument that the array belongs to: a list is an argument of several arrays.
+    argument: usize,
+    /// True if a list promises that no element is missing.
+    is_promised: bool,
 }
 
-impl Extraction<'_> {
+/// The arrays that a function is mapped over, and how the body of a result is taken out of the graph.
+struct Extraction {
+    arrays: Vec<Mapped>,
+    /// For the unknowns that stand for elements, the position of their array.
+    elements: FxHashMap<Id, usize>,
+    /// Nodes made before have nothing to do with elements.
+    from: usize,
+    /// One array of each argument. They are compared in length by every node, whatever its body needs.
+    compared: Vec<usize>,
+    /// For each node from `from` on, the node whose value it has: of a field of a struct that is made there, the value that the field is
+    /// given. So a body that reads one field of an element needs no others.
+    values: Vec<Id>,
+}
+
+/// A body, and the operands of the node that maps by it: one for each leaf, and then the arrays that only have to be as long.
+struct Extracted {
+    body: Body,
+    operands: Vec<Id>,
+}
+
+impl Extraction {
+    /// The node whose value a node has.
+    fn value_of(&self, node: Id) -> Id {
+        let at = node.index().checked_sub(self.from);
+        at.and_then(|at| self.values.get(at)).copied().unwrap_or(node)
+    }
+
+    /// The operands of a node of the function, as the nodes whose values they have.
+    fn operands<'g>(&'g self, graph: &'g TypedGraph, node: Id) -> impl Iterator<Item = Id> + 'g {
+        graph.operands(node).iter().map(|operand| self.value_of(*operand))
+    }
+
+    /// Finds the nodes whose values the nodes of the function have, operands before users.
+    fn find_values(&mut self, graph: &TypedGraph) {
+        for node in (self.from + self.values.len()..graph.len()).map(Id::from_index) {
+            let value = self.taken_field(graph, node).map(|field| self.value_of(field));
+            self.values.push(value.unwrap_or(node));
+        }
+    }
+
+    /// The field that a node takes of a tuple that is made of its fields.
+    fn taken_field(&self, graph: &TypedGraph, node: Id) -> Option<Id> {
+        let (of, index) = match (graph.op(node)?, graph.operands(node)) {
+            (id::GET_NTH | id::PART, [of, index]) => {
+                (*of, usize::try_from(graph.value(*index)?.as_scalar()?.bits()).ok()?)
+            }
+            (id::GET_FIRST, [of]) => (*of, 0),
+            (id::GET_SECOND, [of]) => (*of, 1),
+            (id::GET_FIELD, [of, name]) => {
+                let Some(ScalarValue::Text(name)) = graph.value(*name)?.as_scalar() else { return None };
+                (*of, graph.qtype(*of).as_tuple()?.position(name)?)
+            }
+            _ => return None,
+        };
+        let (mut of, mut index) = (self.value_of(of), index);
+        // The fields of the second tuple are those that both have.
+        while let Some([first, second]) = graph.as_op(of, id::UNION) {
+            let name = graph.qtype(of).as_tuple()?.label(index);
+            let position = |tuple: Id| graph.qtype(tuple).as_tuple()?.position(&name);
+            (of, index) = match (position(*second), position(*first)) {
+                (Some(index), _) => (self.value_of(*second), index),
+                (None, index) => (self.value_of(*first), index?),
+            };
+        }
+        graph.made_fields(of)?.get(index).copied()
+    }
+
     /// The nodes that the result needs and that could be made of elements, operands before users.
-    fn candidates(&self, result: Id) -> Vec<Id> {
+    fn candidates(&self, graph: &TypedGraph, result: Id) -> Vec<Id> {
         let mut found = FxHashMap::default();
-        let mut open = vec![result];
+        let mut open = vec![self.value_of(result)];
         while let Some(node) = open.pop() {
             if node.index() >= self.from && found.insert(node, ()).is_none() {
-                open.extend_from_slice(self.graph.operands(node));
+                open.extend(self.operands(graph, node));
             }
         }
         let mut found: Vec<Id> = found.into_keys().collect();
@@ -59,38 +138,42 @@ impl Extraction<'_> {
         found
     }
 
-    /// The body that makes `result`, and the nodes that are captured by it, behind so many operands.
-    fn body(&self, result: Id, operands: usize) -> Result<(Body, Vec<Id>), TypeFault> {
-        let graph = self.graph;
+    /// The body that makes `result`. Its leaves are the arrays and the captured values that it needs, so that all bodies together
+    /// are as large as their results, however many arrays there are.
+    fn body(&self, graph: &TypedGraph, result: Id) -> Result<Extracted, TypeFault> {
+        let result = self.value_of(result);
         let mut members: Vec<Id> = Vec::new();
         let mut inside: FxHashMap<Id, ()> = FxHashMap::default();
-        for node in self.candidates(result) {
+        for node in self.candidates(graph, result) {
             let is_inside = matches!(graph.kind(node), Kind::State(_))
-                || graph.operands(node).iter().any(|operand| inside.contains_key(operand));
+                || self.operands(graph, node).any(|operand| inside.contains_key(&operand));
             if is_inside {
                 inside.insert(node, ());
                 members.push(node);
             }
         }
         let mut captured: Vec<Id> = Vec::new();
-        let used = members.iter().flat_map(|member| graph.operands(*member)).chain([&result]);
+        let used = members.iter().flat_map(|member| self.operands(graph, *member)).chain([result]);
         for operand in used {
-            let found = graph.qtype(*operand);
+            let found = graph.qtype(operand);
             if !found.is_framed() {
                 let message = format!("core.map's function works on scalars, found {found} in it");
                 return Err(TypeFault::mismatch(message, Some(0)));
             }
-            if !inside.contains_key(operand) && graph.value(*operand).is_none() {
-                captured.push(*operand);
+            if !inside.contains_key(&operand) && graph.value(operand).is_none() {
+                captured.push(operand);
             }
         }
         captured.sort_unstable();
         captured.dedup();
-        let names: Arc<[Arc<str>]> = (0..operands + captured.len()).map(|at| Arc::from(at.to_string())).collect();
-        let mut body = TypedGraph::new(names, members.len());
+        let mut arrays: Vec<usize> = members.iter().filter_map(|member| self.elements.get(member)).copied().collect();
+        arrays.sort_unstable();
+        let operands: Vec<Id> = arrays.iter().map(|at| id_of(self.arrays[*at].operand)).chain(captured).collect();
+        let names: Arc<[Arc<str>]> = (0..operands.len()).map(|at| Arc::from(at.to_string())).collect();
+        let mut body = TypedGraph::new(names, members.len() + operands.len() - arrays.len());
         let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
-        for (at, node) in captured.iter().enumerate() {
-            let leaf = body.add(Kind::Leaf((operands + at) as u32), &[], graph.qtype(*node), graph.origin(*node));
+        for (at, node) in operands.iter().enumerate().skip(arrays.len()) {
+            let leaf = body.add(Kind::Leaf(at as u32), &[], graph.qtype(*node), graph.origin(*node));
             copies.insert(*node, leaf);
         }
         let copy = |body: &mut TypedGraph, copies: &mut FxHashMap<Id, Id>, node: Id| match copies.get(&node) {
@@ -102,89 +185,121 @@ impl Extraction<'_> {
             }
         };
         for member in members {
-            let made = match self.elements.get(&member) {
-                Some(leaf) => body.add(Kind::Leaf(*leaf), &[], graph.qtype(member), graph.origin(member)),
+            let leaf = self.elements.get(&member).and_then(|at| arrays.binary_search(at).ok());
+            let made = match leaf {
+                Some(leaf) => body.add(Kind::Leaf(leaf as u32), &[], graph.qtype(member), graph.origin(member)),
                 None => {
                     let operands: Vec<Id> =
-                        graph.operands(member).iter().map(|operand| copy(&mut body, &mut copies, *operand)).collect();
+                        self.operands(graph, member).map(|operand| copy(&mut body, &mut copies, operand)).collect();
                     body.copy_node(graph, member, &operands)
                 }
             };
             copies.insert(member, made);
         }
         let result = copy(&mut body, &mut copies, result);
-        Ok((Body { graph: body, result }, captured))
+        let mut operands = operands;
+        let argument = |at: &usize| self.arrays[*at].argument;
+        let is_read = |at: &usize| arrays.binary_search_by_key(&argument(at), argument).is_ok();
+        operands.extend(self.compared.iter().filter(|at| !is_read(at)).map(|at| id_of(self.arrays[*at].operand)));
+        Ok(Extracted { body: Body { graph: body, result }, operands })
     }
-}
 
-/// An operand of a node that maps: an array, or a value that is the same for all elements.
-struct Mapped {
-    operand: NodeHandle,
-    qtype: QType,
+    /// The array whose elements `result` is as they are, if there is one and its length is compared with no other.
+    fn as_it_is(&self, graph: &TypedGraph, result: Id) -> Option<NodeHandle> {
+        let result = self.value_of(result);
+        let of = |node: Id| self.elements.get(&self.value_of(node)).map(|at| &self.arrays[*at]);
+        let found = match graph.as_op(result, id::PRESENCE_OR) {
+            Some([element, _]) => of(*element).filter(|array| array.is_promised),
+            _ => of(result),
+        };
+        found.filter(|_| self.compared.len() == 1).map(|array| array.operand)
+    }
 }
 
 impl Instance<'_, '_, '_> {
     pub(super) fn map_arrays(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
-        let mut mapped: Vec<Mapped> = Vec::new();
+        let kind = array_kind(self, args)?;
         let from = self.model.graph.len();
-        let mut elements = FxHashMap::default();
+        let mut extraction = Extraction {
+            arrays: Vec::new(),
+            elements: FxHashMap::default(),
+            from,
+            compared: Vec::new(),
+            values: Vec::new(),
+        };
         let mut one_each = args.to_vec();
-        for arg in &mut one_each {
+        for (argument, arg) in one_each.iter_mut().enumerate() {
             let qtype = self.qtype(*arg);
-            if qtype.element().is_some() {
+            let Extraction { arrays, elements, compared, .. } = &mut extraction;
+            let first = arrays.len();
+            let mut unknown = |g: &mut dyn Instantiation, operand: NodeHandle, is_promised: bool| {
+                let one = g.unknown(&g.qtype(operand).of_each());
+                elements.insert(id_of(one), arrays.len());
+                arrays.push(Mapped { operand, argument, is_promised });
+                one
+            };
+            if let Some(element) = qtype.element() {
+                self.admit_structs(element)?;
                 // Each array of a list is an operand.
-                *arg = structs::flattened(self, *arg, &mut |g, operand, _| {
-                    let qtype = g.qtype(operand);
-                    let one = g.unknown(&qtype.of_each());
-                    elements.insert(id_of(one), mapped.len() as u32);
-                    mapped.push(Mapped { operand, qtype });
-                    Ok(one)
+                *arg = structs::flattened(self, *arg, &mut |g, operand, of| {
+                    Ok(unknown(g, operand, matches!(of, QType::Scalar(_))))
                 })?;
-                continue;
+            } else if matches!(qtype, QType::Array(..)) {
+                *arg = unknown(self, *arg, false);
             }
-            let operand = *arg;
-            if matches!(qtype, QType::Array(..)) {
-                *arg = self.unknown(&qtype.of_each());
-                elements.insert(id_of(*arg), mapped.len() as u32);
-            }
-            mapped.push(Mapped { operand, qtype });
+            compared.extend((first < arrays.len()).then_some(first));
         }
-        let kind = array_kind(mapped.iter().map(|of| &of.qtype))?;
         let result = self.call(function, &one_each)?;
+        if extraction.compared.len() > COMPARED {
+            // The elements of the first array, once all have been compared.
+            let first = extraction.compared[0];
+            let one = self.unknown(&self.qtype(extraction.arrays[first].operand).of_each());
+            extraction.elements.insert(id_of(one), first);
+            let operand = self.mapped(one, kind, &extraction)?;
+            extraction.arrays.push(Mapped { operand, argument: usize::MAX, is_promised: false });
+            extraction.compared = vec![extraction.arrays.len() - 1];
+        }
         if !matches!(self.qtype(result), QType::Tuple(_)) {
-            return self.mapped(result, &mapped, kind, &elements, from);
+            extraction.find_values(&self.model.graph);
+            return self.mapped(result, kind, &extraction);
         }
         let element = structs::strong(&self.qtype(result));
+        // A struct that has another one twice doubles with each `map`: its lists are looked at before their arrays are made.
+        self.admit_structs(&element)?;
         let mut arrays = Vec::new();
-        for leaf in structs::leaves(self, result)? {
-            arrays.push(self.mapped(leaf, &mapped, kind, &elements, from)?);
+        let leaves = structs::leaves(self, result)?;
+        extraction.find_values(&self.model.graph);
+        for leaf in leaves {
+            arrays.push(self.mapped(leaf, kind, &extraction)?);
         }
         Ok(structs::list_of_arrays(self, &element, &mut arrays.into_iter())?)
     }
 
-    /// The array of a scalar that a function makes of the elements of arrays: what was made behind `from` is made of elements.
-    fn mapped(
-        &mut self,
-        result: NodeHandle,
-        mapped: &[Mapped],
-        kind: ArrayKind,
-        elements: &FxHashMap<Id, u32>,
-        from: usize,
-    ) -> Result<NodeHandle, Stop> {
+    /// Refuses a struct that is too large with the structs in it, each of which is a node of its own.
+    fn admit_structs(&mut self, qtype: &QType) -> Result<(), Stop> {
+        let mut open = vec![qtype];
+        while let Some(inner) = open.pop() {
+            let QType::Tuple(fields) = inner else { continue };
+            self.typer.admit_type(inner).map_err(exceeded)?;
+            open.extend(fields.iter().filter(|field| matches!(field, QType::Tuple(_))));
+        }
+        Ok(())
+    }
+
+    /// The array of a scalar that a function makes of the elements of arrays.
+    fn mapped(&mut self, result: NodeHandle, kind: ArrayKind, extraction: &Extraction) -> Result<NodeHandle, Stop> {
         let found = self.qtype(result);
         let Some(scalar) = found.scalar() else {
             return Err(TypeFault::mismatch(format!("core.map makes no arrays of {found}"), Some(0)).into());
         };
-        let extraction = Extraction { graph: &self.model.graph, elements, from };
-        let (body, captured) = extraction.body(id_of(result), mapped.len())?;
-        self.spend(body.graph.len() + captured.len())?;
+        if let Some(array) = extraction.as_it_is(&self.model.graph, id_of(result)) {
+            return Ok(array);
+        }
+        let Extracted { body, operands: of_body } = extraction.body(&self.model.graph, id_of(result))?;
+        self.spend(OF_A_BODY * (body.graph.len() + of_body.len()))?;
         let number = self.model.graph.keep_body(body);
         let mut operands = vec![id_of(self.literal(Value::from(number)))];
-        // Where the operand is a type nothing is asked for: the body has no leaf for it.
-        let array = mapped.iter().find(|of| matches!(of.qtype, QType::Array(..))).map(|of| of.operand);
-        let operand = |of: &Mapped| if of.qtype == QType::Meta { array.unwrap_or(of.operand) } else { of.operand };
-        operands.extend(mapped.iter().map(|of| id_of(operand(of))));
-        operands.extend(captured);
+        operands.extend(of_body);
         let kind_of_node = Kind::Operator { op: id::MAP, overload: None, lifted: false };
         Ok(arg_of(self.model.graph.add(kind_of_node, &operands, &QType::Array(kind, scalar), self.node)))
     }
