@@ -4,7 +4,7 @@
 use crate::array::{ArrayForm, ArrayOperands};
 use crate::definition::{Meaning, OpDef, OverArrays, Overload, Structure};
 use crate::typing::Resolved;
-use cembra_runtime::{Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, KernelChain, QType, STATUS_OK};
+use cembra_runtime::{Arena, Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, KernelChain, QType, STATUS_OK};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
@@ -15,6 +15,15 @@ use smallvec::SmallVec;
 /// # Errors
 /// The fault the operator raised.
 pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<Value, Fault>> {
+    call_within(def, resolved, args, usize::MAX)
+}
+
+/// As [`call`], for an operator that may take no more than `room` bytes for its result and beside it, and may do as many units of work on
+/// strings.
+///
+/// # Errors
+/// The fault the operator raised: `ArenaLimit` or `WorkLimit` for one that needs more.
+pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize) -> Option<Result<Value, Fault>> {
     if args.len() != resolved.signature.operands.len()
         || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| !value.is_of(qtype))
     {
@@ -23,7 +32,8 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     if let (OverArrays::Kernel(operator), None) = (def.over_arrays, resolved.overload) {
         // A number may say how large an array is to be, but not where the operands are its elements.
         let is_bounded = operator.form != ArrayForm::Produce || def.variadic;
-        return is_bounded.then(|| (operator.evaluate)(&ArrayOperands::of_call(args), &resolved.signature.ret));
+        let operands = ArrayOperands::new(args, &|| false, room as u64);
+        return is_bounded.then(|| (operator.evaluate)(&operands, &resolved.signature.ret));
     }
     match def.meaning {
         Meaning::Overloads(overloads) => {
@@ -34,8 +44,10 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
                 return None;
             }
             // What is compiled with a model is not called before there is one.
-            (overload.pure && overload.compile.is_none())
-                .then(|| call_overload(&mut Context::new(), overload, resolved, args))
+            let mut context = Context::with_arena_limit(room.min(Arena::LIMIT));
+            context.set_string_work((room as u64).min(Context::STRING_WORK));
+            context.begin();
+            (overload.pure && overload.compile.is_none()).then(|| call_overload(&mut context, overload, resolved, args))
         }
         Meaning::Structure(Structure::MakeTuple) => Some(Ok(Value::Tuple(args.into()))),
         Meaning::Structure(Structure::MakeNamed) => match &resolved.signature.ret {

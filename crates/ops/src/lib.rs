@@ -52,7 +52,7 @@ pub use array::strip::{
 };
 pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use calendar::zones::time_zones;
-pub use call::call;
+pub use call::{call, call_within};
 pub use cembra_runtime::Kernel;
 pub use compound::optional_field;
 pub use data_moments::{LocalClock, MomentForm};

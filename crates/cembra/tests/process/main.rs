@@ -11,6 +11,8 @@ mod bounds;
 mod code_cache;
 mod code_limit;
 mod code_memory;
+#[cfg(target_os = "linux")]
+mod folded;
 mod footprint;
 #[cfg(target_os = "linux")]
 mod forks;

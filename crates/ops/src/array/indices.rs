@@ -1,6 +1,5 @@
 //! Operators that go by indices: where elements are, taking them from there, putting them there, turning indices around.
 
-use super::groups::Groups;
 use super::reduce::as_integers;
 use super::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, edge_of,
@@ -168,8 +167,8 @@ pub(crate) static TAKE: OpDef = OpDef {
             }
             let id = as_integers(ids);
             let groups = args.groups(2, array.len())?;
-            let of_ids = if is_grouped(&args[3]) { &args[3] } else { &args[2] };
-            let groups_of_ids = Groups::of(of_ids, ids.len())?;
+            let of_ids = if is_grouped(&args[3]) { 3 } else { 2 };
+            let groups_of_ids = args.groups(of_ids, ids.len())?;
             if groups.count() != groups_of_ids.count() {
                 return Err(sizes_differ(groups.count(), groups_of_ids.count()));
             }

@@ -149,8 +149,15 @@ fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, r
     all[..len].iter().filter(|element| **element == found).nth(rank - below).map(|zero| zero.bits())
 }
 
-fn quantiles(array: &Array, into: &Value, ret: &QType, rank: &dyn Fn(usize) -> usize) -> Result<Value, Fault> {
-    let groups = Groups::of(into, array.len())?;
+/// The elements with a rank in each group of the operand `into`.
+fn quantiles(
+    args: &ArrayOperands<'_>,
+    into: usize,
+    ret: &QType,
+    rank: &dyn Fn(usize) -> usize,
+) -> Result<Value, Fault> {
+    let array = array_of(&args[0])?;
+    let groups = args.groups(into, array.len())?;
     let find = match array.scalar() {
         Scalar::Int32 => ranked::<i32>,
         Scalar::Int64 => ranked::<i64>,
@@ -169,7 +176,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
         in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         full: FullRule::Never,
-        evaluate: |args, ret| quantiles(array_of(&args[0])?, &args[1], ret, &|count| (count - 1) / 2),
+        evaluate: |args, ret| quantiles(args, 1, ret, &|count| (count - 1) / 2),
     }),
     examples: &[
         ex("median([5, missing, 1, 3, 9])", "i32?{3}"),
@@ -220,7 +227,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
                 let before = (share * count as f32).ceil() as usize;
                 before.saturating_sub(1).min(count - 1)
             };
-            quantiles(array_of(&args[0])?, &args[2], ret, &rank)
+            quantiles(args, 2, ret, &rank)
         },
     }),
     examples: &[
@@ -433,7 +440,8 @@ mod tests {
                     QType::Array(ArrayKind::Dense, scalar)
                 };
                 let wanted = results(expected.collect(), &shape).unwrap();
-                let found = quantiles(&array, edge, &shape, rank).unwrap();
+                let args = [array.clone().into(), edge.clone()];
+                let found = quantiles(&ArrayOperands::of_call(&args), 1, &shape, rank).unwrap();
                 assert!(found.same(&wanted), "{array} over {edge}: {found} is not {wanted}");
             }
         }

@@ -4,7 +4,7 @@
 mod elements;
 
 use super::cast::{bind_resolved, cast_to};
-use super::fold::written_array;
+use super::fold::{written_array, written_bytes};
 use super::rewrite::replace;
 use crate::pass::Options;
 use crate::{Id, TypedGraph, TypedModel};
@@ -13,8 +13,9 @@ use cembra_ops::{
     Expansion, Meaning, NodeHandle, OpId, OverArrays, Registry, Structure, TypeFault, id, optional_field,
 };
 use cembra_runtime::QType;
-use cembra_value::{Diagnostic, Diagnostics, ScalarValue, Value};
+use cembra_value::{Diagnostic, Diagnostics, Limit, ScalarValue, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) -> Result<(), Diagnostics> {
     let registry = options.registry;
@@ -29,12 +30,17 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
         return elements::check(model, &options.budget, problem);
     }
     let used_once = used_once(&model.graph);
+    let room = Cell::new(Some(options.budget.limits().literal_bytes));
     replace(model, &options.budget, |graph, id, node| {
         let Some(expand) = composite(graph, node) else { return Ok(node) };
         let origin = graph.origin(id);
         let args: SmallVec<[NodeHandle; 4]> =
             graph.operands(node).iter().map(|o| NodeHandle(o.index() as u32)).collect();
-        let made = expand(&mut Builder { graph, registry, origin, used_once: &used_once }, &args);
+        let mut builder = Builder { graph, registry, origin, used_once: &used_once, room: &room };
+        let made = expand(&mut builder, &args);
+        if room.get().is_none() {
+            return Err(options.budget.limits().exceeded(Limit::LiteralBytes).at(program.graph.span(origin)).into());
+        }
         let made = made.map_err(|fault| problem(origin, fault))?;
         // What stands for an operator may be of a narrower type than the operator: its users were typed by the latter.
         let qtype = graph.qtype(id).clone();
@@ -78,6 +84,9 @@ struct Builder<'g> {
     origin: NodeId,
     /// Which nodes one other uses, by position, where that matters.
     used_once: &'g [bool],
+    /// The bytes that elements of arrays may still have that are made literals, in all of the model; `None` once they were not enough. The
+    /// arrays of a short text may be put together in many ways.
+    room: &'g Cell<Option<usize>>,
 }
 
 impl Expansion for Builder<'_> {
@@ -90,7 +99,12 @@ impl Expansion for Builder<'_> {
     }
 
     fn literal_array(&self, arg: NodeHandle) -> Option<Value> {
-        self.value(arg).or_else(|| written_array(self.graph, self.registry, Id::from_index(arg.0 as usize)))
+        self.value(arg).or_else(|| {
+            let node = Id::from_index(arg.0 as usize);
+            let bytes = written_bytes(self.graph, node)?;
+            self.room.set(self.room.get().and_then(|room| room.checked_sub(bytes)));
+            self.room.get().and_then(|_| written_array(self.graph, self.registry, node, bytes))
+        })
     }
 
     fn written(&self, arg: NodeHandle) -> Option<Value> {

@@ -1,14 +1,15 @@
 //! Operators on literals are evaluated, by the kernels the run time uses. One that fails is left in place: its error
-//! belongs to the evaluation, and only if the value is used there. One on long strings, or that makes one, is left too: a
-//! small model could fold to one that is larger than memory.
+//! belongs to the evaluation, and only if the value is used there. So is one on operands that are large, or stand for much: an edge or a
+//! shape of a few bytes may stand for any number of groups, and an operator on it would take more memory than the model has text.
+//! What is left is evaluated by a run, within its limits.
 
 use super::rewrite::replace;
 use crate::pass::Options;
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::Program;
-use cembra_ops::{Registry, Resolved, Signature, call, id};
-use cembra_runtime::{Fault, Scalar};
-use cembra_value::{Diagnostics, ScalarValue, Value};
+use cembra_ops::{Registry, Resolved, Signature, call_within, id};
+use cembra_runtime::{Fault, FaultKind};
+use cembra_value::{Budget, Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
 
 pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Result<(), Diagnostics> {
@@ -16,10 +17,7 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
         return Ok(());
     }
     replace(model, &options.budget, |graph, _, node| {
-        // A pattern can take as long as thousands of sums: the time is looked at for each.
-        if graph.op(node).is_some()
-            && graph.operands(node).iter().any(|o| graph.qtype(*o).scalar() == Some(Scalar::Text))
-        {
+        if is_slow(graph, node) {
             options.budget.check_time()?;
         }
         Ok(fold(graph, options.registry, node))
@@ -31,9 +29,18 @@ fn is_foldable(graph: &TypedGraph, id: Id) -> bool {
     graph.op(id).is_some() && graph.operands(id).iter().all(|o| graph.value(*o).is_some())
 }
 
-/// True for an operator on literals that fails.
-pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
-    matches!(evaluate_on(graph, registry, node, STRINGS, |operand| graph.value(operand)), Some(Err(_)))
+/// True for an operator on literals that may take as long as thousands of sums: the time is looked at before each.
+fn is_slow(graph: &TypedGraph, node: Id) -> bool {
+    let is_number = |operand: &Id| graph.qtype(*operand).scalar().is_some_and(|scalar| !scalar.is_string());
+    is_foldable(graph, node) && !graph.operands(node).iter().all(is_number)
+}
+
+/// True for an operator on literals that fails. Where the time of `budget` is over, any one may fail: whoever asks ends soon.
+pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
+    if is_slow(graph, node) && budget.check_time().is_err() {
+        return true;
+    }
+    matches!(evaluate_on(graph, registry, node, |operand| graph.value(operand)), Some(Err(_)))
 }
 
 /// The literal a node on literals evaluates to, or the node itself.
@@ -44,28 +51,37 @@ pub(super) fn fold(graph: &mut TypedGraph, registry: &Registry, node: Id) -> Id 
     }
 }
 
-/// The value of a node on operands of which the values are known; `None` if one is not, it fails, or a string is long.
+/// The value of a node on operands of which the values are known; `None` if one is not, it fails, or an operand or the result is large.
 pub(crate) fn evaluate_constant<'v>(
     graph: &TypedGraph,
     registry: &Registry,
     node: Id,
     value: impl Fn(Id) -> Option<&'v Value>,
 ) -> Option<Value> {
-    evaluate_on(graph, registry, node, STRINGS, value)?.ok().filter(|value| string_bytes(value) <= STRINGS)
+    evaluate_on(graph, registry, node, value)?.ok().filter(|value| memory_bytes(value) <= MOST_BYTES)
 }
 
-/// The array that a node makes of literals, element by element, as long as it is written.
-pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id) -> Option<Value> {
-    let made = (graph.op(node)? == id::ARRAY_MAKE_DENSE)
-        .then(|| evaluate_on(graph, registry, node, usize::MAX, |operand| graph.value(operand)))?;
-    made?.ok()
+/// The bytes of the elements that an array of literals has, at least one for each; `None` if a node makes no such array.
+pub(super) fn written_bytes(graph: &TypedGraph, node: Id) -> Option<usize> {
+    let operands = graph.as_op(node, id::ARRAY_MAKE_DENSE)?;
+    operands.iter().try_fold(0_usize, |sum, operand| Some(sum + memory_bytes(graph.value(*operand)?).max(1)))
 }
 
-/// The most bytes of strings an operator is evaluated on, or makes.
-const STRINGS: usize = 1024;
+/// The array that a node makes of literals, element by element; `None` if its elements have more than `most` bytes. A text that is written
+/// once may be many elements.
+pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, most: usize) -> Option<Value> {
+    written_bytes(graph, node).filter(|bytes| *bytes <= most)?;
+    call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()
+}
 
-/// The bytes of a string, of an array or an edge; tuples only hold those of their fields.
-fn string_bytes(value: &Value) -> usize {
+/// The most bytes that all operands of an operator that is evaluated have and stand for, and those of its result.
+const MOST_BYTES: usize = 1024;
+
+/// The bytes that an operator that is evaluated may take beside its operands, and the units of work on strings that it may do.
+const ROOM: usize = 1 << 18;
+
+/// The memory of a string, of an array or an edge; tuples only hold those of their fields.
+fn memory_bytes(value: &Value) -> usize {
     match value.as_scalar() {
         Some(ScalarValue::Text(text)) => text.len(),
         Some(ScalarValue::Bytes(bytes)) => bytes.len(),
@@ -79,21 +95,59 @@ fn string_bytes(value: &Value) -> usize {
     }
 }
 
-/// What a node evaluates to on operands of which the values are known; `None` if one is not, and for strings of more bytes.
+/// The bytes that a value has, or would have if each element and each group that it stands for were a number.
+fn meant_bytes(value: &Value) -> usize {
+    let elements = match value {
+        Value::Array(_, array) => array.len(),
+        Value::ArrayShape(_, size) => *size,
+        Value::Edge(edge) => edge.child_size().saturating_add(edge.parent_size()),
+        Value::Tensor(tensor) => tensor.extents().iter().fold(1, |all: usize, extent| all.saturating_mul(*extent)),
+        // Types nest only as deep as the text that spelled them.
+        Value::Tuple(fields) => return fields.iter().map(meant_bytes).fold(0, usize::saturating_add),
+        _ => 0,
+    };
+    memory_bytes(value).max(elements.saturating_mul(size_of::<i64>()))
+}
+
+/// The operands of a node; `None` if the value of one is not known.
+fn operands_of<'v>(
+    graph: &TypedGraph,
+    node: Id,
+    value: impl Fn(Id) -> Option<&'v Value>,
+) -> Option<SmallVec<[Value; 4]>> {
+    graph.operands(node).iter().map(|operand| value(*operand).cloned()).collect()
+}
+
+/// The result of a node on operands of which the values are known; `None` if one is not, or for an operator that may need much.
 fn evaluate_on<'v>(
     graph: &TypedGraph,
     registry: &Registry,
     node: Id,
-    most: usize,
     value: impl Fn(Id) -> Option<&'v Value>,
 ) -> Option<Result<Value, Fault>> {
-    let (op, overload, lifted) = graph.operator(node)?;
-    let args: SmallVec<[Value; 4]> =
-        graph.operands(node).iter().map(|operand| value(*operand).cloned()).collect::<Option<_>>()?;
-    if args.iter().map(string_bytes).sum::<usize>() > most {
+    let args = operands_of(graph, node, value)?;
+    // Tuples are made and taken apart without a look at their fields.
+    let is_structure = graph.op(node).is_some_and(|op| registry.structure(op).is_some());
+    let bytes = if is_structure { memory_bytes } else { meant_bytes };
+    if args.iter().map(bytes).fold(0, usize::saturating_add) > MOST_BYTES {
         return None;
     }
+    match call_node(graph, registry, node, &args, ROOM)? {
+        Err(Fault { kind: FaultKind::ArenaLimit | FaultKind::WorkLimit, .. }) => None,
+        made => Some(made),
+    }
+}
+
+/// Calls the operator of a node, which may take so many bytes.
+fn call_node(
+    graph: &TypedGraph,
+    registry: &Registry,
+    node: Id,
+    args: &[Value],
+    room: usize,
+) -> Option<Result<Value, Fault>> {
+    let (op, overload, lifted) = graph.operator(node)?;
     let operands = args.iter().map(Value::qtype).collect();
     let resolved = Resolved { signature: Signature { operands, ret: graph.qtype(node).clone() }, overload, lifted };
-    call(registry.get(op), &resolved, &args)
+    call_within(registry.get(op), &resolved, args, room)
 }

@@ -10,7 +10,7 @@ use crate::pass::{Mode, Options};
 use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_ops::{OpId, Registry};
-use cembra_value::{Diagnostics, Value};
+use cembra_value::{Budget, Diagnostics, Value};
 use site::Site;
 use std::sync::OnceLock;
 
@@ -44,6 +44,7 @@ struct Run {
     enabled: Vec<bool>,
     /// Which nodes need an operator on literals that fails.
     failing: Failing,
+    budget: Budget,
 }
 
 pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Result<(), Diagnostics> {
@@ -55,7 +56,7 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
     if !graph.ids().any(may_apply) {
         return Ok(());
     }
-    let mut run = Run { registry: options.registry, enabled, failing: Failing::default() };
+    let mut run = Run { registry: options.registry, enabled, failing: Failing::default(), budget: options.budget };
     replace(model, &options.budget, |graph, id, node| {
         // Whether a loop has a round is often known.
         if let (Kind::LAZY, [condition, on, off]) = (graph.kind(node), graph.operands(node))
@@ -94,11 +95,11 @@ struct Failing {
 }
 
 impl Failing {
-    fn is_needed_by(&mut self, graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
+    fn is_needed_by(&mut self, graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
         for at in self.known.len()..=node.index() {
             let id = Id::from_index(at);
             let inside = graph.operands(id).iter().any(|operand| self.known[operand.index()]);
-            self.known.push(inside || is_failing_constant(graph, registry, id));
+            self.known.push(inside || is_failing_constant(graph, registry, budget, id));
         }
         self.known[node.index()]
     }

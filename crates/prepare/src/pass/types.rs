@@ -504,7 +504,7 @@ impl Typer<'_> {
             })
             .collect();
         if let (id::MAKE_NAMED, Some(names)) = (op, operands.first_mut())
-            && let Some(value) = made_of_literals(&model.graph, self.registry, *names)
+            && let Some(value) = made_of_literals(&model.graph, self.registry, *names, self.limits)
         {
             model.graph.set_distinct(false);
             *names = model.graph.literal(value, node);
@@ -665,8 +665,8 @@ fn scalar_literal(graph: &Graph, node: NodeId) -> Option<(&Value, &'static QType
 }
 
 /// The value of an operator on literals, such as the tuple of texts or the array of BYTES that are the names of a tuple's fields.
-fn made_of_literals(graph: &TypedGraph, registry: &Registry, made: Id) -> Option<Value> {
-    written_array(graph, registry, made)
+fn made_of_literals(graph: &TypedGraph, registry: &Registry, made: Id, limits: &Limits) -> Option<Value> {
+    written_array(graph, registry, made, limits.literal_bytes)
         .or_else(|| evaluate_constant(graph, registry, made, |operand| graph.value(operand)))
 }
 

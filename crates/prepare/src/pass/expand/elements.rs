@@ -8,6 +8,7 @@ use cembra_expr::NodeId;
 use cembra_ops::{Meaning, NodeHandle, OverArrays, Registry, TypeFault};
 use cembra_value::{Budget, Diagnostics, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Looks at all composite operators on elements that a model needs: those on arrays, and those in functions that arrays are
@@ -66,5 +67,6 @@ fn of_elements(graph: &TypedGraph, registry: &'static Registry, id: Id, expand: 
         };
         args.push(NodeHandle(made.index() as u32));
     }
-    expand(&mut Builder { graph: &mut one, registry, origin, used_once: &[] }, &args).map(|_| ())
+    let room = Cell::new(Some(usize::MAX));
+    expand(&mut Builder { graph: &mut one, registry, origin, used_once: &[], room: &room }, &args).map(|_| ())
 }

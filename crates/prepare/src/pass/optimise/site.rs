@@ -158,7 +158,7 @@ impl<'g> Site<'g> {
 
     /// True if computing this node would evaluate an operator on literals that fails.
     fn needs_failing_constant(&mut self, node: Id) -> bool {
-        let Run { failing, registry, .. } = &mut *self.run;
-        failing.is_needed_by(self.graph, registry, node)
+        let Run { failing, registry, budget, .. } = &mut *self.run;
+        failing.is_needed_by(self.graph, registry, budget, node)
     }
 }
