@@ -250,26 +250,6 @@ impl Typer<'_> {
         self.problems.len() < self.limits.problems.max(1)
     }
 
-    /// Refuses types that are too large, of a node and of a type literal: a few nodes can make one that doubles with each of
-    /// them.
-    fn admit(&mut self, model: &TypedModel, made: Id) -> Result<(), Diagnostic> {
-        let qtype = match model.graph.value(made) {
-            Some(Value::Type(qtype)) => qtype,
-            _ => model.graph.qtype(made),
-        };
-        self.admit_type(qtype)
-    }
-
-    /// Refuses a type that is too large.
-    fn admit_type(&mut self, qtype: &QType) -> Result<(), Diagnostic> {
-        match qtype {
-            QType::Tuple(_) | QType::Sequence(_) => {
-                Limits::admit_type(qtype, &mut self.allowance).map_err(|limit| self.limits.exceeded(limit))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Types a node whose operands are typed.
     fn node(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match self.graph.node(node) {

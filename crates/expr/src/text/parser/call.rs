@@ -3,7 +3,7 @@
 use super::expression::{Expect, Frame, Operand, Shape};
 use super::function::{Call, Function};
 use super::signature::{Bound, Signature};
-use super::{Meaning, Parser, Symbol, used_before_definition};
+use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation, WHERE};
 use crate::name_index::Referent;
 use crate::text::cursor::Stop;
@@ -330,10 +330,13 @@ impl<'s> Parser<'s, '_> {
     /// Notes which parameters of a function the names of arguments mean.
     fn note_keywords(&mut self, target: Target, keywords: &[Keyword<'_>]) {
         let Target::Function(index) = target else { return };
+        if keywords.is_empty() {
+            return;
+        }
+        let Function { parameters, places, .. } = &self.functions[index];
+        let places: NameMap<&str, Span> = parameters.iter().copied().zip(places.iter().copied()).collect();
         for keyword in keywords {
-            let Function { parameters, places, .. } = &self.functions[index];
-            let position = parameters.iter().position(|name| *name == keyword.name);
-            if let Some(definition) = position.and_then(|at| places.get(at)).copied() {
+            if let Some(definition) = places.get(keyword.name).copied() {
                 self.note_name_used(keyword.span, definition);
             }
         }

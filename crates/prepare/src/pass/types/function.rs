@@ -14,7 +14,7 @@ use crate::{Id, Kind, TypedModel};
 use cembra_expr::{Calls, Graph, NameId, Node, NodeId};
 use cembra_ops::{Instantiation, NodeHandle, OpId, Registry, Sequence, Stop, TypeFault, id};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Diagnostics, Limit, ScalarValue, Value};
+use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
@@ -191,6 +191,26 @@ impl Typer<'_> {
             self.budget.check_time()?;
         }
         Ok(())
+    }
+
+    /// Refuses types that are too large, of a node and of a type literal: a few nodes can make one that doubles with each of
+    /// them.
+    pub(super) fn admit(&mut self, model: &TypedModel, made: Id) -> Result<(), Diagnostic> {
+        let qtype = match model.graph.value(made) {
+            Some(Value::Type(qtype)) => qtype,
+            _ => model.graph.qtype(made),
+        };
+        self.admit_type(qtype)
+    }
+
+    /// Refuses a type that is too large.
+    pub(super) fn admit_type(&mut self, qtype: &QType) -> Result<(), Diagnostic> {
+        match qtype {
+            QType::Tuple(_) | QType::Sequence(_) => {
+                Limits::admit_type(qtype, &mut self.allowance).map_err(|limit| self.limits.exceeded(limit))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn is_lambda(&self, node: NodeId) -> bool {
