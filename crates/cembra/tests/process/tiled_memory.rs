@@ -128,13 +128,13 @@ fn tiles_and_plans_count_against_the_limit() {
         "output c = tensor.sum(a, 0)",
         "output c = tensor.max(a)",
     ];
-    let dense = Tensor::new(&[700, 700], vec![1.0; 700 * 700]).expect("a tensor");
+    let dense = Tensor::new(&[500, 500], vec![1.0; 500 * 500]).expect("a tensor");
     let run = || Run::new(Options::default().most_bytes(MOST), &cembra::Options::default());
     let most = MOST + MOST / 4 + (50 << 20);
     for text in texts {
         let text = format!("tile i, j, k = 1\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\n{text}");
         let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
-        for extents in [&[1000; 2], &[3000; 2], &[1_000_000; 2]] {
+        for extents in [&[1000; 2], &[1_000_000; 2]] {
             let known = ["a", "b"].map(|name| (name, Known::Extents(extents)));
             let (planned, held) = peak_of(|| run().plan(&model, known));
             assert_eq!(planned.map(|_| ()).expect_err("too much").code(), "limit", "{extents:?}: {text}");
