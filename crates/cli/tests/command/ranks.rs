@@ -2,6 +2,7 @@
 //! each is in the folder `lib` beside it.
 
 use crate::shell::Shell;
+use crate::tensors::f64s;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -54,9 +55,7 @@ fn launched((launcher, library): &(PathBuf, PathBuf), shell: &Shell, ranks: &[Ve
 fn a_rank_that_fails_ends_all() {
     const TEXT: &str = "tile i, j, k = 10\ninput h: tiled[f64, \"i,j\"]\np(\"i,j\") = h(\"i,k\") * h(\"k,j\")\n";
     let shell = Shell::new().file("p.cem", TEXT).file("bad.cem", "output y = 1 +").file("x.csv", "x\n1\n2\n");
-    let made =
-        shell.run(&["eval", "-e", "input x: f64; output h = tensor.fill(x, 40, 40)", "-s", "x=1", "-o", "h.npy"]);
-    assert_eq!(made.status, Some(0), "{made}");
+    let shell = shell.file("h.npy", f64s(&[40, 40], (0..1600).map(f64::from)));
     let good = || vec!["eval", "p.cem", "--input", "h=h.npy", "-o", "p.npz"];
     let failing: [(&str, Vec<&str>); 5] = [
         ("no input file", vec!["eval", "p.cem", "--input", "h=none.npy", "-o", "p.npz"]),
@@ -83,7 +82,11 @@ fn a_rank_that_fails_ends_all() {
             }
         }
         // Rank 0 alone prints rows and dense results.
-        for (arguments, lines) in [(vec!["eval", "-e", "x * 2", "x.csv", "--format", "csv"], "result\n2\n4\n")] {
+        let dense = "input h: tensor[f64, 2]; output s = tensor.sum(h)";
+        for (arguments, lines) in [
+            (vec!["eval", "-e", "x * 2", "x.csv", "--format", "csv"], "result\n2\n4\n"),
+            (vec!["eval", "-e", dense, "--input", "h=h.npy"], "s: f64 = 1279200\n"),
+        ] {
             let (output, _) = launched(launcher, &shell, &vec![arguments; 3]);
             assert_eq!(String::from_utf8_lossy(&output.stdout), lines, "{named}: {output:?}");
             let told = String::from_utf8_lossy(&output.stderr);

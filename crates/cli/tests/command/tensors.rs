@@ -10,7 +10,7 @@ fn npy(descr: &str, extents: &[usize], data: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
-fn f64s(extents: &[usize], elements: impl IntoIterator<Item = f64>) -> Vec<u8> {
+pub(crate) fn f64s(extents: &[usize], elements: impl IntoIterator<Item = f64>) -> Vec<u8> {
     npy("<f8", extents, &elements.into_iter().flat_map(f64::to_le_bytes).collect::<Vec<u8>>())
 }
 
