@@ -64,14 +64,15 @@ fn a_forked_process_shares_work_out_to_threads_of_its_own() {
 #[test]
 fn a_forked_process_multiplies_matrices_on_threads_of_its_own() {
     let _alone = alone();
-    let text = "input a, b: tensor[f64, 2]; output c(\"i,j\") = a(\"i,k\") * b(\"k,j\")";
-    let executor = Model::parse(text).unwrap().compile(&Options::default()).unwrap();
-    let matrix = cembra::Tensor::new(&[256, 256], vec![1.0; 256 * 256]).unwrap();
+    let text = "input a, b: tensor[f64, 2]; output c(\"i,j\") = a(\"i,k\") * b(\"k,j\")\noutput d = exp(a - 1.0) + b";
+    let options = Options::default().min_parallel_elements(1);
+    let executor = Model::parse(text).unwrap().compile(&options).unwrap();
+    let matrix = cembra::Tensor::new(&[512, 512], vec![1.0; 512 * 512]).unwrap();
     let product = || {
         let mut session = executor.session();
         session.set_threads(2);
         let made = session.run_tensors(&[matrix.clone(), matrix.clone()]).unwrap();
-        assert_eq!(made[0].to_vec::<f64>().unwrap()[5], 256.0);
+        assert_eq!(made[0].to_vec::<f64>().unwrap()[5], 512.0);
     };
     product();
     assert!(in_child(product));
@@ -125,9 +126,9 @@ fn a_forked_process_computes_tiles_on_threads_of_its_own() {
     use cembra::tiles::{MOST_TILES, Operand, Options as Tiles, Run, Shape, Tiled, Tiling, Tiling1};
     let _alone = alone();
     let text =
-        "tile i, j, k = 16\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\nc(\"i,j\") = a(\"i,k\") * b(\"k,j\")";
+        "tile i, j, k = 32\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\nc(\"i,j\") = a(\"i,k\") * b(\"k,j\")";
     let model = Model::parse(text).unwrap().compile(&Options::default()).unwrap();
-    let axis = Tiling1::blocked(128, 16).unwrap();
+    let axis = Tiling1::blocked(384, 32).unwrap();
     let shape = Shape::random(&Tiling::new([&axis, &axis]).unwrap(), 1.0, 1, MOST_TILES).unwrap();
     let a = Tiled::random::<f64>(&shape, 1).unwrap();
     let product = |threads: usize| {
