@@ -131,7 +131,7 @@ impl FaultKind {
             (FaultKind::Invalid, _) if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
             (FaultKind::Invalid, _) => Excerpt::message(text).to_string(),
             (FaultKind::Parse, Some(operand)) => format!("cannot parse {operand}"),
-            (FaultKind::Parse, None) => format!("cannot parse {:?}", Excerpt::quoted(text).to_string()),
+            (FaultKind::Parse, None) => format!("cannot parse {}", Excerpt::quoted(text).literal()),
             (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
             (FaultKind::Deadline, _) => "the time of the evaluation is over".to_owned(),

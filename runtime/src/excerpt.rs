@@ -1,6 +1,7 @@
 //! Excerpts: texts of models and of data as messages quote them. The texts may be as long as a file; messages may not, and
-//! there may be a hundred of them.
+//! there may be a hundred of them. The texts are anybody's: [`visible`] shows the characters that steer a terminal as escapes.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 /// The most characters of a text that a message quotes.
@@ -8,7 +9,47 @@ const QUOTED: usize = 60;
 /// The most characters of a whole message.
 const MESSAGE: usize = 1_000;
 
-/// A text as messages show it: the whole of it if it is short enough, else its first characters and `…`.
+/// True for a character that steers a terminal or reorders the text around it: the control characters of C0 and C1, DEL, the marks
+/// of bidirectional text, the separators of lines and of paragraphs.
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text of somebody else on one line: characters that steer a terminal, end a line or reorder text are escapes, as in `\u{1b}`. All
+/// that is printed but data goes through this function, or through [`visible_lines`].
+///
+/// ```
+/// use cembra_runtime::visible;
+///
+/// assert_eq!(visible("é\u{1b}[2J\n\u{9b}\u{202e}"), "é\\u{1b}[2J\\n\\u{9b}\\u{202e}");
+/// ```
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escaped(text, &steers)
+}
+
+/// The same for a text of several lines, which keeps its line feeds and tabs.
+#[must_use]
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    escaped(text, &|character| steers(character) && !matches!(character, '\n' | '\t'))
+}
+
+fn escaped<'t>(text: &'t str, is_hidden: &dyn Fn(char) -> bool) -> Cow<'t, str> {
+    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
+    let (before, rest) = text.split_at(first);
+    let mut shown = before.to_owned();
+    for character in rest.chars() {
+        match character {
+            '\n' | '\r' | '\t' if is_hidden(character) => shown.extend(character.escape_default()),
+            _ if is_hidden(character) => shown.extend(character.escape_unicode()),
+            _ => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A text as messages show it: the whole of it if it is short enough, else its first characters and `…`. Control characters are escapes.
 ///
 /// ```
 /// use cembra_runtime::Excerpt;
@@ -35,6 +76,12 @@ impl<'t> Excerpt<'t> {
         Excerpt::of(text, MESSAGE)
     }
 
+    /// The same between quotes, with the escapes of a literal.
+    #[must_use]
+    pub fn literal(self) -> String {
+        format!("{:?}", [self.shown, if self.is_cut { "…" } else { "" }].concat())
+    }
+
     /// What a value is shown as, quoted: no more of it is written than that.
     #[must_use]
     pub fn of_value(value: &dyn fmt::Display) -> String {
@@ -51,16 +98,24 @@ impl<'t> Excerpt<'t> {
         }
     }
 
-    /// The message, in memory of its own that a longer one does not keep.
+    /// The message on one line, in memory of its own that a longer one does not keep.
     #[must_use]
     pub fn of_message(message: String) -> String {
-        if cut_at(&message, MESSAGE).is_none() { message } else { Excerpt::message(&message).to_string() }
+        let shown = match cut_at(&message, MESSAGE) {
+            None => match visible(&message) {
+                Cow::Borrowed(_) => return message,
+                Cow::Owned(shown) => shown,
+            },
+            Some(_) => Excerpt::message(&message).to_string(),
+        };
+        // Escapes are longer than what they stand for.
+        if cut_at(&shown, MESSAGE).is_none() { shown } else { Excerpt::message(&shown).to_string() }
     }
 }
 
 impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.shown)?;
+        f.write_str(&visible(self.shown))?;
         if self.is_cut { f.write_str("…") } else { Ok(()) }
     }
 }
@@ -120,6 +175,21 @@ mod tests {
         assert_eq!(Excerpt::of_value(&"😀".repeat(60)), "😀".repeat(60));
         assert_eq!(Excerpt::of_value(&"😀".repeat(61)), "😀".repeat(59) + "…");
         assert_eq!(Excerpt::of_value(&1.5), "1.5");
+    }
+
+    #[test]
+    fn characters_that_steer_a_terminal_are_escapes() {
+        let all = (0..0x2_1000).filter_map(char::from_u32);
+        let hidden: Vec<u32> = all.filter(|c| visible(c.encode_utf8(&mut [0; 4])).len() > 4).map(u32::from).collect();
+        let marks = [0x61c, 0x200e, 0x200f].into_iter().chain(0x2028..=0x202e).chain(0x2066..=0x2069);
+        let expected: Vec<u32> = (0..0x20).chain(0x7f..0xa0).chain(marks).collect();
+        // `\t`, `\n` and `\r` are escapes of two characters.
+        let short = |at: &u32| [9, 10, 13].contains(at);
+        assert_eq!(hidden, expected.iter().copied().filter(|at| !short(at)).collect::<Vec<_>>());
+        assert_eq!((&*visible("a\tb\r\n"), &*visible_lines("a\tb\r\n")), ("a\\tb\\r\\n", "a\tb\\r\n"));
+        assert_eq!(Excerpt::quoted("\u{9b}31m").to_string(), "\\u{9b}31m");
+        assert_eq!(Excerpt::of_message("a\nb".to_owned()), "a\\nb");
+        assert_eq!(Excerpt::of_message("\u{1b}".repeat(1_000)).chars().count(), 1_000);
     }
 
     #[test]

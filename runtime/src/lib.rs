@@ -50,7 +50,7 @@ pub use column::{
 };
 pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
 pub use duration::{Duration, DurationFault};
-pub use excerpt::Excerpt;
+pub use excerpt::{Excerpt, visible, visible_lines};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
 pub use functions::{MachineType, RuntimeFn};
 pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};

@@ -11,14 +11,29 @@ use std::time::{Duration, Instant};
 pub(crate) struct Deadline {
     token: Cancellation,
     limit: Option<Duration>,
+    /// The moment at which the time is over.
+    end: Option<Instant>,
 }
+
+/// The time beyond the limit in which the results so far may still be told.
+const REPORT: Duration = Duration::from_millis(500);
 
 impl Deadline {
     /// Starts the clock, if there is a limit.
     pub(crate) fn start(limit: Option<Duration>) -> Deadline {
         let token = Cancellation::new();
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Deadline { token: deadline.map_or(token.clone(), |deadline| token.until(deadline)), limit }
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        Deadline { token: end.map_or(token.clone(), |end| token.until(end)), limit, end }
+    }
+
+    /// The time that is left; `None` if there is no limit.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.end.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// True if there is no time left even for telling what is known.
+    pub(crate) fn ends_reports(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now().saturating_duration_since(end) > REPORT)
     }
 
     /// What is cancelled when the time is over.

@@ -1,7 +1,8 @@
 //! How the command tells problems: in colours on a terminal, or as JSON. How those of models look is the library's.
 
-use annotate_snippets::{Group, Level, Origin, normalize_untrusted_str};
+use annotate_snippets::{Group, Level, Origin};
 use cembra::{Diagnostic, Renderer, Sources, Span};
+use cembra_runtime::visible;
 use cembra_table::error::DataError;
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -25,16 +26,16 @@ pub(crate) fn render_warnings(warnings: &[Diagnostic], more: usize, source: &Sou
 /// A problem of the data for people.
 pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
     let message = match error.column() {
-        Some(column) => format!("column `{column}`: {}", error.message()),
+        Some(column) => format!("column `{}`: {}", visible(column), error.message()),
         None => error.message(),
     };
     let title = Level::ERROR.primary_title(message).id(error.code().as_str());
     let place = error.file().map(|file| {
-        let origin = Origin::path(file);
+        let origin = Origin::path(visible(file));
         error.line().map_or(origin.clone(), |line| origin.line(usize::try_from(line).unwrap_or(usize::MAX)))
     });
     let group = place.map_or(Group::with_title(title.clone()), |place| title.element(place));
-    let hints = error.hints().iter().map(|hint| Level::HELP.message(normalize_untrusted_str(hint)));
+    let hints = error.hints().iter().map(|hint| Level::HELP.message(visible(hint)));
     let renderer = if colour { annotate_snippets::Renderer::styled() } else { annotate_snippets::Renderer::plain() };
     renderer.render(&[group.elements(hints)])
 }

@@ -4,6 +4,7 @@
 use crate::diagnose;
 use crate::source::ModelText;
 use cembra::{Diagnostic, Error, Model, Registry};
+use cembra_runtime::visible_lines;
 use cembra_table::error::DataError;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
@@ -70,8 +71,8 @@ pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
     all.build();
     let of = all.find_subcommand_mut(command);
     let error = match of {
-        Some(of) => of.error(ErrorKind::ValueValidation, message),
-        None => all.error(ErrorKind::ValueValidation, message),
+        Some(of) => of.error(ErrorKind::ValueValidation, visible_lines(&message.to_string())),
+        None => all.error(ErrorKind::ValueValidation, visible_lines(&message.to_string())),
     };
     Failure::Usage(Box::new(error))
 }

@@ -1,7 +1,7 @@
 //! What can be wrong with data, as a value: a code, a message, the file, line and column, and what to try. How it looks
 //! on a terminal is the business of `diagnose`.
 
-use cembra_runtime::QType;
+use cembra_runtime::{QType, visible};
 use std::fmt;
 use std::io;
 
@@ -39,6 +39,8 @@ codes! {
     AbsentArray = "absent-array";
     /// An array that is not of its input's type.
     ArrayType = "array-type";
+    /// Data that take more memory than they may.
+    Limit = "limit";
     /// An evaluation that takes longer than it may.
     TimeLimit = "time-limit";
     /// A missing value where the type allows none.
@@ -140,7 +142,7 @@ impl DataError {
 
     /// Says what to try.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.0.hints.push(hint.into());
+        self.0.hints.push(visible(&hint.into()).into_owned());
         self
     }
 
@@ -152,8 +154,8 @@ impl DataError {
     /// What is wrong, in one line, with the operating system's reason if there is one.
     pub fn message(&self) -> String {
         match &self.0.cause {
-            Some(cause) => format!("{}: {cause}", self.0.message),
-            None => self.0.message.clone(),
+            Some(cause) => visible(&format!("{}: {cause}", self.0.message)).into_owned(),
+            None => visible(&self.0.message).into_owned(),
         }
     }
 
@@ -187,14 +189,14 @@ impl fmt::Display for DataError {
     /// `rows.csv:3: column `x`: expected f64, found `abc`; declare ..`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = self.file() {
-            f.write_str(file)?;
+            f.write_str(&visible(file))?;
             if let Some(line) = self.line() {
                 write!(f, ":{line}")?;
             }
             f.write_str(": ")?;
         }
         if let Some(column) = self.column() {
-            write!(f, "column `{column}`: ")?;
+            write!(f, "column `{}`: ", visible(column))?;
         }
         f.write_str(&self.message())?;
         for hint in self.hints() {

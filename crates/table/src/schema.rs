@@ -3,7 +3,7 @@
 
 use super::error::{DataCode, DataError};
 pub use cembra_expr::print_type as spelled;
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{QType, Scalar, visible};
 use cembra_value::near_names;
 
 /// The longest record in bytes. What is longer is a quote that is never closed, not a row.
@@ -132,21 +132,7 @@ pub fn quoted(text: &str) -> String {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    let shown = escape_controls(&shown);
-    format!("`{shown}`")
-}
-
-/// The text with every control character as an escape, so that data can neither break a line nor steer a terminal.
-pub fn escape_controls(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() {
-            out.extend(character.escape_debug());
-        } else {
-            out.push(character);
-        }
-    }
-    out
+    format!("`{}`", visible(&shown))
 }
 
 /// The error that none of `absent` is among `present`.

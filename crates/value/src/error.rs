@@ -3,7 +3,7 @@
 
 use crate::rendering::{Expression, Renderer, Source};
 use crate::{Code, Diagnostic, Diagnostics, Label, Limit, Span, TensorErrorKind, Texts};
-use cembra_runtime::{Cancellation, Excerpt, FaultKind};
+use cembra_runtime::{Cancellation, Excerpt, FaultKind, visible};
 use std::fmt;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl EvaluationFault {
         EvaluationFault {
             kind,
             operator: None,
-            detail,
+            detail: Excerpt::of_message(detail),
             span: None,
             calls: Vec::new(),
             sources: None,
@@ -438,7 +438,7 @@ impl EvaluationFault {
     fn what(&self) -> String {
         self.operator
             .as_ref()
-            .map_or_else(|| self.detail.to_string(), |operator| format!("{operator}: {}", self.detail))
+            .map_or_else(|| self.detail.clone(), |operator| format!("{}: {}", visible(operator), self.detail))
     }
 }
 

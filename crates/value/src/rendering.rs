@@ -5,8 +5,9 @@
 //! endless line gives a message of a few.
 
 use crate::texts::{SourcePlace, Texts};
-use crate::{Diagnostic, Lines, Span};
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet, normalize_untrusted_str};
+use crate::{Diagnostic, Span};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet};
+use cembra_runtime::{visible, visible_lines};
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -49,7 +50,7 @@ impl<'s> Source<'s> {
     }
 
     /// The excerpt of a place, and what the text that it is of is called.
-    fn excerpt(&self, span: Span) -> (Excerpt<'_>, &str) {
+    fn excerpt(&self, span: Span) -> (Excerpt<'_>, Cow<'_, str>) {
         let place = self.texts.place(span);
         (Excerpt::of(place), shown_name(place.name))
     }
@@ -67,8 +68,8 @@ impl From<&str> for Source<'_> {
     }
 }
 
-fn shown_name(name: &str) -> &str {
-    if name.is_empty() { UNNAMED } else { name }
+fn shown_name(name: &str) -> Cow<'_, str> {
+    visible(if name.is_empty() { UNNAMED } else { name })
 }
 
 /// Shows problems and warnings to people.
@@ -137,12 +138,9 @@ impl fmt::Display for Expression<'_> {
         let (place, (line, column)) = (self.0, self.0.line_and_column());
         match place.name {
             "" => write!(f, "line {line}, column {column}")?,
-            name => write!(f, "{name}:{line}:{column}")?,
+            name => write!(f, "{}:{line}:{column}", visible(name))?,
         }
-        let written = place.span.text(place.text);
-        let first = written.lines().next().unwrap_or_default();
-        let quoted = cembra_runtime::Excerpt::quoted(first);
-        if written.is_empty() { Ok(()) } else { write!(f, ": `{quoted}`") }
+        place.quoted().map_or(Ok(()), |quoted| write!(f, ": `{quoted}`"))
     }
 }
 
@@ -159,7 +157,7 @@ fn report<'a>(
     let places = primary.into_iter().chain(others).filter(|_| source.is_text);
     let mut places: Vec<_> = places.map(|(span, kind, text)| (source.excerpt(span), kind, text)).collect();
 
-    let title = level.clone().primary_title(problem.message()).id(problem.code().as_str());
+    let title = level.clone().primary_title(visible(problem.message())).id(problem.code().as_str());
     let mut group = Group::with_title(title);
     if places.is_empty() {
         group = group.element(Origin::path(shown_name(source.texts.names().next().unwrap_or_default())));
@@ -171,13 +169,13 @@ fn report<'a>(
         let here: Vec<_>;
         (here, places) = places.into_iter().partition(|((other, file), ..)| *file == name && excerpt.shows(other));
         let annotations = here.into_iter().map(|((place, _), kind, text)| {
-            let text = (!text.is_empty()).then(|| normalize_untrusted_str(text));
+            let text = (!text.is_empty()).then(|| visible(text));
             kind.span(excerpt.shown(&place.bytes)).label(text)
         });
         let annotations: Vec<_> = annotations.collect();
         let snippet = Snippet::source(excerpt.text()).line_start(excerpt.line).annotations(annotations);
         if excerpt.mark().is_empty() {
-            group = group.element(snippet.path(name));
+            group = group.element(snippet.path(name.clone()));
         } else {
             let origin = Origin::path(name).line(excerpt.line).char_column(excerpt.column);
             groups.extend([group.element(origin), Group::with_level(level.clone()).element(snippet)]);
@@ -192,9 +190,9 @@ fn report<'a>(
     groups
 }
 
-fn with_messages<'a>(mut group: Group<'a>, level: &Level<'a>, messages: &[String]) -> Group<'a> {
+fn with_messages<'a>(mut group: Group<'a>, level: &Level<'a>, messages: &'a [String]) -> Group<'a> {
     for message in messages {
-        group = group.element(level.clone().message(normalize_untrusted_str(message)));
+        group = group.element(level.clone().message(visible(message)));
     }
     group
 }
@@ -220,7 +218,7 @@ impl<'a> Excerpt<'a> {
         let SourcePlace { text: source, span, .. } = place;
         let (line, column) = place.line_and_column();
         let start = source.floor_char_boundary((span.start as usize).min(source.len()));
-        let Range { start: from, end: to } = Lines::of(source).range(source, line - 1);
+        let Range { start: from, end: to } = place.line(line);
         let start = start.min(to);
         let end = source.ceil_char_boundary(span.end as usize).clamp(start, to);
         // What is left of the width after the place itself, half before and half behind it.
@@ -242,7 +240,7 @@ impl<'a> Excerpt<'a> {
     /// What is shown, with marks where the line goes on.
     fn text(&self) -> String {
         let end = if self.window.end < self.whole.end { "…" } else { "" };
-        format!("{}{}{end}", self.mark(), &self.source[self.window.clone()])
+        format!("{}{}{end}", self.mark(), visible_lines(&self.source[self.window.clone()]))
     }
 
     fn mark(&self) -> &'static str {
@@ -251,7 +249,10 @@ impl<'a> Excerpt<'a> {
 
     /// Where bytes of the source lie in `text`.
     fn shown(&self, bytes: &Range<usize>) -> Range<usize> {
-        let shift = |at: usize| at.clamp(self.window.start, self.window.end) - self.window.start + self.mark().len();
+        let shift = |at: usize| {
+            let before = &self.source[self.window.start..at.clamp(self.window.start, self.window.end)];
+            self.mark().len() + visible_lines(before).len()
+        };
         shift(bytes.start)..shift(bytes.end)
     }
 }
@@ -335,9 +336,24 @@ error[type-mismatch]: math.add takes numbers
     fn nothing_shown_can_steer_a_terminal() {
         let problem =
             Diagnostic::new(Code::NoOutput, "a\u{1b}[31m").at(Span::new(5, 6)).label("b\u{1b}[31m").hint("c\u{1b}[31m");
-        let shown = shown(problem, "a b\n\tc\u{1b}[31m");
-        assert!(!shown.contains('\u{1b}'), "{shown}");
-        assert!(shown.contains("2 |     c␛[31m\n  |     ^ b␛[31m"), "{shown}");
+        let text = "a b\n\tc\u{1b}[31m\u{9b}2J\u{202e}é";
+        let shown = Renderer::plain().errors(&[problem], &[], Source::new("m\u{9b}.cem", text));
+        assert_eq!(
+            shown,
+            "\
+error[no-output]: a\\u{1b}[31m
+ --> m\\u{9b}.cem:2:2
+  |
+2 |     c\\u{1b}[31m\\u{9b}2J\\u{202e}é
+  |     ^ b\\u{1b}[31m
+  |
+  = help: c\\u{1b}[31m"
+        );
+        // Marks stand below what they are of, behind characters that are shown as several.
+        let behind = Diagnostic::new(Code::NoOutput, "é").at(Span::new(19, 21));
+        let shown = Renderer::plain().errors(&[behind], &[], Source::new("m.cem", text));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[3].find('é'), lines[4].find('^'), "{shown}");
     }
 
     #[test]

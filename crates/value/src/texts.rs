@@ -2,7 +2,10 @@
 //! span says in which of them it is. Which texts a model has is decided where `use` is read.
 
 use crate::{Lines, Span};
-use std::sync::Arc;
+use cembra_runtime::Excerpt;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 /// The texts of a model, its own first. There is always one.
 #[derive(Clone, Debug)]
@@ -14,10 +17,18 @@ struct NamedText {
     text: Arc<str>,
     /// Where spans of the text begin: behind the text before it and a line end.
     start: usize,
+    /// The lines of the text, once a place in it was asked for.
+    lines: OnceLock<Lines>,
+}
+
+impl NamedText {
+    fn new(name: String, text: Arc<str>, start: usize) -> NamedText {
+        NamedText { name, text, start, lines: OnceLock::new() }
+    }
 }
 
 /// A place in one of the texts of a model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy)]
 pub struct SourcePlace<'t> {
     /// What the text is called.
     pub name: &'t str,
@@ -25,18 +36,51 @@ pub struct SourcePlace<'t> {
     pub text: &'t str,
     /// The place in it.
     pub span: Span,
+    /// The lines of the text, which all places of it share.
+    lines: &'t OnceLock<Lines>,
 }
 
-impl SourcePlace<'_> {
+impl PartialEq for SourcePlace<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.text, self.span) == (other.name, other.text, other.span)
+    }
+}
+
+impl Eq for SourcePlace<'_> {}
+
+impl fmt::Debug for SourcePlace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SourcePlace { name, text, span, .. } = self;
+        f.debug_struct("SourcePlace").field("name", name).field("text", text).field("span", span).finish()
+    }
+}
+
+/// The most bytes that are looked at of a place that is quoted: more than the characters take that are shown.
+const QUOTED_BYTES: usize = 512;
+
+impl<'t> SourcePlace<'t> {
     /// The line and the character of it that the place begins at, both counted from 1.
     #[must_use]
     pub fn line_and_column(&self) -> (usize, usize) {
-        let at = self.text.floor_char_boundary(self.span.start as usize);
-        let lines = Lines::of(self.text);
-        let line = lines.line_of(at);
-        let whole = lines.range(self.text, line);
-        // Between the two bytes of a line's end is behind its last character.
-        (line + 1, self.text[whole.start..at.min(whole.end)].chars().count() + 1)
+        self.lines().line_and_column(self.text, self.span.start as usize)
+    }
+
+    /// The bytes of a line of the text, which is counted from 1, without the line's end.
+    pub(crate) fn line(&self, line: usize) -> Range<usize> {
+        self.lines().range(self.text, line.saturating_sub(1))
+    }
+
+    /// The lines of the text, which are found once for all its places.
+    fn lines(&self) -> &'t Lines {
+        self.lines.get_or_init(|| Lines::of(self.text))
+    }
+
+    /// The beginning of what stands at the place, as messages quote it; `None` if nothing does.
+    #[must_use]
+    pub fn quoted(&self) -> Option<Excerpt<'t>> {
+        let text = self.text.get(self.span.start as usize..self.span.end as usize).filter(|text| !text.is_empty())?;
+        let text = &text[..text.floor_char_boundary(QUOTED_BYTES)];
+        Some(Excerpt::quoted(text.lines().next().unwrap_or_default()))
     }
 }
 
@@ -44,13 +88,13 @@ impl Texts {
     /// One text, and its name.
     #[must_use]
     pub fn alone(name: &str, text: impl Into<Arc<str>>) -> Texts {
-        Texts(vec![NamedText { name: name.to_owned(), text: text.into(), start: 0 }])
+        Texts(vec![NamedText::new(name.to_owned(), text.into(), 0)])
     }
 
     /// Adds a text behind the others.
     pub fn push(&mut self, name: String, text: Arc<str>) {
         let start = self.end() + 1;
-        self.0.push(NamedText { name, text, start });
+        self.0.push(NamedText::new(name, text, start));
     }
 
     /// The model's own text.
@@ -86,15 +130,16 @@ impl Texts {
     pub fn place(&self, span: Span) -> SourcePlace<'_> {
         // The first start is 0.
         let at = self.0.partition_point(|named| named.start <= span.start as usize).saturating_sub(1);
-        let NamedText { name, text, start } = &self.0[at];
+        let NamedText { name, text, start, lines } = &self.0[at];
         let shifted = |place: u32| place.saturating_sub(*start as u32);
-        SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)) }
+        SourcePlace { name, text, span: Span::new(shifted(span.start), shifted(span.end)), lines }
     }
 
     /// Bytes of memory, besides itself. Texts that others share count too.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let texts: usize = self.0.iter().map(|named| named.text.len() + named.name.capacity()).sum();
+        let lines = |named: &NamedText| named.lines.get().map_or(0, Lines::memory_bytes);
+        let texts: usize = self.0.iter().map(|named| named.text.len() + named.name.capacity() + lines(named)).sum();
         texts + self.0.capacity() * size_of::<NamedText>()
     }
 

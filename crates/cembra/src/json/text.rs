@@ -317,21 +317,13 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// A key in backquotes, cut off where it gets long and with control characters as escapes.
+/// A key in backquotes, cut off where it gets long.
 fn quoted(key: &str) -> String {
-    let mut shown = String::from("`");
-    for (index, character) in key.chars().enumerate() {
-        match character {
-            _ if index == 40 => {
-                shown.push('…');
-                break;
-            }
-            character if character.is_control() => shown.extend(character.escape_debug()),
-            character => shown.push(character),
-        }
+    let mut shown: String = key.chars().take(40).collect();
+    if shown.len() < key.len() {
+        shown.push('…');
     }
-    shown.push('`');
-    shown
+    format!("`{shown}`")
 }
 
 #[cfg(test)]

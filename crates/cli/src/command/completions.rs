@@ -1,6 +1,6 @@
 //! `cembra completions`: prints the script that makes a shell complete the command.
 
-use super::print;
+use super::print_data;
 use crate::failure::Failure;
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -19,5 +19,5 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Arguments::command(), "cembra", &mut script);
-    print(&String::from_utf8_lossy(&script))
+    print_data(&String::from_utf8_lossy(&script))
 }

@@ -1,9 +1,10 @@
 //! `cembra fmt`: writes models in their canonical layout.
 
-use super::print;
+use super::{print, print_data};
 use crate::failure::{Failure, usage};
 use crate::source::{ModelText, STDIN};
 use cembra::Limits;
+use cembra_runtime::visible;
 use cembra_table::error::DataError;
 use cembra_table::output::Output;
 use std::io::Write;
@@ -62,8 +63,8 @@ fn formatted(file: &Path, check: bool) -> Result<bool, Failure> {
     let is_formatted = made == text.sources().main();
     match (check, is_stdin(file)) {
         (true, _) if is_formatted => {}
-        (true, _) => print(&format!("{}\n", text.name()))?,
-        (false, true) => print(&made)?,
+        (true, _) => print(&format!("{}\n", visible(text.name())))?,
+        (false, true) => print_data(&made)?,
         (false, false) if is_formatted => {}
         (false, false) => write(file, &made)?,
     }

@@ -25,13 +25,19 @@ use crate::failure::Failure;
 use crate::inputs::check_name;
 use crate::source::ModelText;
 use cembra::{Code, Diagnostic, Model, Options};
+use cembra_runtime::{visible, visible_lines};
 use cembra_table::Keep;
 use cembra_table::error::DataError;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Prints what a command has to say.
+/// Prints what a command has to say. Texts of others in it cannot steer a terminal.
 fn print(text: &str) -> Result<(), Failure> {
+    print_data(&visible_lines(text))
+}
+
+/// Prints what is data for others, as it is.
+fn print_data(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|cause| Failure::Data(DataError::io("cannot write the results", cause)))
@@ -41,7 +47,16 @@ fn print(text: &str) -> Result<(), Failure> {
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| DataError::io("cannot write the results", error.into()))?;
-    print(&format!("{text}\n"))
+    // What JSON itself leaves as it is within texts has an escape in JSON too.
+    let steers = |c: &char| *c > '\u{1f}' && visible(c.encode_utf8(&mut [0; 4])).len() > c.len_utf8();
+    let text = text.chars().fold(String::with_capacity(text.len() + 1), |mut text, c| {
+        match steers(&c) {
+            false => text.push(c),
+            true => text += &format!("\\u{:04x}", u32::from(c)),
+        }
+        text
+    });
+    print_data(&(text + "\n"))
 }
 
 /// Tells a failure as JSON among the results, where a program will look for it.

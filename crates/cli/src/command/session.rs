@@ -9,6 +9,7 @@ mod given;
 use super::bench::seconds;
 use super::{explain, test};
 use crate::arguments::Assignment;
+use crate::deadline::Deadline;
 use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
@@ -292,7 +293,7 @@ impl Session {
         let outputs = lets.map(|(name, _)| format!("output {name} = {name}\n"));
         let text = ModelText::session(texts.map(|(_, text)| format!("{text}\n")).chain(outputs).collect());
         let model = text.parse()?;
-        Ok(test::tested(&text, &model, &RunOptions::new()).0)
+        Ok(test::tested(&text, &model, &RunOptions::new(), &Deadline::start(None)).0)
     }
 
     fn types(&self, expression: &str) -> Result<String, Failure> {

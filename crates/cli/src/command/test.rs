@@ -2,12 +2,12 @@
 
 use super::print;
 use crate::arguments::WarningArgs;
-use crate::deadline::parse_seconds;
+use crate::deadline::{Deadline, parse_seconds};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use cembra::{Backend, Code, Limits, Mismatch, Model, OnError, Options, RunOptions, Sources, Span, TestFailure};
-use cembra_runtime::Excerpt;
-use std::collections::BTreeMap;
+use cembra_runtime::visible;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long)]
     coverage: bool,
 
-    /// Let the tests of a model, and what is told of their branches, take no more than so many seconds
+    /// Let the tests of a model, and what is told of them and of their branches, take no more than so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
 
@@ -75,11 +75,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             FailedCases::Fail => OnError::Fail,
             FailedCases::Missing => OnError::Missing,
         };
-        let run = RunOptions::new().on_error(on_error);
-        let run = args.time_limit.map_or(run.clone(), |limit| run.time_limit(limit));
+        let deadline = Deadline::start(args.time_limit);
+        let run = RunOptions::new().on_error(on_error).cancellation(deadline.token().clone());
         args.warnings.tell_of(&text, || model.test_warnings(&Options::default().limits(text.limits()), &run));
-        let (mut report, passed) = tested(&text, &model, &run);
-        report += &covered(&text, &model, args.coverage, &run);
+        let (mut report, passed) = tested(&text, &model, &run, &deadline);
+        report += &covered(&text, &model, args.coverage, &run, &deadline);
         print(&report)?;
         failed |= !passed;
     }
@@ -102,14 +102,20 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
     if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }
 }
 
-/// What became of the tests of a model, and whether all passed.
-pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions) -> (String, bool) {
+/// What became of the tests of a model, and whether all passed. Failures that there is no time to tell of are counted.
+pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline: &Deadline) -> (String, bool) {
     let by = |backend| model.run_tests_with(&Options::default().limits(text.limits()).backend(backend), run);
     let (interpreted, native) = (by(Backend::Interpreter), by(Backend::Native));
     // By the place of each failure what is said of it, and by which backend if only by one.
     let mut all: BTreeMap<Span, Vec<(String, &str)>> = BTreeMap::new();
+    // The places of failures that there is no time to tell of.
+    let mut untold: BTreeSet<Span> = BTreeSet::new();
     for (failures, only) in [(&interpreted.failures, " (interpreter)"), (&native.failures, " (machine code)")] {
         for failure in failures {
+            if deadline.ends_reports() {
+                untold.insert(failure.span);
+                continue;
+            }
             let text = told(failure, text.sources());
             let here = all.entry(failure.span).or_default();
             match here.iter_mut().find(|(same, _)| *same == text) {
@@ -123,18 +129,23 @@ pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions) -> (Stri
         let (head, rest) = text.split_once('\n').unwrap_or((text, ""));
         let _never_fails = writeln!(out, "{head}{by}\n{rest}");
     }
-    let (cases, name) = (interpreted.cases, text.name());
+    untold.retain(|span| !all.contains_key(span));
+    if !untold.is_empty() {
+        let _never_fails = writeln!(out, "{} more failures are not shown: the time is over\n", untold.len());
+    }
+    let failed = all.len() + untold.len();
+    let (cases, name) = (interpreted.cases, visible(text.name()));
     let plural = if cases == 1 { "case" } else { "cases" };
-    let _never_fails = match (cases, all.len()) {
+    let _never_fails = match (cases, failed) {
         (0, _) => writeln!(out, "{name}: no tests"),
         (_, 0) => writeln!(out, "{name}: {cases} {plural} passed"),
         (_, failed) => writeln!(out, "{name}: {cases} {plural}, {failed} failed"),
     };
-    (out, all.is_empty())
+    (out, failed == 0)
 }
 
 /// How many branches the tests take, and which they do not if that is asked for; nothing if there are no tests, or no branches.
-fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions) -> String {
+fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions, deadline: &Deadline) -> String {
     if model.test_names().len() == 0 {
         return String::new();
     }
@@ -145,12 +156,15 @@ fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions)
     let taken = branches.iter().filter(|branch| branch.is_taken).count();
     let mut out = format!("branches: {taken} of {} taken\n", branches.len());
     for branch in branches.iter().filter(|branch| is_detailed && !branch.is_taken) {
+        if deadline.ends_reports() {
+            out += "more branches are not shown: the time is over\n";
+            break;
+        }
         let place = text.sources().place(branch.span);
         let (line, column) = place.line_and_column();
         // Sides may begin at one place, as those of two `or` in a row do.
-        let side = place.span.text(place.text).lines().next().unwrap_or_default();
-        let _never_fails =
-            writeln!(out, "{}:{line}:{column}: {}: `{}`", place.name, branch.untaken, Excerpt::quoted(side));
+        let side = place.quoted().map(|side| side.to_string()).unwrap_or_default();
+        let _never_fails = writeln!(out, "{}:{line}:{column}: {}: `{side}`", visible(place.name), branch.untaken);
     }
     out
 }
@@ -159,14 +173,16 @@ fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions)
 fn told(failure: &TestFailure, sources: &Sources) -> String {
     let place = sources.place(failure.span);
     let (line, _) = place.line_and_column();
-    let mut out = format!("{}:{line}: test \"{}\" failed\n", place.name, failure.test);
+    let mut out = format!("{}:{line}: test \"{}\" failed\n", visible(place.name), visible(&failure.test));
     for mismatch in &failure.mismatches {
         let _never_fails = match mismatch {
             Mismatch::Output { name, expected, found } => {
+                let name = visible(name);
                 writeln!(out, "- {name} = {expected}\n+ {name} = {found}")
             }
             Mismatch::Error { expected, found } => {
-                let expected = expected.as_ref().map_or("no error".to_owned(), |code| format!("error \"{code}\""));
+                let expected =
+                    expected.as_ref().map_or("no error".to_owned(), |code| format!("error \"{}\"", visible(code)));
                 let found = found
                     .as_ref()
                     .map_or("no error".to_owned(), |error| format!("error \"{}\": {}", error.code(), error.message()));

@@ -281,11 +281,9 @@ impl<'s> Cursor<'s> {
                     .hint("a text ends on its line; write a line end inside as `\\n`");
             }
             TokenKind::Invalid => {
-                let problem = Diagnostic::new(
-                    Code::Syntax,
-                    format!("`{}` is no part of the language", Excerpt::quoted(text).to_string().escape_debug()),
-                )
-                .at(span);
+                let problem =
+                    Diagnostic::new(Code::Syntax, format!("`{}` is no part of the language", Excerpt::quoted(text)))
+                        .at(span);
                 return match self.form_of_sign(expected) {
                     _ if text == "@" && self.has_tensors => problem.hint(BY_LABELS),
                     Some(form) => problem.hint(form),

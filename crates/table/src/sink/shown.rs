@@ -1,5 +1,5 @@
 //! Results as a table for people. A missing value is `NA`, numbers stand to the right, and the table starts again under a new
-//! header every ten thousand rows, so that it needs no more memory than those. On a terminal, what is wider than it breaks into
+//! header every ten thousand rows, so that it needs no more memory than those. Control characters are escapes, on a terminal and elsewhere. On a terminal, what is wider than it breaks into
 //! groups of columns, one below the other.
 
 use super::text::{flat, flat_columns};
@@ -7,9 +7,8 @@ use super::{Rows, failed};
 use crate::Named;
 use crate::error::DataError;
 use crate::output::Output;
-use crate::schema::escape_controls;
 use arrow_array::RecordBatch;
-use cembra_runtime::Scalar;
+use cembra_runtime::{Scalar, visible};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use console::Term;
 use std::io::Write;
@@ -20,6 +19,9 @@ const TABLE_ROWS: usize = 10_000;
 
 /// And the bytes of their cells, about.
 const TABLE_BYTES: usize = 64 << 20;
+
+/// The bytes that a cell takes beside its text, while the table is made and when it is shown.
+const CELL_BYTES: usize = 128;
 
 /// The mark of a missing value in a table.
 const TABLE_MISSING: &str = "NA";
@@ -42,7 +44,7 @@ impl TableSink {
         let header = flat_columns(columns).into_iter().map(|column| {
             let numeric = column.scalar.is_some_and(Scalar::is_number);
             let side = if numeric { CellAlignment::Right } else { CellAlignment::Left };
-            (escape_controls(&column.name), side)
+            (visible(&column.name).into_owned(), side)
         });
         let header: Vec<_> = header.collect();
         let table = empty_table(&header);
@@ -71,10 +73,10 @@ impl Rows for TableSink {
             let cells = flat.iter().map(|column| {
                 let mut text = Vec::new();
                 let present = column.write(&mut text, row);
-                if present { escape_controls(&String::from_utf8_lossy(&text)) } else { TABLE_MISSING.to_owned() }
+                if present { visible(&String::from_utf8_lossy(&text)).into_owned() } else { TABLE_MISSING.to_owned() }
             });
             let cells: Vec<String> = cells.collect();
-            self.bytes += cells.iter().map(String::len).sum::<usize>();
+            self.bytes += cells.iter().map(|cell| cell.len() + CELL_BYTES).sum::<usize>();
             self.table.add_row(cells);
         }
         Ok(())
