@@ -32,6 +32,7 @@ pub mod sink;
 mod structs;
 mod thrift;
 pub mod types;
+pub mod unfinished;
 pub mod written;
 
 #[cfg(test)]

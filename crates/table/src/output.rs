@@ -1,11 +1,12 @@
-//! Where results go: standard output, or a file that is whole or not there. A file is written under another name beside
-//! its place and takes that place by renaming, so that whatever goes wrong, what was there before stays.
+//! Where results go: standard output, or a file that is whole or not there. Where the system can, a file has no name until it is whole,
+//! so that nothing is left of it however the process ends. Elsewhere it is written under another name beside its place, and is removed if a
+//! signal ends the process. It takes its place by renaming, so that whatever goes wrong, what was there before stays.
 
 use super::error::DataError;
+use crate::unfinished::Unfinished;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Somewhere to write results to. Dropped without [`Output::commit`], a file is not there.
 pub enum Output {
@@ -13,8 +14,8 @@ pub enum Output {
     Stdout(io::Stdout),
     /// A regular file, not yet in its place.
     File {
-        /// The file under its other name.
-        temporary: NamedTempFile,
+        /// The file, not yet in its place.
+        unfinished: Unfinished,
         /// Its place.
         place: PathBuf,
     },
@@ -47,26 +48,19 @@ impl Output {
         }
         let place = if before.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Asked first, because the message of `tempfile` would tell of its own file.
+        // Asked first, because other messages would tell of a file that nobody knows.
         fs::metadata(folder)?;
-        let mut builder = tempfile::Builder::new();
-        #[cfg(unix)]
-        {
-            // The mode a new file gets, which the user's mask restricts; not the private one of temporary files.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        let temporary = builder.prefix(".cembra-").tempfile_in(folder)?;
+        let unfinished = Unfinished::create(folder)?;
         if let Some(there) = before {
-            temporary.as_file().set_permissions(there.permissions())?;
+            unfinished.file().set_permissions(there.permissions())?;
         }
-        Ok(Output::File { temporary, place })
+        Ok(Output::File { unfinished, place })
     }
 
     /// The file, where it is one that can be written in any order.
     pub fn file(&mut self) -> Option<&mut File> {
         match self {
-            Output::File { temporary, .. } => Some(temporary.as_file_mut()),
+            Output::File { unfinished, .. } => Some(unfinished.file_mut()),
             Output::Stdout(_) | Output::Special(_) => None,
         }
     }
@@ -80,11 +74,9 @@ impl Output {
         flushed.map_err(|cause| DataError::io("cannot write the results", cause))?;
         match self {
             Output::Stdout(_) | Output::Special(_) => Ok(()),
-            Output::File { temporary, place } => match temporary.persist(&place) {
-                Ok(_) => Ok(()),
-                Err(failed) => Err(DataError::io("cannot put the results into their place", failed.error)
-                    .in_file(&place.display().to_string())),
-            },
+            Output::File { unfinished, place } => unfinished.finish(&place).map_err(|cause| {
+                DataError::io("cannot put the results into their place", cause).in_file(&place.display().to_string())
+            }),
         }
     }
 }
@@ -93,7 +85,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::Stdout(out) => out.write(bytes),
-            Output::File { temporary, .. } => temporary.write(bytes),
+            Output::File { unfinished, .. } => unfinished.file_mut().write(bytes),
             Output::Special(file) => file.write(bytes),
         }
     }
@@ -101,7 +93,7 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Output::Stdout(out) => out.flush(),
-            Output::File { temporary, .. } => temporary.flush(),
+            Output::File { unfinished, .. } => unfinished.file_mut().flush(),
             Output::Special(file) => file.flush(),
         }
     }

@@ -1,0 +1,194 @@
+//! A file that is not whole yet, in the folder of its place. Linux makes it without a name (`O_TMPFILE`); where the system or the file system
+//! cannot, it has a name of its own, and is removed when a signal ends the process.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// The beginning of the names of files that are not in their places.
+const PREFIX: &str = ".cembra-";
+
+/// A file that is written, and takes its place once it is whole. Dropped before, it is gone.
+#[derive(Debug)]
+pub struct Unfinished(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    #[cfg(target_os = "linux")]
+    Nameless(File),
+    Named(NamedTempFile),
+}
+
+impl Unfinished {
+    /// A file in this folder, with the mode that a new file gets, which the user's mask restricts.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn create(folder: &Path) -> io::Result<Unfinished> {
+        #[cfg(target_os = "linux")]
+        if let Some(file) = nameless(folder) {
+            return Ok(Unfinished(Kind::Nameless(file)));
+        }
+        Unfinished::named(folder)
+    }
+
+    fn named(folder: &Path) -> io::Result<Unfinished> {
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.prefix(PREFIX).tempfile_in(folder)?;
+        #[cfg(unix)]
+        ended::remove(file.path());
+        Ok(Unfinished(Kind::Named(file)))
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        match &self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Nameless(file) => file,
+            Kind::Named(file) => file.as_file(),
+        }
+    }
+
+    /// The file.
+    pub fn file_mut(&mut self) -> &mut File {
+        match &mut self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Nameless(file) => file,
+            Kind::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Puts the file into its place, where another may be.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn finish(self, place: &Path) -> io::Result<()> {
+        match self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Nameless(file) => linked(&file, place),
+            Kind::Named(file) => file.persist(place).map(|_| ()).map_err(|failed| failed.error),
+        }
+    }
+}
+
+/// Files that are removed when a signal ends the process.
+#[cfg(unix)]
+mod ended {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+    use std::path::{Path, PathBuf};
+    use std::sync::{Mutex, Once, PoisonError};
+
+    static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+    /// Removes a file when a signal ends the process, if it has its name still: no other process gives a file such a name by chance.
+    pub(super) fn remove(file: &Path) {
+        static WATCHED: Once = Once::new();
+        FILES.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
+        WATCHED.call_once(|| {
+            // Where no handler can be had, a file is left.
+            let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
+            std::thread::spawn(move || {
+                for signal in signals.forever() {
+                    let files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+                    for file in files.iter() {
+                        let _ = std::fs::remove_file(file);
+                    }
+                    let _ = emulate_default_handler(signal);
+                }
+            });
+        });
+    }
+}
+
+/// A file without a name in this folder; `None` if there are none, and if there is no way to give it a name later.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Option<File> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let mode = Mode::from_raw_mode(0o666);
+    let file = openat(CWD, folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?;
+    let file = File::from(file);
+    // The file is given its name through this link.
+    std::fs::metadata(path_of(&file)).is_ok().then_some(file)
+}
+
+/// The link of the system to an open file.
+#[cfg(target_os = "linux")]
+fn path_of(file: &File) -> std::path::PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// Gives a file without a name its place: at once where nothing is there. A link replaces nothing, so what is there is replaced by renaming.
+#[cfg(target_os = "linux")]
+fn linked(file: &File, place: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let link = |path: &Path| -> io::Result<()> { Ok(linkat(CWD, path_of(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?) };
+    match link(place) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let made = tempfile::Builder::new().prefix(PREFIX).make_in(folder, link)?;
+            made.into_temp_path().persist(place).map_err(|failed| failed.error)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_with_a_name_takes_its_place_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("out");
+        for text in ["one", "two"] {
+            let mut file = Unfinished::named(folder.path()).expect("a file");
+            file.file_mut().write_all(text.as_bytes()).expect("written");
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1 + usize::from(text == "two"));
+            file.finish(&place).expect("in its place");
+            assert_eq!(fs::read_to_string(&place).expect("a text"), text);
+        }
+        drop(Unfinished::named(folder.path()).expect("a file"));
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+
+    /// A process of this test alone, whose file has a name: it is gone when a signal has ended the process.
+    #[test]
+    #[cfg(unix)]
+    fn a_signal_removes_a_file_with_a_name() {
+        use std::io::{BufRead, BufReader};
+        use std::os::unix::process::ExitStatusExt;
+        use std::process::{Command, Stdio};
+        const FOLDER: &str = "CEMBRA_TEST_FOLDER";
+        if let Some(folder) = std::env::var_os(FOLDER) {
+            let _file = Unfinished::named(Path::new(&folder)).expect("a file");
+            println!("it is there");
+            let _ = io::stdin().read_line(&mut String::new());
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        for (signal, number) in [("HUP", 1), ("INT", 2), ("TERM", 15)] {
+            let mut command = Command::new(std::env::current_exe().expect("this program"));
+            command.args(["--exact", "--nocapture", "unfinished::tests::a_signal_removes_a_file_with_a_name"]);
+            command.env(FOLDER, folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().expect("it runs");
+            let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+            assert!(lines.any(|line| line.is_ok_and(|line| line.contains("it is there"))));
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+            let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+            assert!(sent.expect("a command").success());
+            assert_eq!(child.wait().expect("it ends").signal(), Some(number));
+            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "{signal}");
+        }
+    }
+}
