@@ -5,11 +5,10 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::Error;
-use arrow_data::ArrayData;
-use arrow_array::array::ArrayData;
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, StructArray};
+use arrow_data::ArrayData;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, Schema};
 use std::ffi::CStr;

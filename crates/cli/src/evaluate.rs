@@ -3,6 +3,7 @@
 //! Columns go through the model as they are. Where there are few rows, or tuples, or a row fails that ends the run, values go
 //! through it row by row: the library gives both ways the same bits.
 
+use crate::pipeline::share;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, LargeListArray, RecordBatch};
 use cembra::{
@@ -62,18 +63,21 @@ pub(crate) struct Evaluator {
     token: Option<Cancellation>,
     /// Those of the model.
     limits: Limits,
+    /// About how many bytes of strings, lists and tuples one evaluation makes: one row may make more.
+    output_bytes: u64,
     /// How many rows are evaluated at once: fewer, once the outputs of as many had no room.
     at_once: usize,
 }
 
 impl Evaluator {
-    /// An evaluator of its own thread, with a source for each of the executor's inputs, and perhaps something that ends evaluations.
+    /// An evaluator for one of `threads` threads, with a source for each of the executor's inputs, and perhaps something that ends evaluations.
     pub(crate) fn new(
         executor: &Executor,
         inputs: Vec<Feeding>,
         goes_on: bool,
         token: Option<&Cancellation>,
         limits: Limits,
+        threads: usize,
     ) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
         let is_flat = |field: &Field| field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..));
@@ -85,9 +89,10 @@ impl Evaluator {
         let columns = columns.filter(|columns| {
             columns.inputs().iter().map(|one| &one.name).eq(executor.inputs().iter().map(|one| &one.name))
         });
+        let output_bytes = OUTPUT_BYTES.min(share(limits.array_bytes, threads));
         let (mut session, token) = (executor.session(), token.cloned());
         session.set_cancellation(token.clone());
-        Evaluator { session, columns, inputs, outputs, goes_on, token, limits, at_once: usize::MAX }
+        Evaluator { session, columns, inputs, outputs, goes_on, token, limits, output_bytes, at_once: usize::MAX }
     }
 
     /// Why all rows are evaluated one by one, if they are.
@@ -152,8 +157,7 @@ impl Evaluator {
         }
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
-        let options =
-            RunOptions::new().limits(Limits { array_bytes: OUTPUT_BYTES.min(self.limits.array_bytes), ..self.limits });
+        let options = RunOptions::new().limits(Limits { array_bytes: self.output_bytes, ..self.limits });
         let options = match &self.token {
             Some(token) => options.cancellation(token.clone()),
             None => options,
@@ -179,7 +183,7 @@ impl Evaluator {
         // A tuple may have any number of fields: they have room for a row once it is there.
         let columns = self.outputs.iter().map(|of| Some((ValueColumn::new(of)?, of)));
         let mut columns: Vec<(ValueColumn, &QType)> = columns.flatten().collect();
-        let most = OUTPUT_BYTES.min(self.limits.array_bytes);
+        let most = self.output_bytes;
         let missing: u64 = self.outputs.iter().map(|qtype| u64::from(qtype.layout().size)).sum();
         let (mut values, mut found) = (Vec::with_capacity(feeds.len()), Vec::new());
         let mut evaluated = Evaluated { rows, outputs: Vec::new(), failures: Vec::new() };
@@ -274,7 +278,7 @@ mod tests {
     fn evaluated(model: &str, number: i64, rows: usize, goes_on: bool, passed_over: &BTreeSet<usize>) -> Evaluated {
         let executor = Model::parse(model).and_then(|model| model.compile(&Options::default())).expect(model);
         let inputs = vec![Feeding::Column(0, QType::INT64)];
-        let mut evaluator = Evaluator::new(&executor, inputs, goes_on, None, Limits::default());
+        let mut evaluator = Evaluator::new(&executor, inputs, goes_on, None, Limits::default(), 1);
         let column: ArrayRef = Arc::new(Int64Array::from(vec![number; rows]));
         let batch = RecordBatch::try_from_iter([("n", column)]).expect("one column");
         evaluator.evaluate(&batch, passed_over)

@@ -2,16 +2,17 @@
 //! results what can be made of them without those before, and the caller's writes. Results leave in the order of the rows, and only so many batches are under way at once, so that memory
 //! does not grow with the data.
 
+use crate::deadline::Deadline;
 use crate::evaluate::Evaluator;
 use crate::turns::{EndOfTurns, HELD_SHARE, Turns};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
-use cembra_table::{Batch, Decoded, Held, Piece, Source, written};
+use cembra_table::{Batch, Decoded, Held, Piece, Room, Source, written};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -120,24 +121,31 @@ impl Spent {
 /// About how many bytes of text are made of results at once; one row may have more.
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
+/// The bytes that each of several threads may have under way, of as many as all may have: a share of what the data may take.
+pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
+    most_bytes / HELD_SHARE / (threads as u64).max(1)
+}
+
 /// What makes of results what is to be written, on the threads that computed them.
 pub(crate) struct Finish<T> {
     /// Makes it.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
     /// The most bytes of a row, as text or as a file has it, where values share nothing.
     pub(crate) text_bytes: u64,
+    /// About how many of these bytes are made at once; one row may have more.
+    pub(crate) at_once: u64,
 }
 
 impl<T> Clone for Finish<T> {
     fn clone(&self) -> Self {
-        Finish { make: self.make.clone(), text_bytes: self.text_bytes }
+        Finish { make: self.make.clone(), text_bytes: self.text_bytes, at_once: self.at_once }
     }
 }
 
 impl<T> Finish<T> {
     /// How many rows of results are made something of at once, from the first on.
     fn cuts(&self, rows: &RecordBatch) -> Result<Vec<usize>, DataError> {
-        written::cuts(rows, TEXT_BYTES, self.text_bytes)
+        written::cuts(rows, self.at_once, self.text_bytes)
     }
 }
 
@@ -162,6 +170,7 @@ pub(crate) fn run<T: Send + 'static>(
     recipe: Recipe,
     spent: &Arc<Spent>,
     finish: &Finish<T>,
+    deadline: &Deadline,
     mut write: impl FnMut(Results<T>) -> Result<(), DataError>,
 ) -> Result<Option<Stop>, DataError> {
     if recipe.limit == Some(0) {
@@ -176,6 +185,7 @@ pub(crate) fn run<T: Send + 'static>(
     let _end = EndOfTurns::of(&turns);
     // Nobody waits for these threads where a run ends early: one may be waiting for a pipe.
     let mut threads = Vec::new();
+    let room = share(recipe.most_bytes, evaluators.len());
     for evaluator in evaluators {
         let (pieces, to_writer) = (pieces.clone(), to_writer.clone());
         let worker = Worker {
@@ -184,6 +194,7 @@ pub(crate) fn run<T: Send + 'static>(
             left: recipe.limit,
             spent: spent.clone(),
             turns: turns.clone(),
+            room,
         };
         let finish = finish.clone();
         threads.push(thread::spawn(move || worker.work(&pieces, &finish, &to_writer)));
@@ -198,12 +209,21 @@ pub(crate) fn run<T: Send + 'static>(
     let mut rows = 0;
     loop {
         let Some(done) = waiting.get_mut(&next).and_then(VecDeque::pop_front) else {
-            match results.recv() {
+            // Whoever reads or computes may be long about it, or wait for a pipe.
+            let received = match deadline.left() {
+                None => results.recv().map_err(RecvTimeoutError::from),
+                Some(left) => results.recv_timeout(left),
+            };
+            match received {
                 Ok((index, done)) => {
                     waiting.entry(index).or_default().push_back(done);
                     continue;
                 }
-                Err(_) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    deadline.check()?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         };
         let Done { mut results, stop, enough, is_last } = done;
@@ -282,6 +302,8 @@ struct Worker {
     left: Option<u64>,
     spent: Arc<Spent>,
     turns: Arc<Turns>,
+    /// The bytes that rows read at once become.
+    room: u64,
 }
 
 impl Worker {
@@ -295,9 +317,6 @@ impl Worker {
             let received = pieces.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((index, piece)) = received else { return };
             let spent = self.spent.clone();
-            let start = Instant::now();
-            let decoded = piece.map(|piece| piece.decode());
-            Spent::add(&spent.reading, start);
             let hand_on = |Done { results, stop, enough, is_last }: Done<RecordBatch>| {
                 let start = Instant::now();
                 let Results { rows, read, failures } = results;
@@ -305,8 +324,8 @@ impl Worker {
                 Spent::add(&spent.writing, start);
                 to_writer.send((index, Done { results, stop, enough, is_last })).is_ok()
             };
-            let mut rows = match decoded {
-                Ok(decoded) => self.taken(decoded),
+            let mut left = match piece {
+                Ok(piece) => Some(piece),
                 Err(error) => {
                     let rows = RecordBatch::new_empty(self.recipe.schema.clone());
                     let results = Results { rows, read: 0, failures: Vec::new() };
@@ -316,18 +335,43 @@ impl Worker {
                     return;
                 }
             };
-            let mut is_last = false;
-            while !is_last {
+            let mut takes_any_row = false;
+            while let Some(piece) = left.take() {
                 let start = Instant::now();
-                let done = self.part(&mut rows);
-                Spent::add(&spent.computing, start);
-                for part in self.cut(done, finish) {
-                    is_last = part.is_last;
-                    if !hand_on(part) {
-                        return;
+                let (decoded, rest) = piece.decode_within(Room { bytes: self.room, takes_any_row });
+                Spent::add(&spent.reading, start);
+                left = rest;
+                if left.is_some() && decoded.batch.rows.num_rows() == 0 {
+                    // Only one thread has a row that takes more than its share.
+                    self.turns.wait_for(index);
+                    takes_any_row = true;
+                    continue;
+                }
+                let mut rows = self.taken(decoded);
+                if rows.enough {
+                    left = None;
+                }
+                let mut is_last = false;
+                while !is_last {
+                    let start = Instant::now();
+                    let mut done = self.part(&mut rows);
+                    Spent::add(&spent.computing, start);
+                    is_last = done.is_last;
+                    if is_last && done.stop.is_none() && left.is_some() {
+                        done.is_last = false;
+                    } else if is_last {
+                        left = None;
                     }
-                    if !is_last {
-                        self.turns.wait_for(index);
+                    for part in self.cut(done, finish) {
+                        let ends = part.is_last;
+                        if !hand_on(part) {
+                            return;
+                        }
+                        if ends {
+                            (is_last, left) = (true, None);
+                        } else {
+                            self.turns.wait_for(index);
+                        }
                     }
                 }
             }
@@ -477,8 +521,8 @@ mod tests {
     struct One(Decoded, Held);
 
     impl Piece for One {
-        fn decode(self: Box<Self>) -> Decoded {
-            self.0
+        fn decode_within(self: Box<Self>, _: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+            (self.0, None)
         }
 
         fn held(&self) -> Held {
@@ -511,7 +555,7 @@ mod tests {
         let executor =
             Model::parse("output y = 1").and_then(|model| model.compile(&Options::default())).expect("a model");
         let evaluators =
-            (0..4).map(|_| Evaluator::new(&executor, Vec::new(), false, None, Limits::default())).collect();
+            (0..4).map(|_| Evaluator::new(&executor, Vec::new(), false, None, Limits::default(), 4)).collect();
         let recipe = Recipe {
             schema,
             origins: vec![Origin::Data(0)],
@@ -522,9 +566,10 @@ mod tests {
         };
         let alive = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
         let source = Box::new(Pieces { rows, left: pieces, bytes: held, alive: alive.clone() });
-        let finish = Finish { make: Arc::new(|rows: RecordBatch| rows.num_rows()), text_bytes: most_bytes };
+        let make = Arc::new(|rows: RecordBatch| rows.num_rows());
+        let finish = Finish { make, text_bytes: most_bytes, at_once: TEXT_BYTES };
         let mut written = Vec::new();
-        let stop = run(source, evaluators, recipe, &Arc::default(), &finish, |results| {
+        let stop = run(source, evaluators, recipe, &Arc::default(), &finish, &Deadline::start(None), |results| {
             if results.read > 0 {
                 alive[0].fetch_sub(1, Ordering::SeqCst);
             }

@@ -173,6 +173,12 @@ impl Batch {
         BatchRun { inner: &self.0, rows: None, how: RowSettings::new(BatchRun::KEPT) }
     }
 
+    /// The most bytes of arrays that a run may have, by the limits that the model was compiled with.
+    #[must_use]
+    pub fn array_bytes(&self) -> u64 {
+        self.0.compiled_limits().array_bytes()
+    }
+
     /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -198,7 +204,8 @@ impl Rows {
         }
     }
 
-    fn limits(&self) -> &EvaluationLimits {
+    /// The limits that the model was compiled with.
+    fn compiled_limits(&self) -> &EvaluationLimits {
         match self {
             Rows::Plan(plan) => plan.limits(),
             Rows::Lists(lists) => lists.limits(),
@@ -214,7 +221,7 @@ impl Rows {
         rows: usize,
         limits: Option<EvaluationLimits>,
     ) -> Result<(), Error> {
-        let limit = limits.unwrap_or(*self.limits()).array_bytes();
+        let limit = limits.unwrap_or(*self.compiled_limits()).array_bytes();
         if self.bytes_of_elements(inputs, rows) > limit {
             return Err(faults::of_elements());
         }
@@ -315,7 +322,7 @@ impl<'b> BatchRun<'b> {
     /// The room for copies of the run's outputs in other layouts: `Limits::array_bytes` of the run or of its model.
     #[must_use]
     pub fn output_room(&self) -> OutputRoom {
-        OutputRoom::of(self.how.limits.unwrap_or(*self.inner.limits()).array_bytes())
+        OutputRoom::of(self.how.limits.unwrap_or(*self.inner.compiled_limits()).array_bytes())
     }
 
     /// How many rows there are, where no column says so: all inputs share one value, or there are none.
@@ -378,7 +385,7 @@ impl<'b> BatchRun<'b> {
     /// ```
     #[must_use]
     pub fn options(mut self, options: &RunOptions) -> Self {
-        let compiled = self.inner.limits();
+        let compiled = self.inner.compiled_limits();
         self.how.token = options.token();
         self.how.limits = options.run_limits().map(|limits| compiled.within(Some(limits)));
         self.how.on_error = options.failed_rows().unwrap_or(self.how.on_error);

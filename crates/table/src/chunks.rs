@@ -5,7 +5,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use super::thrift::{self, Seen};
-use crate::error::DataError;
+use crate::error::{DataCode, DataError};
 use ::parquet::basic::Type;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ParquetMetaData;
@@ -22,6 +22,9 @@ pub(crate) const METADATA_SHARE: u64 = 64;
 
 /// The most columns inside of each other, the groups of Parquet's lists and maps included.
 const SCHEMA_DEPTH: usize = 128;
+
+/// Rows that are read at once take at most this share of what a file may take.
+const ROWS_SHARE: u64 = 8;
 
 /// The bytes of memory that a value takes at least, with its levels.
 const VALUE_BYTES: u64 = 16;
@@ -150,7 +153,8 @@ impl Chunks {
         if row > self.most_bytes {
             return Err(too_large(format!("a row has {row} bytes, more than {}", self.most_bytes)));
         }
-        let rows = self.most_bytes.checked_div(row).unwrap_or(u64::MAX);
+        // The rows under way are several times as many, and become columns of other types.
+        let rows = (self.most_bytes / ROWS_SHARE).checked_div(row).unwrap_or(u64::MAX).max(1);
         let rows = usize::try_from(rows).unwrap_or(usize::MAX).min(batch_rows);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { chunks, held: vec![[0; 3]; columns.len()], rows: 0, too_large: None };
@@ -197,7 +201,7 @@ fn wrong(what: &str) -> DataError {
 
 /// More than may be read at once.
 pub(crate) fn too_large(message: String) -> DataError {
-    DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
+    DataError::new(DataCode::Limit, message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
 impl State {

@@ -4,16 +4,18 @@
 
 use super::casts::{converted, large_lists, viewed, without_views};
 use super::cells;
+use super::chunks::too_large;
 use super::foreign;
 use super::place::Places;
 use super::structs::{self, Lacking};
-use super::{Decoded, Form, Keep, Named, Request, types};
+use super::{Decoded, Form, Keep, Named, Request, Room, types};
 use crate::error::{DataCode, DataError};
 use crate::schema::{Column, Place, absent_columns, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use cembra_runtime::{QType, Scalar};
+use cembra_value::ValueColumn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -176,6 +178,34 @@ impl Conversion {
         copied.fold(0, u64::saturating_add)
     }
 
+    /// How many rows, from the first on, there is room for: each takes memory for every field of its values, whether the file has something
+    /// there or not.
+    ///
+    /// # Errors
+    /// A row becomes more bytes than it may.
+    pub(crate) fn rows_within(&self, rows: &RecordBatch, room: Room) -> Result<usize, DataError> {
+        let fixed = self.leaves.iter().map(|(column, _)| ValueColumn::row_bytes(&column.qtype));
+        let fixed = fixed.fold(0, u64::saturating_add);
+        let mut lists = Vec::new();
+        self.leaves.iter().for_each(|(column, pick)| pick.lists(rows, &column.qtype, &mut lists));
+        let mut bytes = 0_u64;
+        for row in 0..rows.num_rows() {
+            let own = lists.iter().fold(fixed, |sum, list| sum.saturating_add(list.bytes(row)));
+            if own > self.most_bytes {
+                return Err(too_large(format!("a row becomes {own} bytes, more than {}", self.most_bytes)));
+            }
+            bytes = bytes.saturating_add(own);
+            if !room.takes(row, bytes) {
+                return Ok(row);
+            }
+            if lists.is_empty() {
+                let more = room.bytes.saturating_sub(bytes).checked_div(own).unwrap_or(u64::MAX);
+                return Ok(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1).min(rows.num_rows()));
+            }
+        }
+        Ok(rows.num_rows())
+    }
+
     /// The columns wanted, and the rows that have no values for them.
     fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
         let mut reading = Reading { first: Some(first), tolerant: self.tolerant, wrong: BTreeMap::new() };
@@ -230,7 +260,83 @@ fn pick(
     }
 }
 
+/// The lists of a column, each element of which takes memory.
+struct Lists<'r> {
+    ends: Ends<'r>,
+    element_bytes: u64,
+}
+
+/// Where the lists of rows end.
+enum Ends<'r> {
+    Small(&'r [i32]),
+    Large(&'r [i64]),
+    /// All have as many elements.
+    Fixed(u64),
+}
+
+impl Lists<'_> {
+    /// The bytes of the elements of a row.
+    fn bytes(&self, row: usize) -> u64 {
+        let between = |ends: (Option<i64>, Option<i64>)| match ends {
+            (Some(start), Some(end)) => u64::try_from(end.saturating_sub(start)).unwrap_or(0),
+            _ => 0,
+        };
+        let count = match self.ends {
+            Ends::Small(ends) => {
+                let end = |at: usize| ends.get(at).copied().map(i64::from);
+                between((end(row), end(row + 1)))
+            }
+            Ends::Large(ends) => between((ends.get(row).copied(), ends.get(row + 1).copied())),
+            Ends::Fixed(count) => count,
+        };
+        count.saturating_mul(self.element_bytes)
+    }
+
+    /// Adds the lists of an array, which are to become values of this type; those of structs are lists of their fields.
+    fn add<'r>(array: &'r dyn Array, qtype: &QType, lists: &mut Vec<Lists<'r>>) {
+        let element_bytes = match qtype {
+            QType::Array(_, scalar) => ValueColumn::row_bytes(&QType::Scalar(*scalar)),
+            _ if let Some(element) = qtype.element() => ValueColumn::row_bytes(element),
+            _ => {
+                // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+                let fields = qtype.as_optional_struct().unwrap_or(qtype).as_tuple();
+                let (Some(fields), Some(found)) = (fields, array.as_struct_opt()) else { return };
+                for (at, of) in fields.iter().enumerate() {
+                    if let Some(part) = found.column_by_name(&fields.label(at)) {
+                        Lists::add(part.as_ref(), of, lists);
+                    }
+                }
+                return;
+            }
+        };
+        let ends = match array.data_type() {
+            DataType::List(_) => Ends::Small(array.as_list::<i32>().value_offsets()),
+            DataType::LargeList(_) => Ends::Large(array.as_list::<i64>().value_offsets()),
+            DataType::Map(..) => Ends::Small(array.as_map().value_offsets()),
+            DataType::FixedSizeList(_, count) => Ends::Fixed(u64::try_from(*count).unwrap_or(0)),
+            _ => return,
+        };
+        lists.push(Lists { ends, element_bytes });
+    }
+}
+
 impl Pick {
+    /// Adds the lists of the columns that a leaf comes from.
+    fn lists<'r>(&self, rows: &'r RecordBatch, qtype: &QType, lists: &mut Vec<Lists<'r>>) {
+        match self {
+            Pick::Column(at) => {
+                if let Some(column) = rows.columns().get(*at) {
+                    Lists::add(column.as_ref(), qtype, lists);
+                }
+            }
+            Pick::Tuple(_, parts) => {
+                let fields = qtype.as_optional_struct().unwrap_or(qtype).as_tuple();
+                let fields = fields.into_iter().flat_map(|fields| fields.iter());
+                parts.iter().zip(fields).for_each(|(part, of)| part.lists(rows, of, lists));
+            }
+        }
+    }
+
     fn columns(&self, into: &mut Vec<usize>) {
         match self {
             Pick::Column(at) => into.push(*at),

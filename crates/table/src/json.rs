@@ -7,9 +7,10 @@
 //! its elements have none.
 
 use super::cells;
+use super::chunks::too_large;
 use super::input::{Bytes, Text};
 use super::place::Places;
-use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
+use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Table, types};
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
@@ -38,6 +39,8 @@ pub(crate) struct JsonData {
     /// True if rows may wait for others.
     file: bool,
     batch_rows: usize,
+    /// The most bytes that a row becomes.
+    most_bytes: u64,
     tolerant: bool,
 }
 
@@ -57,15 +60,19 @@ struct RowForm {
     shown: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
+    /// The most bytes that a row becomes.
+    most_bytes: u64,
 }
 
 /// Objects that were cut off.
 struct JsonPiece {
     /// The first of them, which were read to find types.
-    ahead: Vec<Object>,
+    ahead: VecDeque<Object>,
     /// The bytes of the others.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
+    /// How many of the others are in columns already.
+    read: usize,
     /// Why there are no more.
     error: Option<DataError>,
     form: Arc<RowForm>,
@@ -106,9 +113,9 @@ impl JsonData {
     /// None so far; what is no JSON is found when it is read.
     pub(crate) fn open(text: Text, options: &ReadOptions) -> Result<Self, DataError> {
         let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader));
-        let ReadOptions { batch_rows, tolerant, .. } = *options;
+        let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let (file, batch_rows) = (text.file, batch_rows.max(1));
-        Ok(JsonData { objects, ahead: VecDeque::new(), looked_ahead: false, file, batch_rows, tolerant })
+        Ok(JsonData { objects, ahead: VecDeque::new(), looked_ahead: false, file, batch_rows, most_bytes, tolerant })
     }
 
     fn look_ahead(&mut self) -> Result<(), DataError> {
@@ -179,7 +186,8 @@ impl JsonData {
         let kept = columns[request.leaves.len()..].iter();
         let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
         let (columns, distinct, shown) = read_once(columns);
-        let form = Arc::new(RowForm { columns, distinct, shown, schema: schema.clone(), tolerant: self.tolerant });
+        let JsonData { tolerant, most_bytes, .. } = self;
+        let form = Arc::new(RowForm { columns, distinct, shown, schema: schema.clone(), tolerant, most_bytes });
         let source = JsonSource { data: self, form };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
@@ -496,12 +504,12 @@ impl Unread<'_> {
 impl Source for JsonSource {
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
         let data = &mut self.data;
-        let (mut ahead, mut size) = (Vec::new(), 0);
+        let (mut ahead, mut size) = (VecDeque::new(), 0);
         let (mut bytes, mut cuts, mut error) = (Vec::new(), Vec::new(), None);
         while ahead.len() + cuts.len() < data.batch_rows && size + bytes.len() < MOST_BYTES {
             if let Some(object) = data.ahead.pop_front() {
                 size += object.size();
-                ahead.push(object);
+                ahead.push_back(object);
                 continue;
             }
             // What is there is passed on before a pipe is waited for.
@@ -520,13 +528,34 @@ impl Source for JsonSource {
         if ahead.is_empty() && cuts.is_empty() && error.is_none() {
             return Ok(None);
         }
-        Ok(Some(Box::new(JsonPiece { ahead, bytes, cuts, error, form: self.form.clone() })))
+        Ok(Some(Box::new(JsonPiece { ahead, bytes, cuts, read: 0, error, form: self.form.clone() })))
+    }
+}
+
+impl JsonPiece {
+    /// The objects that are not read yet, as long as there are some: those read ahead, then the others.
+    fn next(&mut self) -> Option<Unread<'_>> {
+        if let Some(object) = self.ahead.pop_front() {
+            return Some(Unread::Object(object));
+        }
+        let cut = *self.cuts.get(self.read)?;
+        let start = self.read.checked_sub(1).and_then(|before| self.cuts.get(before)).map_or(0, |before| before.end);
+        self.read += 1;
+        Some(Unread::Cut(cut, &self.bytes[start..cut.end]))
+    }
+
+    /// Puts back the object that was taken last.
+    fn put_back(&mut self, object: Option<Object>) {
+        match object {
+            Some(object) => self.ahead.push_front(object),
+            None => self.read -= 1,
+        }
     }
 }
 
 impl Piece for JsonPiece {
-    fn decode(self: Box<Self>) -> Decoded {
-        let JsonPiece { ahead, bytes, cuts, mut error, form } = *self;
+    fn decode_within(mut self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+        let form = self.form.clone();
         let (first, again) = form.columns.split_at(form.distinct);
         let of_types = |columns: &[Column]| {
             let made = JsonColumns::of_types(columns.iter().map(|column| (&*column.name, &column.qtype)));
@@ -535,15 +564,32 @@ impl Piece for JsonPiece {
         let (mut columns, mut others) = match of_types(first).and_then(|columns| Ok((columns, of_types(again)?))) {
             Ok(columns) => columns,
             Err(error) => {
-                return Decoded::new(&form.schema, Vec::new(), 0, Places::default(), Vec::new(), Some(error));
+                let none = Decoded::new(&form.schema, Vec::new(), 0, Places::default(), Vec::new(), Some(error));
+                return (none, None);
             }
         };
         let mut row = Vec::new();
         let (mut places, mut failures) = (Places::default(), Vec::new());
-        let starts = std::iter::once(0).chain(cuts.iter().map(|cut| cut.end));
-        let cut = cuts.iter().zip(starts).map(|(cut, start)| Unread::Cut(*cut, &bytes[start..cut.end]));
-        for object in ahead.into_iter().map(Unread::Object).chain(cut) {
+        let (mut error, mut is_full) = (None, false);
+        while let Some(object) = self.next() {
             let (at, line) = (columns.rows(), object.line());
+            if let Some(text) = object.text() {
+                let half = room.bytes / 2;
+                let bytes = if again.is_empty() { room.bytes } else { half };
+                let fits = columns.fits(text, bytes) && (again.is_empty() || others.fits(text, half));
+                let may_be = at == 0 && room.takes_any_row;
+                if !fits && !may_be {
+                    let object = if let Unread::Object(object) = object { Some(object) } else { None };
+                    self.put_back(object);
+                    is_full = true;
+                    break;
+                }
+                if !fits && !(columns.fits(text, form.most_bytes) && others.fits(text, form.most_bytes)) {
+                    let message = format!("a row becomes more than {} bytes", form.most_bytes);
+                    error = Some(too_large(message).on_line(line));
+                    break;
+                }
+            }
             let is_pushed =
                 object.text().is_some_and(|text| columns.try_push(text) && (again.is_empty() || others.try_push(text)));
             if !is_pushed {
@@ -568,6 +614,12 @@ impl Piece for JsonPiece {
             }
             places.set(at, line);
         }
+        let rest: Option<Box<dyn Piece>> = if is_full {
+            Some(self)
+        } else {
+            error = error.or(self.error);
+            None
+        };
         let rows = columns.rows();
         let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
         let made = [columns, others].into_iter().flat_map(|columns| columns.into_columns().unwrap_or_default());
@@ -576,6 +628,6 @@ impl Piece for JsonPiece {
             .map(|(made, column)| cells::array_of_column(made, &stored(&column.qtype), rows))
             .collect();
         let columns = form.shown.iter().filter_map(|at| made.get(*at).cloned()).collect();
-        Decoded::new(&form.schema, columns, rows, places, failures, error)
+        (Decoded::new(&form.schema, columns, rows, places, failures, error), rest)
     }
 }

@@ -227,10 +227,34 @@ pub struct Held {
     pub bytes: u64,
 }
 
+/// How much of a piece is read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// The most bytes that rows become, missing values included.
+    pub bytes: u64,
+    /// True if the first row is read also where it becomes more, up to what rows of the data may.
+    pub takes_any_row: bool,
+}
+
+impl Room {
+    /// Room for all rows.
+    pub const ALL: Room = Room { bytes: u64::MAX, takes_any_row: true };
+
+    /// True if there is room for the first of several rows, which become so many bytes.
+    pub(crate) const fn takes(self, row: usize, bytes: u64) -> bool {
+        bytes <= self.bytes || row == 0 && self.takes_any_row
+    }
+}
+
 /// A piece of the data that was cut off, so that it can be read at the same time as the next.
 pub trait Piece: Send {
-    /// Reads it.
-    fn decode(self: Box<Self>) -> Decoded;
+    /// Reads all of it.
+    fn decode(self: Box<Self>) -> Decoded {
+        self.decode_within(Room::ALL).0
+    }
+
+    /// Reads rows from the first on, as many as there is room for, and gives the rest back.
+    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>);
 
     /// What it holds on to; nothing of data that are cut off in bounded pieces.
     fn held(&self) -> Held {
@@ -239,8 +263,8 @@ pub trait Piece: Send {
 }
 
 impl Piece for Decoded {
-    fn decode(self: Box<Self>) -> Decoded {
-        *self
+    fn decode_within(self: Box<Self>, _: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+        (*self, None)
     }
 }
 

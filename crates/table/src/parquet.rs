@@ -5,7 +5,7 @@ use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
-use super::{Decoded, Held, Piece, ReadOptions, Request, Source, Table, casts};
+use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Table, casts};
 use crate::error::DataError;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
@@ -162,12 +162,24 @@ impl Piece for Read {
         Held { bytes: self.held.bytes.saturating_add(self.conversion.copied_bytes(&self.rows)), ..self.held }
     }
 
-    fn decode(self: Box<Self>) -> Decoded {
-        let made = guarded(self.format, || self.conversion.apply(&self.rows, self.first));
-        made.unwrap_or_else(|error| {
-            let none = RecordBatch::new_empty(self.conversion.schema().clone());
-            let batch = crate::Batch { rows: none, places: crate::place::Places::consecutive(self.first) };
-            Decoded { batch, failures: Vec::new(), error: Some(error) }
-        })
+    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+        let Read { rows, first, format, conversion, held } = *self;
+        let made = guarded(format, || {
+            let count = conversion.rows_within(&rows, room)?;
+            Ok((count, conversion.apply(&rows.slice(0, count), first)?))
+        });
+        match made {
+            Ok((count, decoded)) if count < rows.num_rows() && decoded.error.is_none() => {
+                let rest = rows.slice(count, rows.num_rows() - count);
+                let first = first.saturating_add(count as u64);
+                (decoded, Some(Box::new(Read { rows: rest, first, format, conversion, held })))
+            }
+            Ok((_, decoded)) => (decoded, None),
+            Err(error) => {
+                let none = RecordBatch::new_empty(conversion.schema().clone());
+                let batch = crate::Batch { rows: none, places: crate::place::Places::consecutive(first) };
+                (Decoded { batch, failures: Vec::new(), error: Some(error) }, None)
+            }
+        }
     }
 }

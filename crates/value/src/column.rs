@@ -65,6 +65,52 @@ impl ValueColumn {
         }
     }
 
+    /// The bytes of a row in a column of this type, a missing value included. Elements of lists, and what strings have beside their views,
+    /// come on top of that.
+    ///
+    /// ```
+    /// use cembra_runtime::{QType, Scalar};
+    /// use cembra_value::ValueColumn;
+    ///
+    /// let pair = QType::tuple([QType::Optional(Scalar::Int64), QType::TEXT]);
+    /// assert_eq!(ValueColumn::row_bytes(&pair), 9 + 17);
+    /// ```
+    #[must_use]
+    pub fn row_bytes(qtype: &QType) -> u64 {
+        // A bit of presence counts as a byte. Types nest only as deep as the text that spelled them.
+        match qtype {
+            QType::Scalar(scalar) | QType::Optional(scalar) => {
+                u64::from(QType::Scalar(*scalar).layout().size).saturating_add(1)
+            }
+            QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+                ValueColumn::row_bytes(of).saturating_add(1)
+            }
+            QType::Tuple(fields) if qtype.element().is_none() => {
+                fields.iter().map(ValueColumn::row_bytes).fold(0, u64::saturating_add)
+            }
+            // The end of a list.
+            _ => 9,
+        }
+    }
+
+    /// The bytes of all rows, with the elements of their lists and their strings.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            ValueColumn::Scalars(builder) => {
+                let array = builder.array();
+                let each = ValueColumn::row_bytes(&QType::Scalar(array.scalar()));
+                let strings = if array.scalar().is_string() { array.memory_bytes() } else { 0 };
+                each.saturating_mul(array.len() as u64).saturating_add(strings as u64)
+            }
+            ValueColumn::Tuple(fields) => fields.iter().map(ValueColumn::bytes).fold(0, u64::saturating_add),
+            ValueColumn::Optional { there, of } => of.bytes().saturating_add(there.len() as u64),
+            ValueColumn::Lists { there, elements, .. } => {
+                elements.bytes().saturating_add((there.len() as u64).saturating_mul(9))
+            }
+        }
+    }
+
     /// How many rows there are; none for structs without fields.
     #[must_use]
     #[inline]

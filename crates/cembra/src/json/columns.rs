@@ -3,11 +3,12 @@
 
 use super::place::{Text, unfit};
 use super::reading::{ValueInto, absent};
+use super::size::RowSize;
 use super::{JsonRow, field};
 use crate::{Batch, Error};
-use cembra_engine::rows::{Bitmap, InputColumn};
+use cembra_engine::rows::{Bitmap, InputColumn, column_bytes};
 use cembra_runtime::QType;
-use cembra_value::{Array, Code, Diagnostic, Value, ValueColumn};
+use cembra_value::{Array, Code, Diagnostic, Limit, Value, ValueColumn};
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::Deserializer;
@@ -17,7 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Rows of JSON as the input columns of a batch: each row is an object that has the inputs under their names, as
-/// [`Json`](crate::Json) reads them. Structs and lists of structs are objects in it, and arrays of objects.
+/// [`Json`](crate::Json) reads them. Structs and lists of structs are objects in it, and arrays of objects. All rows together become no more
+/// bytes than the limit `array_bytes` of the batch, missing values included.
 ///
 /// ```
 /// use cembra::{JsonColumns, Model, Options};
@@ -38,7 +40,7 @@ use std::sync::Arc;
 /// assert_eq!(made.columns[0].value(1), Some(0.0.into()));
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct JsonColumns {
     inputs: Vec<Input>,
     /// Where each input is.
@@ -48,6 +50,14 @@ pub struct JsonColumns {
     is_seldom: bool,
     /// Rows that are read value by value.
     row: JsonRow,
+    /// What is counted of a row before it is read.
+    size: RowSize,
+    /// No less than the bytes of all rows.
+    counted: u64,
+    /// The bytes of the inputs that are kept as values.
+    values_bytes: u64,
+    /// The most bytes of all rows.
+    most: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +83,7 @@ impl JsonColumns {
     /// # Errors
     /// An input is of a type that JSON does not have.
     pub fn new(batch: &Batch) -> Result<JsonColumns, Error> {
-        let mut columns = JsonColumns::default();
+        let mut columns = JsonColumns::within(batch.array_bytes());
         for input in batch.inputs() {
             if !super::is_json(&input.qtype) {
                 let message = format!("input `{}` is {}, which is no JSON", input.name, input.qtype);
@@ -89,14 +99,30 @@ impl JsonColumns {
     /// read value by value.
     #[must_use]
     pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
-        let mut columns = JsonColumns::default();
+        let mut columns = JsonColumns::within(u64::MAX);
         for (name, qtype) in types {
             columns.add(&name.into(), qtype, Kept::Column(ValueColumn::new(qtype)?));
         }
         Some(columns)
     }
 
+    /// No columns, whose rows are to have no more bytes than this.
+    fn within(most: u64) -> JsonColumns {
+        JsonColumns {
+            inputs: Vec::new(),
+            places: HashMap::new(),
+            rows: 0,
+            is_seldom: false,
+            row: JsonRow::default(),
+            size: RowSize::default(),
+            counted: 0,
+            values_bytes: 0,
+            most,
+        }
+    }
+
     fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: Kept) {
+        self.size.add(qtype);
         let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
         self.is_seldom |= is_twice || qtype.as_map().is_some();
         self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, rows: 0 });
@@ -108,11 +134,48 @@ impl JsonColumns {
         self.rows
     }
 
+    /// True if all rows together with that of the text become no more bytes than `most`. It is found before anything is made of the text.
+    ///
+    /// ```
+    /// use cembra::{JsonColumns, parse_type};
+    ///
+    /// let wide = parse_type("[{x: i64?, y: i64?}]")?;
+    /// let mut columns = JsonColumns::of_types([("l", &wide)]).unwrap();
+    /// assert!(columns.fits("{\"l\": [{}, {}, {}, {}]}", 200) && !columns.fits("{\"l\": [{}, {}, {}, {}]}", 80));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn fits(&mut self, text: &str, most: u64) -> bool {
+        let mut row = self.size.most(text);
+        if self.counted.saturating_add(row) > most {
+            self.counted = self.bytes();
+        }
+        if self.counted.saturating_add(row) > most {
+            let JsonColumns { inputs, places, size, .. } = &*self;
+            row = size.of(text, |name| places.get(name).and_then(|at| inputs.get(*at)).map(|input| &input.qtype));
+        }
+        let all = self.counted.saturating_add(row);
+        if all <= most {
+            self.counted = all;
+        }
+        all <= most
+    }
+
+    /// The bytes of all rows.
+    fn bytes(&self) -> u64 {
+        let column = |input: &Input| if let Kept::Column(column) = &input.kept { column.bytes() } else { 0 };
+        self.inputs.iter().map(column).fold(self.values_bytes, u64::saturating_add)
+    }
+
     /// Adds the row that the text is.
     ///
     /// # Errors
-    /// The text is no JSON object, has a key twice, lacks an input, or has a value of another type. Nothing is added then.
+    /// The text is no JSON object, has a key twice, lacks an input, or has a value of another type; or the rows become more bytes than they may
+    /// (`limit`). Nothing is added then.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
+        if !self.fits(text, self.most) {
+            let message = format!("the rows of JSON become more than {} bytes, the limit `array_bytes`", self.most);
+            return Err(Diagnostic::new(Code::Limit, message).hint(Limit::ArrayBytes.hint()).into());
+        }
         if self.try_push(text) {
             return Ok(());
         }
@@ -131,11 +194,13 @@ impl JsonColumns {
     /// that is seldom, or wrong.
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
-        if self.is_seldom {
+        if self.is_seldom || !self.fits(text, self.most) {
             return false;
         }
         let mut from = Deserializer::from_str(text);
-        let row = Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows, text: Text(text) };
+        let values_bytes = &mut self.values_bytes;
+        let row =
+            Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows, text: Text(text), values_bytes };
         let read = from.deserialize_map(row).and_then(|()| from.end());
         if read.is_ok() {
             self.rows += 1;
@@ -154,7 +219,9 @@ impl JsonColumns {
                 (Kept::Column(column), None) => column.push_missing(),
                 (Kept::Values(values), value) => {
                     let missing = || input.qtype.as_optional_struct().and_then(|of| Value::optional_struct(of, None));
-                    values.push(value.cloned().or_else(missing).unwrap_or(Value::Nothing));
+                    let value = value.cloned().or_else(missing).unwrap_or(Value::Nothing);
+                    self.values_bytes = self.values_bytes.saturating_add(column_bytes(&value));
+                    values.push(value);
                 }
             }
             input.rows = self.rows;
@@ -173,6 +240,9 @@ impl JsonColumns {
             match &mut input.kept {
                 Kept::Column(column) => column.truncate(self.rows),
                 Kept::Values(values) => values.truncate(self.rows),
+            }
+            if self.rows == 0 {
+                (self.counted, self.values_bytes) = (0, 0);
             }
             input.rows = self.rows;
         }
@@ -249,6 +319,8 @@ struct Row<'c, 't> {
     /// How many rows there are before this one.
     rows: usize,
     text: Text<'t>,
+    /// The bytes of the inputs that are kept as values.
+    values_bytes: &'c mut u64,
 }
 
 impl<'de> Visitor<'de> for Row<'_, 'de> {
@@ -259,7 +331,8 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let Row { inputs, places, rows, text } = self;
+        let Row { inputs, places, rows, text, values_bytes } = self;
+        let mut count = |value: &Value| *values_bytes = values_bytes.saturating_add(column_bytes(value));
         let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
         let mut next = 0;
         // A key that has escapes is not borrowed, and refused.
@@ -282,7 +355,9 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
                 Kept::Values(values) => {
                     let mut column = ValueColumn::new(of).ok_or_else(unfit)?;
                     object.next_value_seed(ValueInto { of, column: &mut column, text, at })?;
-                    values.push(column.into_value(of).ok_or_else(unfit)?);
+                    let value = column.into_value(of).ok_or_else(unfit)?;
+                    count(&value);
+                    values.push(value);
                 }
             }
             input.rows = rows + 1;
@@ -298,7 +373,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
                     let column = ValueColumn::new(&input.qtype);
                     let column = column.and_then(|mut column| absent(&input.qtype, &mut column).then_some(column));
                     let value = column.and_then(|column| column.into_value(&input.qtype));
-                    value.map(|value| values.push(value)).is_some()
+                    value.inspect(&mut count).map(|value| values.push(value)).is_some()
                 }
             };
             if !is_added {

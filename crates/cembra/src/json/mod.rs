@@ -6,6 +6,7 @@
 mod columns;
 mod place;
 mod reading;
+mod size;
 mod structs;
 mod tensors;
 mod text;

@@ -6,6 +6,7 @@ use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, ValueColumn, ValueRef};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use smallvec::SmallVec;
 use std::fmt;
 
 /// What a value of this type is read into.
@@ -241,9 +242,10 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let Struct { fields, columns, text, .. } = self;
-        let Some(names) = fields.names().filter(|names| names.len() < u64::BITS as usize) else { return Err(unfit()) };
+        let Some(names) = fields.names() else { return Err(unfit()) };
         // A bit for each field that was given.
-        let (mut given, mut next) = (0_u64, 0);
+        let mut given: SmallVec<[u64; 1]> = SmallVec::from_elem(0, names.len().div_ceil(u64::BITS as usize));
+        let (mut count, mut next) = (0, 0);
         // A key that has escapes is not borrowed, and refused.
         while let Some(key) = object.next_key::<&'de str>()? {
             // Objects mostly have their keys in the order of the fields.
@@ -253,19 +255,21 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
                 continue;
             };
             next = place + 1;
-            let bit = 1 << place;
-            if given & bit != 0 {
+            let (word, bit) = (place / u64::BITS as usize, 1 << (place % u64::BITS as usize));
+            if given[word] & bit != 0 {
                 return Err(unfit());
             }
-            given |= bit;
+            given[word] |= bit;
+            count += 1;
             let column = &mut columns[place];
             object.next_value_seed(ValueInto { of: &fields[place], column, text, at: text.behind(key) })?;
         }
-        if given + 1 == 1 << names.len() {
+        if count == names.len() {
             return Ok(());
         }
         for (place, (of, column)) in fields.iter().zip(columns).enumerate() {
-            if given >> place & 1 == 0 && !absent(of, column) {
+            let is_given = given[place / u64::BITS as usize] >> (place % u64::BITS as usize) & 1 != 0;
+            if !is_given && !absent(of, column) {
                 return Err(unfit());
             }
         }

@@ -11,11 +11,12 @@ use crate::command::eval_arguments::{OnErrorChoice, open};
 
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
+use crate::pipeline::share;
 use crate::source::ModelText;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
 use cembra_engine::LoadedRows;
 use cembra_runtime::MachineType;
-use cembra_table::{Decoded, Keep};
+use cembra_table::{Decoded, Keep, Room};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::hint::black_box;
@@ -152,10 +153,13 @@ fn rows(
         let wanted = feed.positions(executor.inputs());
         let mut source = feed.take_rows();
         let mut failing = 0;
+        let room = Room { bytes: share(text.limits().array_bytes, 1), takes_any_row: true };
+        let mut rest = None;
         while rows.len() < most
-            && let Some(piece) = source.next()?
+            && let Some(piece) = rest.take().map_or_else(|| source.next(), |rest| Ok(Some(rest)))?
         {
-            let Decoded { batch, error, failures } = piece.decode();
+            let (Decoded { batch, error, failures }, left) = piece.decode_within(room);
+            rest = left;
             let left = most - rows.len();
             for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {
                 // A row that fails stops early and would flatter the model.

@@ -9,10 +9,11 @@ use crate::evaluate::{Evaluator, Feeding, output_type};
 use crate::failed_rows::Failures;
 use crate::failure::{Failure, usage};
 use crate::inputs::{Feed, Sources, check_among};
-use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop};
+use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
 use crate::progress::{Progress, Summary};
 use crate::ranks;
 use cembra::{Backend, Executor};
+use cembra_runtime::visible;
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
 use cembra_table::input::Input;
@@ -98,7 +99,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let goes_on = on_error != OnError::Fail;
     let deadline = Deadline::start(args.time_limit);
     let token = args.time_limit.map(|_| deadline.token());
-    let evaluator = |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token, text.limits());
+    let evaluator =
+        |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token, text.limits(), args.threads());
     let evaluators: Vec<Evaluator> = (0..args.threads()).map(evaluator).collect();
     let row_by_row = evaluators.first().and_then(Evaluator::row_by_row);
     let spent = Arc::new(Spent::default());
@@ -117,19 +119,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         deadline.check()?;
         failures.add(failed, &feed)
     };
+    let at_once = TEXT_BYTES.min(pipeline::share(most_bytes, args.threads()));
     let stop = match &mut sink {
         // One thread that computes would only wait where now another encodes.
         Sink::Lines(lines) if args.threads() > 1 => {
             let encoder = lines.encoder();
-            let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: most_bytes };
-            pipeline::run(rows_of_data, evaluators, recipe, &spent, &encode, |results| {
+            let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: most_bytes, at_once };
+            pipeline::run(rows_of_data, evaluators, recipe, &spent, &encode, &deadline, |results| {
                 tell(results.read, &results.failures)?;
                 lines.write(&results.rows)
             })?
         }
         sink => {
-            let as_they_are = Finish { make: Arc::new(|rows| rows), text_bytes: most_bytes };
-            pipeline::run(rows_of_data, evaluators, recipe, &spent, &as_they_are, |results| {
+            let as_they_are = Finish { make: Arc::new(|rows| rows), text_bytes: most_bytes, at_once };
+            pipeline::run(rows_of_data, evaluators, recipe, &spent, &as_they_are, &deadline, |results| {
                 tell(results.read, &results.failures)?;
                 sink.write(&results.rows)
             })?
@@ -153,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let end = start_of_end.elapsed();
     let (told, failed) = (args.verbose || !results_on_terminal && io::stderr().is_terminal(), failures.note(rows));
     if let Some(note) = failed {
-        let _ = writeln!(io::stderr(), "{note}");
+        let _ = writeln!(io::stderr(), "{}", visible(&note));
     }
     if told {
         let [reading, computing, writing] = spent.all();
@@ -163,7 +166,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.verbose {
         let _ = writeln!(io::stderr(), "note: computed in {:.3} s by {}", spent.all()[1].as_secs_f64(), ran(&executor));
         if let Some(reason) = row_by_row {
-            let _ = writeln!(io::stderr(), "note: {reason}");
+            let _ = writeln!(io::stderr(), "note: {}", visible(&reason));
         }
     }
     Ok(())

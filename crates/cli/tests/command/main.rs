@@ -8,6 +8,7 @@ mod editor;
 mod eval;
 mod formats;
 mod formatted;
+mod hostile;
 mod others;
 mod ranks;
 mod repl;

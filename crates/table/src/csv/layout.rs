@@ -13,7 +13,7 @@ use crate::types;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra_runtime::{QType, Scalar};
-use cembra_value::ScalarValue;
+use cembra_value::{ScalarValue, ValueColumn};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -64,6 +64,8 @@ pub(crate) struct Layout {
     delimiter: u8,
     tolerant: bool,
     spelling: Spelling,
+    /// The bytes of a row in the columns.
+    row_bytes: u64,
 }
 
 impl Layout {
@@ -82,7 +84,14 @@ impl Layout {
             }
         }
         let Dialect { nulls, delimiter, tolerant, spelling } = dialect;
-        Layout { schema, cells, targets, fields, nulls, delimiter, tolerant, spelling }
+        let bytes = targets.iter().map(|target| ValueColumn::row_bytes(&QType::Scalar(target.scalar)));
+        let row_bytes = bytes.fold(0, u64::saturating_add);
+        Layout { schema, cells, targets, fields, nulls, delimiter, tolerant, spelling, row_bytes }
+    }
+
+    /// The bytes of a row in the columns, whatever is missing.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.row_bytes
     }
 
     /// The columns of a batch.

@@ -353,6 +353,6 @@ impl Source for CsvSource {
             Some(block) => Some(block),
             None => self.blocks.next()?,
         };
-        Ok(block.map(|block| -> Box<dyn Piece> { Box::new(Rows { block, layout: self.layout.clone() }) }))
+        Ok(block.map(|block| -> Box<dyn Piece> { Box::new(Rows::new(block, self.layout.clone())) }))
     }
 }

@@ -11,7 +11,7 @@ use crate::cells::ScalarBuilder;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
 use crate::schema::{RECORD_BYTES, RECORD_VALUES};
-use crate::{Decoded, Piece};
+use crate::{Decoded, Piece, Room};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringViewBuilder;
 use arrow_buffer::Buffer;
@@ -222,23 +222,31 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// A block to be read into columns.
+/// A block to be read into columns, or the rest of one.
 pub(crate) struct Rows {
-    /// The block.
-    pub(crate) block: Block,
-    /// The columns.
-    pub(crate) layout: Arc<Layout>,
+    /// The bytes. Texts are views of them.
+    buffer: Buffer,
+    /// The line of the first byte.
+    line: u64,
+    layout: Arc<Layout>,
 }
 
+impl Rows {
+    /// The rows of a block.
+    pub(crate) fn new(block: Block, layout: Arc<Layout>) -> Rows {
+        Rows { buffer: Buffer::from_vec(block.bytes), line: block.line, layout }
+    }
+}
+
+/// The bytes that it takes to say what is wrong with a row.
+const FAILURE_BYTES: u64 = 512;
+
 impl Piece for Rows {
-    fn decode(self: Box<Self>) -> Decoded {
-        let Rows { block, layout } = *self;
-        let line = block.line;
-        let size = block.bytes.len();
-        // Texts are views of the block.
-        let buffer = Buffer::from_vec(block.bytes);
-        let mut reader = Reader::new(&layout, &buffer, line, size);
+    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+        let Rows { buffer, line, layout } = *self;
+        let mut reader = Reader::new(&layout, &buffer, line, room);
         let mut error = reader.read().err();
+        let rest = reader.is_full.then(|| reader.scanner.position());
         let Reader { mut rows, places, mut failures, mut columns, .. } = reader;
         // Where a row broke off, some columns have its value already.
         let arrays: Vec<ArrayRef> = columns.iter_mut().map(|column| column.values.finish().slice(0, rows)).collect();
@@ -252,7 +260,11 @@ impl Piece for Rows {
             (rows, error) = (row, Some(wrong));
             arrays = arrays.iter().map(|array| array.slice(0, rows)).collect();
         }
-        Decoded::new(layout.schema(), arrays, rows, places, failures, error)
+        let decoded = Decoded::new(layout.schema(), arrays, rows, places, failures, error);
+        let rest = rest.filter(|_| decoded.error.is_none());
+        let rest =
+            rest.map(|(line, at)| -> Box<dyn Piece> { Box::new(Rows { buffer: buffer.slice(at), line, layout }) });
+        (decoded, rest)
     }
 }
 
@@ -271,15 +283,19 @@ struct Reader<'l, 'b> {
     places: Places,
     /// Rows with which something is wrong, where they are to be passed over.
     failures: Vec<(usize, DataError)>,
+    room: Room,
+    /// True if there was no room for the next row.
+    is_full: bool,
 }
 
 /// That a field is not as usual.
 struct Unusual;
 
 impl<'l, 'b> Reader<'l, 'b> {
-    fn new(layout: &'l Layout, buffer: &'b Buffer, line: u64, size: usize) -> Self {
+    fn new(layout: &'l Layout, buffer: &'b Buffer, line: u64, room: Room) -> Self {
         // A guess; arrays grow if it is too small.
-        let rows = size / (2 * layout.columns().max(1)) / 2;
+        let rows = buffer.len() / (2 * layout.columns().max(1)) / 2;
+        let rows = rows.min(usize::try_from(room.bytes / layout.row_bytes().max(1)).unwrap_or(usize::MAX));
         let columns = layout.targets().iter().map(|target| {
             let mut values = ScalarBuilder::new(target.scalar, rows);
             if let ScalarBuilder::Text(texts) = &mut values {
@@ -294,6 +310,8 @@ impl<'l, 'b> Reader<'l, 'b> {
             rows: 0,
             places: Places::default(),
             failures: Vec::new(),
+            room,
+            is_full: false,
         }
     }
 
@@ -301,6 +319,13 @@ impl<'l, 'b> Reader<'l, 'b> {
         loop {
             let before = self.scanner.clone();
             if !self.scanner.skip_blank_lines() {
+                return Ok(());
+            }
+            let (rows, failed) = (self.rows as u64 + 1, self.failures.len() as u64);
+            let bytes =
+                self.layout.row_bytes().saturating_mul(rows).saturating_add(failed.saturating_mul(FAILURE_BYTES));
+            if !self.room.takes(self.rows, bytes) {
+                (self.scanner, self.is_full) = (before, true);
                 return Ok(());
             }
             let blank = self.scanner.line != before.line;

@@ -1,0 +1,203 @@
+//! Models and data of strangers: what they take of memory and time, what they can do to a terminal, and what is left of files that a signal
+//! ends. The address space of the processes is bounded, so that a test that fails does not take the machine.
+
+use super::shell::{Outcome, Shell};
+use std::fmt::Write as _;
+
+/// Runs the command with an address space of `mib` mebibytes at the most.
+#[cfg(target_os = "linux")]
+fn bounded(shell: &Shell, mib: usize, args: &[&str]) -> Outcome {
+    let mut command = std::process::Command::new("sh");
+    let script = format!("ulimit -v {}; exec \"$0\" \"$@\"", mib << 10);
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_cembra")]).args(args).current_dir(shell.path("."));
+    command.stdin(std::process::Stdio::null()).output().expect("a shell").into()
+}
+
+/// A type with so many fields that may be missing.
+fn wide(fields: usize, of: &str) -> String {
+    let fields: Vec<String> = (0..fields).map(|at| format!("f{at}: {of}?")).collect();
+    format!("{{{}}}", fields.join(", "))
+}
+
+const LIMIT: &str = "array_bytes=16000000";
+
+/// Rows of a few bytes that become many: fields that are not there, structs that are missing, elements of lists. A piece of a file that is
+/// decoded whole would take gigabytes.
+#[test]
+#[cfg(target_os = "linux")]
+fn rows_of_few_bytes_take_the_memory_that_they_may() {
+    let lists = format!("{{\"l\": [{}]}}\n", ["{}"; 20].join(","));
+    let cases = [
+        (wide(2_000, "i64"), "l.f7", "{\"l\": {}}\n".to_owned(), 7_000),
+        (format!("{}?", wide(1_000, "text")), "has(l)", "{\"l\": null}\n".to_owned(), 14_000),
+        (format!("[{}]", wide(500, "i64")), "array.size(l)", lists, 1_000),
+    ];
+    for (qtype, output, row, rows) in cases {
+        let shell = Shell::new().file("m.cem", format!("input l: {qtype}\noutput n = {output}\n"));
+        let shell = shell.file("d.jsonl", row.repeat(rows));
+        let args = ["eval", "m.cem", "d.jsonl", "--set-limit", LIMIT, "--threads", "2"];
+        let found = bounded(&shell, 250, &args);
+        assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""), "{output}");
+        assert_eq!(found.stdout.lines().count(), rows + 1, "{output}");
+    }
+}
+
+/// Rows that are passed over have a place in every column, however short they are in the file.
+#[test]
+#[cfg(target_os = "linux")]
+fn rows_that_are_passed_over_take_the_memory_that_they_may() {
+    let names: Vec<String> = (0..2_000).map(|at| format!("c{at}")).collect();
+    let inputs: String = names.iter().map(|name| format!("input {name}: f64?\n")).collect();
+    let sum = names.join(" ?? ");
+    let shell = Shell::new().file("m.cem", format!("{inputs}output y = {sum}\n"));
+    let shell = shell.file("d.csv", format!("{}\n{}", names.join(","), "a\n".repeat(6_000)));
+    let args = ["eval", "m.cem", "d.csv", "--set-limit", LIMIT, "--on-error", "skip", "--threads", "2"];
+    let found = bounded(&shell, 250, &args);
+    assert_eq!((found.status, found.stdout.as_str()), (Some(0), "y\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("6000 of 6000 rows failed"), "{}", found.stderr);
+}
+
+/// One row that becomes more than all arrays may have is an error, and nothing is made of it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_row_beyond_the_limit_is_an_error() {
+    let shell = Shell::new().file("m.cem", format!("input l: [{}]\noutput n = array.size(l)\n", wide(500, "i64")));
+    let row = |elements: usize| format!("{{\"l\": [{}]}}\n", vec!["{}"; elements].join(","));
+    let shell = shell.file("d.jsonl", row(2) + &row(20_000)).file("few.jsonl", row(2) + &row(2_000) + &row(3));
+    let args = |file| ["eval", "m.cem", file, "--set-limit", LIMIT, "--threads", "2"];
+    let found = bounded(&shell, 250, &args("d.jsonl"));
+    assert_eq!((found.status, found.stdout.as_str()), (Some(1), "n\n2\n"));
+    assert!(found.stderr.starts_with("error[limit]: a row becomes more than 16000000 bytes\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("--> d.jsonl:2"), "{}", found.stderr);
+    // A row that takes more than the share of a thread is read alone.
+    let found = bounded(&shell, 250, &args("few.jsonl"));
+    assert_eq!((found.status, found.stdout.as_str()), (Some(0), "n\n2\n2000\n3\n"), "{}", found.stderr);
+}
+
+/// A deadline ends reading too: of rows that are wide, and of a pipe that nothing comes through any more.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_deadline_ends_reading() {
+    let model = format!("input l: {}\noutput n = l.f7\n", wide(20_000, "i64"));
+    let shell = Shell::new().file("m.cem", model).file("d.jsonl", "{\"l\": {}}\n".repeat(20_000));
+    let args = ["eval", "m.cem", "d.jsonl", "--set-limit", LIMIT, "--time-limit", "0.3", "-o", "n.csv"];
+    let found = bounded(&shell, 250, &args);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stderr.contains("error[time-limit]: the evaluation takes more than 0.3 s"), "{}", found.stderr);
+
+    let mut command = shell.command(&[
+        "eval",
+        "-e",
+        "x + 1.0",
+        "-",
+        "--types",
+        "x=f64",
+        "--data-format",
+        "jsonl",
+        "--time-limit",
+        "0.2",
+    ]);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().expect("the binary runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut pipe, b"{\"x\": 1}\n").expect("it is read");
+    // The pipe stays open until the command has ended.
+    let found: Outcome = child.wait_with_output().expect("it ends").into();
+    drop(pipe);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stderr.contains("error[time-limit]"), "{}", found.stderr);
+}
+
+/// Lines of a text are found once, and not again for each of the messages.
+#[test]
+fn reports_of_many_tests_are_linear_in_the_text() {
+    let long = "a".repeat(400);
+    let mut model = "input x: text\noutput y = x\ntest \"t\" {\n    x => y\n".to_owned();
+    for at in 0..8_000 {
+        let _never_fails = writeln!(model, "    \"{long}{at}\" => \"b\"");
+    }
+    let shell = Shell::new().file("m.cem", model + "}\n");
+    let began = std::time::Instant::now();
+    let found = shell.run(&["test", "m.cem"]);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stdout.starts_with("m.cem:5: test \"t\" failed\n") && found.stdout.contains("\nm.cem:8004: test"));
+    assert!(found.stdout.ends_with("m.cem: 8000 cases, 8000 failed\n"));
+    // Minutes, where the lines are found for each of them.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+}
+
+/// What belongs to others steers no terminal: names of tests and files, values in messages, excerpts.
+#[test]
+fn texts_of_others_are_shown_with_escapes() {
+    const HIDDEN: &str = "\u{1b}[31m\u{9b}2J\u{202e}\u{2028}";
+    const SHOWN: &str = "\\u{1b}[31m\\u{9b}2J\\u{202e}\\u{2028}";
+    let steers = |text: &str| text.chars().any(|c| HIDDEN.contains(c) && !c.is_ascii_graphic());
+    let check = |found: &Outcome| {
+        let shown = format!("{}{}", found.stdout, found.stderr);
+        assert!(!steers(&shown) && shown.contains(SHOWN), "{shown:?}");
+    };
+    let test = format!("input x: text\noutput y = x\ntest \"ok {HIDDEN}PASS\" {{ x = \"a\" }} => {{ y = \"b\" }}\n");
+    let named = format!("name{HIDDEN}.cem");
+    let shell = Shell::new().file("m.cem", test).file(&named, format!("output y = x + # {HIDDEN}\n"));
+    let asserted = "input x: text; output z = core.with_assertion(x, x == \"q\", strings.join(\"bad \", x))";
+    let shell = shell
+        .file("a.cem", asserted)
+        .file("d.csv", format!("x\n{HIDDEN}\n"))
+        .file("e.csv", format!("{HIDDEN},x\n1,2\n"));
+    check(&shell.run(&["test", "m.cem"]));
+    check(&shell.run(&["check", &named]));
+    check(&shell.run(&["test", &named]));
+    check(&shell.run(&["explain", &named]));
+    check(&shell.run(&["fmt", "--check", &named]));
+    check(&shell.run(&["eval", "a.cem", "d.csv"]));
+    let found = shell.run(&["eval", "a.cem", "d.csv", "--on-error", "missing"]);
+    check(&found);
+    check(&shell.run(&["eval", "-e", "y + 1", "e.csv"]));
+    check(&shell.run(&["eval", "-e", "x", "d.csv", "--format", "table"]));
+    // Programs get the text itself, in the escapes of JSON.
+    let found = shell.run(&["check", &named, "--format", "json"]);
+    assert!(!steers(&found.stdout) && found.stdout.contains("\\u009b2J\\u202e\\u2028.cem"), "{}", found.stdout);
+    // Data are data.
+    let found = shell.run(&["eval", "-e", "x", "d.csv"]);
+    assert_eq!((found.status, found.stdout), (Some(0), format!("result\n{HIDDEN}\n")));
+}
+
+/// A file of results is whole or not there, however the process ends.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_leaves_no_file() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    for signal in ["INT", "TERM", "HUP", "KILL"] {
+        let shell = Shell::new();
+        let args = ["eval", "-e", "x + 1.0", "-", "--types", "x=f64", "--data-format", "jsonl", "-o", "out.csv"];
+        let mut command = shell.command(&[&args[..], &["--on-error", "missing", "--errors", "errors.csv"]].concat());
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the binary runs");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        pipe.write_all(b"{\"x\": 1}\n").expect("it is read");
+        // It writes once it has files in its folder open.
+        let folder = std::fs::canonicalize(shell.path(".")).expect("a folder");
+        let open = format!("/proc/{}/fd", child.id());
+        let is_of_folder = |path: std::path::PathBuf| path.starts_with(&folder) && path != folder;
+        let is_written = || {
+            let files = std::fs::read_dir(&open).expect("it runs");
+            files
+                .flatten()
+                .filter_map(|file| std::fs::read_link(file.path()).ok())
+                .filter(|at| is_of_folder(at.clone()))
+                .count()
+                == 2
+        };
+        while !is_written() {
+            assert_eq!(child.try_wait().expect("a child"), None);
+            std::thread::yield_now();
+        }
+        let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().expect("a command");
+        assert!(sent.success());
+        assert_eq!(child.wait().expect("it ends").code(), None, "{signal}");
+        drop(pipe);
+        let left: Vec<_> =
+            std::fs::read_dir(&folder).expect("a folder").flatten().map(|file| file.file_name()).collect();
+        assert!(left.is_empty(), "{signal}: {left:?}");
+    }
+}
