@@ -3,7 +3,7 @@
 //! Columns go through the model as they are. Where there are few rows, or tuples, or a row fails that ends the run, values go
 //! through it row by row: the library gives both ways the same bits.
 
-use crate::pipeline::share;
+use crate::turns::share;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, LargeListArray, RecordBatch};
 use cembra::{

@@ -4,7 +4,7 @@
 
 use crate::deadline::Deadline;
 use crate::evaluate::Evaluator;
-use crate::turns::{EndOfTurns, HELD_SHARE, Turns};
+use crate::turns::{EndOfTurns, HELD_SHARE, Turns, share};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
@@ -120,11 +120,6 @@ impl Spent {
 
 /// About how many bytes of text are made of results at once; one row may have more.
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
-
-/// The bytes that each of several threads may have under way, of as many as all may have: a share of what the data may take.
-pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
-    most_bytes / HELD_SHARE / (threads as u64).max(1)
-}
 
 /// What makes of results what is to be written, on the threads that computed them.
 pub(crate) struct Finish<T> {

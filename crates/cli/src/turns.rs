@@ -8,6 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// While pieces under way hold on to more than this share of the bytes that may be in memory, no other is read.
 pub(crate) const HELD_SHARE: u64 = 4;
 
+/// The bytes that each of several threads may have under way, of as many as all may have: a share of what the data may take.
+pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
+    most_bytes / HELD_SHARE / (threads as u64).max(1)
+}
+
 /// Which piece is being written. Only of that one there are several parts: those of others would wait in memory.
 #[derive(Default)]
 pub(crate) struct Turns {

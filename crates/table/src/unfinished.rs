@@ -86,12 +86,16 @@ mod ended {
     use std::path::{Path, PathBuf};
     use std::sync::{Mutex, Once, PoisonError};
 
+    /// At most as many as are written at the same time: others are dropped when one is added.
     static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
     /// Removes a file when a signal ends the process, if it has its name still: no other process gives a file such a name by chance.
     pub(super) fn remove(file: &Path) {
         static WATCHED: Once = Once::new();
-        FILES.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|file| file.exists());
+        files.push(file.to_owned());
+        drop(files);
         WATCHED.call_once(|| {
             // Where no handler can be had, a file is left.
             let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };

@@ -11,8 +11,8 @@ use crate::command::eval_arguments::{OnErrorChoice, open};
 
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
-use crate::pipeline::share;
 use crate::source::ModelText;
+use crate::turns::share;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
 use cembra_engine::LoadedRows;
 use cembra_runtime::MachineType;

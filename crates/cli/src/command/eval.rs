@@ -12,6 +12,7 @@ use crate::inputs::{Feed, Sources, check_among};
 use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
 use crate::progress::{Progress, Summary};
 use crate::ranks;
+use crate::turns::share;
 use cembra::{Backend, Executor};
 use cembra_runtime::visible;
 use cembra_table::cells::array_of;
@@ -119,7 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         deadline.check()?;
         failures.add(failed, &feed)
     };
-    let at_once = TEXT_BYTES.min(pipeline::share(most_bytes, args.threads()));
+    let at_once = TEXT_BYTES.min(share(most_bytes, args.threads()));
     let stop = match &mut sink {
         // One thread that computes would only wait where now another encodes.
         Sink::Lines(lines) if args.threads() > 1 => {
