@@ -1,7 +1,7 @@
 //! Rows of JSON read into columns: what one pass over the text takes is what reading value by value takes, and rows that are refused leave
 //! nothing behind.
 
-use cembra::{JsonColumns, JsonRow, JsonText, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
+use cembra::{JsonColumns, JsonRow, JsonText, Limits, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
 
 const TYPES: [(&str, &str); 16] = [
     ("id", "i64"),
@@ -370,4 +370,29 @@ fn a_row_without_values_is_refused_by_a_batch() {
         let made = columns.with(|columns| batch.start().rows(2).run(columns));
         assert_eq!(made.is_ok(), !text.contains("xs"), "{text}");
     }
+}
+
+/// Rows of few bytes that become many, by fields that they do not have, are counted before anything is made of them.
+#[test]
+fn rows_become_no_more_bytes_than_arrays_may_have() {
+    let fields: Vec<String> = (0..500).map(|at| format!("x{at}: i64?")).collect();
+    let text = format!("input l: [{{{}}}]\noutput n = array.size(l)", fields.join(", "));
+    let limits = Limits { array_bytes: 10_000_000, ..Limits::default() };
+    let batch = Model::parse(&text).unwrap().batch(&Options::default().limits(limits)).unwrap();
+    let mut columns = JsonColumns::new(&batch).unwrap();
+    let row = |elements: usize| format!("{{\"l\": [{}]}}", vec!["{}"; elements].join(","));
+    // An element has 500 fields of nine bytes.
+    columns.push(&row(100)).unwrap();
+    let error = columns.push(&row(100_000)).unwrap_err();
+    let said = "the rows of JSON become more than 10000000 bytes, the limit `array_bytes`";
+    assert_eq!((error.code(), error.message().starts_with(said)), ("limit", true), "{error}");
+    assert!(!columns.try_push(&row(100_000)));
+    assert_eq!(columns.rows(), 1);
+    // All rows count together.
+    let pushed = (0..1_000).take_while(|_| columns.push(&row(100)).is_ok()).count();
+    assert_eq!((pushed, columns.rows()), (21, 22));
+    let made = columns.with(|inputs| batch.start().rows(22).run(inputs)).unwrap();
+    assert_eq!(made.columns[0].value(21), Some(Value::from(100_i64)));
+    columns.truncate(0);
+    assert!(columns.push(&row(100)).is_ok());
 }
