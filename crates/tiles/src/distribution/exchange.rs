@@ -210,7 +210,7 @@ impl<'e> Exchange<'e> {
     fn await_next(&mut self, ends: bool) -> Result<Done, Error> {
         let token = self.token.filter(|_| !ends).cloned();
         let patience = self.ranks.patience().clone().token(token);
-        let mut wait = patience.begin();
+        let mut wait = patience.begin().brisk();
         loop {
             self.test_next()?;
             if let Some(done) = self.over.take() {
