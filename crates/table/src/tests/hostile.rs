@@ -585,3 +585,62 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     let error = crate::numpy::read_npy(&long).expect_err("none").to_string();
     assert_eq!(error, "a header of 2147483647 bytes: those of arrays have at most 65535");
 }
+
+/// Rows that take nothing in a file and much in memory are read as many at once as there is room for; one that takes more than it may is refused.
+#[test]
+fn rows_are_read_as_there_is_room_for_what_they_become() {
+    const ROOM: u64 = 1 << 20;
+    let fields = |count: usize| (0..count).map(|at| format!("f{at}: text?")).collect::<Vec<_>>().join(", ");
+    let qtype = |text: String| cembra::parse_type(&text).expect("a type");
+    let wide = qtype(format!("{{{}}}?", fields(1_000)));
+    let lists = qtype(format!("[{{{}}}]", fields(100)));
+    let parts = |format: Format, bytes: &[u8], qtype: &QType| {
+        let options = ReadOptions { most_bytes: MOST, ..options(format, &[]) };
+        let data = Dataset::open(Input::new("rows", Cursor::new(bytes.to_vec())), &options).expect("data");
+        let mut table = data.bind(&request(&[("l", Some(qtype.clone()))])).expect("a table");
+        let mut parts = Vec::new();
+        while let Some(piece) = table.source.next().map_err(|error| error.to_string())? {
+            let (mut left, mut takes_any_row) = (Some(piece), false);
+            while let Some(piece) = left {
+                let (decoded, rest) = piece.decode_within(crate::Room { bytes: ROOM, takes_any_row });
+                if let Some(error) = decoded.error {
+                    return Err(error.to_string());
+                }
+                takes_any_row = rest.is_some() && decoded.batch.rows.num_rows() == 0;
+                parts.extend(Some(decoded.batch.rows.num_rows()).filter(|rows| *rows > 0));
+                left = rest;
+            }
+        }
+        Ok(parts)
+    };
+    // A text takes 17 bytes, and its struct one more.
+    let nulls = RecordBatch::try_from_iter([("l", Arc::new(NullArray::new(200)) as ArrayRef)]).expect("rows");
+    let uncompressed = Compression::UNCOMPRESSED;
+    let files = [
+        (Format::Arrow, arrow(&nulls, None, false)),
+        (Format::Arrow, arrow(&nulls, None, true)),
+        (Format::Parquet, parquet(&nulls, uncompressed, WriterVersion::PARQUET_2_0)),
+        (Format::JsonLines, "{\"l\": null}\n".repeat(200).into_bytes()),
+        (Format::JsonLines, "{}\n".repeat(200).into_bytes()),
+    ];
+    for (format, bytes) in files {
+        let parts = parts(format, &bytes, &wide).expect("rows");
+        assert_eq!((parts[0], parts.len(), parts.iter().sum::<usize>()), (61, 4, 200), "{format:?}");
+    }
+    // Elements of lists take memory for each of their fields: 1,700 bytes. The second list has more than there is room for.
+    let list = |count: usize| format!("{{\"l\": [{}]}}\n", vec!["{}"; count].join(","));
+    let text = list(500) + &list(2_000) + &list(500) + &list(1);
+    assert_eq!(parts(Format::JsonLines, text.as_bytes(), &lists), Ok(vec![1, 1, 2]));
+    let error = parts(Format::JsonLines, (list(1) + &list(50_000)).as_bytes(), &lists).expect_err("85 megabytes");
+    assert!(error.starts_with("a row becomes more than 67108864 bytes"), "{error}");
+    let empty = StructArray::from(vec![(
+        Arc::new(Field::new("f0", DataType::Utf8, true)),
+        Arc::new(StringArray::new_null(3_001)) as ArrayRef,
+    )]);
+    let element = Arc::new(Field::new_list_field(empty.data_type().clone(), true));
+    let ends = OffsetBuffer::from_lengths([500, 2_000, 500, 1]);
+    let column: ArrayRef = Arc::new(ListArray::new(element, ends, Arc::new(empty), None));
+    let rows = RecordBatch::try_from_iter([("l", column)]).expect("rows");
+    let qtype = qtype("[{f0: text?}]".to_owned());
+    assert_eq!(parts(Format::Arrow, &arrow(&rows, None, false), &qtype), Ok(vec![4]));
+}
