@@ -8,7 +8,7 @@ use crate::lock::{entered, released};
 use crate::overlap;
 use crate::packages::{Bounds, Imports};
 use crate::phases::{Phase, Phases};
-use crate::settings::{Kept, Settings, limits_of, spelled_limits};
+use crate::settings::{Kept, Settings, limits_of, on_error_of, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::terms::Terms;
@@ -493,15 +493,6 @@ fn unknown(name: &str, model: &cembra::Model) -> String {
     match known.is_empty() {
         true => format!("the model has no inputs, and `{shown}` is given"),
         false => format!("the model has no input `{shown}`: it has {}", known.join(", ")),
-    }
-}
-
-/// What is done with rows that fail.
-fn on_error_of(name: &str) -> PyResult<OnError> {
-    match name {
-        "stop" => Ok(OnError::Fail),
-        "missing" => Ok(OnError::Missing),
-        other => Err(PyValueError::new_err(format!("on_error is 'stop' or 'missing', not '{other}'"))),
     }
 }
 

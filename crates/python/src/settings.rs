@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::user_operators::registry;
-use cembra::{Backend, Folder, GivenFiles, Limits, Options, QType, Sources};
+use cembra::{Backend, Folder, GivenFiles, Limits, OnError, Options, QType, Sources};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -111,5 +111,14 @@ impl Settings {
                 return Err(PyValueError::new_err(message));
             }
         })
+    }
+}
+
+/// The choice for rows that fail, by its name in Python.
+pub(crate) fn on_error_of(name: &str) -> PyResult<OnError> {
+    match name {
+        "stop" => Ok(OnError::Fail),
+        "missing" => Ok(OnError::Missing),
+        other => Err(PyValueError::new_err(format!("on_error is 'stop' or 'missing', not '{other}'"))),
     }
 }

@@ -4,13 +4,13 @@
 use super::shell::{Outcome, Shell};
 use std::fmt::Write as _;
 
-/// Runs the command with an address space of `mib` mebibytes at the most.
+/// Runs the command with an address space of at most `mib` mebibytes. The allocator has one arena: each thread would reserve 64 MiB of addresses.
 #[cfg(target_os = "linux")]
 fn bounded(shell: &Shell, mib: usize, args: &[&str]) -> Outcome {
     let mut command = std::process::Command::new("sh");
     let script = format!("ulimit -v {}; exec \"$0\" \"$@\"", mib << 10);
     command.args(["-c", &script, env!("CARGO_BIN_EXE_cembra")]).args(args).current_dir(shell.path("."));
-    command.stdin(std::process::Stdio::null()).output().expect("a shell").into()
+    command.env("MALLOC_ARENA_MAX", "1").stdin(std::process::Stdio::null()).output().expect("a shell").into()
 }
 
 /// A type with so many fields that may be missing.
