@@ -281,9 +281,10 @@ impl<'s> Cursor<'s> {
                     .hint("a text ends on its line; write a line end inside as `\\n`");
             }
             TokenKind::Invalid => {
-                let problem =
-                    Diagnostic::new(Code::Syntax, format!("`{}` is no part of the language", Excerpt::quoted(text)))
-                        .at(span);
+                // A space that does not break looks like one that does.
+                let shown = text.escape_debug().to_string();
+                let message = format!("`{}` is no part of the language", Excerpt::quoted(&shown));
+                let problem = Diagnostic::new(Code::Syntax, message).at(span);
                 return match self.form_of_sign(expected) {
                     _ if text == "@" && self.has_tensors => problem.hint(BY_LABELS),
                     Some(form) => problem.hint(form),
