@@ -114,7 +114,10 @@ impl MovedField {
         // SAFETY: FIELD-TABLE, promised by the caller.
         unsafe {
             match self.bare(value) {
-                Some(value) => Ok((self.field.put)(place, &value, is_new)),
+                Some(value) => {
+                    (self.field.put)(place, &value, is_new);
+                    Ok(())
+                }
                 None => self.field.put_default(place, is_new),
             }
         }
