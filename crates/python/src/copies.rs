@@ -191,17 +191,17 @@ impl<'py> Copies<'py> {
         let all: &[u128] = views.typed_data();
         let (_, buffers) = node.buffers.split_first().ok_or_else(|| outside("views"))?;
         let mut seen: Vec<Range<usize>> = roomy(buffers.len())?;
-        seen.resize(buffers.len(), usize::MAX..0);
+        seen.resize(buffers.len(), 0..0);
         let parts = |view: u128| [0, 64, 96].map(|shift| (view >> shift) as u32);
         for view in all {
             let [len, buffer, first] = parts(*view);
             if len > INLINE {
                 let seen = seen.get_mut(buffer as usize).ok_or_else(|| outside("views"))?;
                 let end = (first as usize).checked_add(len as usize).ok_or_else(|| outside("views"))?;
-                *seen = seen.start.min(first as usize)..seen.end.max(end);
+                let first = if seen.end == 0 { first as usize } else { seen.start.min(first as usize) };
+                *seen = first..seen.end.max(end);
             }
         }
-        seen.iter_mut().filter(|seen| seen.start == usize::MAX).for_each(|unseen| *unseen = 0..0);
         let mut copies = roomy(buffers.len().saturating_add(1))?;
         for (buffer, seen) in buffers.iter().zip(&seen) {
             copies.push(self.copy(buffer, seen.clone())?);

@@ -93,11 +93,11 @@ pub(crate) fn exported(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<E
         let stream = stream.cast::<FFI_ArrowArrayStream>().replace(FFI_ArrowArrayStream::empty());
         interface::ArrayStream::new(stream)
     };
-    let mut stream = stream.map_err(refused)?;
+    let stream = stream.map_err(refused)?;
     let field = stream.field().clone();
     let rows = object.len().ok();
     let (mut arrays, mut bytes, mut elements) = (Vec::new(), 0_u64, 0_usize);
-    while let Some(array) = stream.next() {
+    for array in stream {
         let array = array.map_err(refused)?;
         object.py().check_signals()?;
         if bounds.token.as_ref().is_some_and(Cancellation::is_cancelled) {

@@ -584,7 +584,8 @@ impl Piece for JsonPiece {
                     is_full = true;
                     break;
                 }
-                if !fits && !(columns.fits(text, form.most_bytes) && others.fits(text, form.most_bytes)) {
+                let may_fit = fits || columns.fits(text, form.most_bytes) && others.fits(text, form.most_bytes);
+                if !may_fit {
                     let message = format!("a row becomes more than {} bytes", form.most_bytes);
                     error = Some(too_large(message).on_line(line));
                     break;

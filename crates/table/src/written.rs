@@ -24,8 +24,8 @@ pub fn cuts(rows: &RecordBatch, bytes: u64, most_bytes: u64) -> Result<Vec<usize
     let fixed = names.fold(0, |sum: u64, name| sum.saturating_add(name).saturating_add(VALUE_BYTES));
     let shared: Vec<_> = rows.columns().iter().filter(|column| foreign::has(column.data_type(), is_shared)).collect();
     let count = rows.num_rows();
-    let views = shared.iter().map(|column| bytes_of_views(column.as_ref()));
-    let views = views.fold(Some(0), |sum: Option<u64>, own| Some(sum?.saturating_add(own?)));
+    let mut views = shared.iter().map(|column| bytes_of_views(column.as_ref()));
+    let views = views.try_fold(0_u64, |sum, own| Some(sum.saturating_add(own?)));
     if views.is_some_and(|views| views.saturating_add(fixed.saturating_mul(count as u64)) <= bytes) {
         return Ok(vec![count]);
     }
