@@ -577,7 +577,7 @@ struct BoundInputs {
     places: Vec<Place>,
     fields: Vec<FieldLoad>,
     reads: Vec<Load>,
-    /// As [`Transfers::may_panic`].
+    /// True if user code runs for these fields: see [`Transfers::may_panic`].
     may_panic: bool,
 }
 

@@ -7,12 +7,12 @@ use cembra::tiles::link::Launch;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How far this process is with the others.
+/// The state of this process among those of its launcher.
 enum State {
-    /// It has not joined them. They may wait for it.
+    /// The process has not joined the others, which may wait for it.
     Apart,
     Joined(World),
-    /// It needs them no more, and they do not need it.
+    /// The process and the others do not need each other any more.
     Left,
 }
 
@@ -22,7 +22,7 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the launcher said; `None` if none started this process, or if it started no other one.
+/// The launcher's environment; `None` without a launcher, or if it started this process alone.
 fn launch() -> Option<Launch> {
     let launch = Launch::of(|name| std::env::var(name).ok()).ok().flatten();
     launch.filter(|launch| launch.rank > 0 || launch.size != Some(1))

@@ -211,7 +211,7 @@ impl Model {
         self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref(), imports))
     }
 
-    /// What a call imports, which ends with a token.
+    /// The imports of a call, which end with a token.
     pub(crate) fn imports<'py>(&self, token: Option<Cancellation>) -> Imports<'py> {
         Imports::new(Bounds { most_bytes: self.limits.array_bytes, token })
     }

@@ -49,7 +49,7 @@ fn of_arrow(data: &ArrayData, spans: &mut Vec<Span>) {
     }
 }
 
-/// The bytes of the numbers of a value, which may be memory of somebody else's.
+/// The bytes of the numbers of a value, which may be lent memory.
 fn of_value(value: &Value, spans: &mut Vec<Span>) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {

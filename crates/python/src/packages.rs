@@ -45,7 +45,7 @@ pub(crate) struct Exported {
     pub(crate) arrays: Vec<ArrayData>,
 }
 
-/// What ends the import of a stream that has no end.
+/// The limits that end the import of a stream without an end.
 pub(crate) struct Bounds {
     /// `Limits::array_bytes` of the model.
     pub(crate) most_bytes: u64,

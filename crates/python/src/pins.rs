@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyWeakrefReference};
 use smallvec::SmallVec;
 
-/// What keeps the memory of arrays where it is: a weak reference to each array that owns some.
+/// Weak references to arrays that own memory, which keep that memory where it is.
 pub(crate) type Pins = SmallVec<[Py<PyWeakrefReference>; 4]>;
 
 /// Keeps the memory of an array where it is as long as `pins` are: that of the array itself, or of the arrays that it is a view of.

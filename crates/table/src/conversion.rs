@@ -266,7 +266,7 @@ struct Lists<'r> {
     element_bytes: u64,
 }
 
-/// Where the lists of rows end.
+/// The end of each row's list.
 enum Ends<'r> {
     Small(&'r [i32]),
     Large(&'r [i64]),

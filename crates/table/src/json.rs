@@ -71,7 +71,7 @@ struct JsonPiece {
     /// The bytes of the others.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
-    /// How many of the others are in columns already.
+    /// The number of other fields that are in columns already.
     read: usize,
     /// Why there are no more.
     error: Option<DataError>,

@@ -227,7 +227,7 @@ pub struct Held {
     pub bytes: u64,
 }
 
-/// How much of a piece is read at once.
+/// The part of a piece that is read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     /// The most bytes that rows become, missing values included.

@@ -42,7 +42,7 @@ impl Context {
         TileMemory::pooled(index_count(extents)?, &self.pool)
     }
 
-    /// The same where tiles or plans take `more` bytes besides elements.
+    /// The context where tiles or plans take `more` bytes besides elements.
     ///
     /// # Errors
     /// There are too few bytes.

@@ -45,7 +45,7 @@ pub fn no_link(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Link, message)
 }
 
-/// What the code of a link returns. A panic of it becomes an error.
+/// Runs the code of a link. A panic of the code becomes an error.
 pub(crate) fn guarded_link<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     guarded(code, |words| Err(no_link(format!("the link panicked at {what}: {words}"))))
 }

@@ -99,7 +99,7 @@ pub(crate) fn multiply(
     Ok(rows.made)
 }
 
-/// How many products of tiles a row may have.
+/// The most products of tiles that a row may have.
 fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
     row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum()
 }

@@ -175,7 +175,7 @@ impl Options {
         self.counting(tiles.saturating_mul(TILE_BYTES), || format!("a list of {tiles} tiles"))
     }
 
-    /// The same where tiles or plans take `more` bytes besides elements.
+    /// The options where tiles or plans take `more` bytes besides elements.
     ///
     /// # Errors
     /// There are too few bytes.

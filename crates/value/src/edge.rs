@@ -58,7 +58,7 @@ pub enum EdgeFault {
     /// There is no memory for a copy of the groups.
     #[error("there is no memory for the groups of {elements} elements")]
     Memory {
-        /// How many elements there are.
+        /// The number of elements.
         elements: usize,
     },
 }

@@ -77,7 +77,7 @@ impl Lines {
         (line + 1, before(at.min(whole.end)).saturating_sub(before(whole.start)) + 1)
     }
 
-    /// How many characters begin before a byte.
+    /// The number of characters that begin before a byte.
     fn chars_before(&self, text: &str, byte: usize) -> usize {
         let step = byte / STEP;
         let kept = self.chars.get(step).or(self.chars.last()).map_or(0, |before| *before as usize);
@@ -96,7 +96,7 @@ impl Lines {
     }
 }
 
-/// How many characters begin in bytes of UTF-8.
+/// The number of characters that begin in bytes of UTF-8.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

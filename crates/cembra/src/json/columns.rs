@@ -50,7 +50,7 @@ pub struct JsonColumns {
     is_seldom: bool,
     /// Rows that are read value by value.
     row: JsonRow,
-    /// What is counted of a row before it is read.
+    /// The counted bytes of a row, before it is read.
     size: RowSize,
     /// No less than the bytes of all rows.
     counted: u64,

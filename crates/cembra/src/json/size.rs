@@ -6,7 +6,7 @@ use cembra_value::ValueColumn;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// What is counted for the inputs of a row.
+/// The counted bytes of the inputs of a row.
 #[derive(Debug, Default)]
 pub(super) struct RowSize {
     /// The bytes of a row without the elements of its lists.

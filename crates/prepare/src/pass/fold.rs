@@ -35,7 +35,7 @@ fn is_slow(graph: &TypedGraph, node: Id) -> bool {
     is_foldable(graph, node) && !graph.operands(node).iter().all(is_number)
 }
 
-/// True for an operator on literals that fails. Where the time of `budget` is over, any one may fail: whoever asks ends soon.
+/// True for an operator on literals that fails. Where the time of `budget` is over, any operator may fail, because the pass ends soon.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
     if is_slow(graph, node) && budget.check_time().is_err() {
         return true;

@@ -52,7 +52,7 @@ pub(super) struct Functions {
     /// Where the calls stand that are being made, outermost first.
     pub(super) calls: Vec<NodeId>,
     instantiated: usize,
-    /// How many steps there are when the time is looked at again.
+    /// The number of steps between two looks at the time.
     timed: usize,
     pub(super) loops: u32,
     pub(super) loop_depth: u8,
