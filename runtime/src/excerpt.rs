@@ -16,7 +16,7 @@ fn steers(character: char) -> bool {
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text of somebody else on one line: characters that steer a terminal, end a line or reorder text are escapes, as in `\u{1b}`. All
+/// A foreign text on one line: characters that steer a terminal, end a line or reorder text are escapes, as in `\u{1b}`. All
 /// that is printed but data goes through this function, or through [`visible_lines`].
 ///
 /// ```

@@ -77,7 +77,7 @@ pub enum Error {
     /// A struct of Arrow's C interface is released, or has sizes or children that cannot be.
     #[error("{0}")]
     Interface(&'static str),
-    /// What was exported by Arrow's C interface is not what its specification, or a table, has; or the exporter's own message.
+    /// An export by Arrow's C interface is not as the specification says, or is not a table. The text may be the exporter's own message.
     #[error("{0}")]
     Exported(String),
     /// The model, the columns or the evaluation.

@@ -18,7 +18,7 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     call_within(def, resolved, args, usize::MAX)
 }
 
-/// As [`call`], for an operator that may take no more than `room` bytes for its result and beside it, and may do as many units of work on
+/// Calls an operator as [`call`] does, with at most `room` bytes for its result and beside it, and at most as many units of work on
 /// strings.
 ///
 /// # Errors

@@ -240,7 +240,7 @@ impl Room {
     /// Room for all rows.
     pub const ALL: Room = Room { bytes: u64::MAX, takes_any_row: true };
 
-    /// True if there is room for the first of several rows, which become so many bytes.
+    /// True if there is room for `row` and the rows before it, which become `bytes` bytes together.
     pub(crate) const fn takes(self, row: usize, bytes: u64) -> bool {
         bytes <= self.bytes || row == 0 && self.takes_any_row
     }

@@ -136,7 +136,7 @@ impl Array {
         (data, self.presence.take().unwrap_or_default())
     }
 
-    /// The same array, which owns its values: values that somebody else lends are copied. `None` if there is no memory for the copy.
+    /// The array with values of its own: lent values are copied. `None` if there is no memory for the copy.
     #[must_use]
     pub fn owned(mut self) -> Option<Array> {
         match &mut self.data {

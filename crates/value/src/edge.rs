@@ -110,7 +110,7 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// The edge of elements each of which names its group, of so many, or none. Groups in memory of somebody else's are copied before they are
+    /// The edge of elements each of which names its group, of so many, or none. Groups in lent memory are copied before they are
     /// checked, because their owner may write them as long as the edge lives.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl Words {
         }
     }
 
-    /// The same words, of which those of somebody else's are copied: their owner may write them. `None` if there is no memory for the copy.
+    /// The words in memory of their own: lent words are copied, because their owner may write them. `None` if there is no memory for the copy.
     pub(crate) fn owned(mut self) -> Option<Words> {
         if self.lent.is_some() && !has_room(size_of_val(&*self)) {
             return None;

@@ -245,7 +245,7 @@ impl Run {
             .collect())
     }
 
-    /// What is known of the inputs of a model, in their order, in the tiles that the model says.
+    /// The inputs of a model, in their order, cut into the tiles that the model states.
     fn cut_all<'k>(&self, model: &Executor, given: BTreeMap<&str, Known<'k>>) -> Result<Vec<Cow<'k, Tiled>>, Error> {
         let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
         let mut inputs: Vec<Cow<'k, Tiled>> = Vec::with_capacity(model.inputs().len());

@@ -102,7 +102,7 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
     if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }
 }
 
-/// What became of the tests of a model, and whether all passed. Failures that there is no time to tell of are counted.
+/// Runs the tests of a model. Returns the report, and whether all passed. Failures that the time limit leaves out of the report are counted.
 pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline: &Deadline) -> (String, bool) {
     let by = |backend| model.run_tests_with(&Options::default().limits(text.limits()).backend(backend), run);
     let (interpreted, native) = (by(Backend::Interpreter), by(Backend::Native));

@@ -138,7 +138,7 @@ fn evaluate_on<'v>(
     }
 }
 
-/// Calls the operator of a node, which may take so many bytes.
+/// Calls the operator of a node, with `room` bytes for its result and beside it.
 fn call_node(
     graph: &TypedGraph,
     registry: &Registry,

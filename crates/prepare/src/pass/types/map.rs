@@ -45,7 +45,7 @@ fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeF
 /// Arrays of an argument that must be as long as those of the others. Beyond this many arguments, one node compares them all.
 const COMPARED: usize = 8;
 
-/// What a node or an operand of a body counts for. What fields share is in the body of each, and all bodies are kept.
+/// The steps that a node or an operand of a body counts for. Nodes that fields share are in the body of each field, and all bodies are kept.
 const OF_A_BODY: usize = 4;
 
 /// An array that a function is mapped over.
