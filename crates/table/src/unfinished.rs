@@ -169,6 +169,7 @@ mod tests {
     /// A process of this test alone, whose file has a name: it is gone when a signal has ended the process.
     #[test]
     #[cfg(unix)]
+    #[expect(clippy::print_stdout, reason = "the process says when its file is there")]
     fn a_signal_removes_a_file_with_a_name() {
         use std::io::{BufRead, BufReader};
         use std::os::unix::process::ExitStatusExt;
