@@ -81,7 +81,7 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, 
     {
         return Ok(array);
     }
-    match packages::whole(object, &format!("[{}]", scalar.short_name()))? {
+    match packages::whole(object, format_args!("[{}]", scalar.short_name()))? {
         Some(array) => of_arrow(array, scalar),
         None => elements(object, scalar),
     }

@@ -28,8 +28,6 @@ pub(crate) struct Column<'py> {
     presence: Option<Vec<u64>>,
     /// The array of Arrow as the caller has it.
     pub(crate) like: Option<Bound<'py, PyAny>>,
-    /// The chunks of an array of Arrow in the memory of the caller.
-    pub(crate) given: Vec<ArrayData>,
 }
 
 macro_rules! data {
@@ -41,7 +39,7 @@ macro_rules! data {
             )*
             /// Values of other types, converted.
             Array(Array),
-            Arrow(ArrayRef),
+            Arrow(Box<Import>),
             /// The same in every row.
             Shared(Value),
         }
@@ -65,7 +63,7 @@ macro_rules! data {
                 match self {
                     $(Data::$scalar(array) => Some(array.len()),)*
                     Data::Array(array) => Some(array.len()),
-                    Data::Arrow(array) => Some(arrow_array::Array::len(array)),
+                    Data::Arrow(import) => Some(arrow_array::Array::len(&import.array)),
                     Data::Shared(_) => None,
                 }
             }
@@ -123,13 +121,13 @@ pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, impor
 impl<'py> Column<'py> {
     /// The same value in every row.
     pub(crate) fn shared(value: Value) -> Self {
-        Column { data: Data::Shared(value), presence: None, like: None, given: Vec::new() }
+        Column { data: Data::Shared(value), presence: None, like: None }
     }
 
     /// Numbers where they lie, without a mask, of the very type of an input: most columns of most calls, found with few questions.
     pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
         let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
-        Some(Column { data, presence: None, like: None, given: Vec::new() })
+        Some(Column { data, presence: None, like: None })
     }
 
     /// What is given for an input: a column, or one value for all rows.
@@ -148,17 +146,20 @@ impl<'py> Column<'py> {
 
     /// The rows of an array of Arrow, of a table.
     pub(crate) fn of_arrow(array: ArrayRef, table: &Bound<'py, PyAny>) -> Self {
-        Column { data: Data::Arrow(array), presence: None, like: Some(table.clone()), given: Vec::new() }
+        let import = Import { array, given: Vec::new() };
+        Column { data: Data::Arrow(Box::new(import)), presence: None, like: Some(table.clone()) }
     }
 
     /// The rows of an array, with the type that an input of such values has.
     pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>, imports: &Imports<'py>) -> PyResult<(QType, Self)> {
         if object.cast::<PyUntypedArray>().is_err() {
-            let Import { array, given } = imports.array(object)?;
-            let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {}", array.data_type()));
-            let field = arrow_schema::Field::new(name, array.data_type().clone(), true);
+            let import = imports.array(object)?;
+            let of = import.array.data_type();
+            let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {of}"));
+            let field = arrow_schema::Field::new(name, of.clone(), true);
             let qtype = cembra_arrow::input_type(&field).ok_or_else(refused)?;
-            return Ok((qtype, Column { data: Data::Arrow(array), presence: None, like: Some(object.clone()), given }));
+            let data = Data::Arrow(Box::new(import));
+            return Ok((qtype, Column { data, presence: None, like: Some(object.clone()) }));
         }
         let untyped = object.cast::<PyUntypedArray>()?;
         if untyped.ndim() != 1 {
@@ -172,10 +173,7 @@ impl<'py> Column<'py> {
         let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
         if let Some((scalar, data)) = numbers(&plain, None) {
-            return Ok((
-                optional(scalar, presence.is_some()),
-                Column { data, presence, like: None, given: Vec::new() },
-            ));
+            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
         let kind = kind(untyped)?;
@@ -186,23 +184,22 @@ impl<'py> Column<'py> {
         if let Some(numeric) = numeric {
             let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
             let (scalar, data) = numbers(&copied, None).ok_or_else(|| refused(&kind))?;
-            return Ok((
-                optional(scalar, presence.is_some()),
-                Column { data, presence, like: None, given: Vec::new() },
-            ));
+            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
         let array = arrays::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
         let is_optional = presence.is_some() || array.first_missing().is_some();
-        Ok((
-            optional(scalar, is_optional),
-            Column { data: Data::Array(array), presence, like: None, given: Vec::new() },
-        ))
+        Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
     }
 
     /// The value that all rows share, if they share one.
     pub(crate) fn value(&self) -> Option<&Value> {
         if let Data::Shared(value) = &self.data { Some(value) } else { None }
+    }
+
+    /// The chunks of an array of Arrow in the memory of the caller.
+    pub(crate) fn given(&self) -> &[ArrayData] {
+        if let Data::Arrow(import) = &self.data { &import.given } else { &[] }
     }
 
     /// The array of NumPy whose numbers are read where they are, if the column is one.
@@ -261,9 +258,6 @@ pub(crate) struct Rows<'py> {
     pub(crate) failures: Vec<RowFailure>,
 }
 
-/// The most rows that are evaluated with the interpreter's lock, of models of scalars without loops: one strip, which one thread evaluates.
-const BRIEF_ROWS: usize = 64;
-
 /// How many rows there are in columns: none where a call has yet to make one. All have as many, or are the same in every row.
 pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> PyResult<usize> {
     let sized = || {
@@ -282,8 +276,8 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 /// An evaluation of many rows.
 pub(crate) struct Run<'r, 'py> {
     pub(crate) batch: &'r Batch,
-    /// True for a model of scalars without loops.
-    pub(crate) is_short: bool,
+    /// The most rows that are evaluated with the interpreter's lock.
+    pub(crate) brief_rows: usize,
     /// True for a model that calls functions of Python for each row.
     pub(crate) calls_python: bool,
     pub(crate) rows: usize,
@@ -301,9 +295,9 @@ pub(crate) fn run<'py>(
     columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let Run { batch, is_short, calls_python, rows, options, like, out } = run;
+    let Run { batch, brief_rows, calls_python, rows, options, like, out } = run;
     // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
-    let is_brief = is_short && rows <= BRIEF_ROWS;
+    let is_brief = rows <= brief_rows;
     // Before an address is taken, and until the run is over.
     let mut pins = Pins::new();
     if !is_brief || calls_python {
@@ -317,7 +311,7 @@ pub(crate) fn run<'py>(
         .iter()
         .zip(batch.inputs())
         .map(|(column, input)| match &column.data {
-            Data::Arrow(array) => Input::of(&input.name, array, &input.qtype).map(Some),
+            Data::Arrow(import) => Input::of(&input.name, &import.array, &input.qtype).map(Some),
             _ => Ok(None),
         })
         .collect::<Result<_, _>>()

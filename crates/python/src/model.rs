@@ -218,7 +218,7 @@ impl Model {
 
     /// Refuses outputs whose texts, as objects of Python, take more than an evaluation may.
     pub(crate) fn check_texts(&self, compiled: &Compiled, made: &[Value], limits: Option<&Limits>) -> PyResult<()> {
-        if compiled.is_short {
+        if !compiled.makes_texts {
             return Ok(());
         }
         let most = limits.map_or(u64::MAX, |limits| limits.array_bytes).min(self.limits.array_bytes);
@@ -405,7 +405,7 @@ impl Model {
                 Some(object) => Column::of_argument(object, field, imports),
             }
         };
-        self.in_phases(py, compiled, find, options, out.map(|out| (out, arguments)))
+        self.in_phases(py, compiled, (find, imports), options, out.map(|out| (out, arguments)))
     }
 
     /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
@@ -413,20 +413,19 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        find: impl Fn(&Field) -> PyResult<Column<'py>>,
+        (find, imports): (impl Fn(&Field) -> PyResult<Column<'py>>, &Imports<'py>),
         options: RunOptions,
         out: Option<(&Bound<'py, PyDict>, &Arguments<'py>)>,
     ) -> PyResult<columns::Rows<'py>> {
         let phases = self.phases(py, compiled)?;
-        let imports = self.imports(options.token());
         let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
         let mut columns: Vec<Option<Column<'py>>> = columns.collect::<PyResult<_>>()?;
         let rows = columns::rows(&phases.columns, &columns)?;
         let like = columns.iter().flatten().find_map(|column| column.like.clone());
         let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, like, out| {
             let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
-            let Compiled { is_short, calls_python, .. } = *compiled;
-            let run = Run { batch: &phase.batch, is_short, calls_python, rows, options, like, out };
+            let Compiled { brief_rows, calls_python, .. } = *compiled;
+            let run = Run { batch: &phase.batch, brief_rows, calls_python, rows, options, like, out };
             columns::run(py, run, &given, |error| self.raised(error))
         };
         for phase in &phases.before {
@@ -434,7 +433,7 @@ impl Model {
             let operands = evaluate(phase, &columns, options, None, None)?;
             for call in &phase.calls {
                 columns[call.place] =
-                    Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input, &imports)?);
+                    Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input, imports)?);
             }
         }
         if let Some((out, arguments)) = out {
@@ -444,7 +443,7 @@ impl Model {
                 let made = || "the result of an operator over columns".to_owned();
                 Some((input.as_ref().map_or_else(made, |input| format!("input `{}`", input.name)), column.as_ref()?))
             });
-            overlap::check(out, given, read, &imports)?;
+            overlap::check(out, given, read, imports)?;
         }
         let made = evaluate(&phases.last, &columns, options, like.as_ref(), out.map(|(out, _)| out));
         // What rows that failed had raised is no cause of what fails later.
@@ -589,7 +588,7 @@ impl Model {
             let phases = self.phases(py, compiled)?;
             if !phases.before.is_empty() {
                 let find = |field: &Field| tables.column(field)?.map_or_else(|| default(field).map(Column::shared), Ok);
-                let made = self.in_phases(py, compiled, find, options, None)?;
+                let made = self.in_phases(py, compiled, (find, &self.imports(None)), options, None)?;
                 return tables.of_columns(py, &phases.last.batch, made.outputs);
             }
             let made = tables.run(py, &phases.last.batch, options, self.limits, |error| self.raised(error));

@@ -109,7 +109,7 @@ pub(crate) fn check<'a, 'py: 'a>(
     let mut inputs: Vec<(String, Vec<Span>)> = Vec::new();
     for (name, column) in columns {
         let mut spans = Vec::new();
-        column.given.iter().for_each(|data| of_arrow(data, &mut spans));
+        column.given().iter().for_each(|data| of_arrow(data, &mut spans));
         if let Some(value) = column.value() {
             of_value(value, &mut spans);
         }

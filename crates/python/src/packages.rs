@@ -14,7 +14,8 @@ use cembra_arrow::interface;
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::fmt::Display;
 
 /// The package that an object's class is of.
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -153,7 +154,7 @@ pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Impo
 
 /// Imports an array that is an input as a whole, or a part of one. `None` if the object is of NumPy, has no data by Arrow's interface, or raises an
 /// exception of its own: it may be a sequence nevertheless.
-pub(crate) fn whole(object: &Bound<'_, PyAny>, expected: &str) -> Result<Option<ArrayRef>, Misfit> {
+pub(crate) fn whole(object: &Bound<'_, PyAny>, expected: impl Display) -> Result<Option<ArrayRef>, Misfit> {
     if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
         return Ok(None);
     }
@@ -172,18 +173,23 @@ pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
 /// The arrays of Arrow that one call has imported: each object once, because a capsule and a stream give their data once.
 pub(crate) struct Imports<'py> {
     bounds: Bounds,
-    known: RefCell<Vec<(Bound<'py, PyAny>, Import)>>,
+    /// There is none before the first: most calls import nothing.
+    known: OnceCell<Box<Known<'py>>>,
 }
+
+/// Objects, and the array of each.
+type Known<'py> = RefCell<Vec<(Bound<'py, PyAny>, Import)>>;
 
 impl<'py> Imports<'py> {
     /// No arrays yet.
     pub(crate) const fn new(bounds: Bounds) -> Self {
-        Imports { bounds, known: RefCell::new(Vec::new()) }
+        Imports { bounds, known: OnceCell::new() }
     }
 
     /// The array of an object, if it is imported.
     pub(crate) fn known(&self, object: &Bound<'py, PyAny>) -> Option<Import> {
-        self.known.borrow().iter().find(|(known, _)| known.is(object)).map(|(_, import)| import.clone())
+        let known = self.known.get()?.borrow();
+        known.iter().find(|(known, _)| known.is(object)).map(|(_, import)| import.clone())
     }
 
     /// The array of an object, imported if it is not yet.
@@ -192,7 +198,7 @@ impl<'py> Imports<'py> {
             return Ok(known);
         }
         let import = arrow(object, &self.bounds)?;
-        self.known.borrow_mut().push((object.clone(), import.clone()));
+        self.known.get_or_init(Box::default).borrow_mut().push((object.clone(), import.clone()));
         Ok(import)
     }
 }

@@ -6,7 +6,7 @@ use crate::packages::Imports;
 use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
 use crate::user_operators;
-use cembra::{Executor, Graph, QType, Registry, Session, Value};
+use cembra::{Executor, Field, Graph, QType, Registry, Scalar, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
@@ -29,6 +29,10 @@ pub(crate) struct Compiled {
     pub(crate) class: Option<Py<PyAny>>,
     /// True for a model of scalars without loops, whose evaluations are over before another thread of Python could begin.
     pub(crate) is_short: bool,
+    /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
+    pub(crate) brief_rows: usize,
+    /// True if an output may have an array of texts.
+    pub(crate) makes_texts: bool,
     /// True for a model whose evaluations may take long whatever its inputs are.
     pub(crate) has_loops: bool,
     /// True if an input is a tensor.
@@ -56,6 +60,26 @@ fn has_loops(graph: &Graph) -> bool {
     Registry::standard().iter().any(|(_, def)| is_loop(def.name) && graph.find_name(def.name).is_some())
 }
 
+/// The most nodes of a graph, times rows of numbers, that are evaluated with the interpreter's lock: they take microseconds, and giving the lock
+/// away and taking it again some hundred nanoseconds.
+const BRIEF_NODES: usize = 1 << 13;
+
+/// The most rows with texts that are evaluated with the interpreter's lock, whatever the graph is: one strip, which one thread evaluates.
+const BRIEF_TEXTS: usize = 64;
+
+/// The most rows of a model of scalars without loops that are evaluated with the interpreter's lock.
+fn brief_rows(executor: &Executor, graph: &Graph) -> usize {
+    let is_text = |field: &Field| matches!(field.qtype.scalar(), Some(Scalar::Text | Scalar::Bytes));
+    let has_texts = executor.inputs().iter().chain(executor.outputs()).any(is_text);
+    let numbers = BRIEF_NODES / graph.len().max(1);
+    if has_texts { numbers.min(BRIEF_TEXTS) } else { numbers }
+}
+
+/// True if a value of the type may have an array of texts.
+const fn may_have_texts(qtype: &QType) -> bool {
+    matches!(qtype, QType::Tuple(_) | QType::Array(_, Scalar::Text | Scalar::Bytes))
+}
+
 impl Compiled {
     pub(crate) fn of(
         py: Python<'_>,
@@ -63,7 +87,7 @@ impl Compiled {
         types: Vec<Option<QType>>,
         executor: Executor,
     ) -> PyResult<Compiled> {
-        let place = |field: &cembra::Field| model.program().inputs.iter().position(|input| input.name == field.name);
+        let place = |field: &Field| model.program().inputs.iter().position(|input| input.name == field.name);
         let places = executor.inputs().iter().filter_map(place).collect();
         let class = match executor.outputs() {
             [_] => None,
@@ -73,9 +97,11 @@ impl Compiled {
                 Some(py.import("cembra.outputs")?.getattr("class_of")?.call1((names,))?.unbind())
             }
         };
-        let is_scalar = |field: &cembra::Field| field.qtype.scalar().is_some();
+        let is_scalar = |field: &Field| field.qtype.scalar().is_some();
         let has_loops = has_loops(&model.program().graph);
         let is_short = !has_loops && executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
+        let brief_rows = if is_short { brief_rows(&executor, &model.program().graph) } else { 0 };
+        let makes_texts = executor.outputs().iter().any(|output| may_have_texts(&output.qtype));
         let has_tensors = executor.inputs().iter().any(|field| matches!(field.qtype, QType::Tensor(..)));
         Ok(Compiled {
             types,
@@ -87,6 +113,8 @@ impl Compiled {
             phases: OnceLock::new(),
             class,
             is_short,
+            brief_rows,
+            makes_texts,
             has_loops,
             has_tensors,
             calls_python: user_operators::are_called(&model.program().graph),

@@ -100,7 +100,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Arc<
     if is_masked(object) {
         return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
     }
-    if packages::whole(object, &qtype.to_string())?.is_some_and(|array| array.null_count() > 0) {
+    if packages::whole(object, qtype)?.is_some_and(|array| array.null_count() > 0) {
         return Err(Misfit::of(qtype, "an array with nulls: elements of tensors are never missing"));
     }
     let whole = numpy_array(object).map_err(|_| misfit())?;
