@@ -128,6 +128,14 @@ impl Graph {
         }
     }
 
+    /// Gives back the room for more nodes, if it is most of the table: programs are cloned, and a clone goes through the whole table.
+    pub(crate) fn give_back_room(&mut self) {
+        let Graph { nodes, kinds, operands, literals, seed, .. } = self;
+        if nodes.capacity() / 4 > kinds.len() {
+            nodes.shrink_to_fit(|id| rehash(seed, kinds[id.index()], operands, literals));
+        }
+    }
+
     /// How many nodes there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -124,8 +124,9 @@ limits! {
     /// Preparing: fields of the tuple types of all nodes together, those of inner tuples included. Default 4 million; never
     /// more than 64 million, so that no type outgrows an address.
     TupleFields tuple_fields: usize = 4_000_000, "fields of tuples", "pass on fewer fields, or fewer tuples";
-    /// Preparing and compiling: how long it may take, from the first pass to runnable code. It is looked at between stages
-    /// and every few thousand nodes, so it can be passed by what a stage takes for those. Default 60 seconds.
+    /// Preparing and compiling: how long it may take, from the first pass to runnable code; reading a text may take as long by
+    /// itself. It is looked at between stages and every few thousand tokens and nodes, so it can be passed by what a stage takes
+    /// for those. Default 60 seconds.
     CompileTime compile_time: Duration = Duration::from_secs(60), "", "split the model, or use the interpreter";
     /// Planning: bytes of a frame, the memory of one evaluation. Default 64 MiB; never more than 2 GiB, which is what code
     /// can address.
@@ -133,8 +134,8 @@ limits! {
     /// Native code: steps of a plan in one function, fields of the tuples that they make, and steps that the code generator
     /// repeats in every branch that uses their result. Default 2,000; larger models are cut into several functions.
     NativeSteps native_steps: usize = 2_000, "steps in a function", "use the interpreter, or `Backend::Auto`";
-    /// Native code: fields of a tuple that one step makes, or that is an output: that cannot be cut. Default 20,000; with
-    /// `Backend::Auto` models beyond it are interpreted.
+    /// Native code: fields of a tuple that one step makes, or that is an output: that cannot be cut. Each field of a tuple that a
+    /// loop or a conditional results in counts ten times. Default 20,000; with `Backend::Auto` models beyond it are interpreted.
     NativeFields native_fields: usize = 20_000, "fields in native code", "use the interpreter, or `Backend::Auto`";
     /// Native code: bytes of the machine code of one model. Default 256 MiB; with `Backend::Auto` a model beyond it is
     /// interpreted.
@@ -238,7 +239,7 @@ impl Limits {
     }
 }
 
-/// The limits of a compilation, and when it began: what is asked whether it may go on. Time is processor time of the thread that
+/// The limits of a compilation or of reading a text, and when it began: what is asked whether it may go on. Time is processor time of the thread that
 /// compiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {

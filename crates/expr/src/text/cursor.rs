@@ -6,7 +6,7 @@ use super::lexer::{Lexer, PlacedText};
 use super::sources::Sources;
 use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
-use cembra_value::{Code, Diagnostic, Limit, Limits, Span};
+use cembra_value::{Budget, Code, Diagnostic, Limit, Limits, Span};
 
 /// The statement cannot be read further. Its problem is recorded already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,10 @@ pub(super) struct Cursor<'s> {
     /// True once the type of a tensor was read.
     pub(super) has_tensors: bool,
     depth: usize,
-    pub(super) limits: Limits,
+    /// The limits, and when reading began. Time passes for models only, not for a literal or a type by itself.
+    budget: Budget,
+    /// How many tokens were read and nodes made: rarely the clock is looked at.
+    visits: usize,
 }
 
 /// How parts of tensors are written.
@@ -81,7 +84,8 @@ impl<'s> Cursor<'s> {
             brackets: 0,
             has_tensors: false,
             depth: 0,
-            limits: *limits,
+            budget: Budget::new(*limits),
+            visits: 0,
         };
         if too_long {
             cursor.limit(Limit::SourceBytes, None);
@@ -131,15 +135,47 @@ impl<'s> Cursor<'s> {
         self.previous = read.span;
         self.previous_kind = read.kind;
         self.token = self.lexer.next();
+        if self.visit().is_err() {
+            // Whatever is being read ends here.
+            self.lexer = Lexer::of("".into());
+            self.token = self.lexer.next();
+        }
         if matches!(read.kind, TokenKind::Word | TokenKind::Type) {
             self.check_name(read.span);
         }
         read
     }
 
+    /// Begins to count the time that reading takes.
+    pub(super) fn start_clock(&mut self) {
+        self.budget = Budget::start(*self.limits());
+    }
+
+    /// The limits.
+    pub(super) fn limits(&self) -> &Limits {
+        self.budget.limits()
+    }
+
+    /// Counts a token or a node, and ends the text if the time is over.
+    pub(super) fn visit(&mut self) -> Result<(), Stop> {
+        self.visits += 1;
+        let within = self.budget.check_visit(self.visits);
+        self.end_beyond(within)
+    }
+
+    /// Ends the text if the time is over, before work that may take long by itself.
+    pub(super) fn check_time(&mut self) -> Result<(), Stop> {
+        let within = self.budget.check_time();
+        self.end_beyond(within)
+    }
+
+    fn end_beyond(&mut self, within: Result<(), Diagnostic>) -> Result<(), Stop> {
+        within.map_err(|problem| self.give_up(problem.at(self.previous)))
+    }
+
     /// A name at this span must not be longer than the limit: names are copied into messages.
     pub(super) fn check_name(&mut self, span: Span) {
-        if (span.end - span.start) as usize > self.limits.name_bytes {
+        if (span.end - span.start) as usize > self.limits().name_bytes {
             self.limit(Limit::NameBytes, Some(span));
         }
     }
@@ -183,7 +219,7 @@ impl<'s> Cursor<'s> {
 
     /// Goes one level deeper without a bracket.
     pub(super) fn deepen(&mut self, span: Span) -> Result<(), Stop> {
-        if self.depth >= self.limits.nesting {
+        if self.depth >= self.limits().nesting {
             return Err(self.limit(Limit::Nesting, Some(span)));
         }
         self.depth += 1;
@@ -222,13 +258,18 @@ impl<'s> Cursor<'s> {
     fn record(&mut self, problem: Diagnostic) {
         if !self.given_up {
             self.problems.push(problem);
-            self.given_up = self.problems.len() >= self.limits.problems.max(1);
+            self.given_up = self.problems.len() >= self.limits().problems.max(1);
         }
     }
 
     /// Records an exceeded limit, which ends the text.
     pub(super) fn limit(&mut self, limit: Limit, span: Option<Span>) -> Stop {
-        let problem = self.limits.exceeded(limit).at(span);
+        let problem = self.limits().exceeded(limit).at(span);
+        self.give_up(problem)
+    }
+
+    /// Records a problem that ends the text.
+    fn give_up(&mut self, problem: Diagnostic) -> Stop {
         self.record(problem);
         self.given_up = true;
         Stop

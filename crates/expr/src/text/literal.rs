@@ -159,7 +159,7 @@ impl<'s> Cursor<'s> {
             }
         }
         let bracket = self.token.span;
-        if depth >= self.limits.tuple_nesting {
+        if depth >= self.limits().tuple_nesting {
             return Err(self.limit(Limit::TupleNesting, Some(bracket)));
         }
         self.enter(bracket)?;

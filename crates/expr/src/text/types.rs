@@ -230,7 +230,7 @@ impl<'s> Cursor<'s> {
             TokenKind::OpenSquare if matches!(self.peek().kind, TokenKind::OpenCurly | TokenKind::OpenRound) => None,
             _ => return Ok(None),
         };
-        if depth >= self.limits.tuple_nesting {
+        if depth >= self.limits().tuple_nesting {
             return Err(self.limit(Limit::TupleNesting, Some(bracket)));
         }
         self.enter(bracket)?;

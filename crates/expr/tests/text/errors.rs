@@ -684,3 +684,53 @@ fn hostile_texts_end() {
         assert!(!problems(source).diagnostics()[0].message().is_empty(), "{source}");
     }
 }
+
+/// Reading has the time of a compilation: it is looked at every few thousand tokens and nodes.
+#[test]
+fn the_limit_of_time_ends_reading() {
+    let limits = Limits { compile_time: std::time::Duration::ZERO, ..Limits::default() };
+    let functions: String =
+        (1..16).map(|at| format!("fn f{at}(x) = f{0}(x + {at}) * f{0}(x * 2 + {at})\n", at - 1)).collect();
+    let rows: String = (0..2_000).map(|at| format!("  {at}, {at}.5\n")).collect();
+    let texts = [
+        format!("fn f0(x) = x + 1\n{functions}output y = f15(L.x)"),
+        format!("output y = 1\ntest 't' {{\n  x => y\n{}}}", rows.replace(", ", " => ")),
+        format!("output y = [{}]", "1, ".repeat(4_000)),
+        (0..2_000).map(|at| format!("let a{at} = 1;")).collect(),
+    ];
+    for text in &texts {
+        let start = &text[..20];
+        let problem = limited(text, limits).unwrap_or_else(|| panic!("{start} took no time"));
+        assert_eq!(problem, "the model exceeds the limit `compile_time` of 0ns", "{start}");
+        assert!(cembra_expr::format(text, &Operators, &limits).is_err(), "{start}");
+    }
+    assert_eq!(limited("output y = x + 1", limits), None);
+}
+
+/// Calls copy what depends on parameters, also of functions inside that depend on them, and share all else.
+#[test]
+fn calls_copy_no_more_than_what_depends_on_parameters() {
+    let text = "let k = a + b
+        fn f(x, y) = if x > k then sqrt(k) * y + x else (y - k) * (x + y) - sqrt(k)
+        fn g(x) = core.apply(fn(z) = z * x + core.apply(fn(w) = w + z, k * 2), k) + core.apply(fn(v) = v * k, 3)
+        fn h(x) = x
+        fn i(x) = k
+        output p = f(c, d) + f(d, c) + g(c) + g(d) + g(c) + h(c) + i(d)";
+    let written = "let k = a + b
+        let s = sqrt(k)
+        let t = k * 2
+        let v = core.apply(fn(v) = v * k, 3)
+        let g = core.apply(fn(z) = z * c + core.apply(fn(w) = w + z, k * 2), k) + v
+        output p = (if c > k then sqrt(k) * d + c else (d - k) * (c + d) - sqrt(k))
+            + (if d > k then sqrt(k) * c + d else (c - k) * (d + c) - sqrt(k))
+            + g + (core.apply(fn(z) = z * d + core.apply(fn(w) = w + z, k * 2), k) + v) + g + c + k";
+    let parsed = |text: &str| parse(text, &Operators, &Limits::default()).expect("a model");
+    let shown = |text: &str| {
+        // Parameters get numbers, which the one text uses more of.
+        let printed = cembra_expr::print(&parsed(text));
+        let mut numbers = printed.split('_');
+        let first = numbers.next().unwrap_or_default().to_owned();
+        numbers.fold(first, |all, part| all + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+    };
+    assert_eq!(shown(text), shown(written));
+}

@@ -4,6 +4,7 @@ use crate::common::Operators;
 use cembra_expr::{Program, Sources, UsedFile, parse, parse_sources};
 use cembra_value::{Error, Limits};
 use std::io;
+use std::time::Duration;
 
 /// The model `m` of these files.
 fn gathered(files: &[(&str, &str)], limits: &Limits) -> Sources {
@@ -138,6 +139,18 @@ fn files_are_limited_in_number_and_length() {
         assert!(read(&set(most)).is_ok());
         let error = read(&set(most - 1)).unwrap_err();
         assert_eq!(error.diagnostics()[0].code(), cembra_value::Code::Limit, "{error}");
+    }
+}
+
+/// One file may be the table of many names: the clock is looked at before each.
+#[test]
+fn the_limit_of_time_ends_tables() {
+    let files = [("m", "table t: text -> i32 = 't'; 1"), ("t", "k,v\na,1")];
+    for (compile_time, is_read) in [(Duration::ZERO, false), (Duration::from_secs(3600), true)] {
+        let limits = Limits { compile_time, ..Limits::default() };
+        let read = parse_sources(&gathered(&files, &limits), &Operators, &limits);
+        assert_eq!(read.is_ok(), is_read);
+        assert!(read.err().is_none_or(|error| error.to_string().contains("`compile_time`")));
     }
 }
 

@@ -2,7 +2,7 @@
 //! the host. Such an operator is a function of the text whose body is a call of it.
 
 use super::Parser;
-use super::function::{Body, Function};
+use super::function::Function;
 use crate::NameKind;
 use crate::program::Extern;
 use crate::text::cursor::Stop;
@@ -45,9 +45,8 @@ impl<'s> Parser<'s, '_> {
         self.note_callee_defined(&name, span);
         self.note_signature(NameKind::Extern, span, span.to(self.cursor.previous), None);
         let operator = self.program.graph.intern(&name);
-        let body = Body::of_call(operator, parameters.len());
         self.externs.insert(name.clone(), [self.functions.len(), self.program.externs.len()]);
-        self.functions.push(Function::of_body(self.cursor.text(span), spelled, body));
+        self.functions.push(Function::of_operator(self.cursor.text(span), spelled, operator));
         self.program.externs.push(Extern { name: name.as_str().into(), parameters, result, span: Some(span) });
         Ok(())
     }

@@ -44,9 +44,9 @@ pub(super) struct Call {
 }
 
 impl<'s> Function<'s> {
-    /// A function that is understood.
-    pub(super) fn of_body(name: &'s str, parameters: Vec<&'s str>, body: Body<'s>) -> Self {
-        Function { name, parameters, places: Vec::new(), body: Some(body), value: None }
+    /// A function that is an operator of the host.
+    pub(super) fn of_operator(name: &'s str, parameters: Vec<&'s str>, operator: NameId) -> Self {
+        Function { name, parameters, places: Vec::new(), body: Some(Body::Operator(operator)), value: None }
     }
 }
 
@@ -57,89 +57,92 @@ impl Function<'_> {
     }
 }
 
-/// What a call makes: one node for each step.
-pub(super) struct Body<'s> {
-    /// What the graph knows of the function; nothing of an operator of the host, which has no body.
-    function: Option<FunctionId>,
-    steps: Vec<Step>,
-    operands: Vec<Source>,
-    /// The parameters of functions inside that every call makes anew.
+/// What a call makes.
+pub(super) enum Body<'s> {
+    /// An operator of the host, of the arguments as they are.
+    Operator(NameId),
+    /// A copy of what depends on the parameters.
+    Copy(Recipe<'s>),
+}
+
+/// The nodes of a function's body that each call makes anew. Names and operands are those of the nodes that are copied, in the graph:
+/// functions that call each other may have bodies as large as the graph.
+pub(super) struct Recipe<'s> {
+    /// What the graph knows of the function.
+    function: FunctionId,
+    /// The operators that depend on parameters, operands first.
+    steps: Vec<NodeId>,
+    /// What stands for the parameters of the function, and of functions inside that depend on them.
+    parameters: FxHashMap<NodeId, Substitute>,
+    /// The names of the parameters of functions inside, which every call makes anew.
     inner: Vec<&'s str>,
-    result: Source,
+    result: NodeId,
+    /// How many nodes and operands a call visits.
+    visits: usize,
 }
 
-/// An operator of a body that depends on a parameter.
-struct Step {
-    name: NameId,
-    operands: std::ops::Range<usize>,
-    /// The node that is copied; none if the call itself is made.
-    original: Option<NodeId>,
-}
-
-/// Where an operand of a step comes from.
+/// What stands for a parameter.
 #[derive(Clone, Copy)]
-enum Source {
-    /// The same node for every call.
-    Fixed(NodeId),
+enum Substitute {
     /// The argument at this position.
     Argument(usize),
     /// The new parameter of a function inside, by position.
     Inner(usize),
-    /// The node that an earlier step made.
-    Step(usize),
 }
 
-/// The nodes below `result` that parameters occur in, operands first.
-fn open_nodes(graph: &Graph, open: &FxHashSet<NodeId>, result: NodeId) -> Vec<NodeId> {
-    let mut ids = Vec::new();
-    let mut seen = FxHashSet::default();
-    let mut pending = vec![result];
-    while let Some(id) = pending.pop() {
-        if open.contains(&id) && seen.insert(id) {
-            ids.push(id);
-            pending.extend_from_slice(graph.operands(id));
+/// The nodes below `result` that differ from call to call, operands first: they depend on `parameters`, or on parameters of a function
+/// inside that does. Parameters occur in `open` nodes only.
+fn varying(graph: &Graph, open: &FxHashSet<NodeId>, parameters: &[NodeId], result: NodeId) -> Vec<NodeId> {
+    // Operands have smaller ids than their users, and what parameters occur in was made after them.
+    let Some(first) = parameters.iter().min().map(|first| first.index()) else { return Vec::new() };
+    let Some(length) = (result.index() + 1).checked_sub(first) else { return Vec::new() };
+    let inside = |node: NodeId| node.index().checked_sub(first).filter(|at| *at < length);
+    let id = |at: usize| NodeId::from_index(first + at);
+    let mut reached = vec![false; length];
+    reached[length - 1] = open.contains(&result);
+    // How many users each node has, then where the list of them begins.
+    let mut starts = vec![0_u32; length + 1];
+    for at in (0..length).rev() {
+        if reached[at] {
+            for operand in graph.operands(id(at)) {
+                if let Some(of) = inside(*operand)
+                    && (reached[of] || open.contains(operand))
+                {
+                    reached[of] = true;
+                    starts[of] += 1;
+                }
+            }
         }
     }
-    // Operands have smaller ids than their users.
-    ids.sort_unstable();
-    ids
-}
-
-/// Those of the nodes that differ from call to call: they depend on `parameters`, or on parameters of a function inside
-/// that does.
-fn varying(graph: &Graph, ids: &[NodeId], parameters: &[NodeId]) -> FxHashSet<NodeId> {
-    let mut users: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-    for id in ids {
-        for operand in graph.operands(*id) {
-            users.entry(*operand).or_default().push(*id);
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
+    }
+    let mut users = vec![0_u32; sum as usize];
+    for at in (0..length).filter(|at| reached[*at]) {
+        for of in graph.operands(id(at)).iter().filter_map(|operand| inside(*operand)).filter(|of| reached[*of]) {
+            starts[of] -= 1;
+            users[starts[of] as usize] = at as u32;
         }
     }
-    let mut found: FxHashSet<NodeId> = parameters.iter().copied().collect();
-    let mut pending = parameters.to_vec();
-    while let Some(id) = pending.pop() {
-        if let Node::Operator(name, [_, inner @ ..]) = graph.node(id)
+    let mut found = vec![false; length];
+    let mut pending: Vec<usize> = parameters.iter().filter_map(|parameter| inside(*parameter)).collect();
+    pending.iter().for_each(|at| found[*at] = true);
+    while let Some(at) = pending.pop() {
+        if let Node::Operator(name, [_, inner @ ..]) = graph.node(id(at))
             && **graph.name(name) == *LAMBDA
         {
-            pending.extend(inner.iter().filter(|parameter| found.insert(**parameter)));
+            let inner = inner.iter().filter_map(|parameter| inside(*parameter));
+            pending.extend(inner.filter(|at| !std::mem::replace(&mut found[*at], true)));
         }
-        let users = users.get(&id).into_iter().flatten();
-        pending.extend(users.filter(|user| found.insert(**user)));
+        let users = users[starts[at] as usize..starts[at + 1] as usize].iter().map(|user| *user as usize);
+        pending.extend(users.filter(|at| !std::mem::replace(&mut found[*at], true)));
     }
-    found
+    (0..length).filter(|at| reached[*at] && found[*at]).map(id).collect()
 }
 
-impl<'s> Body<'s> {
-    /// The body that is a call of an operator with the arguments as they are.
-    pub(super) fn of_call(operator: NameId, arguments: usize) -> Self {
-        Body {
-            function: None,
-            steps: vec![Step { name: operator, operands: 0..arguments, original: None }],
-            operands: (0..arguments).map(Source::Argument).collect(),
-            inner: Vec::new(),
-            result: Source::Step(0),
-        }
-    }
-
+impl<'s> Recipe<'s> {
     /// The recipe for `result`, which is made of the `open` nodes above the `parameters`; `names` are those of all
     /// parameters.
     fn new(
@@ -150,36 +153,35 @@ impl<'s> Body<'s> {
         names: &FxHashMap<NodeId, &'s str>,
         result: NodeId,
     ) -> Self {
-        let ids = open_nodes(graph, open, result);
-        let varying = varying(graph, &ids, parameters);
-        let mut sources: FxHashMap<NodeId, Source> =
-            parameters.iter().enumerate().map(|(index, node)| (*node, Source::Argument(index))).collect();
-        let mut body = Body {
-            function: Some(function),
-            steps: Vec::new(),
-            operands: Vec::new(),
-            inner: Vec::new(),
-            result: Source::Fixed(result),
-        };
-        let source =
-            |sources: &FxHashMap<NodeId, Source>, id: NodeId| sources.get(&id).copied().unwrap_or(Source::Fixed(id));
-        for id in ids.into_iter().filter(|id| varying.contains(id)) {
-            match graph.node(id) {
-                Node::Operator(name, operands) => {
-                    let start = body.operands.len();
-                    body.operands.extend(operands.iter().map(|operand| source(&sources, *operand)));
-                    sources.insert(id, Source::Step(body.steps.len()));
-                    body.steps.push(Step { name, operands: start..body.operands.len(), original: Some(id) });
-                }
-                Node::Placeholder(_) if !sources.contains_key(&id) => {
-                    sources.insert(id, Source::Inner(body.inner.len()));
-                    body.inner.push(names.get(&id).copied().unwrap_or_default());
-                }
-                _ => {}
+        let mut steps = varying(graph, open, parameters, result);
+        let arguments = parameters.iter().zip(0..).map(|(node, at)| (*node, Substitute::Argument(at)));
+        let mut parameters: FxHashMap<NodeId, Substitute> = arguments.collect();
+        let (mut inner, mut visits) = (Vec::new(), 0);
+        steps.retain(|id| match graph.node(*id) {
+            Node::Operator(_, operands) => {
+                visits += 1 + operands.len();
+                true
             }
-        }
-        body.result = source(&sources, result);
-        body
+            Node::Placeholder(_) => {
+                parameters.entry(*id).or_insert_with(|| {
+                    inner.push(names.get(id).copied().unwrap_or_default());
+                    Substitute::Inner(inner.len() - 1)
+                });
+                false
+            }
+            _ => false,
+        });
+        visits += inner.len();
+        Recipe { function, steps, parameters, inner, result, visits }
+    }
+
+    /// The position of the step that copies a node, among the first `before` ones.
+    fn step(&self, node: NodeId, before: usize) -> Option<usize> {
+        let steps = &self.steps[..before];
+        // The nodes of a body mostly follow each other.
+        let distance = steps.last()?.index().checked_sub(node.index())?;
+        let guess = (before - 1).checked_sub(distance).filter(|at| steps[*at] == node);
+        guess.or_else(|| steps.binary_search(&node).ok())
     }
 }
 
@@ -212,7 +214,8 @@ impl<'s> Parser<'s, '_> {
         let value = self.defining_expression().and_then(|value| self.as_declared(value, result));
         let node = value.as_ref().ok().and_then(|operand| operand.node);
         let id = self.program.graph.calls_mut().add_function(name);
-        let body = node.map(|node| Body::new(&self.program.graph, id, &self.open, &nodes, &self.parameter_names, node));
+        let recipe = |node| Recipe::new(&self.program.graph, id, &self.open, &nodes, &self.parameter_names, node);
+        let body = node.map(|node| Body::Copy(recipe(node)));
         self.note_parameters(&parameters);
         let (parameters, places) = parameters.into_iter().map(|parameter| (parameter.name, parameter.span)).unzip();
         self.functions.push(Function { name, parameters, places, body, value: None });
@@ -271,64 +274,83 @@ impl<'s> Parser<'s, '_> {
         arguments: &[NodeId],
         call: Call,
     ) -> Result<NodeId, Stop> {
-        if body.inner.is_empty() {
-            return self.copy_body(body, arguments, &[], call);
+        let recipe = match body {
+            Body::Operator(operator) => {
+                self.count_instantiation(1 + arguments.len(), call.span)?;
+                let made = self.program.graph.operator_named(*operator, arguments, None);
+                self.note_open(made, arguments);
+                let made = self.check_nodes(made, call.span)?;
+                self.program.graph.note_span(made, Some(call.span));
+                return Ok(made);
+            }
+            Body::Copy(recipe) => recipe,
+        };
+        if recipe.inner.is_empty() {
+            return self.copy_body(recipe, arguments, &[], call);
         }
         let key = (function, arguments.to_vec());
         if let Some(made) = self.instances.get(&key) {
             self.program.graph.note_span(*made, Some(call.span));
             return Ok(*made);
         }
-        let mut inner = Vec::with_capacity(body.inner.len());
-        for name in &body.inner {
+        let mut inner = Vec::with_capacity(recipe.inner.len());
+        for name in &recipe.inner {
             inner.push(self.fresh_parameter(name, None)?);
         }
-        let made = self.copy_body(body, arguments, &inner, call)?;
+        let made = self.copy_body(recipe, arguments, &inner, call)?;
         self.instances.insert(key, made);
         Ok(made)
     }
 
+    /// Counts nodes and operands that a call visits.
+    fn count_instantiation(&mut self, visits: usize, call: Span) -> Result<(), Stop> {
+        self.instantiation = self.instantiation.saturating_add(visits);
+        if self.instantiation > self.cursor.limits().instantiation {
+            return Err(self.cursor.limit(Limit::Instantiation, Some(call)));
+        }
+        Ok(())
+    }
+
     fn copy_body(
         &mut self,
-        body: &Body<'s>,
+        recipe: &Recipe<'s>,
         arguments: &[NodeId],
         inner: &[NodeId],
         Call { span: call, is_value }: Call,
     ) -> Result<NodeId, Stop> {
-        self.instantiation = self.instantiation.saturating_add(body.steps.len() + body.operands.len() + inner.len());
-        if self.instantiation > self.cursor.limits.instantiation {
-            return Err(self.cursor.limit(Limit::Instantiation, Some(call)));
-        }
-        let mut made: Vec<NodeId> = Vec::with_capacity(body.steps.len());
+        self.count_instantiation(recipe.visits, call)?;
+        let mut made: Vec<NodeId> = Vec::with_capacity(recipe.steps.len());
         let mut operands = Vec::new();
         let (first, mut originals) = (NodeId::from_index(self.program.graph.len()), Vec::new());
-        let resolve = |made: &[NodeId], source: Source| match source {
-            Source::Fixed(node) => node,
-            Source::Argument(index) => arguments[index],
-            Source::Inner(index) => inner[index],
-            Source::Step(index) => made[index],
+        let resolve = |made: &[NodeId], node: NodeId| match recipe.step(node, made.len()) {
+            Some(step) => made[step],
+            None => match recipe.parameters.get(&node) {
+                Some(Substitute::Argument(index)) => arguments[*index],
+                Some(Substitute::Inner(index)) => inner[*index],
+                // The same node for every call.
+                None => node,
+            },
         };
-        for step in &body.steps {
-            operands.clear();
-            operands.extend(body.operands[step.operands.clone()].iter().map(|source| resolve(&made, *source)));
+        for original in &recipe.steps {
             let before = self.program.graph.len();
-            let node = self.program.graph.operator_named(step.name, &operands, None);
+            let Node::Operator(name, of) = self.program.graph.node(*original) else { continue };
+            operands.clear();
+            operands.extend(of.iter().map(|operand| resolve(&made, *operand)));
+            let node = self.program.graph.operator_named(name, &operands, None);
             if self.program.graph.len() > before {
                 // A node that is new comes from the body; one that exists keeps the place it comes from.
-                if let Some(original) = step.original {
-                    self.program.graph.note_span(node, self.program.graph.span(original));
-                    originals.push(original);
-                }
+                self.program.graph.note_span(node, self.program.graph.span(*original));
+                originals.push(*original);
             }
             self.note_open(node, &operands);
             made.push(self.check_nodes(node, call)?);
         }
-        if let Some(function) = body.function.filter(|_| !originals.is_empty()) {
+        if !originals.is_empty() {
             let call = (!is_value).then_some(call);
-            self.program.graph.calls_mut().note(first, &originals, function, call);
+            self.program.graph.calls_mut().note(first, &originals, recipe.function, call);
         }
-        let result = resolve(&made, body.result);
-        if matches!(body.result, Source::Step(_)) {
+        let result = resolve(&made, recipe.result);
+        if recipe.steps.binary_search(&recipe.result).is_ok() {
             self.program.graph.note_span(result, Some(call));
         }
         Ok(result)

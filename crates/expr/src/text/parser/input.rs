@@ -110,7 +110,7 @@ impl<'s> Parser<'s, '_> {
         }
         if let Some(default) = &default {
             self.literal_bytes += super::literal_bytes(&Value::Scalar(default.clone()));
-            if self.literal_bytes > self.cursor.limits.literal_bytes {
+            if self.literal_bytes > self.cursor.limits().literal_bytes {
                 return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
             }
         }

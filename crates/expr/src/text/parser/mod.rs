@@ -66,6 +66,9 @@ const BARE_OUTPUT: &str = "result";
 /// The most nodes there is room made for before the text is read.
 const MOST_ROOM: usize = 1 << 18;
 
+/// The most nodes that there is room kept for from one statement to the next, among those that parameters occur in.
+const KEPT_ROOM: usize = 1 << 12;
+
 /// What a name means from its definition on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meaning {
@@ -170,7 +173,8 @@ impl<'s, 'v> Parser<'s, 'v> {
         parser
     }
 
-    fn with(source_bytes: usize, cursor: Cursor<'s>, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+    fn with(source_bytes: usize, mut cursor: Cursor<'s>, vocabulary: &'v dyn Vocabulary, limits: &Limits) -> Self {
+        cursor.start_clock();
         // What a node takes in the text of a formula, more or less; what is mostly names or strings takes more.
         let nodes = (source_bytes / 8).min(MOST_ROOM).min(limits.nodes);
         Parser {
@@ -245,6 +249,7 @@ impl<'s, 'v> Parser<'s, 'v> {
         let declared = self.program.inputs.len();
         self.program.definitions.set_declared_inputs(declared);
         self.program.add_undeclared_inputs();
+        self.program.graph.give_back_room();
         self.problems()
     }
 
@@ -290,6 +295,8 @@ impl<'s, 'v> Parser<'s, 'v> {
         }
         self.locals.clear();
         self.open.clear();
+        // Emptying a large set takes time as it has room, for each statement behind it.
+        self.open.shrink_to(KEPT_ROOM);
         self.noted.clear();
         if self.at_word_before(NUMBERS, TokenKind::Type) {
             return self.numbers();
@@ -510,7 +517,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     /// Makes a literal node.
     fn literal(&mut self, value: Value, span: Span) -> Result<NodeId, Stop> {
         self.literal_bytes += literal_bytes(&value);
-        if self.literal_bytes > self.cursor.limits.literal_bytes {
+        if self.literal_bytes > self.cursor.limits().literal_bytes {
             return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
         }
         let node = self.program.graph.literal(value, Some(span));
@@ -540,7 +547,8 @@ impl<'s, 'v> Parser<'s, 'v> {
     }
 
     fn check_nodes(&mut self, node: NodeId, span: Span) -> Result<NodeId, Stop> {
-        match self.program.graph.beyond(&self.cursor.limits) {
+        self.cursor.visit()?;
+        match self.program.graph.beyond(self.cursor.limits()) {
             Some(limit) => Err(self.cursor.limit(limit, Some(span))),
             None => Ok(node),
         }

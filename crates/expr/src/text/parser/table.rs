@@ -221,6 +221,8 @@ impl Parser<'_, '_> {
         }
         let span = self.cursor.token.span;
         let shape = Shape { keys, value };
+        // A file may be the table of many names.
+        self.cursor.check_time()?;
         Ok(match self.data_file()? {
             Some(table) => rows::read(table.text, &shape)
                 .map_err(|Misread { line, message, other }| {

@@ -171,7 +171,7 @@ impl Parser<'_, '_> {
 
     fn count_literal(&mut self, bytes: usize, span: Span) -> Result<(), Stop> {
         self.literal_bytes = self.literal_bytes.saturating_add(bytes);
-        if self.literal_bytes > self.cursor.limits.literal_bytes {
+        if self.literal_bytes > self.cursor.limits().literal_bytes {
             return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
         }
         Ok(())

@@ -23,7 +23,7 @@ impl Parser<'_, '_> {
     pub(super) fn tile(&mut self) -> Result<(), Stop> {
         let ReadRule { labels: places, cut, span } = self.cursor.read_tile_rule()?;
         self.literal_bytes += cut.bytes();
-        if self.literal_bytes > self.cursor.limits.literal_bytes {
+        if self.literal_bytes > self.cursor.limits().literal_bytes {
             return Err(self.cursor.limit(Limit::LiteralBytes, Some(span)));
         }
         let mut labels: Vec<Arc<str>> = Vec::with_capacity(places.len());
@@ -146,7 +146,7 @@ impl Cursor<'_> {
                 let problem = Diagnostic::new(Code::Literal, message).at(start.to(span));
                 return Err(self.stop(problem.hint("write boundaries in ascending order")));
             }
-            if boundaries.len() * size_of::<i64>() > self.limits.literal_bytes {
+            if boundaries.len() * size_of::<i64>() > self.limits().literal_bytes {
                 return Err(self.limit(Limit::LiteralBytes, Some(span)));
             }
             boundaries.push(boundary);

@@ -139,7 +139,7 @@ impl<'s> Parser<'s, '_> {
         let Some(names) = self.files.read.remove(&file) else { return };
         // Many files may use many names of each other.
         self.instantiation = self.instantiation.saturating_add(4 * names.len());
-        if self.instantiation > self.cursor.limits.instantiation {
+        if self.instantiation > self.cursor.limits().instantiation {
             self.cursor.limit(Limit::Instantiation, Some(used));
             return;
         }
