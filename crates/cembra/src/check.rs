@@ -7,7 +7,7 @@ use cembra_engine::TensorProgram;
 use cembra_engine::{CompileOptions, prepare};
 use cembra_expr::Program;
 use cembra_runtime::QType;
-use cembra_value::{Diagnostic, Span, Warnings};
+use cembra_value::{Code, Diagnostic, Span, Warnings};
 use std::collections::HashSet;
 
 impl Model {
@@ -29,7 +29,9 @@ impl Model {
     /// ```
     pub fn check(&self, options: &Options) -> (Result<Signature, Error>, Warnings) {
         let signature = self.signature(options);
-        let mut found = self.warnings(options);
+        // Beyond a limit the same preparation would go as far once more.
+        let is_beyond = |error: &Error| error.diagnostics().iter().any(|problem| problem.code() == Code::Limit);
+        let mut found = self.warnings_with(options, !signature.as_ref().is_err_and(is_beyond));
         self.find_unfit_tests(signature.as_ref().ok(), &mut found);
         found.sort();
         // Of what is wrong at a place, a warning says no more.
@@ -57,11 +59,18 @@ impl Model {
     /// ```
     #[must_use]
     pub fn warnings(&self, options: &Options) -> Warnings {
+        self.warnings_with(options, true)
+    }
+
+    /// The warnings, with those that depend on types or without.
+    fn warnings_with(&self, options: &Options, typed: bool) -> Warnings {
         let mut found =
             Warnings::new(options.compile.prepare.budget.limits().problems.max(1), &options.binding.allowed);
         let is_typed = |name: &str| options.compile.input_types.contains_key(name);
         cembra_expr::find_warnings(self.program(), &is_typed, &mut found);
-        self.find_typed_warnings(options, &mut found);
+        if typed {
+            self.find_typed_warnings(options, &mut found);
+        }
         found.sort();
         found
     }

@@ -334,8 +334,13 @@ impl Model {
         }
         self.prepare_without_externs(options);
         let prepared = prepare(&program, options, &mut |_, _| {})?;
-        let TypedModel { graph, leaves, .. } = prepared.model();
-        let needed = prepared.model().needed();
+        Ok(Model::signature_of(prepared.model(), &program))
+    }
+
+    /// What a prepared model of a program takes and gives.
+    pub(crate) fn signature_of(model: &TypedModel, program: &Program) -> Signature {
+        let TypedModel { graph, leaves, .. } = model;
+        let needed = model.needed();
         let mut used = vec![false; leaves.len()];
         for id in graph.ids() {
             if let (cembra_prepare::Kind::Leaf(leaf), true) = (graph.kind(id), needed[id.index()]) {
@@ -344,8 +349,8 @@ impl Model {
         }
         let inputs = leaves.iter().zip(0_u32..).zip(used).filter(|(_, used)| *used);
         let mut inputs: Vec<Field> = inputs.map(|(((_, qtype), leaf), _)| Field::of_leaf(graph, leaf, qtype)).collect();
-        Field::add_defaults(&mut inputs, &program);
-        Ok(Signature { inputs, outputs: Field::of_outputs(prepared.model()).into() })
+        Field::add_defaults(&mut inputs, program);
+        Signature { inputs, outputs: Field::of_outputs(model).into() }
     }
 
     /// Stops preparation where operators that the text declares must be there, if the host has not all of them.

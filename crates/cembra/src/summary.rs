@@ -96,7 +96,6 @@ impl Model {
     /// # Errors
     /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
     pub fn summary(&self, options: &Options) -> Result<Summary, Error> {
-        let signature = self.signature(options)?;
         let options = &self.started(options);
         let program = self.selected(options)?;
         let graph = &program.graph;
@@ -104,17 +103,20 @@ impl Model {
         let written_nodes = needed.into_iter().filter(|needed| *needed).count();
         #[cfg(feature = "tensors")]
         if cembra_engine::TensorProgram::is_of(&program, options) {
-            let executor = Executor::from(cembra_engine::Executable::of(program, options)?);
+            let executable = cembra_engine::Executable::of(program, options)?;
+            let signature = executable.signature();
+            let executor = Executor::from(executable);
             let (backend, tier) = (executor.backend(), executor.tier());
             let work = Work::Tensors { steps: listed_plan(&executor).ok().map(|plan| plan.counters().steps) };
             let (fallback, changed_by, prepared_nodes) = (None, Vec::new(), written_nodes);
             return Ok(Summary { signature, backend, tier, fallback, written_nodes, prepared_nodes, changed_by, work });
         }
         let mut changed_by = Vec::new();
-        let placed = prepare_watched(&program, options, &mut |pass, changed| {
+        let prepared = prepare_watched(&program, options, &mut |pass, changed| {
             changed_by.extend(changed.map(|_| pass.name));
-        })?
-        .placed()?;
+        })?;
+        let signature = Model::signature_of(prepared.model(), &program);
+        let placed = prepared.placed()?;
         let prepared_nodes = placed.model.needed().iter().filter(|needed| **needed).count();
         let (mut tier, mut fallback) = (None, None);
         let work = if placed.model.has_arrays() {

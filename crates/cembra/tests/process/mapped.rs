@@ -1,7 +1,7 @@
 //! Functions that lists of structs are mapped by: what is kept of one is as large as its result, however many fields an element has.
 
 use crate::alone;
-use crate::counting::peak_of;
+use crate::counting::{peak_of, so_far};
 use cembra::{Backend, Limits, Model, Options};
 
 /// The texts `item(0)`, `item(1)` and so on, with commas between them.
@@ -90,4 +90,36 @@ fn arrays_that_no_field_reads_are_as_long_as_the_others() {
     let outputs = executor.session().evaluate(&[]).expect("values");
     let shown: Vec<String> = outputs.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["[1, 3]", "[NA, 4]", "[9, 4]", "[NA, 4]"]);
+}
+
+/// Functions that call the one before twice keep no copy of what they make: what a node of them takes is what the graph has of it.
+#[test]
+fn functions_that_double_take_no_more_than_the_graph() {
+    let _alone = alone();
+    let functions: String =
+        (1..24).map(|at| format!("fn f{at}(x) = f{0}(x + {at}) * f{0}(x * 2 + {at})\n", at - 1)).collect();
+    let text = format!("fn f0(x) = x + 1\n{functions}output y = f23(L.x)");
+    let nodes = 400_000;
+    let (made, taken) = peak_of(|| Model::parse_within(&text, &Limits { nodes, ..Limits::default() }).map(drop));
+    let error = made.expect_err("a limit");
+    assert!(error.to_string().contains("`nodes`"), "{error}");
+    assert!(taken < 100 * nodes, "{} bytes a node", taken / nodes);
+}
+
+/// A check of a model beyond a limit prepares it once: warnings that depend on types would go as far again.
+#[test]
+fn a_check_beyond_a_limit_prepares_the_model_once() {
+    let _alone = alone();
+    let lets: String = (1..12).map(|at| format!("let l{at} = map(fn(v) = {{a: v, b: v}}, l{})\n", at - 1)).collect();
+    let model =
+        Model::parse(&format!("input l: [{{x: i64}}]\nlet l0 = l\n{lets}output n = array.size(l11)")).expect("a model");
+    let options = Options::default().limits(Limits { tuple_fields: 20_000, ..Limits::default() });
+    let allocations = |run: &dyn Fn()| {
+        let before = so_far();
+        run();
+        so_far() - before
+    };
+    let signature = allocations(&|| assert!(model.signature(&options).is_err()));
+    let check = allocations(&|| assert!(model.check(&options).0.is_err()));
+    assert!(check < signature * 3 / 2, "{check} allocations, {signature} of them for the signature");
 }
