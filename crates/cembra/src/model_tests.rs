@@ -162,6 +162,8 @@ impl Model {
     pub fn run_tests_with(&self, options: &Options, run: &RunOptions) -> TestReport {
         let (token, on_error) = (run.token(), run.failed_rows().unwrap_or_default());
         let mut report = TestReport::default();
+        // Tests in a row are often of the same inputs and outputs, for which the model is compiled once.
+        let mut before = None;
         for test in self.tests() {
             report.cases += test.cases.len();
             if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {
@@ -170,9 +172,15 @@ impl Model {
                 report.failures.push(TestFailure { test: test.name.clone(), span: test.span, mismatches });
                 continue;
             }
-            let compiled = self.options_for(test, options);
-            match compiled.and_then(|options| self.compile(&options).map_err(|error| error.diagnostics())) {
-                Ok(executor) => {
+            let compiled = self.options_for(test, options).and_then(|options| {
+                let of = (options.compile.input_types.clone(), options.binding.outputs.clone());
+                match before.take_if(|(known, _)| *known == of) {
+                    Some((_, executor)) => Ok((of, executor)),
+                    None => self.compile(&options).map(|executor| (of, executor)).map_err(|error| error.diagnostics()),
+                }
+            });
+            match compiled {
+                Ok((of, executor)) => {
                     let mut session = executor.session();
                     session.set_run_options(run);
                     session.set_cancellation(token.clone());
@@ -181,6 +189,8 @@ impl Model {
                         let failure = TestFailure { test: test.name.clone(), span: case.span, mismatches };
                         (!failure.mismatches.is_empty()).then_some(failure)
                     }));
+                    drop(session);
+                    before = Some((of, executor));
                 }
                 Err(problems) => {
                     let mismatches = problems.into_iter().map(Mismatch::Unfit).collect();
