@@ -105,16 +105,17 @@ impl<'p> Memory<'p> {
     }
 
     fn read(&mut self, value: ValueId) -> Result<(), String> {
-        let held = owner(self.plan, value);
         if !self.loops.is_empty() {
-            self.reads.push(held);
+            self.reads.push(value);
         }
-        self.check(held)
+        self.check(value)
     }
 
-    /// Checks that a value that is no view lies in its slot.
-    fn check(&self, held: ValueId) -> Result<(), String> {
-        for piece in self.pieces(held) {
+    /// Checks that a value lies in its slot: each piece of it holds the value, or the value that it is a view of. A view is
+    /// checked by itself, because a tuple may have as many views as fields, and checking all of it for each would be quadratic.
+    fn check(&self, value: ValueId) -> Result<(), String> {
+        let held = owner(self.plan, value);
+        for piece in self.pieces(value) {
             let found = self.holds(piece);
             if found != Some(held) {
                 let slot = self.plan.slot(held);
@@ -166,7 +167,8 @@ impl<'p> Memory<'p> {
         let mut unique = self.reads.split_off(from);
         unique.dedup();
         for value in unique {
-            if value != out && self.written[value.index()] <= before {
+            let held = owner(self.plan, value);
+            if held != out && self.written[held.index()] <= before {
                 self.check(value)?;
                 if !self.loops.is_empty() {
                     self.reads.push(value);
@@ -242,7 +244,9 @@ fn slots(plan: &Plan) -> Result<(), String> {
                 let Some(&id) = plan.block(block).steps.get(at) else { continue };
                 stack.push(Todo::Steps(block, at + 1));
                 let step = plan.step(id);
-                for arg in plan.args(step) {
+                // What a view is of is not read for it: the view is.
+                let is_view = matches!(step.action, Action::Has | Action::Field(_));
+                for arg in plan.args(step).iter().filter(|_| !is_view) {
                     memory.read(*arg)?;
                 }
                 match step.action {
@@ -268,6 +272,9 @@ fn slots(plan: &Plan) -> Result<(), String> {
                         check_view(plan, plan.args(step), step.out, inside)?;
                     }
                     _ => memory.write_out(step.out)?,
+                }
+                if is_view {
+                    memory.read(step.out)?;
                 }
             }
             Todo::Again { step } => {

@@ -176,14 +176,20 @@ pub(crate) fn size(plan: &Plan, most: usize) -> usize {
     size
 }
 
+/// How often a field counts of what conditionals and loops result in: it is in registers together with all others where blocks
+/// meet, and the allocator of registers takes time quadratic in these.
+const COUNTED_AT_JOINS: usize = 10;
+
 /// The most fields that a step makes or an output has: what cannot be cut. Counted up to a little more than `most`.
 pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     let outputs = plan.outputs().iter().map(|output| output.value);
     let steps = (0..plan.step_count()).map(StepId::from_index);
     // A field of a tuple in memory is taken without the tuple; it is counted where it is used.
     let made = steps.map(|id| plan.step(id)).filter(|step| !matches!(step.action, Action::Field(_)));
-    let values = made.map(|step| step.out).chain(outputs);
-    values.map(|value| fields(plan, value, most)).max().unwrap_or(0)
+    let joins = |action: &Action| matches!(action, Action::Where { .. } | Action::Loop { .. });
+    let made = made.map(|step| (step.out, if joins(&step.action) { COUNTED_AT_JOINS } else { 1 }));
+    let values = made.chain(outputs.map(|output| (output, 1)));
+    values.map(|(value, each)| fields(plan, value, most).saturating_mul(each)).max().unwrap_or(0)
 }
 
 /// What is to be put into the places of the outputs, in parts.

@@ -2,8 +2,8 @@
 //! time as their number and no more, and what is said of them is short.
 
 use cembra::{
-    AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Target, print,
-    read_binary, read_json,
+    AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Scalar, Target,
+    Value, print, read_binary, read_json,
 };
 use cembra_expr::{Output, Program, write_binary, write_json};
 use std::fmt::Write as _;
@@ -171,4 +171,89 @@ fn ids_of_another_graph_are_errors() {
             assert!(Model::from_program(program).compile(&Options::default()).is_err());
         }
     }
+}
+
+/// A value of a type, other ones with each number.
+fn filled(qtype: &QType, n: &mut i64) -> Value {
+    *n += 1;
+    match qtype {
+        QType::Tuple(types) => Value::Tuple(types.with(types.iter().map(|of| filled(of, n)).collect())),
+        QType::Optional(scalar) if *n % 3 == 0 => Value::Missing(*scalar),
+        QType::Optional(Scalar::Int64) => Value::Present((*n * 5).into()),
+        QType::Optional(_) => Value::Present((*n as i32).into()),
+        QType::Scalar(Scalar::Boolean) => (*n % 2 == 0).into(),
+        QType::Scalar(Scalar::Text) => format!("t{n}").as_str().into(),
+        _ => (*n as f64).into(),
+    }
+}
+
+/// Structs of very many fields, whole and in parts, are put together in machine code field by field.
+#[test]
+fn wide_structs_are_as_the_interpreter_has_them() {
+    let fields = (0..1_500).map(|n| match n % 4 {
+        0 => format!("f{n}: f64"),
+        1 => format!("f{n}: i64?"),
+        2 => format!("f{n}: text"),
+        _ => format!("f{n}: {{a: bool, b: i32?}}"),
+    });
+    let qtype = format!("{{{}}}", fields.collect::<Vec<_>>().join(", "));
+    let text = format!(
+        "input c: bool; input a: {qtype}; input b: {qtype}
+         output o = if c then a else b; output p = (a, {{q: b, r: (if c then b else a).f4}}); output s = a"
+    );
+    let model = Model::parse(&text).expect("a model");
+    let run = |backend, c: bool| {
+        let executor = model.compile(&Options::default().backend(backend)).expect("it compiles");
+        let [a, b] = [3, 7].map(|mut n| filled(&executor.inputs()[1].qtype, &mut n));
+        let outputs = executor.session().evaluate(&[c.into(), a.clone(), b.clone()]).expect("values");
+        assert!(outputs[0].same(if c { &a } else { &b }) && outputs[2].same(&a), "{outputs:?}");
+        outputs
+    };
+    for c in [false, true] {
+        let (native, interpreted) = (run(cembra::Backend::Native, c), run(cembra::Backend::Interpreter, c));
+        assert!(native.iter().zip(&interpreted).all(|(a, b)| a.same(b)));
+    }
+}
+
+/// The time is as the number of fields: both the check of a plan and the allocator of registers took some seconds here, which no limit
+/// of time ends.
+#[test]
+fn a_conditional_of_wide_structs_compiles_in_linear_time() {
+    let fields = (0..12_000).map(|n| format!("f{n}: f64")).collect::<Vec<_>>().join(", ");
+    let text = format!("input c: bool; input a: {{{fields}}}; input b: {{{fields}}}; output o = if c then a else b");
+    let model = Model::parse(&text).expect("a model");
+    let start = Instant::now();
+    let summary = model.summary(&Options::default()).expect("a summary");
+    assert_eq!(summary.backend, cembra::Backend::Native);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    // What loops and conditionals carry in registers counts ten times.
+    let fields = |each: &dyn Fn(usize) -> String| (0..2_500).map(each).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "input a: {{{}}}; output o = core.while_loop(a, fn(s) = s.f0 < 9.0, fn(s) = {{{}}}).f7",
+        fields(&|n| format!("f{n}: f64")),
+        fields(&|n| format!("f{n}: s.f{n} + 1.0"))
+    );
+    let model = Model::parse(&text).expect("a model");
+    let error = model.compile(&Options::default().backend(cembra::Backend::Native)).expect_err("a limit");
+    assert!(error.to_string().contains("`native_fields`"), "{error}");
+    let executor = model.compile(&Options::default()).expect("it is interpreted");
+    let row = filled(&executor.inputs()[0].qtype, &mut 0);
+    // Its first field is 2, and its eighth 9.
+    assert!(executor.session().evaluate(&[row]).expect("values")[0].same(&Value::from(16.0)));
+}
+
+/// Tests of the same inputs and outputs compile the model once, and the program has no more room than it needs.
+#[test]
+fn very_many_tests_of_a_model() {
+    const MANY: usize = 6_000;
+    let mut text = String::from("input x: f64\noutput y = x / 2\n");
+    for n in 0..MANY {
+        let _ = write!(text, "test \"t{n}\" {{ x = {n} }} => {{ y = 2.5 }}; ");
+    }
+    let model = Model::parse(&text).expect("a model");
+    assert!(model.program().graph.memory_bytes() < 1 << 24, "{} bytes", model.program().graph.memory_bytes());
+    let start = Instant::now();
+    let report = model.run_tests(&Options::default());
+    assert_eq!((report.cases, report.failures.len()), (MANY, MANY - 1));
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
 }

@@ -179,6 +179,20 @@ pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Hel
     }
 }
 
+/// Copies a value from one place to another part by part, so that few parts are in registers at once: the allocator of registers
+/// takes time quadratic in the values that live together.
+pub(crate) fn copy(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory, to: Memory) {
+    // Types nest only as deep as the limit of tuples.
+    if let InFrame::Tuple(fields) = qtype.in_frame() {
+        for (field, offset) in fields.iter().zip(qtype.field_offsets()) {
+            copy(builder, field, from.at(offset), to.at(offset));
+        }
+        return;
+    }
+    let held = load(builder, qtype, from);
+    store(builder, qtype, &held, to);
+}
+
 /// Stores what is there of a value that is present.
 pub(crate) fn store_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, datum: &Datum<ir::Value>, to: Memory) {
     match datum {

@@ -95,16 +95,42 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         if let Some(at) = outline.locations.literal(value) {
             return self.literal(&plan.literals()[at].1, plan.place(value));
         }
+        let from = self.source(value);
+        let loaded = memory::load(self.builder, &plan.value(value).qtype, from);
+        self.held.set(value, loaded.clone());
+        loaded
+    }
+
+    /// The memory that a value is read from which is neither held nor a literal.
+    fn source(&self, value: ValueId) -> Memory {
+        let (outline, plan) = (self.outline, self.plan());
         let (place, constant) = outline.locations.place(plan, outline.binding, value);
         debug_assert!(
             self.row.is_none() || place.base == Base::Frame,
             "inputs of columns are loaded where the row begins"
         );
         debug_assert!(constant || outline.locations.lies_in_slot(value), "{value:?} is used before it is made");
-        let from = Memory { constant, ..self.memory(place) };
-        let loaded = memory::load(self.builder, &plan.value(value).qtype, from);
-        self.held.set(value, loaded.clone());
-        loaded
+        Memory { constant, ..self.memory(place) }
+    }
+
+    /// Puts a value into a place: part by part, if it lies in memory.
+    fn put(&mut self, value: ValueId, place: Place) {
+        let is_in_memory = self.held.get(value).is_none() && self.outline.locations.literal(value).is_none();
+        if is_in_memory {
+            let (from, to) = (self.source(value), self.memory(place));
+            memory::copy(self.builder, &self.outline.plan.value(value).qtype, from, to);
+        } else {
+            let held = self.value(value);
+            self.store(value, &held, place);
+        }
+    }
+
+    /// Makes a tuple in its slot, field by field. Nothing of it is held.
+    pub(super) fn make_in_slot(&mut self, tuple: ValueId, fields: &[ValueId]) {
+        let (outline, slot) = (self.outline, self.plan().place(tuple));
+        for (field, inside) in fields.iter().zip(outline.plan.value(tuple).qtype.field_offsets()) {
+            self.put(*field, Place { offset: slot.offset + inside, ..slot });
+        }
     }
 
     /// Notes what a value is, and puts it into its slot if others look for it there.
@@ -143,8 +169,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
         let lies_there = place == plan.place(value) && outline.locations.lies_in_slot(value);
         if !lies_there || self.held.get(value).is_some() {
-            let held = self.value(value);
-            self.store(value, &held, place);
+            self.put(value, place);
         }
     }
 

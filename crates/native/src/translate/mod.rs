@@ -223,6 +223,16 @@ impl Translation<'_, '_, '_> {
     /// Records a straight line of steps and plays it.
     fn line(&mut self, steps: &[StepId]) {
         let Translation { body, line, played, .. } = self;
+        // A tuple that is too wide for more steps beside it.
+        if let [only] = steps
+            && let step = body.outline.plan.step(*only)
+            && matches!(step.action, Action::MakeTuple)
+            && body.outline.locations.is_stored(step.out)
+        {
+            body.state.mark(body.builder, Some(only.index() as u32));
+            body.make_in_slot(step.out, body.outline.plan.args(step));
+            return;
+        }
         line.record(body.outline, steps, body);
         scalar::play(body.builder, &mut body.state, line.tape(), line.inputs(), played);
         for (value, held) in line.results(|at| played[at]) {

@@ -252,11 +252,11 @@ impl Path<'_> {
         let plan = self.plan;
         for id in &plan.block(block).steps {
             let step = plan.step(*id);
-            for arg in plan.args(step) {
-                self.see(*arg)?;
-            }
             let first = plan.args(step).first();
             let view = matches!(step.action, Action::Has | Action::Field(_));
+            for arg in plan.args(step).iter().filter(|_| !view) {
+                self.see(*arg)?;
+            }
             if view && plan.value(step.out).owner != first.copied() {
                 return None;
             }
@@ -267,8 +267,9 @@ impl Path<'_> {
                     if plan.value(step.out).slot != of.slot + of.qtype.field_offset(index as usize)? {
                         return None;
                     }
+                    self.see(step.out)?;
                 }
-                Action::Has => {}
+                Action::Has => self.see(step.out)?,
                 Action::Where { on, off } => {
                     let branch = if self.choice[id] { on } else { off };
                     self.block(branch, fixed)?;
@@ -322,13 +323,13 @@ impl Path<'_> {
         (self.plan.value(from).qtype == self.plan.value(to).qtype).then(|| self.see(from))?
     }
 
-    /// Reading a value: its owner is whole.
+    /// Reading a value: all of it is there, as its owner was written.
     fn see(&self, value: ValueId) -> Option<()> {
         let mut owner = value;
         while let Some(of) = self.plan.value(owner).owner {
             owner = of;
         }
-        self.bytes[self.slot(owner)].iter().all(|byte| *byte == Some(owner)).then_some(())
+        self.bytes[self.slot(value)].iter().all(|byte| *byte == Some(owner)).then_some(())
     }
 }
 
