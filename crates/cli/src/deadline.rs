@@ -41,6 +41,21 @@ impl Deadline {
         &self.token
     }
 
+    /// Computes something on a thread of its own, and gives an error if there is a limit and the time is over before the end. The thread
+    /// then ends with the process.
+    pub(crate) fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T, DataError> {
+        let (Some(limit), Some(left)) = (self.limit, self.left()) else { return Ok(compute()) };
+        let (done, made) = channel();
+        thread::spawn(move || {
+            // The caller may have gone on.
+            let _ = done.send(compute());
+        });
+        made.recv_timeout(left).map_err(|why| match why {
+            RecvTimeoutError::Timeout => over(limit),
+            RecvTimeoutError::Disconnected => DataError::new(DataCode::Io, "a thread of this program broke down"),
+        })
+    }
+
     /// An error if the time is over.
     pub(crate) fn check(&self) -> Result<(), DataError> {
         match self.limit.filter(|_| self.token.is_cancelled()) {
@@ -61,16 +76,7 @@ pub(crate) fn within<T: Send + 'static>(
     limit: Option<Duration>,
     compute: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, DataError> {
-    let Some(limit) = limit else { return Ok(compute()) };
-    let (done, made) = channel();
-    thread::spawn(move || {
-        // The caller may have gone on.
-        let _ = done.send(compute());
-    });
-    made.recv_timeout(limit).map_err(|why| match why {
-        RecvTimeoutError::Timeout => over(limit),
-        RecvTimeoutError::Disconnected => DataError::new(DataCode::Io, "a thread of this program broke down"),
-    })
+    Deadline::start(limit).run(compute)
 }
 
 /// Reads a number of seconds.

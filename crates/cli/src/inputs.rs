@@ -2,6 +2,7 @@
 //! the way from there to the executor. An input without a type gets one here: from its constant, or from the data.
 
 use crate::arguments::Assignment;
+use crate::deadline::Deadline;
 use crate::evaluate::Feeding;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
@@ -75,6 +76,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) keep: Keep,
     /// True if a CSV's fields are carried through as they are written.
     pub(crate) verbatim: bool,
+    /// The time that finding the columns may take, with all that comes behind.
+    pub(crate) deadline: &'a Deadline,
 }
 
 /// The inputs of a model, and where their values come from.
@@ -124,7 +127,7 @@ impl Feed {
         sources: Sources<'_>,
         command: &'static str,
     ) -> Result<Feed, Failure> {
-        let Sources { types, constants, data, outputs, keep, verbatim } = sources;
+        let Sources { types, constants, data, outputs, keep, verbatim, deadline } = sources;
         let mut constants = by_name(model, constants, command)?;
         let (mut fields, mut from) = (Vec::new(), Vec::new());
         let mut wanted = Vec::new();
@@ -178,7 +181,8 @@ impl Feed {
         }
         let kept_types = types.iter().map(|(name, qtype)| ((*name).to_owned(), QType::clone(qtype))).collect();
         let request = Request { leaves: wanted, keep, kept_types, verbatim };
-        let table = data.map(|data| data.bind(&request)).transpose().map_err(|error| match error.code() {
+        let bind = |data: Dataset| deadline.run(move || data.bind(&request)).flatten();
+        let table = data.map(bind).transpose().map_err(|error| match error.code() {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
             _ => error,
         })?;

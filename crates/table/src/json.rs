@@ -151,6 +151,7 @@ impl JsonData {
             Keep::These(names) => names.clone(),
             Keep::All => self.keys()?,
         };
+        crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
         let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
         let mut absent = Vec::new();

@@ -304,6 +304,29 @@ pub struct Table {
 pub struct Dataset {
     name: String,
     form: Opened,
+    most_bytes: u64,
+}
+
+/// About the bytes that a column takes besides its values: its name in several places, what is filled with its values, and the array
+/// that these become.
+const COLUMN_BYTES: u64 = 2_048;
+
+/// About the bytes that the name of a column takes while columns are looked for, besides its text.
+const NAME_BYTES: u64 = 256;
+
+/// How many columns are not counted.
+const FEW_COLUMNS: usize = 1_000;
+
+/// Counts columns before there is memory for them, of which each takes `each` bytes besides its values.
+///
+/// # Errors
+/// They take more than there may be in memory at once.
+pub(crate) fn count_columns(columns: usize, each: u64, most_bytes: u64) -> Result<(), DataError> {
+    let bytes = (columns.saturating_sub(FEW_COLUMNS) as u64).saturating_mul(each);
+    if bytes <= most_bytes {
+        return Ok(());
+    }
+    Err(chunks::too_large(format!("{columns} columns take {bytes} bytes besides their values, more than {most_bytes}")))
 }
 
 enum Opened {
@@ -321,7 +344,7 @@ impl Dataset {
     pub fn open(input: Input, options: &ReadOptions) -> Result<Dataset, DataError> {
         let name = input.name().to_owned();
         let form = open(input, options).map_err(|error| error.in_file(&name))?;
-        Ok(Dataset { name, form })
+        Ok(Dataset { name, form, most_bytes: options.most_bytes })
     }
 
     /// False if the data has no column of this name; of JSON only reading it tells, and what no object has is missing there.
@@ -348,8 +371,17 @@ impl Dataset {
     /// every leaf nothing is read ahead.
     ///
     /// # Errors
-    /// A column is not there or of another type, or the first rows, read to find a type, are no rows.
+    /// A column is not there or of another type, or the first rows, read to find a type, are no rows; or there are more columns than may
+    /// be in memory at once.
     pub fn bind(self, request: &Request) -> Result<Table, DataError> {
+        // JSON counts all of its columns itself, once it knows them.
+        let kept = match &request.keep {
+            Keep::None => 0,
+            Keep::These(names) => names.len(),
+            Keep::All => self.names().len(),
+        };
+        let counted = count_columns(request.leaves.len() + kept, COLUMN_BYTES, self.most_bytes);
+        counted.map_err(|error| error.in_file(&self.name))?;
         let bound = match self.form {
             Opened::Csv(data) => data.bind(request),
             Opened::Json(data) => data.bind(request),

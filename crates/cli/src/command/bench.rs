@@ -8,6 +8,7 @@ use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::command::eval::open_dataset;
 use crate::command::eval_arguments::{OnErrorChoice, open};
+use crate::deadline::Deadline;
 
 use crate::failure::Failure;
 use crate::inputs::{Feed, Sources};
@@ -91,8 +92,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let most_bytes = text.limits().array_bytes;
             let dataset = open_dataset(open(&path)?, &path, &args.data_options, most_bytes, goes_on)?;
             let types = args.model.types().collect();
-            let sources =
-                Sources { types, constants: &[], data: Some(dataset), outputs: &[], keep: Keep::None, verbatim: true };
+            let sources = Sources {
+                types,
+                constants: &[],
+                data: Some(dataset),
+                outputs: &[],
+                keep: Keep::None,
+                verbatim: true,
+                deadline: &Deadline::start(None),
+            };
             let feed = Feed::new(&text, &model, sources, NAME)?;
             options = feed.with_types(options);
             Some(feed)

@@ -58,12 +58,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let input = data.as_deref().map(open).transpose()?;
     let size = input.as_ref().and_then(Input::size);
     let mut progress = Progress::new(size, results_on_terminal);
+    // Opening the data takes time too: a header may name very many columns.
+    let deadline = Deadline::start(args.time_limit);
     let dataset = match (input, &data) {
         (Some(input), Some(path)) => {
             let bar = progress.bar().clone();
             let input = input.through(|reader| bar.wrap_read(reader));
-            let most_bytes = text.limits().array_bytes;
-            Some(open_dataset(input, path, &args.data_options, most_bytes, on_error != OnError::Fail)?)
+            let (path, options, most_bytes) = (path.clone(), args.data_options.clone(), text.limits().array_bytes);
+            let tolerant = on_error != OnError::Fail;
+            Some(deadline.run(move || open_dataset(input, &path, &options, most_bytes, tolerant))??)
         }
         _ => None,
     };
@@ -75,6 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         outputs: &args.only,
         keep: args.keep(),
         verbatim: matches!(format, Format::Csv | Format::Tsv | Format::Table),
+        deadline: &deadline,
     };
     let mut feed = Feed::new(&text, &model, sources, NAME)?;
     let mut options =
@@ -98,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut failures = Failures::new(args.errors.as_deref(), &feed, most_bytes)?;
     let recipe = Recipe { limit: args.limit, most_bytes, ..results.recipe };
     let goes_on = on_error != OnError::Fail;
-    let deadline = Deadline::start(args.time_limit);
+    deadline.check()?;
     let token = args.time_limit.map(|_| deadline.token());
     let evaluator =
         |_| Evaluator::new(&executor, feed.feeding(executor.inputs()), goes_on, token, text.limits(), args.threads());
@@ -186,7 +190,7 @@ pub(crate) fn open_dataset(
     options: &DataOptions,
     most_bytes: u64,
     tolerant: bool,
-) -> Result<Dataset, Failure> {
+) -> Result<Dataset, DataError> {
     let known = options.data_format.map(Format::from).or_else(|| Format::of_path(path));
     let (input, format) = match known {
         Some(format) => (input, format),
@@ -196,7 +200,7 @@ pub(crate) fn open_dataset(
     let nulls = options.null.clone();
     let (delimiter, spelling) = (options.delimiter, options.spelling());
     let read = ReadOptions { format, nulls, delimiter, spelling, batch_rows, most_bytes, tolerant };
-    Ok(Dataset::open(input, &read)?)
+    Dataset::open(input, &read)
 }
 
 /// What the results are made of.

@@ -79,6 +79,8 @@ impl CsvData {
             let mut scanner = Scanner::new(&block.bytes, block.line, dialect.delimiter);
             let Some(record) = scanner.record()? else { continue };
             named = true;
+            crate::count_columns(record.fields.len(), crate::NAME_BYTES, options.most_bytes)
+                .map_err(|error| error.on_line(record.line))?;
             for (index, field) in record.fields.iter().enumerate() {
                 let name = std::str::from_utf8(&field.value).map_err(|_| {
                     DataError::new(DataCode::Unreadable, format!("the name of column {} is not UTF-8", index + 1))

@@ -644,3 +644,34 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
     let qtype = qtype("[{f0: text?}]".to_owned());
     assert_eq!(parts(Format::Arrow, &arrow(&rows, None, false), &qtype), Ok(vec![4]));
 }
+
+/// Columns take memory besides their values, which is counted before it is taken.
+#[test]
+fn columns_are_counted() {
+    let options = |format| ReadOptions { most_bytes: 8 << 20, ..options(format, &[]) };
+    let bind = |format, text: &str, keep: &Keep| {
+        let data = Dataset::open(Input::new("rows", Cursor::new(text.as_bytes().to_vec())), &options(format));
+        let data = data.map_err(|error| error.to_string())?;
+        let bound = data.bind(&Request { keep: keep.clone(), ..request(&[("c7", None)]) });
+        bound.map(|table| table.kept.len()).map_err(|error| error.to_string())
+    };
+    let names = |count: usize| (0..count).map(|at| format!("c{at}")).collect::<Vec<_>>().join(",");
+    let csv = |count: usize| format!("{}\n{}\n", names(count), vec!["1"; count].join(","));
+    let json =
+        |count: usize| format!("{{{}}}\n", (0..count).map(|at| format!("\"c{at}\": 1")).collect::<Vec<_>>().join(","));
+    let files = [(Format::Csv, csv(5_000), csv(6_000)), (Format::JsonLines, json(5_000), json(6_000))];
+    for (format, few, many) in &files {
+        assert_eq!(bind(*format, few, &Keep::All), Ok(5_000));
+        assert_eq!(bind(*format, many, &Keep::None), Ok(0));
+        let error = bind(*format, many, &Keep::All).expect_err("too many");
+        let message = "6001 columns take 10242048 bytes besides their values, more than 8388608";
+        assert!(
+            error.contains(message) && error.ends_with("; raise the limit: `--set-limit array_bytes=..`"),
+            "{error}"
+        );
+        let kept = (0..6_000).map(|at| format!("c{at}")).collect();
+        assert!(bind(*format, many, &Keep::These(kept)).expect_err("too many").contains(message));
+    }
+    let error = bind(Format::Csv, &csv(40_000), &Keep::None).expect_err("too many names");
+    assert!(error.contains("40000 columns take 9984000 bytes"), "{error}");
+}
