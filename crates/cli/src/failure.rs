@@ -9,6 +9,8 @@ use cembra_table::error::DataError;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde::Serialize;
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -115,8 +117,13 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Failure::Usage(error) => {
-                // With standard error closed there is nobody to tell.
-                let _ = error.print();
+                // Arguments are quoted in it as they were given, beside the signs for colours. With standard error closed there is
+                // nobody to tell.
+                let steers = |argument: OsString| matches!(visible_lines(&argument.to_string_lossy()), Cow::Owned(_));
+                let _ = match std::env::args_os().any(steers) {
+                    true => std::io::stderr().write_all(visible_lines(&error.render().to_string()).as_bytes()),
+                    false => error.print(),
+                };
                 return ExitCode::from(2);
             }
             // Whoever read our output has seen enough.

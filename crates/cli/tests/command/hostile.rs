@@ -85,27 +85,20 @@ fn a_deadline_ends_reading() {
     assert_eq!(found.status, Some(1));
     assert!(found.stderr.contains("error[time-limit]: the evaluation takes more than 0.3 s"), "{}", found.stderr);
 
-    let mut command = shell.command(&[
-        "eval",
-        "-e",
-        "x + 1.0",
-        "-",
-        "--types",
-        "x=f64",
-        "--data-format",
-        "jsonl",
-        "--time-limit",
-        "0.2",
-    ]);
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-    let mut child = command.stderr(std::process::Stdio::piped()).spawn().expect("the binary runs");
-    let mut pipe = child.stdin.take().expect("a pipe");
-    std::io::Write::write_all(&mut pipe, b"{\"x\": 1}\n").expect("it is read");
-    // The pipe stays open until the command has ended.
-    let found: Outcome = child.wait_with_output().expect("it ends").into();
-    drop(pipe);
-    assert_eq!(found.status, Some(1));
-    assert!(found.stderr.contains("error[time-limit]"), "{}", found.stderr);
+    // Before the names of the columns are known, and behind them.
+    for (format, begin) in [("jsonl", "{\"x\": 1}\n"), ("csv", "y,"), ("csv", "x\n1\n")] {
+        let args = ["eval", "-e", "x + 1.0", "-", "--data-format", format, "--time-limit", "0.2"];
+        let mut command = shell.command(&args);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.stderr(std::process::Stdio::piped()).spawn().expect("the binary runs");
+        let mut pipe = child.stdin.take().expect("a pipe");
+        std::io::Write::write_all(&mut pipe, begin.as_bytes()).expect("it is read");
+        // The pipe stays open until the command has ended.
+        let found: Outcome = child.wait_with_output().expect("it ends").into();
+        drop(pipe);
+        assert_eq!(found.status, Some(1));
+        assert!(found.stderr.contains("error[time-limit]"), "{format} {begin:?}: {}", found.stderr);
+    }
 }
 
 /// Lines of a text are found once, and not again for each of the messages.
@@ -154,6 +147,13 @@ fn texts_of_others_are_shown_with_escapes() {
     check(&found);
     check(&shell.run(&["eval", "-e", "y + 1", "e.csv"]));
     check(&shell.run(&["eval", "-e", "x", "d.csv", "--format", "table"]));
+    // So are arguments that make no sense, in every command; signs for colours are left out of them.
+    for args in [&["eval"][..], &["check"], &["test"], &["fmt"], &[], &["eval", "-e", "1", "--backend"]] {
+        let dashes = if args.len() == 1 { "--" } else { "" };
+        let found = shell.run(&[args, &[&*format!("{dashes}no{HIDDEN}such")]].concat());
+        assert!(found.status == Some(2) && !steers(&found.stderr), "{args:?}: {:?}", found.stderr);
+        assert!(found.stderr.contains(&SHOWN["\\u{1b}[31m".len()..]), "{args:?}: {:?}", found.stderr);
+    }
     // Programs get the text itself, in the escapes of JSON.
     let found = shell.run(&["check", &named, "--format", "json"]);
     assert!(!steers(&found.stdout) && found.stdout.contains("\\u009b2J\\u202e\\u2028.cem"), "{}", found.stdout);
