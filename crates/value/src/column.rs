@@ -99,9 +99,12 @@ impl ValueColumn {
         match self {
             ValueColumn::Scalars(builder) => {
                 let array = builder.array();
-                let each = ValueColumn::row_bytes(&QType::Scalar(array.scalar()));
-                let strings = if array.scalar().is_string() { array.memory_bytes() } else { 0 };
-                each.saturating_mul(array.len() as u64).saturating_add(strings as u64)
+                // The memory of strings has their views too, besides what says that they are there.
+                let (each, strings) = match array.scalar().is_string() {
+                    true => (1, array.memory_bytes() as u64),
+                    false => (ValueColumn::row_bytes(&QType::Scalar(array.scalar())), 0),
+                };
+                strings.saturating_add(each * array.len() as u64)
             }
             ValueColumn::Tuple(fields) => fields.iter().map(ValueColumn::bytes).fold(0, u64::saturating_add),
             ValueColumn::Optional { there, of } => of.bytes().saturating_add(there.len() as u64),

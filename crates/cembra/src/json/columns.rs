@@ -54,6 +54,10 @@ pub struct JsonColumns {
     size: RowSize,
     /// No less than the bytes of all rows.
     counted: u64,
+    /// The number of rows that `counted` is of.
+    counted_rows: usize,
+    /// The bytes of the row that was asked for last.
+    next: u64,
     /// The bytes of the inputs that are kept as values.
     values_bytes: u64,
     /// The most bytes of all rows.
@@ -116,6 +120,8 @@ impl JsonColumns {
             row: JsonRow::default(),
             size: RowSize::default(),
             counted: 0,
+            counted_rows: 0,
+            next: 0,
             values_bytes: 0,
             most,
         }
@@ -145,19 +151,23 @@ impl JsonColumns {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn fits(&mut self, text: &str, most: u64) -> bool {
-        let mut row = self.size.most(text);
-        if self.counted.saturating_add(row) > most {
+        // The row that was asked for last counts once it is there: the same row may be asked for again before.
+        match self.rows.checked_sub(self.counted_rows) {
+            Some(0) => {}
+            Some(1) => self.counted = self.counted.saturating_add(self.next),
+            _ => self.counted = self.bytes(),
+        }
+        self.counted_rows = self.rows;
+        self.next = self.size.most(text);
+        if self.counted.saturating_add(self.next) > most {
             self.counted = self.bytes();
         }
-        if self.counted.saturating_add(row) > most {
+        if self.counted.saturating_add(self.next) > most {
             let JsonColumns { inputs, places, size, .. } = &*self;
-            row = size.of(text, |name| places.get(name).and_then(|at| inputs.get(*at)).map(|input| &input.qtype));
+            let of = |name: &str| places.get(name).and_then(|at| inputs.get(*at)).map(|input| &input.qtype);
+            self.next = size.of(text, of);
         }
-        let all = self.counted.saturating_add(row);
-        if all <= most {
-            self.counted = all;
-        }
-        all <= most
+        self.counted.saturating_add(self.next) <= most
     }
 
     /// The bytes of all rows.
@@ -242,7 +252,7 @@ impl JsonColumns {
                 Kept::Values(values) => values.truncate(self.rows),
             }
             if self.rows == 0 {
-                (self.counted, self.values_bytes) = (0, 0);
+                (self.counted, self.counted_rows, self.values_bytes) = (0, 0, 0);
             }
             input.rows = self.rows;
         }
