@@ -1,4 +1,5 @@
-//! Evaluating allocates nothing once it is warm: not for numbers, and for texts only what a new result of its own needs.
+//! Evaluating allocates nothing once it is warm: not for numbers, and for texts only what a new result of its own needs. Tests of a model
+//! allocate little each.
 
 use crate::counting;
 
@@ -126,4 +127,20 @@ fn texts_are_written_into_the_memory_that_is_there() {
         // A new result is two texts of its own, and nothing else.
         assert_eq!(warm(|| drop(run.run(&rows[0]).unwrap())), 20);
     }
+}
+
+/// Tests in a row of the same inputs and outputs compile the model once.
+#[test]
+fn tests_of_the_same_take_little_each() {
+    let _alone = crate::alone();
+    let allocations = |count: usize| {
+        let tests: String = (0..count).map(|n| format!("test \"t{n}\" {{ x = {n} }} => {{ y = 0.25 }}; ")).collect();
+        let model = Model::parse(&format!("input x: f64; output y = x / 2 + x * x - x; {tests}")).expect("a model");
+        let before = counting::so_far();
+        let report = model.run_tests(&Options::default().backend(Backend::Interpreter));
+        assert_eq!((report.cases, report.failures.len()), (count, count));
+        counting::so_far() - before
+    };
+    let each = (allocations(300) - allocations(100)) / 200;
+    assert!(each < 60, "{each} allocations");
 }

@@ -219,13 +219,13 @@ fn wide_structs_are_as_the_interpreter_has_them() {
 /// of time ends.
 #[test]
 fn a_conditional_of_wide_structs_compiles_in_linear_time() {
-    let fields = (0..12_000).map(|n| format!("f{n}: f64")).collect::<Vec<_>>().join(", ");
+    let fields = (0..14_000).map(|n| format!("f{n}: f64")).collect::<Vec<_>>().join(", ");
     let text = format!("input c: bool; input a: {{{fields}}}; input b: {{{fields}}}; output o = if c then a else b");
     let model = Model::parse(&text).expect("a model");
     let start = Instant::now();
     let summary = model.summary(&Options::default()).expect("a summary");
     assert_eq!(summary.backend, cembra::Backend::Native);
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     // What loops and conditionals carry in registers counts ten times.
     let fields = |each: &dyn Fn(usize) -> String| (0..2_500).map(each).collect::<Vec<_>>().join(", ");
     let text = format!(
@@ -242,7 +242,7 @@ fn a_conditional_of_wide_structs_compiles_in_linear_time() {
     assert!(executor.session().evaluate(&[row]).expect("values")[0].same(&Value::from(16.0)));
 }
 
-/// Tests of the same inputs and outputs compile the model once, and the program has no more room than it needs.
+/// Programs are cloned for tests, and have no more room than they need.
 #[test]
 fn very_many_tests_of_a_model() {
     const MANY: usize = 6_000;
@@ -251,7 +251,9 @@ fn very_many_tests_of_a_model() {
         let _ = write!(text, "test \"t{n}\" {{ x = {n} }} => {{ y = 2.5 }}; ");
     }
     let model = Model::parse(&text).expect("a model");
-    assert!(model.program().graph.memory_bytes() < 1 << 24, "{} bytes", model.program().graph.memory_bytes());
+    // A clone has no more than there is, but for the table of nodes.
+    let cloned = model.program().graph.clone().memory_bytes();
+    assert!(cloned < 1 << 12, "{cloned} bytes");
     let start = Instant::now();
     let report = model.run_tests(&Options::default());
     assert_eq!((report.cases, report.failures.len()), (MANY, MANY - 1));
