@@ -63,9 +63,11 @@ fn _is_plain_name(name: &str) -> bool {
 
 /// A type as the language shows it, by any of its names: `f32?` of `OPTIONAL_FLOAT32`.
 #[pyfunction]
-fn _shown_type(name: &str) -> PyResult<String> {
-    let parsed = cembra::parse_type(name).map_err(|error| errors::of_text(error, name, None))?;
-    Ok(cembra::print_type(&parsed))
+fn _shown_type(py: Python<'_>, name: &str) -> PyResult<String> {
+    lock::entered(py, || {
+        let parsed = cembra::parse_type(name).map_err(|error| errors::of_text(error, name, None))?;
+        Ok(cembra::print_type(&parsed))
+    })
 }
 
 #[pymodule]

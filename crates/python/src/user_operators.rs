@@ -2,7 +2,7 @@
 //! them for as long as the process lives, as it has operators in Rust. How functions over columns are called is in `phases`.
 
 use crate::errors;
-use crate::lock::taken;
+use crate::lock::{entered, taken};
 use crate::scalars;
 use cembra::{Graph, Registry, Scalar, ScalarValue, UserOperator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -191,7 +191,9 @@ macro_rules! with_result {
 /// given.
 #[pyfunction]
 #[pyo3(signature = (name, function, parameters, result, doc, is_pure, over_columns))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn _register(
+    py: Python<'_>,
     name: String,
     function: Py<PyAny>,
     parameters: Vec<String>,
@@ -200,48 +202,51 @@ pub(crate) fn _register(
     is_pure: bool,
     over_columns: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let scalar = |spelled: &str| {
-        let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
-        Ok::<_, PyErr>((qtype.scalar(), qtype.is_optional()))
-    };
-    let unfit = || {
-        let message = "an operator in Python has one or two parameters of f64, i64, bool or text, or up to four of f64 or of i64, and such a result";
-        PyTypeError::new_err(message)
-    };
-    let of: Vec<(Option<Scalar>, bool)> = parameters.iter().map(|spelled| scalar(spelled)).collect::<PyResult<_>>()?;
-    if of.iter().any(|(_, is_optional)| *is_optional) {
-        return Err(PyTypeError::new_err(
-            "a function is not called where an operand is missing: declare its type without `?`",
-        ));
-    }
-    let of: Vec<Scalar> = of.into_iter().map(|(scalar, _)| scalar.ok_or_else(unfit)).collect::<PyResult<_>>()?;
-    let (result, may_be_missing) = scalar(result)?;
-    let result = result.ok_or_else(unfit)?;
-    let mut operator = UserOperator::new(&name).summary(doc);
-    if !is_pure {
-        operator = operator.impure();
-    }
-    let function = Arc::new(Function { name: name.clone(), function, result, may_be_missing });
-    let operator = with_types! { operator, function, of;
-        (a: f64 Float64) (a: i64 Int64) (a: bool Boolean) (a: String Text)
-        (a: f64 Float64, b: f64 Float64) (a: f64 Float64, b: i64 Int64) (a: f64 Float64, b: bool Boolean) (a: f64 Float64, b: String Text)
-        (a: i64 Int64, b: f64 Float64) (a: i64 Int64, b: i64 Int64) (a: i64 Int64, b: bool Boolean) (a: i64 Int64, b: String Text)
-        (a: bool Boolean, b: f64 Float64) (a: bool Boolean, b: i64 Int64) (a: bool Boolean, b: bool Boolean) (a: bool Boolean, b: String Text)
-        (a: String Text, b: f64 Float64) (a: String Text, b: i64 Int64) (a: String Text, b: bool Boolean) (a: String Text, b: String Text)
-        (a: f64 Float64, b: f64 Float64, c: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64)
-        (a: f64 Float64, b: f64 Float64, c: f64 Float64, d: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64, d: i64 Int64)
-    };
-    let operator = operator.ok_or_else(unfit)?;
-    let mut known = known();
-    if known.count >= MOST_OPERATORS {
-        return Err(PyValueError::new_err(format!("a process has at most {MOST_OPERATORS} operators in Python")));
-    }
-    let mut with = known.registry.unwrap_or_else(Registry::standard).clone();
-    with.register(operator).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    known.registry = Some(with.leak());
-    known.count += 1;
-    known
-        .over_columns
-        .extend(over_columns.map(|function| Arc::new(OverColumns { name, function, result, may_be_missing })));
-    Ok(())
+    entered(py, || {
+        let scalar = |spelled: &str| {
+            let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
+            Ok::<_, PyErr>((qtype.scalar(), qtype.is_optional()))
+        };
+        let unfit = || {
+            let message = "an operator in Python has one or two parameters of f64, i64, bool or text, or up to four of f64 or of i64, and such a result";
+            PyTypeError::new_err(message)
+        };
+        let of: Vec<(Option<Scalar>, bool)> =
+            parameters.iter().map(|spelled| scalar(spelled)).collect::<PyResult<_>>()?;
+        if of.iter().any(|(_, is_optional)| *is_optional) {
+            return Err(PyTypeError::new_err(
+                "a function is not called where an operand is missing: declare its type without `?`",
+            ));
+        }
+        let of: Vec<Scalar> = of.into_iter().map(|(scalar, _)| scalar.ok_or_else(unfit)).collect::<PyResult<_>>()?;
+        let (result, may_be_missing) = scalar(result)?;
+        let result = result.ok_or_else(unfit)?;
+        let mut operator = UserOperator::new(&name).summary(doc);
+        if !is_pure {
+            operator = operator.impure();
+        }
+        let function = Arc::new(Function { name: name.clone(), function, result, may_be_missing });
+        let operator = with_types! { operator, function, of;
+            (a: f64 Float64) (a: i64 Int64) (a: bool Boolean) (a: String Text)
+            (a: f64 Float64, b: f64 Float64) (a: f64 Float64, b: i64 Int64) (a: f64 Float64, b: bool Boolean) (a: f64 Float64, b: String Text)
+            (a: i64 Int64, b: f64 Float64) (a: i64 Int64, b: i64 Int64) (a: i64 Int64, b: bool Boolean) (a: i64 Int64, b: String Text)
+            (a: bool Boolean, b: f64 Float64) (a: bool Boolean, b: i64 Int64) (a: bool Boolean, b: bool Boolean) (a: bool Boolean, b: String Text)
+            (a: String Text, b: f64 Float64) (a: String Text, b: i64 Int64) (a: String Text, b: bool Boolean) (a: String Text, b: String Text)
+            (a: f64 Float64, b: f64 Float64, c: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64)
+            (a: f64 Float64, b: f64 Float64, c: f64 Float64, d: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64, d: i64 Int64)
+        };
+        let operator = operator.ok_or_else(unfit)?;
+        let mut known = known();
+        if known.count >= MOST_OPERATORS {
+            return Err(PyValueError::new_err(format!("a process has at most {MOST_OPERATORS} operators in Python")));
+        }
+        let mut with = known.registry.unwrap_or_else(Registry::standard).clone();
+        with.register(operator).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        known.registry = Some(with.leak());
+        known.count += 1;
+        known
+            .over_columns
+            .extend(over_columns.map(|function| Arc::new(OverColumns { name, function, result, may_be_missing })));
+        Ok(())
+    })
 }
