@@ -4,6 +4,7 @@
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
 use crate::interrupt::{detached, token};
 use crate::masks;
+use crate::numbers::{Numbers, is_writable};
 use crate::packages::{Import, Imports, is_arrow, is_ours, package};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
@@ -15,7 +16,7 @@ use cembra::{
     RowFailure, RunOptions, Scalar, Value,
 };
 use cembra_arrow::{Input, Strings};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -35,7 +36,7 @@ macro_rules! data {
         enum Data<'py> {
             $(
                 /// Numbers where they lie.
-                $scalar(PyReadonlyArray1<'py, $rust>),
+                $scalar(Numbers<'py, $rust>),
             )*
             /// Values of other types, converted.
             Array(Array),
@@ -48,11 +49,9 @@ macro_rules! data {
         fn numbers<'py>(object: &Bound<'py, PyAny>, wanted: Option<Scalar>) -> Option<(Scalar, Data<'py>)> {
             $(
                 if wanted.is_none_or(|wanted| wanted == Scalar::$scalar)
-                    && let Ok(array) = object.cast::<PyArray1<$rust>>()
-                    && let Ok(array) = array.try_readonly()
-                    && array.as_slice().is_ok()
+                    && let Some(numbers) = Numbers::of(object)
                 {
-                    return Some((Scalar::$scalar, Data::$scalar(array)));
+                    return Some((Scalar::$scalar, Data::$scalar(numbers)));
                 }
             )*
             None
@@ -61,7 +60,7 @@ macro_rules! data {
         impl<'py> Data<'py> {
             fn rows(&self) -> Option<usize> {
                 match self {
-                    $(Data::$scalar(array) => Some(array.len()),)*
+                    $(Data::$scalar(numbers) => Some(numbers.len()),)*
                     Data::Array(array) => Some(array.len()),
                     Data::Arrow(import) => Some(arrow_array::Array::len(&import.array)),
                     Data::Shared(_) => None,
@@ -69,17 +68,17 @@ macro_rules! data {
             }
 
             /// The array whose numbers are read where they lie.
-            fn numpy(&self) -> Option<Bound<'py, PyUntypedArray>> {
+            const fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
                 match self {
-                    $(Data::$scalar(array) => Some(array.as_untyped().clone()),)*
+                    $(Data::$scalar(numbers) => Some(numbers.array()),)*
                     Data::Array(_) | Data::Arrow(_) | Data::Shared(_) => None,
                 }
             }
 
-            /// What the library reads; none of Arrow's arrays.
+            /// The column that the library reads. `None` of an array of Arrow, and of one of NumPy that was changed since it was met.
             fn column(&self) -> Option<InputColumn<'_>> {
                 match self {
-                    $(Data::$scalar(array) => array.as_slice().ok().map(InputColumn::values),)*
+                    $(Data::$scalar(numbers) => numbers.read().map(InputColumn::values),)*
                     Data::Array(array) => Some(InputColumn::elements(array)),
                     Data::Arrow(_) => None,
                     Data::Shared(value) => Some(InputColumn::shared(value)),
@@ -170,12 +169,13 @@ impl<'py> Column<'py> {
             return Err(crate::errors::data(message));
         }
         let presence = presence(object)?;
-        let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
-        if let Some((scalar, data)) = numbers(&plain, None) {
+        // A masked array has the memory of its numbers itself.
+        if let Some((scalar, data)) = numbers(object, None) {
             return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
+        let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let kind = kind(untyped)?;
         // Numbers in another order of bytes, of another size, or with other strides are copied.
         // Truth values are bits in columns, bytes in NumPy.
@@ -203,7 +203,7 @@ impl<'py> Column<'py> {
     }
 
     /// The array of NumPy whose numbers are read where they are, if the column is one.
-    pub(crate) fn numpy(&self) -> Option<Bound<'py, PyUntypedArray>> {
+    pub(crate) const fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
         self.data.numpy()
     }
 
@@ -285,7 +285,25 @@ pub(crate) struct Run<'r, 'py> {
     /// Outputs are arrays of Arrow as this is one, or columns of this table. They are arrays of NumPy if there is none.
     pub(crate) like: Option<&'r Bound<'py, PyAny>>,
     /// Arrays of the caller's, by the names of outputs.
-    pub(crate) out: Option<&'r Bound<'py, PyDict>>,
+    pub(crate) out: &'r [Out<'py>],
+}
+
+/// The name of an output, and the caller's array for it.
+pub(crate) type Out<'py> = (String, Bound<'py, PyAny>);
+
+/// The arrays of a dict by the names of outputs. It is read once: keys may be objects that answer differently each time.
+pub(crate) fn outs<'py>(out: Option<&Bound<'py, PyDict>>, outputs: &[Field]) -> PyResult<Vec<Out<'py>>> {
+    let given = out.into_iter().flat_map(|out| out.iter());
+    let given = given.map(|(name, array)| match name.extract::<String>() {
+        Ok(known) if outputs.iter().any(|output| *output.name == *known) => Ok((known, array)),
+        _ => Err(PyValueError::new_err(format!("`out` has an array for {}, which is no output", name.repr()?))),
+    });
+    given.collect()
+}
+
+/// The exception that an array is not as it was when the call began.
+fn changed() -> PyErr {
+    crate::errors::data("an array was resized or reshaped while the call read it: leave arrays alone until it is over")
 }
 
 /// Evaluates a model on columns, one for each of its inputs.
@@ -296,15 +314,25 @@ pub(crate) fn run<'py>(
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let Run { batch, brief_rows, calls_python, rows, options, like, out } = run;
+    let may_fail = options.failed_rows() == Some(OnError::Missing);
+    let mut sinks = Vec::with_capacity(batch.outputs().len());
+    for output in batch.outputs() {
+        // Columns of rows that may fail, and of models with arrays, are the library's.
+        if let Some((_, given)) = out.iter().find(|(name, _)| *name == *output.name) {
+            sinks.push(Sink::given(given, output, rows)?);
+            continue;
+        }
+        let is_made = like.is_some() || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
+        sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
+    }
     // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
     let is_brief = rows <= brief_rows;
-    // Before an address is taken, and until the run is over.
+    // Until the run is over. From here on to the run Python runs nothing but destructors, and addresses are taken after these.
     let mut pins = Pins::new();
     if !is_brief || calls_python {
-        let given =
-            out.into_iter().flat_map(|out| out.iter().map(|(_, array)| array.cast_into::<PyUntypedArray>().ok()));
-        for array in columns.iter().map(|column| column.numpy()).chain(given).flatten() {
-            pin(&array, &mut pins)?;
+        let written = sinks.iter().filter_map(Sink::numpy);
+        for array in columns.iter().filter_map(|column| column.numpy()).chain(written) {
+            pin(array, &mut pins)?;
         }
     }
     let arrow: Vec<Option<Input<'_>>> = columns
@@ -319,36 +347,20 @@ pub(crate) fn run<'py>(
     let inner: Vec<Option<InputColumn<'_>>> =
         arrow.iter().map(|input| input.as_ref().and_then(Input::values)).collect();
     let inputs = columns.iter().zip(&arrow).zip(&inner).map(|((column, arrow), inner)| match arrow {
-        Some(array) => array.column(inner.as_ref()),
+        Some(array) => Ok(array.column(inner.as_ref())),
         None => {
-            let values = column.data.column().unwrap_or_else(|| InputColumn::units(rows));
-            match column.presence.as_ref().and_then(|bits| Bitmap::of_words(bits, rows)) {
+            let values = column.data.column().ok_or_else(changed)?;
+            Ok(match column.presence.as_ref().and_then(|bits| Bitmap::of_words(bits, rows)) {
                 Some(bits) => values.present(bits),
                 None => values,
-            }
+            })
         }
     });
-    let inputs: Vec<InputColumn<'_>> = inputs.collect();
-    let may_fail = options.failed_rows() == Some(OnError::Missing);
-    if let Some(unknown) = out.and_then(|out| {
-        let is_output = |name: &str| batch.outputs().iter().any(|output| &*output.name == name);
-        out.keys().iter().find(|name| !name.extract::<String>().is_ok_and(|name| is_output(&name)))
-    }) {
-        return Err(PyValueError::new_err(format!("`out` has an array for {}, which is no output", unknown.repr()?)));
-    }
-    let mut sinks = Vec::with_capacity(batch.outputs().len());
-    for output in batch.outputs() {
-        // Columns of rows that may fail, and of models with arrays, are the library's.
-        if let Some(given) = out.map(|out| out.get_item(&*output.name)).transpose()?.flatten() {
-            sinks.push(Sink::given(&given, output, rows)?);
-            continue;
-        }
-        let is_made = like.is_some() || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
-        sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
-    }
+    let inputs: Vec<InputColumn<'_>> = inputs.collect::<PyResult<_>>()?;
     let room;
     let made = {
-        let places: Vec<Option<ColumnMut<'_>>> = sinks.iter_mut().map(|sink| sink.column(rows)).collect();
+        let places = sinks.iter_mut().map(|sink| sink.column(rows));
+        let places: Vec<Option<ColumnMut<'_>>> = places.collect::<PyResult<_>>()?;
         let token = token(rows, &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let run = batch.start().rows(rows).options(&options);
@@ -400,7 +412,7 @@ macro_rules! sinks {
         enum Sink<'py> {
             $(
                 /// An array of numbers, and a bit for each that is there.
-                $scalar(PyReadwriteArray1<'py, $rust>, Option<Vec<u8>>),
+                $scalar(Numbers<'py, $rust>, Option<Vec<u8>>),
             )*
             /// A column that the library makes.
             Made,
@@ -414,10 +426,9 @@ macro_rules! sinks {
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
                 match qtype.scalar() {
                     $(
-                        // The borrow cannot fail: no one else has the new array.
-                        Some(Scalar::$scalar) => match PyArray1::<$rust>::zeros(py, rows, false).try_readwrite() {
-                            Ok(array) => Sink::$scalar(array, bits),
-                            Err(_) => Sink::Made,
+                        Some(Scalar::$scalar) => match Numbers::of(&PyArray1::<$rust>::zeros(py, rows, false)) {
+                            Some(numbers) => Sink::$scalar(numbers, bits),
+                            None => Sink::Made,
                         },
                     )*
                     _ => Sink::Made,
@@ -434,35 +445,44 @@ macro_rules! sinks {
                         false => "a masked array: no value is missing",
                     }));
                 }
-                let plain = if is_masked(array) { array.getattr("data")? } else { array.clone() };
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
                 $(
-                    if qtype.scalar() == Some(Scalar::$scalar) && let Ok(plain) = plain.cast::<PyArray1<$rust>>() {
-                        if plain.len() != rows {
-                            return Err(refused(&format!("an array of {} elements, not {rows}", plain.len())));
+                    // A masked array has the memory of its numbers itself.
+                    if qtype.scalar() == Some(Scalar::$scalar) && let Ok(numbers) = array.cast::<PyArray1<$rust>>() {
+                        if numbers.len() != rows {
+                            return Err(refused(&format!("an array of {} elements, not {rows}", numbers.len())));
                         }
-                        let writable = plain.try_readwrite();
-                        let mut writable = writable.map_err(|_| refused("read-only, or an input too"))?;
-                        if writable.as_slice_mut().is_err() {
-                            return Err(refused("an array whose elements do not lie one behind the other"));
+                        if !is_writable(numbers.as_untyped()) {
+                            return Err(refused("read-only"));
                         }
-                        return Ok(Sink::Given(array.clone(), Box::new(Sink::$scalar(writable, bits))));
+                        let scattered = || refused("an array whose elements do not lie one behind the other");
+                        let numbers = Numbers::<$rust>::of(array).ok_or_else(scattered)?;
+                        return Ok(Sink::Given(array.clone(), Box::new(Sink::$scalar(numbers, bits))));
                     }
                 )*
                 Err(refused("an array of another type, of several axes, or of values that are converted"))
             }
 
-            /// The memory that the library writes.
-            fn column(&mut self, rows: usize) -> Option<ColumnMut<'_>> {
+            /// The array that the library writes.
+            fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
                 match self {
-                    $(Sink::$scalar(array, bits) => {
-                        let values = ColumnMut::values(array.as_slice_mut().ok()?);
-                        match bits {
+                    $(Sink::$scalar(numbers, _) => Some(numbers.array()),)*
+                    Sink::Made => None,
+                    Sink::Given(_, place) => place.numpy(),
+                }
+            }
+
+            /// The memory that the library writes; none of a column that it makes.
+            fn column(&mut self, rows: usize) -> PyResult<Option<ColumnMut<'_>>> {
+                match self {
+                    $(Sink::$scalar(numbers, bits) => {
+                        let values = ColumnMut::values(numbers.written().ok_or_else(changed)?);
+                        Ok(match bits {
                             Some(bits) => BitmapMut::new(bits, 0, rows).map(|bits| values.present(bits)),
                             None => Some(values),
-                        }
+                        })
                     })*
-                    Sink::Made => None,
+                    Sink::Made => Ok(None),
                     Sink::Given(_, place) => place.column(rows),
                 }
             }
@@ -470,8 +490,8 @@ macro_rules! sinks {
             /// The array of NumPy.
             fn finish(self, py: Python<'py>, rows: usize) -> PyResult<Bound<'py, PyAny>> {
                 match self {
-                    $(Sink::$scalar(array, bits) => {
-                        let array = Bound::clone(&array).into_any();
+                    $(Sink::$scalar(numbers, bits) => {
+                        let array = numbers.array().clone().into_any();
                         masked_by(array, bits.map(|bits| masks::missing(rows, bits.into_iter(), Vec::new())))
                     })*
                     Sink::Made => Ok(py.None().into_bound(py)),

@@ -6,6 +6,7 @@ use crate::lending::LEAST_LENT;
 use cembra::{Scalar, Value};
 use numpy::PyArray1;
 use numpy::ndarray::ArrayViewMut1;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,12 +30,37 @@ impl Holder {
         holder.get().held.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_alone)
     }
 
-    /// An array of NumPy that reads and writes what the holder is about to hold.
+    /// Arrays of NumPy that read and write the numbers that the holder has, and the mask, if there is one.
+    fn views<'py>(holder: &Bound<'py, Self>) -> (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>) {
+        let mut held = holder.get().held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Held { array: Value::Array(_, array), mask }) = &mut *held else { return (None, None) };
+        let scalar = array.scalar();
+        macro_rules! numbers {
+            ($($rust:ident $scalar:ident),*) => {
+                match (scalar, Arc::get_mut(array)) {
+                    $((Scalar::$scalar, Some(own)) => own.numbers_mut::<$rust>().map(|numbers| Holder::lent(holder, numbers)),)*
+                    _ => None,
+                }
+            };
+        }
+        let values = for_each_number!(numbers);
+        (values, (!mask.is_empty()).then(|| Holder::lent(holder, mask)))
+    }
+
+    /// An array of NumPy that reads and writes what the holder has.
     fn lent<'py, T: numpy::Element>(holder: &Bound<'py, Self>, elements: &mut [T]) -> Bound<'py, PyAny> {
         let elements = ArrayViewMut1::from(elements);
-        // SAFETY: NUMPY-MEMORY: the holder has the elements from before the array is used until no array has the holder.
+        // SAFETY: NUMPY-MEMORY: the holder has the elements until no array has the holder.
         unsafe { PyArray1::borrow_from_array(&elements, holder.clone().into_any()) }.into_any()
     }
+}
+
+/// True for elements that arrays of NumPy have as the library does.
+const fn is_number(scalar: Scalar) -> bool {
+    macro_rules! one_of {
+        ($($rust:ident $scalar:ident),*) => { matches!(scalar, $(Scalar::$scalar)|*) };
+    }
+    for_each_number!(one_of)
 }
 
 /// Makes an array of NumPy of the numbers of `value`, without a copy, and the holder that owns them. Missing elements are masked; the mask is written
@@ -46,25 +72,17 @@ pub(crate) fn handed<'py>(
     value: &mut Value,
     spare: Vec<bool>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Py<Holder>)>> {
-    let Value::Array(_, array) = value else { return Ok(None) };
-    let scalar = array.scalar();
-    let Some(own) = Arc::get_mut(array).filter(|own| own.len() >= LEAST_LENT) else { return Ok(None) };
-    let holder = Bound::new(py, Holder { held: Mutex::default() })?;
-    macro_rules! numbers {
-        ($($rust:ident $scalar:ident),*) => {
-            match scalar {
-                $(Scalar::$scalar => own.numbers_mut::<$rust>().map(|numbers| Holder::lent(&holder, numbers)),)*
-                _ => None,
-            }
-        };
+    let Value::Array(_, array) = &mut *value else { return Ok(None) };
+    let is_own = Arc::get_mut(array).is_some_and(|own| own.len() >= LEAST_LENT);
+    if !is_own || !is_number(array.scalar()) {
+        return Ok(None);
     }
-    let Some(values) = for_each_number!(numbers) else { return Ok(None) };
-    let mut mask = missing(array, spare).unwrap_or_default();
-    let made = match mask.is_empty() {
-        true => values,
-        false => masked(&values, &Holder::lent(&holder, &mut mask))?,
-    };
-    let array = std::mem::replace(value, Value::Nothing);
-    *holder.get().held.lock().unwrap_or_else(PoisonError::into_inner) = Some(Held { array, mask });
+    let mask = missing(array, spare).unwrap_or_default();
+    // The holder has the memory before there is a view of it: an exception while views are made may keep them.
+    let held = Held { array: std::mem::replace(value, Value::Nothing), mask };
+    let holder = Bound::new(py, Holder { held: Mutex::new(Some(held)) })?;
+    let (values, mask) = Holder::views(&holder);
+    let values = values.ok_or_else(|| PyValueError::new_err("an array that is handed has no numbers"))?;
+    let made = mask.map_or_else(|| Ok(values.clone()), |mask| masked(&values, &mask))?;
     Ok(Some((made, holder.unbind())))
 }

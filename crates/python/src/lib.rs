@@ -29,6 +29,7 @@ mod lock;
 mod masks;
 mod model;
 mod model_set;
+mod numbers;
 mod operators;
 mod overlap;
 mod packages;

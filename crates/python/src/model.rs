@@ -1,7 +1,7 @@
 //! The class `Model`: a text, compiled for the types that its inputs are met with. One object serves one row, many rows, arrays and tensors;
 //! what it is given says which.
 
-use crate::columns::{self, Column, Run, is_column_of};
+use crate::columns::{self, Column, Out, Run, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, detached, is_long};
 use crate::lock::{entered, released};
@@ -396,7 +396,7 @@ impl Model {
         compiled: &Compiled,
         (arguments, imports): (&Arguments<'py>, &Imports<'py>),
         options: RunOptions,
-        out: Option<&Bound<'py, PyDict>>,
+        out: &[Out<'py>],
     ) -> PyResult<columns::Rows<'py>> {
         let find = |field: &Field| {
             let place = names(&self.model).position(|name| name == &*field.name);
@@ -405,7 +405,7 @@ impl Model {
                 Some(object) => Column::of_argument(object, field, imports),
             }
         };
-        self.in_phases(py, compiled, (find, imports), options, out.map(|out| (out, arguments)))
+        self.in_phases(py, compiled, (find, imports), options, (out, Some(arguments)))
     }
 
     /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
@@ -415,7 +415,7 @@ impl Model {
         compiled: &Compiled,
         (find, imports): (impl Fn(&Field) -> PyResult<Column<'py>>, &Imports<'py>),
         options: RunOptions,
-        out: Option<(&Bound<'py, PyDict>, &Arguments<'py>)>,
+        (out, arguments): (&[Out<'py>], Option<&Arguments<'py>>),
     ) -> PyResult<columns::Rows<'py>> {
         let phases = self.phases(py, compiled)?;
         let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
@@ -430,14 +430,14 @@ impl Model {
         };
         for phase in &phases.before {
             let options = options.clone().on_error(OnError::Fail);
-            let operands = evaluate(phase, &columns, options, None, None)?;
+            let operands = evaluate(phase, &columns, options, None, &[])?;
             for call in &phase.calls {
                 columns[call.place] =
                     Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input, imports)?);
             }
         }
-        if let Some((out, arguments)) = out {
-            let named = names(&self.model).zip(arguments);
+        if !out.is_empty() {
+            let named = names(&self.model).zip(arguments.into_iter().flatten());
             let given = named.filter_map(|(name, given)| Some((format!("input `{name}`"), given.as_ref()?)));
             let read = phases.columns.iter().zip(&columns).filter_map(|(input, column)| {
                 let made = || "the result of an operator over columns".to_owned();
@@ -445,7 +445,7 @@ impl Model {
             });
             overlap::check(out, given, read, imports)?;
         }
-        let made = evaluate(&phases.last, &columns, options, like.as_ref(), out.map(|(out, _)| out));
+        let made = evaluate(&phases.last, &columns, options, like.as_ref(), out);
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
         made
@@ -510,7 +510,7 @@ impl Model {
             if let Some(made) = self.one_row(py, compiled, &arguments, &imports, Arrays::Lists)? {
                 return Ok(made);
             }
-            let made = self.many_rows(py, compiled, (&arguments, &imports), RunOptions::new(), None)?;
+            let made = self.many_rows(py, compiled, (&arguments, &imports), RunOptions::new(), &[])?;
             compiled.outputs(py, made.outputs.into_iter().map(Ok))
         })
     }
@@ -555,7 +555,8 @@ impl Model {
             let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
             let imports = self.imports(options.token());
             let compiled = self.compiled_for(py, &arguments, &imports)?;
-            let made = self.many_rows(py, compiled, (&arguments, &imports), options, out)?;
+            let out = columns::outs(out, compiled.executor.outputs())?;
+            let made = self.many_rows(py, compiled, (&arguments, &imports), options, &out)?;
             let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
             Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
         })
@@ -588,7 +589,7 @@ impl Model {
             let phases = self.phases(py, compiled)?;
             if !phases.before.is_empty() {
                 let find = |field: &Field| tables.column(field)?.map_or_else(|| default(field).map(Column::shared), Ok);
-                let made = self.in_phases(py, compiled, (find, &self.imports(None)), options, None)?;
+                let made = self.in_phases(py, compiled, (find, &self.imports(None)), options, (&[], None))?;
                 return tables.of_columns(py, &phases.last.batch, made.outputs);
             }
             let made = tables.run(py, &phases.last.batch, options, self.limits, |error| self.raised(error));

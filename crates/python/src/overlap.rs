@@ -2,7 +2,7 @@
 //! inputs are checked before they are read, so a run must not write what it reads.
 
 use crate::arrays::is_masked;
-use crate::columns::Column;
+use crate::columns::{Column, Out};
 use crate::errors;
 use crate::packages::{Imports, is_arrow};
 use arrow_data::ArrayData;
@@ -101,7 +101,7 @@ fn of_object(object: &Bound<'_, PyAny>, spans: &mut Vec<Span>) -> PyResult<()> {
 /// # Errors
 /// The message names the output, and the input as `arguments` and `columns` do.
 pub(crate) fn check<'a, 'py: 'a>(
-    out: &Bound<'py, PyDict>,
+    out: &[Out<'py>],
     arguments: impl Iterator<Item = (String, &'a Bound<'py, PyAny>)>,
     columns: impl Iterator<Item = (String, &'a Column<'py>)>,
     imports: &Imports<'py>,
@@ -114,7 +114,7 @@ pub(crate) fn check<'a, 'py: 'a>(
             of_value(value, &mut spans);
         }
         if let Some(array) = column.numpy() {
-            spans.push(of_numpy(&array));
+            spans.push(of_numpy(array));
         }
         inputs.push((name, spans));
     }
@@ -132,10 +132,10 @@ pub(crate) fn check<'a, 'py: 'a>(
         }
         inputs.push((name, spans));
     }
-    let mut others: Vec<(String, Vec<Span>)> = Vec::new();
+    let mut others: Vec<(&str, Vec<Span>)> = Vec::new();
     for (name, array) in out {
-        let (name, mut own) = (name.to_string(), Vec::new());
-        of_object(&array, &mut own)?;
+        let mut own = Vec::new();
+        of_object(array, &mut own)?;
         let meets = |spans: &[Span]| own.iter().any(|own| spans.iter().any(|span| meet(own, span)));
         let hint = "give `out` an array of its own, as `numpy.empty` makes it";
         if let Some((input, _)) = inputs.iter().find(|(_, spans)| meets(spans)) {

@@ -23,11 +23,30 @@ pub(crate) fn pin(array: &Bound<'_, PyUntypedArray>, pins: &mut Pins) -> PyResul
         if flags & NPY_ARRAY_OWNDATA != 0 {
             pins.push(PyWeakrefReference::new(&array)?.unbind());
         }
-        let base = match base {
-            Some(base) if base.is_instance_of::<PyMemoryView>() => Some(base.getattr("obj")?),
-            base => base,
+        next = match base {
+            Some(base) => owner(base)?,
+            None => None,
         };
-        next = base.and_then(|base| base.cast_into::<PyUntypedArray>().ok());
     }
     Ok(())
+}
+
+/// The most objects between an array and the one whose memory it sees.
+const MOST_BASES: usize = 16;
+
+/// The array whose memory the base of another one has, through memory views and what `numpy.lib.stride_tricks` puts between.
+fn owner<'py>(base: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyUntypedArray>>> {
+    let mut next = Some(base);
+    for _ in 0..MOST_BASES {
+        let Some(base) = next else { break };
+        next = match base.cast_into::<PyUntypedArray>() {
+            Ok(array) => return Ok(Some(array)),
+            Err(error) => {
+                let base = error.into_inner();
+                let name = if base.is_instance_of::<PyMemoryView>() { "obj" } else { "base" };
+                base.getattr_opt(name)?
+            }
+        };
+    }
+    Ok(None)
 }

@@ -401,3 +401,111 @@ def test_offsets_beyond_the_bytes_are_refused():
             for call in [lambda: model(array), lambda: model.table(table)]:
                 with pytest.raises(cembra.DataError):
                     call()
+
+
+def test_an_array_gets_another_type_during_a_run():
+    # Its memory stays, and its own extents and type are not asked again.
+    kept = {}
+
+    def retype(v):
+        kept["x"].dtype = "u1"
+        return v
+
+    cembra.operator("test.retypes", "f64", "f64", pure=False)(retype)
+    model = cembra.compile("input x: f64; output y = test.retypes(x) + x")
+    for rows in (20, 5000):
+        kept["x"] = np.arange(float(rows))
+        assert (model(kept["x"]) == 2.0 * np.arange(rows)).all()
+        assert len(kept["x"]) == 8 * rows
+
+
+def test_an_array_that_a_function_of_python_changes_is_refused():
+    kept = {}
+
+    def change(v):
+        kept["change"](kept["x"])
+        return v
+
+    cembra.operator("test.changes", "f64", "f64", columns=True)(change)
+    model = cembra.compile("input x: f64; output y = test.changes(x) + x")
+    for one in [lambda x: x.resize(1, refcheck=False), lambda x: setattr(x, "shape", (2, -1))]:
+        kept.update(x=np.arange(5000.0), change=one)
+        with pytest.raises(cembra.DataError, match="resized or reshaped while the call read it: leave arrays alone"):
+            model(kept["x"])
+
+
+def test_names_of_out_are_not_asked_twice():
+    x = np.arange(2000.0)
+    out = np.zeros(2000)
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            x.resize(1, refcheck=False)
+            return str.__eq__(self, other)
+
+    model = cembra.compile("input x: f64; output y = x * 2.0")
+    assert (model.run({"x": x}, out={Name("y"): out})[0] == 2.0 * np.arange(2000.0)).all()
+    assert len(x) == 2000 and out[-1] == 3998.0
+
+
+def test_out_of_another_class_is_its_own_memory():
+    hidden = np.zeros(64)
+
+    class Lying(np.ndarray):
+        mask = np.zeros(1, bool)
+        hardmask = False
+        data = property(lambda self: hidden)
+
+    model = cembra.compile("input x: f64?; output y = x * 2.0")
+    x = np.ma.MaskedArray(np.arange(64.0), np.arange(64) > 5)
+    out = np.zeros(64).view(Lying)
+    model.run({"x": x}, out={"y": out})
+    assert (np.asarray(out)[:6] == 2.0 * np.arange(6)).all() and not hidden.any()
+    with pytest.raises(cembra.DataError, match="shares memory with input `x`"):
+        model.run({"x": x}, out={"y": x.view(np.ndarray).view(Lying)})
+
+
+@pytest.mark.parametrize("count", [40, 40_000])
+def test_a_masked_result_that_fails_leaves_no_view_of_freed_memory(count):
+    model = cembra.compile("input x: [f64?]; output y = x + 1.0")
+    x = np.ma.MaskedArray(np.arange(float(count)), np.arange(count) % 2 == 0)
+    kept = []
+
+    def raises(frame, event, _):
+        if event == "call" and frame.f_code.co_name == "__new__" and "data" in frame.f_locals and not kept:
+            kept.append(frame.f_locals["data"])
+            raise InterruptedError
+
+    session = model.session()
+    for run in (model, session):
+        kept.clear()
+        sys.setprofile(raises)
+        try:
+            run(x)
+        except InterruptedError:
+            pass
+        finally:
+            sys.setprofile(None)
+        for other in range(3):
+            session(x * other)
+        assert all((array[1::2] == np.arange(float(count))[1::2] + 1.0).all() for array in kept)
+
+
+def test_views_by_strides_keep_their_memory_too():
+    x = np.arange(300_000.0)
+    view = np.lib.stride_tricks.sliding_window_view(x, len(x))[0]
+    found = []
+
+    def resize(v):
+        try:
+            x.resize(1, refcheck=False)
+        except ValueError as error:
+            found.append(str(error))
+        return v
+
+    cembra.operator("test.resizes", "f64", "f64")(resize)
+    model = cembra.compile("input x: f64; output y = test.resizes(x)")
+    assert model(view[:3]).tolist() == [0.0, 1.0, 2.0]
+    assert len(found) == 3 and len(x) == 300_000
