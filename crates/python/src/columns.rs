@@ -323,7 +323,7 @@ pub(crate) fn run<'py>(
             continue;
         }
         let is_made = like.is_some() || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
-        sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows) });
+        sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows)? });
     }
     // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
     let is_brief = rows <= brief_rows;
@@ -422,17 +422,14 @@ macro_rules! sinks {
 
         impl<'py> Sink<'py> {
             /// Allocates an array of NumPy for the output, if NumPy lays its type out as the library does.
-            fn of(py: Python<'py>, qtype: &QType, rows: usize) -> Self {
+            fn of(py: Python<'py>, qtype: &QType, rows: usize) -> PyResult<Self> {
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
-                match qtype.scalar() {
+                Ok(match qtype.scalar() {
                     $(
-                        Some(Scalar::$scalar) => match Numbers::of(&PyArray1::<$rust>::zeros(py, rows, false)) {
-                            Some(numbers) => Sink::$scalar(numbers, bits),
-                            None => Sink::Made,
-                        },
+                        Some(Scalar::$scalar) => Sink::$scalar(Numbers::zeros(py, rows)?, bits),
                     )*
                     _ => Sink::Made,
-                }
+                })
             }
 
             /// An array of the caller's.

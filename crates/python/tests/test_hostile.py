@@ -480,3 +480,17 @@ def test_workers_that_are_forked_run_on_several_threads():
         # The bound only keeps workers that wait from hanging the tests.
         made = pool.map_async(scaled, [1.0, 2.0, 3.0]).get(timeout=60)
     assert made == [2.0 * (1 << 17) * factor for factor in (1.0, 2.0, 3.0)]
+
+
+def test_outputs_beyond_memory_are_an_error_of_python():
+    script = """
+import resource, cembra, numpy as np
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+model = cembra.compile("input x: f64\\n" + "".join(f"output y{i} = x + {i}.0\\n" for i in range(20)))
+try:
+    model(np.zeros(100_000_000))
+except MemoryError as error:
+    print(error)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert "for an array with shape (100000000,)" in ended.stdout, ended
