@@ -1,0 +1,84 @@
+//! Numbers of an array of NumPy where they are: their place when the array was met, which is compared with the array before they are read or written,
+//! because functions of Python that run in between may give the array other extents, another type or other memory.
+
+use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PY_ARRAY_API, npy_intp};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+
+/// The numbers of an array with one axis, one behind the other.
+pub(crate) struct Numbers<'py, T> {
+    array: Bound<'py, PyUntypedArray>,
+    first: *mut T,
+    len: usize,
+}
+
+/// True if the elements of an array may be written.
+pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
+    // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock.
+    let flags = unsafe { (*array.as_array_ptr()).fields.flags };
+    flags & NPY_ARRAY_WRITEABLE != 0
+}
+
+impl<'py, T: numpy::Element> Numbers<'py, T> {
+    /// `None` of an object that is no array with one axis of such numbers, aligned and one behind the other.
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> Option<Self> {
+        let array = object.cast::<PyArray1<T>>().ok()?.as_untyped().clone();
+        let (first, len) = Self::place(&array)?;
+        Some(Numbers { array, first, len })
+    }
+
+    /// A new array of zeros.
+    ///
+    /// # Errors
+    /// Python's `MemoryError` if there is no memory for them.
+    pub(crate) fn zeros(py: Python<'py>, len: usize) -> PyResult<Self> {
+        let too_many = || PyMemoryError::new_err(format!("there is no memory for an array of {len} numbers"));
+        let mut extent = npy_intp::try_from(len).map_err(|_| too_many())?;
+        // SAFETY: NUMPY-MEMORY: an array of one axis, whose extent is read, of a type of which the function takes a reference.
+        let made = unsafe {
+            let of = T::get_dtype(py).into_dtype_ptr();
+            Bound::from_owned_ptr_or_err(py, PY_ARRAY_API.PyArray_Zeros(py, 1, &raw mut extent, of, 0))
+        };
+        Numbers::of(&made?).ok_or_else(too_many)
+    }
+
+    /// Where the numbers are, and how many there are.
+    fn place(array: &Bound<'py, PyUntypedArray>) -> Option<(*mut T, usize)> {
+        // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock; there is an extent for each axis.
+        let (first, len, flags) = unsafe {
+            let fields = &(*array.as_array_ptr()).fields;
+            let len = (fields.nd == 1).then(|| *fields.dimensions)?;
+            (fields.data.cast::<T>(), usize::try_from(len).ok()?, fields.flags)
+        };
+        let is_whole = flags & NPY_ARRAY_C_CONTIGUOUS != 0 && first.is_aligned() && !first.is_null();
+        is_whole.then_some((first, len))
+    }
+
+    /// The array itself.
+    pub(crate) const fn array(&self) -> &Bound<'py, PyUntypedArray> {
+        &self.array
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if the array has as many elements at the same place as when it was met.
+    fn is_unchanged(&self) -> bool {
+        Self::place(&self.array) == Some((self.first, self.len))
+    }
+
+    /// The numbers, read until the array's memory may be taken away: it is pinned, or Python runs nothing meanwhile. `None` if the array was changed.
+    pub(crate) fn read(&self) -> Option<&[T]> {
+        // SAFETY: NUMPY-MEMORY: the array, which is kept, has as many elements there. A type that was set since has elements of the same size.
+        self.is_unchanged().then(|| unsafe { std::slice::from_raw_parts(self.first, self.len) })
+    }
+
+    /// The numbers, written likewise.
+    pub(crate) fn written(&mut self) -> Option<&mut [T]> {
+        // SAFETY: NUMPY-MEMORY: likewise, and no input of the run has a byte there.
+        (is_writable(&self.array) && self.is_unchanged())
+            .then(|| unsafe { std::slice::from_raw_parts_mut(self.first, self.len) })
+    }
+}
