@@ -3,7 +3,7 @@
 
 use crate::lending;
 use crate::masks;
-use crate::packages;
+use crate::packages::{self, Bounds};
 use crate::scalars::{self, Misfit, is_missing};
 use arrow_array::ArrayRef;
 use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
@@ -74,21 +74,27 @@ pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> 
 }
 
 /// An array of elements of this type.
-pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
+pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) -> Result<Array, Misfit> {
     if let Ok(untyped) = object.cast::<PyUntypedArray>()
         && untyped.ndim() == 1
         && let Some(array) = numpy_elements(object, scalar)
     {
         return Ok(array);
     }
-    match packages::whole(object, format_args!("[{}]", scalar.short_name()))? {
-        Some(array) => of_arrow(array, scalar),
+    match packages::whole(object, format_args!("[{}]", scalar.short_name()), bounds)? {
+        Some(array) => of_arrow(object, array, scalar, bounds),
         None => elements(object, scalar),
     }
 }
 
 /// An array of Arrow as one of elements of this type.
-pub(crate) fn of_arrow(array: ArrayRef, scalar: Scalar) -> Result<Array, Misfit> {
+pub(crate) fn of_arrow(
+    object: &Bound<'_, PyAny>,
+    array: ArrayRef,
+    scalar: Scalar,
+    bounds: &Bounds,
+) -> Result<Array, Misfit> {
+    bounds.claim(object, packages::shared_bytes(&array)).map_err(Misfit::raising)?;
     let misfit = |error: cembra_arrow::Error| Misfit::of(format!("[{}]", scalar.short_name()), error.to_string());
     let made = cembra_arrow::to_model(array).map_err(misfit)?;
     match made.scalar() == scalar {

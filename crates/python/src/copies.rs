@@ -3,6 +3,7 @@
 //! where they are.
 
 use crate::errors;
+use crate::packages::{Bounds, is_pyarrow};
 use arrow_array::{Array, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
@@ -14,12 +15,18 @@ use std::ops::Range;
 /// The longest string that a view holds itself, in bytes.
 const INLINE: u32 = 12;
 
-/// The copies that one import makes, of an array or of all columns of a table.
-pub(crate) struct Copies<'py> {
+/// The most views that are checked between two looks at signals and the token.
+const VIEWS_AT_ONCE: usize = 1 << 16;
+
+/// The copies that one import makes, of an array or of a column of a table.
+pub(crate) struct Copies<'a, 'py> {
     /// The object that is imported.
     object: Bound<'py, PyAny>,
-    /// The memory of the object's buffers by its own package; `None` before the first string is copied.
-    extents: Option<Vec<Range<usize>>>,
+    /// The objects that have its buffers.
+    owners: Vec<Bound<'py, PyAny>>,
+    bounds: &'a Bounds,
+    /// The memory of the owners' buffers, found when the first string is copied; inside it `None` for a package that does not say it.
+    extents: Option<Option<Vec<Range<usize>>>>,
     /// The buffers that were copied, by address and length.
     sources: HashMap<(usize, usize), Source>,
     /// The values of dictionaries by the address of their last buffer: as they came, and their copy. Chunks mostly share them.
@@ -56,18 +63,18 @@ fn outside(what: &str) -> PyErr {
 }
 
 /// An empty list with room for `count` elements.
-fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
+pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
     let no_memory = |_| errors::data(format!("there is no memory for a copy of {count} elements of an array of Arrow"));
     list.try_reserve_exact(count).map_err(no_memory)?;
     Ok(list)
 }
 
-impl<'py> Copies<'py> {
-    /// No copies yet, for the import of `object`.
-    pub(crate) fn of(object: &Bound<'py, PyAny>) -> Self {
+impl<'a, 'py> Copies<'a, 'py> {
+    /// No copies yet, for the import of `object`, whose buffers `owners` have.
+    pub(crate) fn of(object: &Bound<'py, PyAny>, owners: Vec<Bound<'py, PyAny>>, bounds: &'a Bounds) -> Self {
         let object = object.clone();
-        Copies { object, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }
+        Copies { object, owners, bounds, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }
     }
 
     /// Checks an array, after its keys, offsets, views and strings are copied.
@@ -85,7 +92,7 @@ impl<'py> Copies<'py> {
             }
             let Some(mut done) = open.pop() else { return Err(outside("children")) };
             let values = done.values.take();
-            let made = done.finish()?;
+            let made = self.finished(done)?;
             if let Some(values) = values
                 && let Some(place) = place(&values)
             {
@@ -106,6 +113,7 @@ impl<'py> Copies<'py> {
 
     /// Copies the own buffers of an array.
     fn node(&mut self, data: ArrayData) -> PyResult<Node> {
+        self.bounds.check(self.object.py())?;
         let (data_type, len, nulls, offset, buffers, children) = data.into_parts();
         let mut node = Node {
             data_type,
@@ -178,8 +186,10 @@ impl<'py> Copies<'py> {
         let (offsets, range) = self.offsets::<T>(node)?;
         let source = node.buffers.get(1).ok_or_else(|| outside("strings"))?.clone();
         // Arrow's interface does not say how long the buffer is: the last offset does.
-        let end = source.as_ptr().addr().checked_add(range.end).ok_or_else(|| outside("strings"))?;
-        self.within(source.as_ptr().addr()..end)?;
+        if !range.is_empty() {
+            let end = source.as_ptr().addr().checked_add(range.end).ok_or_else(|| outside("strings"))?;
+            self.within(source.as_ptr().addr()..end)?;
+        }
         node.buffers = vec![offsets, self.copy(&source, range)?];
         node.offset = 0;
         Ok(())
@@ -192,8 +202,10 @@ impl<'py> Copies<'py> {
         let (_, buffers) = node.buffers.split_first().ok_or_else(|| outside("views"))?;
         let mut seen: Vec<Range<usize>> = roomy(buffers.len())?;
         seen.resize(buffers.len(), 0..0);
-        let parts = |view: u128| [0, 64, 96].map(|shift| (view >> shift) as u32);
-        for view in all {
+        for (at, view) in all.iter().enumerate() {
+            if at % VIEWS_AT_ONCE == 0 {
+                self.bounds.check(self.object.py())?;
+            }
             let [len, buffer, first] = parts(*view);
             if len > INLINE {
                 let seen = seen.get_mut(buffer as usize).ok_or_else(|| outside("views"))?;
@@ -246,34 +258,94 @@ impl<'py> Copies<'py> {
         let known = self.sources.entry((source.as_ptr().addr(), source.len())).or_default();
         known.copied = known.copied.saturating_add(part.len());
         if known.copied <= source.len() {
+            self.bounds.claim(&self.object, part.len() as u64)?;
             return copied(part);
         }
         let whole = match &known.whole {
             Some(whole) => whole.clone(),
-            None => known.whole.insert(copied(source.as_slice())?).clone(),
+            None => {
+                self.bounds.claim(&self.object, source.len() as u64)?;
+                known.whole.insert(copied(source.as_slice())?).clone()
+            }
         };
         Ok(whole.slice_with_length(range.start, part.len()))
     }
 
-    /// Compares the bytes of strings with the buffers of the object, as far as its package says how long these are.
+    /// Compares the bytes of strings with the buffers of the owners, if their package says how long these are.
     fn within(&mut self, bytes: Range<usize>) -> PyResult<()> {
-        if self.extents.is_none() {
-            self.extents = Some(extents(&self.object)?);
-        }
-        let extents = self.extents.as_deref().unwrap_or_default();
+        let extents = match &self.extents {
+            Some(known) => known,
+            None => self.extents.insert(extents(&self.owners)?),
+        };
+        let Some(extents) = extents else { return Ok(()) };
         let at = extents.partition_point(|extent| extent.start <= bytes.start);
-        let extent = at.checked_sub(1).and_then(|at| extents.get(at)).filter(|extent| bytes.start < extent.end);
-        if extent.is_some_and(|extent| extent.end < bytes.end) { Err(outside("strings")) } else { Ok(()) }
+        let extent = at.checked_sub(1).and_then(|at| extents.get(at));
+        if extent.is_some_and(|extent| bytes.end <= extent.end) { Ok(()) } else { Err(outside("strings")) }
+    }
+
+    /// The array of the copies of a node, checked.
+    fn finished(&self, node: Node) -> PyResult<ArrayData> {
+        let Node { data_type, len, offset, nulls, buffers, made, .. } = node;
+        // Arrow would check the text of every view, and views may all see the same bytes.
+        let is_text = data_type == DataType::Utf8View;
+        let checked = if is_text { DataType::BinaryView } else { data_type };
+        let made = ArrayData::builder(checked).len(len).offset(offset).nulls(nulls).buffers(buffers).child_data(made);
+        let made = made.build().map_err(|error| refused(&error))?;
+        if !is_text {
+            return Ok(made);
+        }
+        self.check_texts(&made)?;
+        // SAFETY: STRING-VIEW: the views are of these buffers, which nobody else has, and each of them was found to be UTF-8.
+        Ok(unsafe { made.into_builder().data_type(DataType::Utf8View).build_unchecked() })
+    }
+
+    /// Checks that all views of an array are UTF-8. The bytes of views that overlap are read once, and each view begins and ends at a character.
+    fn check_texts(&self, array: &ArrayData) -> PyResult<()> {
+        let no_text = || errors::data("an array of Arrow has a text that is not UTF-8");
+        let (views, buffers) = array.buffers().split_first().ok_or_else(|| outside("views"))?;
+        let views: &[u128] = views.typed_data();
+        let mut long: Vec<(u32, u32, u32)> = roomy(views.len())?;
+        for views in views.chunks(VIEWS_AT_ONCE) {
+            self.bounds.check(self.object.py())?;
+            for view in views {
+                let [len, buffer, first] = parts(*view);
+                if len > INLINE {
+                    long.push((buffer, first, len));
+                } else if std::str::from_utf8(&view.to_le_bytes()[4..][..len as usize]).is_err() {
+                    return Err(no_text());
+                }
+            }
+        }
+        long.sort_unstable();
+        let mut rest = long.as_slice();
+        while let Some((buffer, start, _)) = rest.first() {
+            let range =
+                |(_, first, len): &(u32, u32, u32)| *first as usize..(*first as usize).saturating_add(*len as usize);
+            let (start, mut end) = (*start as usize, *start as usize);
+            let overlaps = rest.iter().take_while(|view| {
+                let is_next = view.0 == *buffer && range(view).start <= end;
+                end = if is_next { end.max(range(view).end) } else { end };
+                is_next
+            });
+            let (views, others) = rest.split_at(overlaps.count());
+            let bytes = buffers.get(*buffer as usize).and_then(|buffer| buffer.get(start..end));
+            let text = std::str::from_utf8(bytes.ok_or_else(|| outside("views"))?).map_err(|_| no_text())?;
+            for views in views.chunks(VIEWS_AT_ONCE) {
+                self.bounds.check(self.object.py())?;
+                let is_text = |view| text.get(range(view).start - start..range(view).end - start).is_some();
+                if !views.iter().all(is_text) {
+                    return Err(no_text());
+                }
+            }
+            rest = others;
+        }
+        Ok(())
     }
 }
 
-impl Node {
-    /// The array of the copies, checked.
-    fn finish(self) -> PyResult<ArrayData> {
-        let Node { data_type, len, offset, nulls, buffers, made, .. } = self;
-        let made = ArrayData::builder(data_type).len(len).offset(offset).nulls(nulls).buffers(buffers).child_data(made);
-        made.build().map_err(|error| refused(&error))
-    }
+/// The length of a view, and the number of the buffer and the first byte of a view that is longer than `INLINE`.
+fn parts(view: u128) -> [u32; 3] {
+    [0, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
 /// The address of the last buffer of the values of a dictionary.
@@ -294,30 +366,48 @@ fn copied(bytes: &[u8]) -> PyResult<Buffer> {
     Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
 }
 
-/// The memory of the buffers of an object of pyarrow, in order; nothing of other packages, whose buffers Python does not write.
-fn extents(object: &Bound<'_, PyAny>) -> PyResult<Vec<Range<usize>>> {
-    let mut found = Vec::new();
-    if !object.get_type().module()?.to_cow()?.starts_with("pyarrow.") {
-        return Ok(found);
+/// The memory of the buffers of objects of pyarrow, in order. An extent reaches to the end of those that begin before it and go on behind it. `None`
+/// for objects of other packages: they promise that offsets are right while arrays are imported.
+fn extents(owners: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<Range<usize>>>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut open = owners.to_vec();
+    for owner in owners {
+        if !is_pyarrow(owner)? {
+            return Ok(None);
+        }
     }
-    let mut open = vec![object.clone()];
     while let Some(object) = open.pop() {
-        for parts in ["columns", "chunks"] {
-            if let Some(parts) = object.getattr_opt(parts)? {
-                open.extend(parts.try_iter()?.collect::<PyResult<Vec<_>>>()?);
+        let Some(buffers) = object.getattr_opt("buffers")? else {
+            for parts in ["columns", "chunks"] {
+                if let Some(parts) = object.getattr_opt(parts)? {
+                    open.extend(parts.try_iter()?.collect::<PyResult<Vec<_>>>()?);
+                }
+            }
+            continue;
+        };
+        for buffer in buffers.call0()?.try_iter()? {
+            let buffer = buffer?;
+            if !buffer.is_none() {
+                let start: usize = buffer.getattr("address")?.extract()?;
+                found.push(start..start.saturating_add(buffer.getattr("size")?.extract()?));
             }
         }
+        // The buffers of an array are those of its children too, but not those of a dictionary.
         open.extend(object.getattr_opt("dictionary")?);
-        if object.hasattr("buffers")? {
-            for buffer in object.call_method0("buffers")?.try_iter()? {
-                let buffer = buffer?;
-                if !buffer.is_none() {
-                    let start: usize = buffer.getattr("address")?.extract()?;
-                    found.push(start..start.saturating_add(buffer.getattr("size")?.extract()?));
-                }
+        open.extend(object.getattr_opt("storage")?);
+        let fields: usize = object.getattr("type")?.getattr("num_fields")?.extract()?;
+        if fields > 0 {
+            open.extend(object.getattr_opt("values")?);
+            if object.hasattr("field")? {
+                open.extend((0..fields).map(|at| object.call_method1("field", (at,))).collect::<PyResult<Vec<_>>>()?);
             }
         }
     }
     found.sort_unstable_by_key(|extent| (extent.start, extent.end));
-    Ok(found)
+    let mut end = 0;
+    for extent in &mut found {
+        end = extent.end.max(end);
+        extent.end = end;
+    }
+    Ok(Some(found))
 }

@@ -2,6 +2,7 @@
 
 use crate::arrays;
 use crate::lock::entered;
+use crate::packages::Bounds;
 use crate::scalars::Misfit;
 use cembra::{ArrayKind, EdgeForm, Scalar};
 use pyo3::prelude::*;
@@ -20,7 +21,8 @@ impl Edge {
 
 /// The elements of a sequence of integers, none of which may be missing.
 fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let array = arrays::array(object, Scalar::Int64).map_err(|misfit: Misfit| misfit.raised(name))?;
+    let array =
+        arrays::array(object, Scalar::Int64, &Bounds::default()).map_err(|misfit: Misfit| misfit.raised(name))?;
     match (array.numbers::<i64>(), array.first_missing()) {
         (Some(all), None) => Ok(all.to_vec()),
         _ => Err(crate::errors::data(format!("an element of `{name}` is missing"))),
@@ -47,7 +49,8 @@ impl Edge {
     #[staticmethod]
     fn from_mapping(mapping: &Bound<'_, PyAny>, parent_size: usize) -> PyResult<Edge> {
         entered(mapping.py(), || {
-            let groups = arrays::array(mapping, Scalar::Int64).map_err(|misfit| misfit.raised("mapping"))?;
+            let groups =
+                arrays::array(mapping, Scalar::Int64, &Bounds::default()).map_err(|misfit| misfit.raised("mapping"))?;
             Edge::of(cembra::Edge::from_mapping(ArrayKind::Dense, groups, parent_size))
         })
     }

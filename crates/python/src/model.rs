@@ -213,7 +213,7 @@ impl Model {
 
     /// The imports of a call, which end with a token.
     pub(crate) fn imports<'py>(&self, token: Option<Cancellation>) -> Imports<'py> {
-        Imports::new(Bounds { most_bytes: self.limits.array_bytes, token })
+        Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
 
     /// Refuses outputs whose texts, as objects of Python, take more than an evaluation may.
@@ -583,8 +583,8 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         entered(py, || {
             let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
-            let bounds = Bounds { most_bytes: self.limits.array_bytes, token: None };
-            let tables = Tables::of(frame, &bounds, |column| names(&self.model).any(|name| name == column))?;
+            let bounds = Bounds::new(self.limits.array_bytes, None);
+            let tables = Tables::of(frame, bounds, |column| names(&self.model).any(|name| name == column))?;
             let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
             let phases = self.phases(py, compiled)?;
             if !phases.before.is_empty() {

@@ -1,8 +1,9 @@
 //! Objects of other packages: what has Arrow's interface, and which package an object is of.
 
-use crate::copies::Copies;
-use crate::errors::{self, CembraError};
+use crate::copies::{Copies, roomy};
+use crate::errors::{self, CembraError, DataError};
 use crate::scalars::{Misfit, type_name};
+use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, make_array};
@@ -12,15 +13,26 @@ use arrow_schema::{DataType, Field};
 use cembra::{Cancellation, Limits};
 use cembra_arrow::interface;
 use numpy::PyUntypedArray;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
-use std::cell::{OnceCell, RefCell};
+use pyo3::types::{PyCapsule, PyTuple, PyType};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Display;
 
 /// The package that an object's class is of.
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module = object.get_type().module()?.to_string();
     Ok(module.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// True for an object of a class of pyarrow, or of one that inherits from such a class.
+pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for class in object.get_type().mro().iter() {
+        if class.cast_into::<PyType>()?.module()?.to_cow()?.starts_with("pyarrow.") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// True for an array, or a series, of a package that has Arrow's interface.
@@ -40,32 +52,66 @@ fn refused(object: &Bound<'_, PyAny>, error: &cembra_arrow::Error) -> PyErr {
 }
 
 /// The arrays that an object exports by Arrow's interface, in the memory of their exporter. Only their structs are checked.
-pub(crate) struct Exported {
+pub(crate) struct Exported<'py> {
     /// The type of all arrays.
     pub(crate) field: Field,
     pub(crate) arrays: Vec<ArrayData>,
+    /// The objects that have the buffers of the arrays: the object that was given, or the batches of a reader.
+    pub(crate) owners: Vec<Bound<'py, PyAny>>,
 }
 
-/// The limits that end the import of a stream without an end.
+/// The limits of all imports of one call: of streams, and of copies.
 pub(crate) struct Bounds {
     /// `Limits::array_bytes` of the model.
-    pub(crate) most_bytes: u64,
+    most_bytes: u64,
+    /// The bytes that imports of the call have claimed.
+    claimed: Cell<u64>,
     /// The token of the evaluation.
-    pub(crate) token: Option<Cancellation>,
+    token: Option<Cancellation>,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { most_bytes: Limits::default().array_bytes, token: None }
+        Bounds::new(Limits::default().array_bytes, None)
+    }
+}
+
+impl Bounds {
+    /// The limits of a call that has imported nothing yet.
+    pub(crate) const fn new(most_bytes: u64, token: Option<Cancellation>) -> Self {
+        Bounds { most_bytes, claimed: Cell::new(0), token }
+    }
+
+    /// Counts bytes that the import of an object takes, before there is memory for them.
+    pub(crate) fn claim(&self, object: &Bound<'_, PyAny>, bytes: u64) -> PyResult<()> {
+        let (claimed, most_bytes) = (self.claimed.get().saturating_add(bytes), self.most_bytes);
+        if claimed > most_bytes {
+            let found = type_name(object);
+            return Err(errors::limit(format!(
+                "{found} gives more than {most_bytes} bytes, the limit `array_bytes`: give it in parts, or compile with limits={{\"array_bytes\": ..}}"
+            )));
+        }
+        self.claimed.set(claimed);
+        Ok(())
+    }
+
+    /// Ends a long import if the handler of a signal raises, or the token is cancelled.
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        match &self.token {
+            Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
+            _ => Ok(()),
+        }
     }
 }
 
 /// The bytes that count for each array of a stream, whatever is in it.
 const ARRAY_BYTES: u64 = 1024;
 
-/// Imports what an object exports by Arrow's interface: one array, or the arrays of a stream. A
-/// stream whose length the object does not say may be without end: its arrays take at most the bytes of `bounds`.
-pub(crate) fn exported(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Exported> {
+/// Imports what an object exports by Arrow's interface: one array, or the arrays of a stream. A stream may be without end, except that of a package
+/// whose objects have their rows in memory: its arrays take at most the bytes of `bounds`.
+pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
+    let owners = vec![object.clone()];
     let refused = |error: cembra_arrow::Error| refused(object, &error);
     if let Some(method) = object.getattr_opt("__arrow_c_array__")? {
         let made = method.call0()?;
@@ -81,11 +127,14 @@ pub(crate) fn exported(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<E
             interface::array(array, schema).and_then(|array| Ok((array, interface::field(schema)?)))
         }
         .map_err(refused)?;
-        return Ok(Exported { field, arrays: vec![array] });
+        return Ok(Exported { field, arrays: vec![array], owners });
     }
     let Some(method) = object.getattr_opt("__arrow_c_stream__")? else {
         return Err(errors::data(format!("{} has no data by Arrow's interface", type_name(object))));
     };
+    if is_pyarrow(object)? && object.hasattr("read_next_batch")? {
+        return batches(object, bounds);
+    }
     let made = method.call0()?;
     let wrong = |_| errors::data(format!("{}: __arrow_c_stream__ gives no capsule", type_name(object)));
     let stream = made.cast::<PyCapsule>().map_err(wrong)?.pointer_checked(Some(c"arrow_array_stream"))?;
@@ -96,29 +145,39 @@ pub(crate) fn exported(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<E
     };
     let stream = stream.map_err(refused)?;
     let field = stream.field().clone();
-    let rows = object.len().ok();
-    let (mut arrays, mut bytes, mut elements) = (Vec::new(), 0_u64, 0_usize);
+    let is_known = matches!(&*package(object)?, "pyarrow" | "polars" | "pandas");
+    let mut arrays = Vec::new();
     for array in stream {
         let array = array.map_err(refused)?;
-        object.py().check_signals()?;
-        if bounds.token.as_ref().is_some_and(Cancellation::is_cancelled) {
-            return Err(errors::of_text(cembra::Error::ended_by(bounds.token.as_ref()), "", None));
-        }
-        elements = elements.saturating_add(array.len());
-        bytes = bytes.saturating_add(ARRAY_BYTES).saturating_add(match rows {
-            Some(rows) if elements <= rows => 0,
-            _ => memory_bytes(&array, arrays.last()),
-        });
-        let most_bytes = bounds.most_bytes;
-        if bytes > most_bytes {
-            let found = type_name(object);
-            return Err(errors::limit(format!(
-                "{found} gives more than {most_bytes} bytes, the limit `array_bytes`: give it in parts, or compile with limits={{\"array_bytes\": ..}}"
-            )));
-        }
+        bounds.check(object.py())?;
+        let bytes = if is_known { 0 } else { memory_bytes(&array, arrays.last()) };
+        bounds.claim(object, ARRAY_BYTES.saturating_add(bytes))?;
         arrays.push(array);
     }
-    Ok(Exported { field, arrays })
+    Ok(Exported { field, arrays, owners })
+}
+
+/// Reads the batches of a reader of pyarrow in Python: batches say how long their buffers are, and the arrays of the reader's stream do not.
+fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
+    let field = exported(&reader.getattr("schema")?.call_method0("empty_table")?, bounds)?.field;
+    let mut made = Exported { field, arrays: Vec::new(), owners: Vec::new() };
+    for batch in reader.try_iter()? {
+        let batch = batch.map_err(|error| match error.is_instance_of::<PyException>(reader.py()) {
+            true => {
+                let raised = errors::data(format!("{}: {error}", type_name(reader)));
+                raised.set_cause(reader.py(), Some(error));
+                raised
+            }
+            false => error,
+        })?;
+        bounds.check(reader.py())?;
+        for array in exported(&batch, bounds)?.arrays {
+            bounds.claim(reader, ARRAY_BYTES.saturating_add(memory_bytes(&array, made.arrays.last())))?;
+            made.arrays.push(array);
+        }
+        made.owners.push(batch);
+    }
+    Ok(made)
 }
 
 /// The bytes that an array of a stream takes beside the one before, of which views may share the buffers.
@@ -144,30 +203,36 @@ pub(crate) struct Import {
 
 /// Imports an array, and joins its chunks. Offsets and UTF-8 are checked, because the exporter may be wrong.
 pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Import> {
-    let Exported { field, arrays: given } = exported(object, bounds)?;
-    let mut copies = Copies::of(object);
+    let Exported { field, arrays: given, owners } = exported(object, bounds)?;
+    let mut copies = Copies::of(object, owners, bounds);
     let checked = given.iter().map(|chunk| copies.checked(chunk.clone()).map(make_array));
     let checked = checked.collect::<PyResult<Vec<ArrayRef>>>()?;
     let checked: Vec<&dyn Array> = checked.iter().map(|chunk| &**chunk).collect();
-    Ok(Import { array: joined(&checked, field.data_type())?, given })
+    Ok(Import { array: joined(object, &checked, field.data_type(), bounds)?, given })
 }
 
 /// Imports an array that is an input as a whole, or a part of one. `None` if the object is of NumPy, has no data by Arrow's interface, or raises an
 /// exception of its own: it may be a sequence nevertheless.
-pub(crate) fn whole(object: &Bound<'_, PyAny>, expected: impl Display) -> Result<Option<ArrayRef>, Misfit> {
+pub(crate) fn whole(
+    object: &Bound<'_, PyAny>,
+    expected: impl Display,
+    bounds: &Bounds,
+) -> Result<Option<ArrayRef>, Misfit> {
     if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
         return Ok(None);
     }
-    match arrow(object, &Bounds::default()) {
+    let py = object.py();
+    match arrow(object, bounds) {
         Ok(import) => Ok(Some(import.array)),
-        Err(error) if is_ours(object.py(), &error) => Err(Misfit::of(expected, error.value(object.py()).to_string())),
+        Err(error) if error.is_instance_of::<DataError>(py) => Err(Misfit::of(expected, error.value(py).to_string())),
+        Err(error) if is_ours(py, &error) => Err(Misfit::raising(error)),
         Err(_) => Ok(None),
     }
 }
 
-/// True for an exception of an import, and not of the object itself.
+/// True for an exception of an import, or one that asks to stop, and false for the object's own.
 pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<CembraError>(py)
+    error.is_instance_of::<CembraError>(py) || !error.is_instance_of::<PyException>(py)
 }
 
 /// The arrays of Arrow that one call has imported: each object once, because a capsule and a stream give their data once.
@@ -184,6 +249,11 @@ impl<'py> Imports<'py> {
     /// No arrays yet.
     pub(crate) const fn new(bounds: Bounds) -> Self {
         Imports { bounds, known: OnceCell::new() }
+    }
+
+    /// The limits of the imports.
+    pub(crate) const fn bounds(&self) -> &Bounds {
+        &self.bounds
     }
 
     /// The array of an object, if it is imported.
@@ -203,11 +273,82 @@ impl<'py> Imports<'py> {
     }
 }
 
-/// Chunks of one type as one array.
-pub(crate) fn joined(chunks: &[&dyn Array], of: &DataType) -> PyResult<ArrayRef> {
+/// The length of each string of an array.
+fn string_lens(strings: &ArrayData) -> Vec<u64> {
+    let Some(first) = strings.buffers().first() else { return Vec::new() };
+    match strings.data_type() {
+        DataType::Utf8 | DataType::Binary => {
+            first.typed_data::<i32>().windows(2).map(|ends| ends[1].abs_diff(ends[0]).into()).collect()
+        }
+        DataType::LargeUtf8 | DataType::LargeBinary => {
+            first.typed_data::<i64>().windows(2).map(|ends| ends[1].abs_diff(ends[0])).collect()
+        }
+        DataType::Utf8View | DataType::BinaryView => {
+            first.typed_data::<u128>().iter().map(|view| (*view as u32).into()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The bytes of an array's strings where each has bytes of its own: views and keys of a dictionary may share them. 0 for all other arrays.
+pub(crate) fn shared_bytes(array: &dyn Array) -> u64 {
+    let data = array.to_data();
+    let sum = |lens: &mut dyn Iterator<Item = u64>| lens.fold(0, u64::saturating_add);
+    match (array.data_type(), data.child_data()) {
+        (DataType::Utf8View | DataType::BinaryView, _) => sum(&mut string_lens(&data).into_iter()),
+        (DataType::Dictionary(..), [values]) if !values.is_empty() => {
+            let lens = string_lens(values);
+            let keys = array.as_any_dictionary().normalized_keys();
+            sum(&mut keys.iter().filter_map(|key| lens.get(*key).copied()))
+        }
+        _ => 0,
+    }
+}
+
+/// The bytes that a chunk adds to an array that is joined from chunks. Chunks that have the same dictionary share it.
+fn joined_bytes(chunk: &ArrayData, before: Option<&ArrayData>) -> u64 {
+    let mut open = vec![(chunk, before)];
+    let mut bytes = 0_u64;
+    while let Some((array, before)) = open.pop() {
+        let own = match array.data_type() {
+            DataType::Boolean => array.len() / 8,
+            DataType::Utf8View | DataType::BinaryView => array.len().saturating_mul(size_of::<u128>()),
+            // Offsets and strings were copied, as far as the chunk reaches.
+            of => of.primitive_width().map_or_else(
+                || array.buffers().iter().map(|buffer| buffer.len()).sum(),
+                |width| array.len().saturating_mul(width),
+            ),
+        };
+        bytes =
+            bytes.saturating_add(own as u64).saturating_add(array.nulls().map_or(0, |nulls| nulls.len() as u64 / 8));
+        let is_dictionary = matches!(array.data_type(), DataType::Dictionary(..));
+        let children = array.child_data().iter().enumerate();
+        let children = children.map(|(at, child)| (child, before.and_then(|before| before.child_data().get(at))));
+        open.extend(children.filter(|(child, known)| !is_dictionary || known.is_none_or(|known| !child.ptr_eq(known))));
+    }
+    bytes
+}
+
+/// Chunks of one type, of an object, as one array.
+pub(crate) fn joined(
+    object: &Bound<'_, PyAny>,
+    chunks: &[&dyn Array],
+    of: &DataType,
+    bounds: &Bounds,
+) -> PyResult<ArrayRef> {
     let is_read = cembra_arrow::input_type(&Field::new("", of.clone(), true)).is_some();
     if chunks.len() > 1 && !is_read && *of != DataType::Null {
         return Err(errors::data(format!("an array of {of}, which no input is")));
+    }
+    if chunks.len() > 1 {
+        let (mut bytes, mut before) = (0_u64, None);
+        for chunk in chunks.iter().map(|chunk| chunk.to_data()) {
+            bytes = bytes.saturating_add(joined_bytes(&chunk, before.as_ref()));
+            before = Some(chunk);
+        }
+        bounds.claim(object, bytes)?;
+        // Joining ends the process where there is no memory. The compiler would leave an allocation out that is not used.
+        std::hint::black_box(roomy::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?);
     }
     let is_string = matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary);
     let made = match chunks {

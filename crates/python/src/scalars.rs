@@ -21,6 +21,8 @@ struct Parts {
     path: Vec<String>,
     expected: String,
     found: String,
+    /// An exception that is raised in place of the message.
+    raised: Option<PyErr>,
 }
 
 impl Misfit {
@@ -32,7 +34,15 @@ impl Misfit {
     /// That something else is wrong than its type.
     #[cold]
     pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
-        Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into() }))
+        Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into(), raised: None }))
+    }
+
+    /// An exception that is raised as it is.
+    #[cold]
+    pub(crate) fn raising(error: PyErr) -> Misfit {
+        let mut misfit = Misfit::of("", "");
+        misfit.0.raised = Some(error);
+        misfit
     }
 
     /// The same inside of a field or an element.
@@ -44,9 +54,9 @@ impl Misfit {
     /// As an exception, of an input.
     #[cold]
     pub(crate) fn raised(self, input: &str) -> PyErr {
-        let Parts { path, expected, found } = *self.0;
+        let Parts { path, expected, found, raised } = *self.0;
         let path: String = path.into_iter().rev().collect();
-        crate::errors::data(format!("input `{input}`{path} is {expected}, found {found}"))
+        raised.unwrap_or_else(|| crate::errors::data(format!("input `{input}`{path} is {expected}, found {found}")))
     }
 }
 

@@ -21,19 +21,20 @@ pub(crate) struct Tables<'py> {
     frame: Bound<'py, PyAny>,
     batches: Vec<RecordBatch>,
     schema: SchemaRef,
+    bounds: Bounds,
 }
 
 impl<'py> Tables<'py> {
     /// Imports the batches of a table. Of columns that `is_read` names, offsets and UTF-8 are checked, because the exporter may be wrong. No other
     /// column is looked at.
-    pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
-        let Exported { field, arrays } = exported(frame, bounds)?;
+    pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
+        let Exported { field, arrays, owners } = exported(frame, &bounds)?;
         let DataType::Struct(fields) = field.data_type() else {
             return Err(errors::data(format!("a table is a struct, not {}", field.data_type())));
         };
         let schema = Arc::new(Schema::new(fields.clone()));
-        let batches = batches(frame, arrays, &schema, is_read)?;
-        Ok(Tables { frame: frame.clone(), batches, schema })
+        let batches = batches(frame, (arrays, owners), &schema, &bounds, is_read)?;
+        Ok(Tables { frame: frame.clone(), batches, schema, bounds })
     }
 
     /// What the table says of the type of an input.
@@ -46,7 +47,7 @@ impl<'py> Tables<'py> {
     pub(crate) fn column(&self, input: &cembra::Field) -> PyResult<Option<Column<'py>>> {
         let Ok(at) = self.schema.index_of(&input.name) else { return Ok(None) };
         let parts: Vec<&dyn Array> = self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
-        let joined = packages::joined(&parts, self.schema.field(at).data_type())?;
+        let joined = packages::joined(&self.frame, &parts, self.schema.field(at).data_type(), &self.bounds)?;
         Ok(Some(Column::of_arrow(joined, &self.frame)))
     }
 
@@ -58,9 +59,11 @@ impl<'py> Tables<'py> {
         outputs: Vec<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let fields = Arc::new(Schema::new(batch.outputs().iter().map(field).collect::<PyResult<Vec<Field>>>()?));
+        // Outputs were within the limits when they were made.
+        let bounds = Bounds::new(u64::MAX, None);
         let arrays = outputs
             .iter()
-            .map(|output| arrow(output, &Bounds::default()).map(|import| import.array))
+            .map(|output| arrow(output, &bounds).map(|import| import.array))
             .collect::<PyResult<Vec<_>>>()?;
         let made = RecordBatch::try_new(fields.clone(), arrays).map_err(|error| errors::data(error.to_string()))?;
         let table = PyTable::try_new(vec![made], fields)?;
@@ -115,23 +118,24 @@ fn has_strings(of: &DataType) -> bool {
 }
 
 /// The batches of a table, with columns that are checked if they are read.
-fn batches(
-    frame: &Bound<'_, PyAny>,
-    arrays: Vec<ArrayData>,
+fn batches<'py>(
+    frame: &Bound<'py, PyAny>,
+    (arrays, owners): (Vec<ArrayData>, Vec<Bound<'py, PyAny>>),
     schema: &SchemaRef,
+    bounds: &Bounds,
     is_read: impl Fn(&str) -> bool,
 ) -> PyResult<Vec<RecordBatch>> {
     let batches = arrays.into_iter().map(interface::table).collect::<Result<Vec<_>, _>>();
     let batches = batches.map_err(|error| errors::data(error.to_string()))?;
     let mut columns: Vec<Vec<ArrayRef>> = batches.iter().map(|batch| batch.columns().to_vec()).collect();
     for (at, _) in schema.fields().iter().enumerate().filter(|(_, field)| is_read(field.name())) {
-        // A table of pyarrow has its columns by their positions.
-        let column = if package(frame)? == "pyarrow" && frame.hasattr("column")? {
-            frame.call_method1("column", (at,))?
-        } else {
-            frame.clone()
+        // Tables and batches of pyarrow have their columns by their positions.
+        let column = |owner: &Bound<'py, PyAny>| match package(owner)? == "pyarrow" && owner.hasattr("column")? {
+            true => owner.call_method1("column", (at,)),
+            false => Ok(owner.clone()),
         };
-        let mut copies = Copies::of(&column);
+        let owners = owners.iter().map(column).collect::<PyResult<_>>()?;
+        let mut copies = Copies::of(frame, owners, bounds);
         for column in columns.iter_mut().filter_map(|columns| columns.get_mut(at)) {
             *column = make_array(copies.checked(column.to_data())?);
         }

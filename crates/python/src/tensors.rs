@@ -3,7 +3,7 @@
 
 use crate::arrays::{is_masked, kind};
 use crate::lending;
-use crate::packages;
+use crate::packages::{self, Bounds};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
 use cembra::tensor::Element;
@@ -94,13 +94,18 @@ fn numpy_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// The value of an object as a tensor of this type.
-pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Arc<Tensor>>) -> Result<Value, Misfit> {
+pub(crate) fn read(
+    object: &Bound<'_, PyAny>,
+    qtype: &QType,
+    before: Option<Arc<Tensor>>,
+    bounds: &Bounds,
+) -> Result<Value, Misfit> {
     let misfit = || Misfit::new(qtype, object);
     let QType::Tensor(scalar, rank) = qtype else { return Err(misfit()) };
     if is_masked(object) {
         return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
     }
-    if packages::whole(object, qtype)?.is_some_and(|array| array.null_count() > 0) {
+    if packages::whole(object, qtype, bounds)?.is_some_and(|array| array.null_count() > 0) {
         return Err(Misfit::of(qtype, "an array with nulls: elements of tensors are never missing"));
     }
     let whole = numpy_array(object).map_err(|_| misfit())?;

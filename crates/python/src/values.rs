@@ -4,7 +4,7 @@
 use crate::arrays::{self, sequence};
 use crate::edges::Edge;
 use crate::handing;
-use crate::packages::Imports;
+use crate::packages::{Bounds, Imports};
 use crate::scalars::{self, Misfit, is_missing};
 use crate::tensors;
 use cembra::{EdgeType, ListBuilder, QType, Scalar, ScalarValue, Value};
@@ -14,18 +14,20 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use std::sync::Arc;
 
 /// The value of an object as one of this type.
-pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Misfit> {
+pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Result<Value, Misfit> {
     let misfit = || Misfit::new(qtype, object);
     match qtype {
         QType::Scalar(_) if object.is_none() => Err(misfit()),
         QType::Scalar(scalar) => scalars::read(object, *scalar).map(Value::Scalar),
         QType::Optional(scalar) if is_missing(object, *scalar) => Ok(Value::Missing(*scalar)),
         QType::Optional(scalar) => scalars::read(object, *scalar).map(Value::Present),
-        QType::Array(kind, scalar) => arrays::array(object, *scalar).map(|array| Value::Array(*kind, array.into())),
+        QType::Array(kind, scalar) => {
+            arrays::array(object, *scalar, bounds).map(|array| Value::Array(*kind, array.into()))
+        }
         QType::Edge(of) => edge(object, *of).ok_or_else(misfit),
         QType::ArrayShape(kind) => object.extract().map(|size| Value::ArrayShape(*kind, size)).map_err(|_| misfit()),
-        QType::Tensor(..) => tensors::read(object, qtype, None),
-        QType::Tuple(_) => composite(object, qtype),
+        QType::Tensor(..) => tensors::read(object, qtype, None, bounds),
+        QType::Tuple(_) => composite(object, qtype, bounds),
         _ => Err(misfit()),
     }
 }
@@ -47,10 +49,15 @@ pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> 
 }
 
 /// The value of an object, where there is one of before: memory of a tensor that nobody else has is written again.
-fn read_again(object: &Bound<'_, PyAny>, qtype: &QType, before: Option<Value>) -> Result<Value, Misfit> {
+fn read_again(
+    object: &Bound<'_, PyAny>,
+    qtype: &QType,
+    before: Option<Value>,
+    bounds: &Bounds,
+) -> Result<Value, Misfit> {
     match before {
-        Some(Value::Tensor(before)) => tensors::read(object, qtype, Some(before)),
-        _ => read(object, qtype),
+        Some(Value::Tensor(before)) => tensors::read(object, qtype, Some(before), bounds),
+        _ => read(object, qtype, bounds),
     }
 }
 
@@ -63,9 +70,10 @@ pub(crate) fn read_argument<'py>(
 ) -> Result<Value, Misfit> {
     match qtype {
         QType::Array(kind, scalar) if let Some(import) = imports.known(object) => {
-            arrays::of_arrow(import.array, *scalar).map(|array| Value::Array(*kind, array.into()))
+            arrays::of_arrow(object, import.array, *scalar, imports.bounds())
+                .map(|array| Value::Array(*kind, array.into()))
         }
-        _ => read_again(object, qtype, before),
+        _ => read_again(object, qtype, before, imports.bounds()),
     }
 }
 
@@ -117,10 +125,10 @@ fn edge(object: &Bound<'_, PyAny>, of: EdgeType) -> Option<Value> {
 }
 
 /// A struct, a tuple, a list of structs, or a dictionary.
-fn composite(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Misfit> {
+fn composite(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Result<Value, Misfit> {
     let misfit = || Misfit::new(qtype, object);
     if let Some(of) = qtype.as_optional_struct() {
-        let inner = if object.is_none() { None } else { Some(read(object, of)?) };
+        let inner = if object.is_none() { None } else { Some(read(object, of, bounds)?) };
         return Value::optional_struct(of, inner).ok_or_else(misfit);
     }
     if let Some((key, value)) = qtype.as_map() {
@@ -138,7 +146,7 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Misfit> 
         let mut list = ListBuilder::new(element).ok_or_else(misfit)?;
         for (at, one) in sequence(object).ok_or_else(misfit)?.enumerate() {
             let one = one.map_err(|_| misfit())?;
-            list.push(&read(&one, element).map_err(|misfit| misfit.inside(format!("[{at}]")))?);
+            list.push(&read(&one, element, bounds).map_err(|misfit| misfit.inside(format!("[{at}]")))?);
         }
         return Ok(list.finish());
     }
@@ -149,7 +157,7 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Misfit> 
             let field = |(name, qtype): (&Arc<str>, &QType)| {
                 let found = field(object, name).map_err(|_| misfit())?;
                 let found = found.unwrap_or_else(|| object.py().None().into_bound(object.py()));
-                read(&found, qtype).map_err(|misfit| misfit.inside(format!(".{name}")))
+                read(&found, qtype, bounds).map_err(|misfit| misfit.inside(format!(".{name}")))
             };
             names.zip(types.iter()).map(field).collect::<Result<_, _>>()?
         }
@@ -160,7 +168,7 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType) -> Result<Value, Misfit> 
                 return Err(misfit());
             }
             let part = |(at, (part, qtype)): (usize, (&Bound<'_, PyAny>, &QType))| {
-                read(part, qtype).map_err(|misfit| misfit.inside(format!("[{at}]")))
+                read(part, qtype, bounds).map_err(|misfit| misfit.inside(format!("[{at}]")))
             };
             parts.iter().zip(types.iter()).enumerate().map(part).collect::<Result<_, _>>()?
         }

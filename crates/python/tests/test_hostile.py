@@ -389,6 +389,84 @@ except cembra.LimitError as error:
     assert peak_growth(prepare, call) < 1.25 * 16e6 + 20e6
 
 
+def test_imports_take_what_they_may():
+    pytest.importorskip("pyarrow")
+    prepare = """
+import pyarrow as pa
+def model(text):
+    return cembra.compile(text, limits={"array_bytes": 16_000_000})
+
+class Stream:
+    def __init__(self, chunks):
+        self.chunks = chunks
+    def __len__(self):
+        return 1 << 62
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.chunks.__arrow_c_stream__()
+
+class Table:
+    def __len__(self):
+        return 1 << 62
+    def __arrow_c_stream__(self, requested_schema=None):
+        batches = (pa.record_batch({"x": np.ones(100_000)}) for _ in range(2000))
+        return pa.RecordBatchReader.from_batches(pa.schema([("x", pa.float64())]), batches).__arrow_c_stream__()
+
+whole = pa.array(x)
+chunks = pa.chunked_array([whole[:100_000]] * 500)
+bits = pa.chunked_array([pa.array(np.ones(1_000_000, "?"))] * 500)
+texts = pa.chunked_array([pa.array(["x" * 1000] * 1000) for _ in range(40)])
+lists = pa.chunked_array([pa.array([np.ones(100_000)])] * 500)
+long = pa.array(["x" * 1_000_000], pa.string_view())
+views = pa.concat_arrays([long] * 100)
+keys = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100, "i4")), long.cast(pa.string()))
+numbers, fields = model("input x: [f64]; output y = math.sum(x)"), model("input x: {l: [f64]}; output y = math.sum(x.l)")
+array = "input x: [text]; output y = array.size(x)"
+model("input x: f64; x * 2.0")(whole[:1000])
+"""
+    call = """
+for at, way in enumerate([
+    lambda: model("input x: f64; output y = x")(chunks),
+    lambda: model("input x: f64; output y = x").run({"x": chunks}),
+    lambda: model("x * 2.0")(Stream(chunks)),
+    lambda: model("input x: bool; output y = x")(bits),
+    lambda: model("input x: text; output y = x")(texts),
+    lambda: model("input x: text; output y = strings.length(x)").table(pa.table({"x": texts})),
+    lambda: model("input x: [f64]; output y = math.sum(x)")(lists),
+    lambda: model("x * 2.0").table(Table()),
+    lambda: numbers(chunks),
+    lambda: numbers(Stream(chunks)),
+    lambda: numbers.session()(Stream(chunks)),
+    lambda: fields({"l": chunks}),
+    lambda: fields({"l": Stream(chunks)}),
+    lambda: model("input x: {a: {l: [f64]}}; output y = x")({"a": {"l": Stream(chunks)}}),
+    lambda: model("input x: ([f64], f64); output y = x")((Stream(chunks), 1.0)),
+    lambda: model("input x: tensor[f64, 1]; output y = tensor.sum(x)")(Stream(chunks)),
+    lambda: model(array)(views),
+    lambda: model(array)(keys),
+    lambda: model("input x: {l: [text]}; output y = x")({"l": views}),
+]):
+    try:
+        way()
+        raise SystemExit(f"{at} was not refused")
+    except cembra.LimitError as error:
+        assert "the limit `array_bytes`" in str(error) and "limits=" in str(error)
+"""
+    assert peak_growth(prepare, call) < 1.25 * 16e6 + 40e6
+
+
+def test_numbers_of_one_chunk_are_taken_whatever_the_limit_is():
+    pa = pytest.importorskip("pyarrow")
+    whole = pa.array(np.ones(10_000))
+    for text, given in [
+        ("input x: [f64]; math.sum(x)", whole),
+        ("input x: {l: [f64]}; math.sum(x.l)", {"l": whole}),
+        ("input x: tensor[f64, 1]; tensor.sum(x)", whole),
+    ]:
+        assert cembra.compile(text, limits={"array_bytes": 40_000})(given) == 10_000.0
+    model = cembra.compile("input x: f64; x + 1.0", limits={"array_bytes": 40_000})
+    assert len(model(whole)) == 10_000 and model.table(pa.table({"x": whole})).num_rows == 10_000
+
+
 @pytest.mark.parametrize("text", ["strings.upper(x)", "strings.join(x, 'a')"])
 def test_texts_that_rows_share_are_counted_before_they_are_copied(text):
     pytest.importorskip("pyarrow")

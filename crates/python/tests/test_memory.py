@@ -509,3 +509,120 @@ def test_views_by_strides_keep_their_memory_too():
     model = cembra.compile("input x: f64; output y = test.resizes(x)")
     assert model(view[:3]).tolist() == [0.0, 1.0, 2.0]
     assert len(found) == 3 and len(x) == 300_000
+
+
+def strings(bad):
+    """Arrays, batches and readers of pyarrow that have strings whose last offset was written after they were made, by their places."""
+    offsets, bytes = np.array([0, 1, 2], "i4"), pa.py_buffer(b"ab")
+    array = pa.Array.from_buffers(pa.binary(), 2, [None, pa.py_buffer(offsets), bytes])
+    keys, points = pa.array([0, 1], "i4"), pa.array([0, 2], "i4")
+    dictionary = pa.DictionaryArray.from_arrays(keys, array)
+    struct = pa.StructArray.from_arrays([dictionary], ["c"])
+    batch, dictionaries = pa.record_batch({"c": array}), pa.record_batch({"c": dictionary})
+    made = {
+        "array": (array, "bytes"),
+        "chunks": (pa.chunked_array([array, array]), "bytes"),
+        "dictionary": (dictionary, "bytes"),
+        "list": (pa.ListArray.from_arrays(points, array), "[bytes]"),
+        "list of a dictionary": (pa.ListArray.from_arrays(points, dictionary), "[bytes]"),
+        "large list of a dictionary": (pa.LargeListArray.from_arrays(points.cast("i8"), dictionary), "[bytes]"),
+        "sized list of a dictionary": (pa.FixedSizeListArray.from_arrays(dictionary, 2), "[bytes]"),
+        "chunks of a list of a dictionary": (pa.chunked_array([pa.ListArray.from_arrays(points, dictionary)]), "[bytes]"),
+        "batch": (batch, None),
+        "struct": (struct, None),
+        "reader": (pa.RecordBatchReader.from_batches(batch.schema, [batch, batch]), None),
+        "reader of dictionaries": (pa.RecordBatchReader.from_batches(dictionaries.schema, [dictionaries]), None),
+        "reader of a table": (pa.table({"c": array}).to_reader(), None),
+    }
+    offsets[2] = bad
+    return made
+
+
+@pytest.mark.parametrize("place", strings(2))
+def test_offsets_are_within_the_buffers_of_pyarrow(place):
+    def run(bad):
+        given, qtype = strings(bad)[place]
+        model = cembra.compile(f"input c: {qtype or 'bytes'}; output y = c")
+        return model.run({"c": given})[0] if qtype else model.table(given)["y"]
+
+    if "list of a dictionary" in place:
+        # No input is of this type, which is found once it is imported.
+        with pytest.raises(cembra.DataError, match="which no input can be"):
+            run(2)
+    else:
+        assert run(2).to_pylist() in ([b"a", b"b"], [b"a", b"b"] * 2, [[b"a", b"b"]])
+    for bad in [3, 400, 2_000_000_000]:
+        with pytest.raises(cembra.DataError, match="has strings outside of its memory"):
+            run(bad)
+
+
+def test_readers_give_their_batches_and_exceptions():
+    batch = pa.record_batch({"x": [1.0, 2.0], "t": pa.array(["a", None]).dictionary_encode()})
+    model = cembra.compile("input x: f64, t: text?; output y = x * 2.0; output u = t")
+    table = pa.Table.from_batches([batch] * 3)
+    for reader in [table.to_reader(max_chunksize=1), pa.RecordBatchReader.from_stream(table)]:
+        made = model.table(reader)
+        assert (made["y"].to_pylist(), made["u"].to_pylist()) == ([2.0, 4.0] * 3, ["a", None] * 3)
+    empty = model.table(pa.RecordBatchReader.from_batches(batch.schema, []))
+    assert (empty.num_rows, empty.column_names) == (0, ["y", "u"])
+
+    def stopped():
+        yield batch
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.table(pa.RecordBatchReader.from_batches(batch.schema, stopped()))
+
+
+def views(texts, seen):
+    """An array of string views into one buffer: `seen` has the first byte and the length of each."""
+    rows = [(size, int.from_bytes(texts[first : first + 4], "little"), 0, first) for first, size in seen]
+    return pa.Array.from_buffers(pa.string_view(), len(seen), [None, pa.py_buffer(np.array(rows, "u4")), pa.py_buffer(texts)])
+
+
+def test_views_that_overlap_are_checked_once():
+    texts = b"\xff\xc3 " + "é".encode() * 20 + b"\xa9" + b"x" * 1_000_000
+    model = cembra.compile("input t: text; output n = strings.length(t)")
+    for is_list in [False, True]:
+        lists = cembra.compile("input t: [text]; output n = array.size(t)")
+        call = lambda array: lists(pa.ListArray.from_arrays(pa.array([0, len(array)], "i4"), array)) if is_list else model(array)
+        # What no view sees may be any byte.
+        good = [(3, 40), (5, 20), (2, 41), (44, 13), (44, 1_000_000), (21, 22)]
+        assert len(call(views(texts, good))) == (1 if is_list else len(good))
+        for bad in [(1, 30), (0, 13), (4, 20), (3, 21), (3, 41), (43, 20), (30, 100)]:
+            with pytest.raises(cembra.DataError, match="UTF-8"):
+                call(views(texts, good + [bad]))
+    # A terabyte of text, if each view were read.
+    many = views(texts, [(44 + at % 7, 999_990) for at in range(7)])
+    buffers = many.buffers()
+    rows = np.tile(np.frombuffer(buffers[1], "u4").reshape(7, 4), (150_000, 1))
+    many = pa.Array.from_buffers(pa.string_view(), len(rows), [None, pa.py_buffer(rows), buffers[2]])
+    # The bound only ends what would take minutes.
+    made = cembra.compile('input t: text; output y = t == "a"').run({"t": many}, time_limit=10.0)[0]
+    assert made.to_pylist() == [False] * len(rows)
+
+
+def test_imports_end_with_their_token():
+    cancelled = cembra.Cancellation()
+    cancelled.cancel()
+    # The token is looked at before strings are: these are not within their buffer, or not UTF-8.
+    for given in [strings(400)["array"][0], strings(400)["chunks"][0], strings(400)["dictionary"][0], views(b"\xff" * 20, [(0, 20)])]:
+        model = cembra.compile(f"input c: {'text' if given.type == pa.string_view() else 'bytes'}; output y = c")
+        with pytest.raises(cembra.DataError):
+            model(given)
+        with pytest.raises(cembra.EvaluationError):
+            model.run({"c": given}, cancellation=cancelled)
+
+
+@pytest.mark.parametrize("qtype", ["f64", "[f64]", "{l: [f64]}", "tensor[f64, 1]"])
+def test_imports_end_with_an_exception_that_asks_to_stop(qtype):
+    class Stopping:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise KeyboardInterrupt
+
+    given = {"l": Stopping()} if "{" in qtype else Stopping()
+    model = cembra.compile(f"input x: {qtype}; output y = x")
+    # A session takes one row, so no column.
+    for call in [model] if qtype == "f64" else [model, model.session()]:
+        with pytest.raises(KeyboardInterrupt):
+            call(given)
