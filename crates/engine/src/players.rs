@@ -169,6 +169,7 @@ fn lane_function(plan: &Plan, forms: &Forms, lanes: &Lanes, budget: &Budget) -> 
     let program = lane_program(plan, forms, lanes.can_play).map_err(|refused| row_by_row(&refused.to_string()))?;
     let mut loops = Vec::with_capacity(program.segments.len());
     for (of, tape) in program.tapes() {
+        budget.check_time()?;
         let [inputs, outputs] = tape.ports(of);
         loops.push((lanes.compile)(&tape.tape, [&inputs, &outputs], budget)?);
     }

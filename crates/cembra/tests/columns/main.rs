@@ -13,3 +13,4 @@ mod strings;
 mod struct_columns;
 mod structs;
 mod sums;
+mod wide;

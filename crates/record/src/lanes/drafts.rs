@@ -9,6 +9,10 @@ use rustc_hash::FxHashMap;
 /// registers of a function takes more than twice as long for twice as many values. What crosses a cut goes through a column.
 const LONGEST: usize = 2048;
 
+/// The most outputs of the model that a tape is given: the address of each is alive in the whole loop, and takes a register or a place
+/// on the stack.
+const MOST_OUTPUTS: usize = 512;
+
 /// A tape and its columns.
 #[derive(Debug, Default)]
 pub(super) struct TapeDraft {
@@ -76,7 +80,12 @@ impl Drafts {
 
     /// True if the open tape is as long as one should be.
     pub(super) fn is_long(&self) -> bool {
-        self.open.tape.instrs().len() >= LONGEST
+        self.open.tape.instrs().len() >= LONGEST || self.is_full(self.current())
+    }
+
+    /// True if the tape of a draft has as many outputs as one should have.
+    pub(super) fn is_full(&self, draft: u32) -> bool {
+        self.draft(draft).outputs.len() >= MOST_OUTPUTS
     }
 
     /// Adds a kernel or a memo behind the open tape.

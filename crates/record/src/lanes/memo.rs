@@ -22,6 +22,7 @@ impl Recorder<'_> {
         let mut inside = Recorder::of(plan, &facts, self.classes, &none, self.unplayable);
         inside.record_memo(memo, can_play);
         let program = finish(inside.drafts, can_play, lacking);
+        let columns = program.outputs();
         let rows = self.path.map(|path| self.drafts.mask(path)).map(|mask| self.drafts.on(Output::Mask(mask)));
         let rows = rows.map(|on| self.drafts.column_of(on));
         let mut stores = Vec::new();
@@ -29,7 +30,7 @@ impl Recorder<'_> {
         for (at, result) in memo.results.iter().enumerate() {
             let mut store = |part: Part, ty: MachineType| {
                 let column = self.drafts.intermediate(ty, false);
-                stores.extend(program.output(at, part).map(|result| MemoStore { result, column }));
+                stores.extend(columns.get(at, part).map(|result| MemoStore { result, column }));
                 column
             };
             let qtype = &plan.value(*result).qtype;

@@ -17,7 +17,7 @@ impl Recorder<'_> {
             let qtype = &plan.value(value).qtype;
             let is_shared = |on: &On<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
             let made = match &self.notes[value.index()] {
-                Note::Made(made) if !is_shared(made) => made.clone(),
+                Note::Made(made) if !is_shared(made) && !self.drafts.is_full(made.draft) => made.clone(),
                 _ => {
                     let made = self.value(value);
                     self.drafts.on(made)

@@ -10,7 +10,7 @@ mod verify;
 
 pub use bits::BitColumns;
 pub use program::{
-    Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneProgram, Load, MemoSegment, MemoStore, Origin, Part, Segment,
-    Source, Store, TapeSegment,
+    Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneProgram, Load, MemoSegment, MemoStore, Origin, OutputColumns,
+    Part, Segment, Source, Store, TapeSegment,
 };
 pub use verify::LaneFault;

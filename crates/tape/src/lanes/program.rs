@@ -38,6 +38,11 @@ pub enum Part {
     Length,
 }
 
+impl Part {
+    /// The number of parts that there are.
+    const COUNT: usize = Part::Length as usize + 1;
+}
+
 /// Where the elements of a column are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
@@ -236,6 +241,18 @@ const STRIP_BYTES: usize = 24 << 10;
 const FEW_MASKS: usize = 64;
 const MASKS_STRIP: usize = 1 << 12;
 
+/// The columns of the outputs of a program, for callers that look at very many.
+#[derive(Clone, Debug, Default)]
+pub struct OutputColumns(Vec<[Option<ColumnId>; Part::COUNT]>);
+
+impl OutputColumns {
+    /// The column of a part of the output `index`; `None` if the output has no such part.
+    #[must_use]
+    pub fn get(&self, index: usize, part: Part) -> Option<ColumnId> {
+        self.0.get(index)?[part as usize]
+    }
+}
+
 impl LaneProgram {
     /// A column.
     #[must_use]
@@ -294,11 +311,18 @@ impl LaneProgram {
         tapes
     }
 
-    /// Where the column of a part of an output is.
+    /// The columns of all outputs by output and part, found in one pass over the columns; the first, if several claim to be a part.
     #[must_use]
-    pub fn output(&self, index: usize, part: Part) -> Option<ColumnId> {
-        let wanted = Origin::Output { index: index as u32, part };
-        self.columns.iter().position(|column| column.origin == wanted).map(ColumnId::from_index)
+    pub fn outputs(&self) -> OutputColumns {
+        let mut outputs = OutputColumns::default();
+        for (at, column) in self.columns.iter().enumerate() {
+            let Origin::Output { index, part } = column.origin else { continue };
+            if outputs.0.len() <= index as usize {
+                outputs.0.resize(index as usize + 1, [None; Part::COUNT]);
+            }
+            outputs.0[index as usize][part as usize].get_or_insert(ColumnId::from_index(at));
+        }
+        outputs
     }
 
     /// Bytes of memory the program holds, besides itself.

@@ -81,11 +81,12 @@ impl LaneProgram {
                 check_memo(memo, at, segment.once)?;
             }
         }
+        let outputs = self.outputs();
         for (at, column) in self.columns.iter().enumerate() {
-            let is_output = matches!(column.origin, Origin::Output { .. });
-            let is_first = || self.columns[..at].iter().all(|other| other.origin != column.origin);
-            if is_output && !(memory.written[at] && is_first()) {
-                return Err(LaneFault::Output(ColumnId::from_index(at)));
+            let Origin::Output { index, part } = column.origin else { continue };
+            let id = ColumnId::from_index(at);
+            if !memory.written[at] || outputs.get(index as usize, part) != Some(id) {
+                return Err(LaneFault::Output(id));
             }
         }
         Ok(())

@@ -91,26 +91,43 @@ pub(super) struct ByValue {
     length: usize,
 }
 
-/// Where the string of an output is, if all its parts are those of one result of a memo that all rows ask for, and nothing but the
-/// output needs them.
-pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], output: u32) -> Option<ByValue> {
-    let column = |part: Part| program.output(output as usize, part);
-    let (presence, pointer, length) = (column(Part::Presence), column(Part::Pointer)?, column(Part::Length)?);
-    let mut is_read = false;
-    for segment in &program.segments {
-        segment.for_each_read(|read| is_read |= read == pointer || read == length);
+/// For each of `outputs` outputs, the place of its string in the tables of a memo. It is `None` unless all parts of the output are
+/// parts of one result of a memo that all rows ask for, and only the output needs them.
+pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<ByValue>> {
+    if memos.is_empty() {
+        return (0..outputs).map(|_| None).collect();
     }
-    let (memo, function) =
-        memos.iter().enumerate().find(|(_, memo)| memo.parts.iter().any(|(.., column)| *column == pointer))?;
-    let table = |wanted: ColumnId| function.parts.iter().position(|(.., column)| *column == wanted);
-    let (pointer, length) = (table(pointer)?, table(length)?);
-    let presence = match presence {
-        Some(column) => Some(table(column)?),
-        None => None,
+    // By column: whether a segment reads it, and the memo and its table that it comes from.
+    let mut is_read = vec![false; program.columns.len()];
+    for segment in &program.segments {
+        segment.for_each_read(|column| is_read[column.index()] = true);
+    }
+    let mut tables: Vec<Option<(usize, usize)>> = vec![None; program.columns.len()];
+    for (memo, function) in memos.iter().enumerate() {
+        for (table, (.., column)) in function.parts.iter().enumerate() {
+            tables[column.index()].get_or_insert((memo, table));
+        }
+    }
+    let columns = program.outputs();
+    let of_output = |output: usize| {
+        let column = |part: Part| columns.get(output, part);
+        let (pointer, length) = (column(Part::Pointer)?, column(Part::Length)?);
+        if is_read[pointer.index()] || is_read[length.index()] {
+            return None;
+        }
+        let (memo, pointer) = tables[pointer.index()]?;
+        let function = &memos[memo];
+        let table = |column: ColumnId| tables[column.index()].filter(|(of, _)| *of == memo).map(|(_, table)| table);
+        let length = table(length)?;
+        let presence = match column(Part::Presence) {
+            Some(column) => Some(table(column)?),
+            None => None,
+        };
+        let result = |table: usize| function.parts[table].0;
+        let is_one = result(length) == result(pointer) && presence.is_none_or(|at| result(at) == result(pointer));
+        (is_one && function.rows.is_none()).then_some(ByValue { memo, presence, pointer, length })
     };
-    let result = |table: usize| function.parts[table].0;
-    let is_one = result(length) == result(pointer) && presence.is_none_or(|at| result(at) == result(pointer));
-    (is_one && !is_read && function.rows.is_none()).then_some(ByValue { memo, presence, pointer, length })
+    (0..outputs).map(of_output).collect()
 }
 
 /// All memos of a thread.

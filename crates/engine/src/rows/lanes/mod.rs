@@ -99,7 +99,7 @@ impl LaneFunction {
         let mut numbered: Vec<u32> = memos.iter().map(|memo| memo.input).collect();
         numbered.sort_unstable();
         numbered.dedup();
-        let results = (inputs..forms.len()).map(|at| memos::by_value(&program, &memos, (at - inputs) as u32)).collect();
+        let results = memos::by_value(&program, &memos, forms.len() - inputs);
         let mut staging = parts::Staging::of(&program, &forms[..inputs], &forms[inputs..]);
         let rows = program.strip_rows(staging.bytes_for_64_rows);
         let bytes = ALIGNMENT + staging.place(&program, rows);

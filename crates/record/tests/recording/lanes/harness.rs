@@ -61,7 +61,8 @@ fn part_of(value: &Value, part: Part) -> u64 {
 /// An output of a row.
 fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QType, row: usize) -> Value {
     let bits = |part: Part| {
-        let column = program.output(index, part).unwrap_or_else(|| panic!("a {part} of output {index}\n{program}"));
+        let column =
+            program.outputs().get(index, part).unwrap_or_else(|| panic!("a {part} of output {index}\n{program}"));
         columns.bits(column, row)
     };
     let scalar = qtype.scalar().expect("outputs are scalars");
@@ -187,7 +188,7 @@ fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expecte
     let (columns, _) = run(plan, program, rows).ok_or_else(|| format!("the sum of {rows:?} fails\n{program}"))?;
     for (index, _) in sums(plan).iter().enumerate().filter(|(_, port)| **port == Port::Chains) {
         let mut sums = [0.0; CHAINS];
-        let presence = program.output(index, Part::Presence);
+        let presence = program.outputs().get(index, Part::Presence);
         for (row, answer) in expected.iter().flatten().enumerate() {
             let value = float(&answer[index]);
             sums[row % CHAINS] += value.unwrap_or(0.0);
@@ -195,7 +196,8 @@ fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expecte
                 return Err(format!("output {index} of {:?}: its presence is wrong\n{program}", rows[row]));
             }
         }
-        let number = program.output(index, Part::Number).ok_or_else(|| format!("no output {index}\n{program}"))?;
+        let number =
+            program.outputs().get(index, Part::Number).ok_or_else(|| format!("no output {index}\n{program}"))?;
         for (chain, sum) in sums.into_iter().enumerate() {
             let found = f64::from_bits(columns.bits(number, chain));
             if found.to_bits() != sum.to_bits() && !(found.is_nan() && sum.is_nan()) {
