@@ -4,14 +4,15 @@
 use cembra_runtime::{Cancellation, FaultKind, Scalar};
 use cembra_tiles::Tile;
 use cembra_tiles::link::{
-    Done, Failure, Link, MOST_SHARED_BYTES, MOST_TAG, MessageId, Patience, Payload, Ranks, Room, Shuffled, no_link,
-    run_ranks,
+    Done, Failure, Link, MOST_SHARED_BYTES, MOST_TAG, MessageId, Patience, Payload, Ranks, Request, Room, Shuffled,
+    Transfer, no_link, run_ranks,
 };
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 const fn id(step: u32, tile: u64) -> MessageId {
@@ -410,6 +411,76 @@ fn waits_are_cancelled_and_stall() {
         Patience::default().token(Some(over.clone())).all(vec![request]).map(drop)
     });
     assert_eq!(found[0].fault_kind(), Some(FaultKind::Deadline));
+}
+
+/// A link that counts how often its requests are tested.
+#[derive(Debug)]
+struct Counted(Arc<dyn Link>, Arc<AtomicU64>);
+
+struct CountedTransfer(Request, Arc<AtomicU64>);
+
+impl Counted {
+    fn counted(&self, request: Request) -> Request {
+        Request::new(request.awaited(), Box::new(CountedTransfer(request, self.1.clone())))
+    }
+}
+
+impl Link for Counted {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn send(&self, to: usize, tag: u16, payload: Payload) -> Result<Request, Error> {
+        self.0.send(to, tag, payload).map(|request| self.counted(request))
+    }
+
+    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+        self.0.receive(from, tag, room).map(|request| self.counted(request))
+    }
+
+    fn abort(&self, code: i32) {
+        self.0.abort(code);
+    }
+
+    fn wakes(&self) -> bool {
+        self.0.wakes()
+    }
+}
+
+impl Transfer for CountedTransfer {
+    fn test(&mut self) -> Result<Option<Done>, Error> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.test()
+    }
+}
+
+/// Ranks of one process that wait for another sleep until it sends: they look at their mailboxes 20 times a second. Without a link that wakes them
+/// they would look some 400 times in this time.
+#[test]
+fn ranks_that_wait_for_another_sleep() {
+    const RANKS: usize = 9;
+    let tests: Vec<Arc<AtomicU64>> = (0..RANKS).map(|_| Arc::default()).collect();
+    let (_silent, never) = mpsc::channel::<()>();
+    let never = std::sync::Mutex::new(never);
+    let began = Instant::now();
+    let found = all(RANKS, |link| {
+        let rank = link.rank();
+        let ranks = Ranks::new(Arc::new(Counted(link, tests[rank].clone())))?;
+        if rank == 0 {
+            let silence = never.lock().expect("one rank").recv_timeout(Duration::from_millis(300));
+            assert_eq!(silence, Err(mpsc::RecvTimeoutError::Timeout));
+        }
+        ranks.broadcast(0, vec![7])
+    });
+    assert!(found.iter().all(|bytes| bytes == &[7]));
+    // Some tests before the first sleep, and twice as many as there are sleeps.
+    let most = 64 + 2 * (began.elapsed().as_millis() / 50) as u64;
+    let tests: Vec<u64> = tests.iter().skip(1).map(|tests| tests.load(Ordering::Relaxed)).collect();
+    assert!(tests.iter().all(|tests| *tests <= most), "{tests:?}, at most {most}");
 }
 
 #[test]
