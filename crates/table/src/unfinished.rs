@@ -33,7 +33,11 @@ impl Unfinished {
         Unfinished::named(folder)
     }
 
-    fn named(folder: &Path) -> io::Result<Unfinished> {
+    /// The same with a name of its own, as on file systems that have no files without a name.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn named(folder: &Path) -> io::Result<Unfinished> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         {
@@ -164,36 +168,5 @@ mod tests {
         }
         drop(Unfinished::named(folder.path()).expect("a file"));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
-    }
-
-    /// A process of this test alone, whose file has a name: it is gone when a signal has ended the process.
-    #[test]
-    #[cfg(unix)]
-    #[expect(clippy::print_stdout, reason = "the process says when its file is there")]
-    fn a_signal_removes_a_file_with_a_name() {
-        use std::io::{BufRead, BufReader};
-        use std::os::unix::process::ExitStatusExt;
-        use std::process::{Command, Stdio};
-        const FOLDER: &str = "CEMBRA_TEST_FOLDER";
-        if let Some(folder) = std::env::var_os(FOLDER) {
-            let _file = Unfinished::named(Path::new(&folder)).expect("a file");
-            println!("it is there");
-            let _ = io::stdin().read_line(&mut String::new());
-            return;
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        for (signal, number) in [("HUP", 1), ("INT", 2), ("TERM", 15)] {
-            let mut command = Command::new(std::env::current_exe().expect("this program"));
-            command.args(["--exact", "--nocapture", "unfinished::tests::a_signal_removes_a_file_with_a_name"]);
-            command.env(FOLDER, folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-            let mut child = command.spawn().expect("it runs");
-            let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-            assert!(lines.any(|line| line.is_ok_and(|line| line.contains("it is there"))));
-            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
-            let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-            assert!(sent.expect("a command").success());
-            assert_eq!(child.wait().expect("it ends").signal(), Some(number));
-            assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "{signal}");
-        }
     }
 }

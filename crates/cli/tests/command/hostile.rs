@@ -201,3 +201,35 @@ fn a_signal_leaves_no_file() {
         assert!(left.is_empty(), "{signal}: {left:?}");
     }
 }
+
+/// A process of this test alone, whose file has a name: it is gone when a signal has ended the process.
+#[test]
+#[cfg(unix)]
+#[expect(clippy::print_stdout, reason = "the process says when its file is there")]
+fn a_signal_removes_a_file_with_a_name() {
+    use cembra_table::unfinished::Unfinished;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+    const FOLDER: &str = "CEMBRA_TEST_FOLDER";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let _file = Unfinished::named(std::path::Path::new(&folder)).expect("a file");
+        println!("it is there");
+        let _ = std::io::stdin().read_line(&mut String::new());
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (signal, number) in [("HUP", 1), ("INT", 2), ("TERM", 15)] {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.args(["--exact", "--nocapture", "hostile::a_signal_removes_a_file_with_a_name"]);
+        command.env(FOLDER, folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        assert!(lines.any(|line| line.is_ok_and(|line| line.contains("it is there"))));
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
+        let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(sent.expect("a command").success());
+        assert_eq!(child.wait().expect("it ends").signal(), Some(number));
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{signal}");
+    }
+}
