@@ -224,12 +224,15 @@ fn a_signal_removes_a_file_with_a_name() {
         command.args(["--exact", "--nocapture", "hostile::a_signal_removes_a_file_with_a_name"]);
         command.env(FOLDER, folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it runs");
+        // To wait for a child closes its input, at whose end it would end by itself.
+        let pipe = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         assert!(lines.any(|line| line.is_ok_and(|line| line.contains("it is there"))));
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
         let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
         assert!(sent.expect("a command").success());
         assert_eq!(child.wait().expect("it ends").signal(), Some(number));
+        drop(pipe);
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{signal}");
     }
 }
