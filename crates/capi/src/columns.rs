@@ -15,6 +15,7 @@ use compiler::{
     Array, ArrayBuilder, ArrayData, ArrayView, Bitmap, Date, Duration, InputColumn, OutputColumn, QType, Scalar,
     ScalarValue, Timestamp, Value,
 };
+use std::collections::HashMap;
 
 /// A number's type in Rust, and its scalar type.
 macro_rules! for_each_number {
@@ -376,10 +377,10 @@ impl Session {
             let message = format!("the model has {} outputs, and there are {} columns", wanted.len(), outputs.len());
             return Err(Failure::values(message));
         }
+        let by_name: HashMap<&str, &Column> = known.iter().map(|field| &*field.name).zip(inputs).collect();
         let mut staged = Vec::with_capacity(inputs.len());
         for field in batch.inputs() {
-            let at = known.iter().position(|known| known.name == field.name);
-            let column = at.and_then(|at| inputs.get(at));
+            let column = by_name.get(&*field.name).copied();
             let column = column.ok_or_else(|| Failure::values(format!("input `{}` has no column", field.name)))?;
             staged.push(match (column.kind, &field.default, &field.qtype) {
                 (kinds::NONE, Some(_), QType::Optional(scalar)) => {

@@ -4,7 +4,7 @@ use crate::errors::{Error, Origin, border, quiet};
 use crate::failure::{Failure, given};
 use crate::memory::Text;
 use compiler::{Backend, GivenFiles, Limits, Model, Registry, Sources, parse_type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// `cembra_options`.
@@ -29,8 +29,8 @@ impl Options {
         let sources = Arc::new(Sources::gather(name, text, &self.limits, &files));
         let parsed = Model::parse_sources(sources.clone(), Registry::standard(), &self.limits);
         let model = parsed.map_err(|error| Error::of(&error, Origin::Sources(&sources)))?;
-        let is_input = |name: &String| model.program().inputs.iter().any(|input| *input.name == **name);
-        match self.typed.iter().find(|name| !is_input(name)) {
+        let inputs: HashSet<&str> = model.program().inputs.iter().map(|input| &*input.name).collect();
+        match self.typed.iter().find(|name| !inputs.contains(name.as_str())) {
             Some(unknown) => {
                 Err(Failure::argument(format!("the model has no input `{unknown}`, and a type is given")).into())
             }
