@@ -1,16 +1,20 @@
 //! Arrays of scalars: from sequences of Python, from arrays of NumPy and of Arrow, and back to NumPy's. Missing elements are masked ones, nulls, or
 //! `None`.
 
+use crate::bounds::Bounds;
 use crate::lending;
 use crate::masks;
-use crate::packages::{self, Bounds};
+use crate::packages;
 use crate::scalars::{self, Misfit, is_missing};
 use arrow_array::ArrayRef;
 use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use numpy::ndarray::{Axis, Dimension, IntoDimension};
+use numpy::{Element, PyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::iter::{BoundListIterator, BoundTupleIterator};
 use pyo3::types::{PyList, PyTuple};
+use std::fmt::Display;
 
 /// A type that elements of arrays of NumPy have and elements of models.
 macro_rules! for_each_number {
@@ -21,19 +25,42 @@ macro_rules! for_each_number {
 
 pub(crate) use for_each_number;
 
+/// How many elements are read or made between two looks at signals.
+pub(crate) const LOOK: usize = 1 << 16;
+
+/// Runs the handlers of signals after every so many elements. The error is what one of them raised.
+pub(crate) fn listen(py: Python<'_>, at: usize) -> PyResult<()> {
+    if at % LOOK == LOOK - 1 { py.check_signals() } else { Ok(()) }
+}
+
+/// Memory for so many values: a virtual array has more elements than there is memory for.
+fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
+    let mut made = Vec::new();
+    let refused = |_| PyMemoryError::new_err(format!("there is no memory for {count} times {} bytes", size_of::<T>()));
+    made.try_reserve_exact(count).map_err(refused)?;
+    Ok(made)
+}
+
 /// The array of an array of NumPy whose elements are of this type, or are truth values; masks are of truth values. None of another one.
-fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
-    let presence = presence(object).ok()?;
-    let plain = if is_masked(object) { object.getattr("data").ok()? } else { object.clone() };
-    if matches!(scalar, Scalar::Boolean | Scalar::Unit) {
-        let holds = plain.cast::<PyArray1<bool>>().ok()?.try_readonly().ok()?;
-        let bits = bits(&holds, false);
-        return match scalar {
-            Scalar::Unit if presence.is_some() => None,
-            Scalar::Unit => Array::from_parts(scalar, holds.len(), ArrayData::Units, Some(bits)),
-            _ => Array::from_parts(scalar, holds.len(), ArrayData::Bits(bits.into()), presence),
-        };
+fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Option<Array>> {
+    let presence = presence(object)?;
+    let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
+    if !matches!(scalar, Scalar::Boolean | Scalar::Unit) {
+        return Ok(numpy_numbers(&plain, scalar, presence));
     }
+    let Some(holds) = plain.cast::<PyArray1<bool>>().ok().and_then(|holds| holds.try_readonly().ok()) else {
+        return Ok(None);
+    };
+    let bits = bits(&holds, false)?;
+    Ok(match scalar {
+        Scalar::Unit if presence.is_some() => None,
+        Scalar::Unit => Array::from_parts(scalar, holds.len(), ArrayData::Units, Some(bits)),
+        _ => Array::from_parts(scalar, holds.len(), ArrayData::Bits(bits.into()), presence),
+    })
+}
+
+/// The array of an array of NumPy whose elements are numbers of this type, of which the bits of `presence` are there; none of another one.
+fn numpy_numbers(plain: &Bound<'_, PyAny>, scalar: Scalar, presence: Option<Vec<u64>>) -> Option<Array> {
     macro_rules! copied {
         ($($rust:ident $scalar:ident),*) => { $(
             if scalar.representation() == Scalar::$scalar {
@@ -55,11 +82,23 @@ fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Array> {
 }
 
 /// A bit for each truth value of an array that is not `absent`.
-fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> Vec<u64> {
-    match values.as_slice() {
-        Ok(contiguous) => masks::bits(contiguous, absent),
-        Err(_) => masks::bits(&values.as_array().to_vec(), absent),
+fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> PyResult<Vec<u64>> {
+    if let Ok(contiguous) = values.as_slice() {
+        return Ok(masks::bits(contiguous, absent));
     }
+    // Elements at strides may all be one: there is no memory for each of them.
+    let mut made = reserved(values.len().div_ceil(64))?;
+    let mut rest = values.as_array();
+    let mut some = reserved(rest.len().min(LOOK))?;
+    while !rest.is_empty() {
+        let (first, behind) = rest.split_at(Axis(0), rest.len().min(LOOK));
+        some.clear();
+        some.extend(first.iter().copied());
+        made.extend(masks::bits(&some, absent));
+        listen(values.py(), some.len() - 1)?;
+        rest = behind;
+    }
+    Ok(made)
 }
 
 /// A bit for each element of a masked array that is there; none of an array that has no mask.
@@ -70,14 +109,15 @@ pub(crate) fn presence(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u64>>> 
     let mask = object.py().import("numpy.ma")?.call_method1("getmaskarray", (object,))?;
     let mask = mask.cast_into::<PyArray1<bool>>()?;
     let mask = mask.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(Some(bits(&mask, true)))
+    bits(&mask, true).map(Some)
 }
 
 /// An array of elements of this type.
 pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) -> Result<Array, Misfit> {
+    let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     if let Ok(untyped) = object.cast::<PyUntypedArray>()
         && untyped.ndim() == 1
-        && let Some(array) = numpy_elements(object, scalar)
+        && let Some(array) = numpy_elements(object, scalar).map_err(misfit_of)?
     {
         return Ok(array);
     }
@@ -105,15 +145,20 @@ pub(crate) fn of_arrow(
 
 /// An array of the elements of a sequence, `None` for one that is missing.
 pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
-    let misfit = || Misfit::new(format!("[{}]", scalar.short_name()), object);
+    let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     // Elements of an array of NumPy are Python's objects in its list, and a masked one is `None` there.
     let listed = match object.hasattr("tolist").unwrap_or(false) {
-        true => object.call_method0("tolist").map_err(|_| misfit())?,
+        true => object.call_method0("tolist").map_err(misfit_of)?,
         false => object.clone(),
     };
-    let mut made = ArrayBuilder::new(scalar, listed.len().unwrap_or(0));
-    for (at, one) in sequence(&listed).ok_or_else(misfit)?.enumerate() {
-        let one = one.map_err(|_| misfit())?;
+    let elements = sequence(&listed, format_args!("[{}]", scalar.short_name()))?;
+    let count = elements.size_hint().0;
+    if count >= LOOK {
+        reserved::<u64>(count).map_err(misfit_of)?;
+    }
+    let mut made = ArrayBuilder::new(scalar, count);
+    for (at, one) in elements.enumerate() {
+        listen(object.py(), at).map_err(misfit_of)?;
         match is_missing(&one, scalar) {
             true => made.push(None),
             false => {
@@ -137,14 +182,41 @@ pub(crate) fn kind(array: &Bound<'_, PyUntypedArray>) -> PyResult<String> {
     Ok(name.get(1..).unwrap_or_default().to_owned())
 }
 
-/// The elements of a sequence; none of what is none, such as a string.
-pub(crate) fn sequence<'py>(
-    object: &Bound<'py, PyAny>,
-) -> Option<impl Iterator<Item = PyResult<Bound<'py, PyAny>>> + use<'py>> {
-    let is_sequence = object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-        || object.cast::<PyUntypedArray>().is_ok();
-    if is_sequence { object.try_iter().ok() } else { None }
+/// The elements of a sequence. They are those in its memory: what a subclass says of its length or its elements may have no end.
+pub(crate) enum Elements<'py> {
+    List(BoundListIterator<'py>),
+    Tuple(BoundTupleIterator<'py>),
+}
+
+impl<'py> Iterator for Elements<'py> {
+    type Item = Bound<'py, PyAny>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Elements::List(elements) => elements.next(),
+            Elements::Tuple(elements) => elements.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Elements::List(elements) => elements.size_hint(),
+            Elements::Tuple(elements) => elements.size_hint(),
+        }
+    }
+}
+
+/// The elements of a list, a tuple, or an array of NumPy, and of nothing else, such as a string.
+pub(crate) fn sequence<'py>(object: &Bound<'py, PyAny>, expected: impl Display) -> Result<Elements<'py>, Misfit> {
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        return Ok(Elements::Tuple(tuple.iter()));
+    }
+    // NumPy says of a virtual array that there is no memory for its list.
+    let listed = match object.cast::<PyUntypedArray>() {
+        Ok(_) => &object.call_method0("tolist").map_err(|error| Misfit::of_raised(&expected, object, error))?,
+        Err(_) => object,
+    };
+    listed.cast::<PyList>().map(|list| Elements::List(list.iter())).map_err(|_| Misfit::new(expected, object))
 }
 
 /// An element of an array, `None` where it is missing, but of masks, which hold or do not.
@@ -156,20 +228,74 @@ pub(crate) fn element<'py>(py: Python<'py>, value: Option<ScalarValue>, scalar: 
     }
 }
 
-/// A copy as an array of NumPy, masked if an element is missing; strings are objects.
-pub(crate) fn numpy_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+/// An array of NumPy of zeros. That there is no memory for it is an error, and no defect.
+#[inline]
+pub(crate) fn zeros<T: Element>(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyArray1<T>>> {
+    if len < LOOK { Ok(PyArray1::zeros(py, len, false)) } else { zeros_of(py, [len]) }
+}
+
+/// The same, of these extents.
+pub(crate) fn zeros_of<T: Element, D: IntoDimension>(
+    py: Python<'_>,
+    extents: D,
+) -> PyResult<Bound<'_, PyArray<T, D::Dim>>> {
+    let extents = extents.into_dimension();
+    // NumPy's function takes longer than few zeros.
+    if extents.size_checked().is_some_and(|count| count < LOOK) {
+        return Ok(PyArray::zeros(py, extents, false));
+    }
+    Ok(py.import("numpy")?.call_method1("zeros", (extents.slice(), T::get_dtype(py)))?.cast_into()?)
+}
+
+/// An array of NumPy of what a function gives for each place. `look` runs after every so many of them, and may end it.
+fn filled<T: Element + Copy>(
+    py: Python<'_>,
+    len: usize,
+    look: impl Fn() -> PyResult<()>,
+    element: impl Fn(usize) -> T,
+) -> PyResult<Bound<'_, PyAny>> {
+    let made = zeros::<T>(py, len)?;
+    let mut elements = made.try_readwrite().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    for (some, first) in elements.as_slice_mut()?.chunks_mut(LOOK).zip((0..).step_by(LOOK)) {
+        some.iter_mut().zip(first..).for_each(|(to, at)| *to = element(at));
+        if some.len() == LOOK {
+            look()?;
+        }
+    }
+    drop(elements);
+    Ok(made.into_any())
+}
+
+/// A copy of numbers as an array of NumPy.
+fn copied<'py, T: Element + Copy>(py: Python<'py>, numbers: &[T]) -> PyResult<Bound<'py, PyAny>> {
+    if numbers.len() < LOOK {
+        return Ok(PyArray1::from_slice(py, numbers).into_any());
+    }
+    let made = zeros::<T>(py, numbers.len())?;
+    let mut elements = made.try_readwrite().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    elements.as_slice_mut()?.copy_from_slice(numbers);
+    drop(elements);
+    Ok(made.into_any())
+}
+
+/// A copy as an array of NumPy, masked if an element is missing; strings are objects. `look` runs after every so many elements that are converted.
+pub(crate) fn numpy_array<'py>(
+    py: Python<'py>,
+    array: &Array,
+    look: impl Fn() -> PyResult<()>,
+) -> PyResult<Bound<'py, PyAny>> {
     let scalar = array.scalar();
     macro_rules! numbers {
         ($($rust:ident $scalar:ident),*) => {
             match scalar {
-                $(Scalar::$scalar => array.numbers::<$rust>().map(|all| PyArray1::from_slice(py, all).into_any()),)*
+                $(Scalar::$scalar => array.numbers::<$rust>().map(|all| copied(py, all)).transpose()?,)*
                 _ => None,
             }
         };
     }
     let values = match for_each_number!(numbers) {
         Some(values) => values,
-        None => numpy_of(py, scalar, array.len(), |at| array.get(at))?,
+        None => numpy_looking(py, scalar, array.len(), look, |at| array.get(at))?,
     };
     masked_by(values, missing(array, Vec::new()))
 }
@@ -185,11 +311,23 @@ pub(crate) const fn is_maskable(scalar: Scalar) -> bool {
     !matches!(scalar, Scalar::Unit | Scalar::Text | Scalar::Bytes)
 }
 
-/// The array of elements that lie in NumPy in another form than in the library: truth values, dates, moments, durations, strings.
+/// The array of elements that lie in NumPy in another form than in the library: truth values, dates, moments, durations, strings. Signals are heard
+/// meanwhile.
 pub(crate) fn numpy_of<'py>(
     py: Python<'py>,
     scalar: Scalar,
     len: usize,
+    element: impl Fn(usize) -> Option<ScalarValue>,
+) -> PyResult<Bound<'py, PyAny>> {
+    numpy_looking(py, scalar, len, || py.check_signals(), element)
+}
+
+/// The same, where `look` runs after every so many elements, and may end it.
+fn numpy_looking<'py>(
+    py: Python<'py>,
+    scalar: Scalar,
+    len: usize,
+    look: impl Fn() -> PyResult<()>,
     element: impl Fn(usize) -> Option<ScalarValue>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let count = |at| match element(at) {
@@ -201,15 +339,18 @@ pub(crate) fn numpy_of<'py>(
     Ok(match scalar {
         Scalar::Boolean | Scalar::Unit => {
             let holds = |at| matches!(element(at), Some(ScalarValue::Unit | ScalarValue::Boolean(true)));
-            PyArray1::from_vec(py, (0..len).map(holds).collect()).into_any()
+            filled(py, len, look, holds)?
         }
-        Scalar::Date => PyArray1::from_vec(py, (0..len).map(count).collect()).call_method1("view", ("M8[D]",))?,
-        Scalar::Timestamp => PyArray1::from_vec(py, (0..len).map(count).collect()).call_method1("view", ("M8[us]",))?,
-        Scalar::Duration => PyArray1::from_vec(py, (0..len).map(count).collect()).call_method1("view", ("m8[us]",))?,
+        Scalar::Date => filled(py, len, look, count)?.call_method1("view", ("M8[D]",))?,
+        Scalar::Timestamp => filled(py, len, look, count)?.call_method1("view", ("M8[us]",))?,
+        Scalar::Duration => filled(py, len, look, count)?.call_method1("view", ("m8[us]",))?,
         _ => {
             let made = py.import("numpy")?.call_method1("empty", (len, "O"))?;
             for at in 0..len {
                 made.set_item(at, self::element(py, element(at), scalar)?)?;
+                if at % LOOK == LOOK - 1 {
+                    look()?;
+                }
             }
             made
         }

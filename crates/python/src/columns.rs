@@ -8,11 +8,11 @@ use crate::numbers::{Numbers, is_writable};
 use crate::packages::{Import, Imports, is_arrow, is_ours, package};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
-use crate::values;
+use crate::values::{self, Making};
 use arrow_array::ArrayRef;
 use arrow_data::ArrayData;
 use cembra::{
-    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, OnError, OutputColumn, OutputRoom, QType,
+    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, Limits, OnError, OutputColumn, OutputRoom, QType,
     RowFailure, RunOptions, Scalar, Value,
 };
 use cembra_arrow::{Input, Strings};
@@ -379,7 +379,9 @@ pub(crate) fn run<'py>(
                 match like {
                     Some(like) => arrow_object(like, array_of(&output.name, column, &room, &raised)?, &output.name)?,
                     None => {
-                        room.claim(object_bytes(&column)).map_err(&raised)?;
+                        if !room.take(object_bytes(&column)) {
+                            return Err(crate::errors::too_large());
+                        }
                         numpy_object(py, &column)?
                     }
                 }
@@ -426,7 +428,10 @@ macro_rules! sinks {
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
                 Ok(match qtype.scalar() {
                     $(
-                        Some(Scalar::$scalar) => Sink::$scalar(Numbers::zeros(py, rows)?, bits),
+                        Some(Scalar::$scalar) => match Numbers::of(arrays::zeros::<$rust>(py, rows)?.as_any()) {
+                            Some(numbers) => Sink::$scalar(numbers, bits),
+                            None => Sink::Made,
+                        },
                     )*
                     _ => Sink::Made,
                 })
@@ -520,20 +525,31 @@ fn array_of(
     })
 }
 
-/// The bytes of strings of a column as objects of Python, one for each row or element.
+/// The bytes of a column as objects of Python, one for each row, without numbers as NumPy has them.
 fn object_bytes(column: &OutputColumn) -> u64 {
+    let rows = column.rows() as u64;
     if let Some((_, elements)) = column.lists() {
-        return object_bytes(elements);
+        let size = elements.qtype().scalar().map_or(0, values::numpy_size);
+        let numbers = rows.saturating_mul(scalars::PLACE + values::NUMPY);
+        return numbers.saturating_add(size.saturating_mul(elements.rows() as u64)).saturating_add(strings(elements));
     }
-    let own = |row| match column.qtype().scalar() {
-        Some(Scalar::Text | Scalar::Bytes) => column.string(row).map_or(0, scalars::object_bytes),
-        Some(_) => 0,
-        None => column.value(row).as_ref().map_or(0, values::text_bytes),
-    };
     match column.qtype().scalar() {
-        Some(scalar) if !matches!(scalar, Scalar::Text | Scalar::Bytes) => 0,
-        _ => (0..column.rows()).map(own).fold(0, u64::saturating_add),
+        Some(scalar) if dtype_of(scalar).is_some_and(|_| scalar != Scalar::Boolean) => 0,
+        Some(scalar) => rows.saturating_mul(values::numpy_size(scalar)).saturating_add(strings(column)),
+        None => {
+            let own = |row| column.value(row).map_or(0, |value| values::object_bytes(&value, values::Arrays::Numpy));
+            (0..column.rows()).map(own).fold(rows.saturating_mul(scalars::PLACE), u64::saturating_add)
+        }
     }
+}
+
+/// The bytes of the strings of a column as objects of Python.
+fn strings(column: &OutputColumn) -> u64 {
+    if !column.qtype().scalar().is_some_and(Scalar::is_string) {
+        return 0;
+    }
+    let own = |row| column.string(row).map_or(0, scalars::object_bytes);
+    (0..column.rows()).map(own).fold(0, u64::saturating_add)
 }
 
 /// An array as an array or series of the package that one is of, where that is known, else as an array of Arrow, which every package with Arrow's
@@ -577,9 +593,9 @@ pub(crate) fn widened<'py>(object: &Bound<'py, PyAny>, qtype: &QType) -> PyResul
 fn numpy_object<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<Bound<'py, PyAny>> {
     let (rows, is_optional) = (column.rows(), column.qtype().is_optional() || column.presence().is_some());
     let Some(scalar) = column.qtype().scalar() else {
-        let value = |row| values::object(py, &column.value(row).unwrap_or(Value::Nothing), values::Arrays::Numpy);
-        let all = (0..rows).map(value).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyList::new(py, all)?.into_any());
+        let making = Making::of(values::Arrays::Numpy, Limits::default().array_bytes);
+        let value = |row| values::object(py, &column.value(row).unwrap_or(Value::Nothing), &making);
+        return Ok(making.list(py, rows, value)?.into_any());
     };
     macro_rules! copied {
         ($($rust:ident $scalar:ident),*) => {

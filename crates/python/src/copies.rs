@@ -2,13 +2,14 @@
 //! while the library reads it, so these parts are copied first, and the copies are checked. Numbers and bits, which become values alone, are read
 //! where they are.
 
+use crate::bounds::Bounds;
 use crate::errors;
-use crate::packages::{Bounds, is_pyarrow};
 use arrow_array::{Array, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -364,6 +365,16 @@ fn copied(bytes: &[u8]) -> PyResult<Buffer> {
         words.push(u128::from_ne_bytes(last));
     }
     Ok(Buffer::from_vec(words).slice_with_length(0, bytes.len()))
+}
+
+/// True for an object of a class of pyarrow, or of one that inherits from such a class.
+pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for class in object.get_type().mro().iter() {
+        if class.cast_into::<PyType>()?.module()?.to_cow()?.starts_with("pyarrow.") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The memory of the buffers of objects of pyarrow, in order. An extent reaches to the end of those that begin before it and go on behind it. `None`

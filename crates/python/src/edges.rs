@@ -1,21 +1,41 @@
 //! Edges: which elements of an array belong to which group. Python has no value of the kind, so it is a class of the package.
 
 use crate::arrays;
+use crate::bounds::Bounds;
 use crate::lock::entered;
-use crate::packages::Bounds;
-use crate::scalars::Misfit;
-use cembra::{ArrayKind, EdgeForm, Scalar};
+use crate::scalars::{self, Misfit};
+use cembra::{ArrayKind, EdgeForm, Limits, Scalar};
+use numpy::PyArrayMethods;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::sync::Arc;
+
+/// The most elements of an array that is made out of sizes, as in the library.
+const MOST_ELEMENTS: usize = 1 << 28;
 
 /// Which elements of an array belong to which group. It is given for an input of type `edge`, and cannot be changed.
 #[pyclass(frozen, module = "cembra")]
 #[derive(Clone)]
-pub(crate) struct Edge(pub(crate) Arc<cembra::Edge>);
+pub(crate) struct Edge {
+    pub(crate) edge: Arc<cembra::Edge>,
+    /// The most bytes of what is made of it: those of arrays in the evaluation that it is from.
+    pub(crate) most_bytes: u64,
+}
 
 impl Edge {
     fn of(made: Result<cembra::Edge, impl std::fmt::Display>) -> PyResult<Edge> {
-        made.map(|edge| Edge(Arc::new(edge))).map_err(|fault| crate::errors::data(fault.to_string()))
+        let most_bytes = Limits::default().array_bytes;
+        made.map(|edge| Edge { edge: Arc::new(edge), most_bytes })
+            .map_err(|fault| crate::errors::data(fault.to_string()))
+    }
+}
+
+impl Edge {
+    /// Refuses so many elements if they are more bytes than the evaluation may make.
+    fn claim(&self, elements: usize, size: u64) -> PyResult<()> {
+        let fits = (elements as u64).checked_mul(size).is_some_and(|bytes| bytes <= self.most_bytes);
+        if fits { Ok(()) } else { Err(crate::errors::too_large()) }
     }
 }
 
@@ -58,35 +78,62 @@ impl Edge {
     /// How many elements the array has.
     #[getter]
     fn child_size(&self) -> usize {
-        self.0.child_size()
+        self.edge.child_size()
     }
 
     /// How many groups there are.
     #[getter]
     fn parent_size(&self) -> usize {
-        self.0.parent_size()
+        self.edge.parent_size()
     }
 
     /// The group of each element, as an array of NumPy.
     #[getter]
     fn mapping<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        entered(py, || arrays::numpy_array(py, &self.0.mapping()))
+        entered(py, || {
+            if let EdgeForm::Mapping(groups, _) = self.edge.form() {
+                return arrays::numpy_array(py, groups, || py.check_signals());
+            }
+            // Two points say any number of elements.
+            let elements = self.edge.child_size();
+            if elements > MOST_ELEMENTS {
+                return Err(crate::errors::limit(format!(
+                    "an array of {elements} elements: one that is made out of sizes has at most {MOST_ELEMENTS}"
+                )));
+            }
+            self.claim(elements, size_of::<i64>() as u64)?;
+            let made = arrays::zeros::<i64>(py, elements)?;
+            let mut numbers = made.try_readwrite().map_err(|error| PyValueError::new_err(error.to_string()))?;
+            let numbers_of = self.edge.groups().map(|group| group.map_or(0, |group| group as i64));
+            for (at, (number, group)) in numbers.as_slice_mut()?.iter_mut().zip(numbers_of).enumerate() {
+                *number = group;
+                arrays::listen(py, at)?;
+            }
+            drop(numbers);
+            Ok(made.into_any())
+        })
     }
 
     /// The points that groups lie between, or `None` if each element names its group.
     #[getter]
-    fn split_points(&self) -> Option<Vec<i64>> {
-        match self.0.form() {
-            EdgeForm::Splits(points) => Some(points.clone()),
-            _ => None,
-        }
+    fn split_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        entered(py, || {
+            let EdgeForm::Splits(points) = self.edge.form() else { return Ok(None) };
+            self.claim(points.len(), scalars::PLACE + scalars::object_size(Scalar::Int64))?;
+            let made = PyList::empty(py);
+            for (at, point) in points.iter().enumerate() {
+                made.append(point)?;
+                arrays::listen(py, at)?;
+            }
+            Ok(Some(made))
+        })
     }
 
     fn __repr__(&self) -> String {
-        format!("<cembra.Edge of {} elements to {} groups>", self.0.child_size(), self.0.parent_size())
+        format!("<cembra.Edge of {} elements to {} groups>", self.edge.child_size(), self.edge.parent_size())
     }
 
     fn __eq__(&self, other: &Edge) -> bool {
-        self.0 == other.0
+        self.edge == other.edge
     }
 }

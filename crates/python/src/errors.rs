@@ -94,6 +94,14 @@ pub(crate) fn limit(message: impl Into<String>) -> PyErr {
     Python::attach(|py| made(py, &py.get_type::<LimitError>(), &message, "limit", &message, |_| Ok(())))
 }
 
+/// The exception that outputs, as objects of Python, take more than an evaluation may.
+#[cold]
+pub(crate) fn too_large() -> PyErr {
+    limit(
+        "the outputs, as objects of Python, take more bytes than the limit `array_bytes`: ask for fewer elements, or compile with limits={\"array_bytes\": ..}",
+    )
+}
+
 /// The exception of a panic: a defect of the library, or of a package in Rust that it has called.
 pub(crate) fn defect(py: Python<'_>, words: &str) -> PyErr {
     let message = format!("a defect, and no result: {words}");

@@ -3,7 +3,7 @@
 
 use crate::arrays::{for_each_number, masked, missing};
 use crate::lending::LEAST_LENT;
-use cembra::{Scalar, Value};
+use cembra::{Array, Scalar, Value};
 use numpy::PyArray1;
 use numpy::ndarray::ArrayViewMut1;
 use pyo3::exceptions::PyValueError;
@@ -63,6 +63,11 @@ const fn is_number(scalar: Scalar) -> bool {
     for_each_number!(one_of)
 }
 
+/// True for an array that becomes one of NumPy without a copy: `handed` says of which.
+pub(crate) fn is_handed(array: &Arc<Array>) -> bool {
+    is_number(array.scalar()) && array.len() >= LEAST_LENT && Arc::strong_count(array) == 1
+}
+
 /// Makes an array of NumPy of the numbers of `value`, without a copy, and the holder that owns them. Missing elements are masked; the mask is written
 /// to `spare`. The value becomes `Nothing`.
 ///
@@ -72,9 +77,8 @@ pub(crate) fn handed<'py>(
     value: &mut Value,
     spare: Vec<bool>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Py<Holder>)>> {
-    let Value::Array(_, array) = &mut *value else { return Ok(None) };
-    let is_own = Arc::get_mut(array).is_some_and(|own| own.len() >= LEAST_LENT);
-    if !is_own || !is_number(array.scalar()) {
+    let Value::Array(_, array) = &*value else { return Ok(None) };
+    if !is_handed(array) {
         return Ok(None);
     }
     let mask = missing(array, spare).unwrap_or_default();

@@ -6,6 +6,7 @@ use crate::user_operators;
 use cembra::{Cancellation, RunOptions, Value};
 use pyo3::prelude::*;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The row count from which an evaluation gets a thread of its own. Starting the thread would take as long as evaluating fewer rows.
@@ -37,9 +38,9 @@ impl Token {
     }
 }
 
-/// The token that cancels an evaluation, if the row count is that of a long one: the caller's, if there is one.
+/// The token that cancels an evaluation in a thread of its own, if it may be long: by the row count, or by its model.
 pub(crate) fn token(rows: usize, options: &RunOptions) -> Option<Cancellation> {
-    (rows >= LONG_ROWS).then(|| options.token().unwrap_or_default())
+    (rows >= LONG_ROWS || user_operators::is_long()).then(|| options.token().unwrap_or_default())
 }
 
 /// True for inputs of one row that have as many elements as a long evaluation has rows.
@@ -60,16 +61,26 @@ pub(crate) fn detached<T: Send>(
     evaluate: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let Some(token) = token else { return Ok(released(py, evaluate)) };
-    released(py, || {
+    let run = user_operators::current();
+    // A thread that cannot begin drops its closure: it takes the evaluation from here.
+    let evaluate = Mutex::new(Some(evaluate));
+    let evaluate = || evaluate.lock().unwrap_or_else(PoisonError::into_inner).take().map(|evaluate| evaluate());
+    let made = released(py, || {
         std::thread::scope(|scope| {
             let (done, wait) = channel();
-            let worker = scope.spawn(move || {
+            let (run, evaluate) = (&run, &evaluate);
+            let work = move || {
+                let _run = user_operators::within(run.clone());
                 let made = evaluate();
                 let cause = user_operators::raised();
                 // Sending fails only if the receiver is dropped, and then no one waits.
                 let _nobody = done.send(());
                 (made, cause)
-            });
+            };
+            let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, work) else {
+                // There is no thread: signals wait until the end.
+                return Ok(evaluate());
+            };
             let mut raised = Ok(());
             while wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_ok() {
@@ -83,5 +94,15 @@ pub(crate) fn detached<T: Send>(
             user_operators::keep(cause);
             raised.map(|()| made)
         })
-    })
+    });
+    made?.ok_or_else(|| crate::errors::data("the evaluation was taken twice"))
+}
+
+/// Whether Ctrl-C ends an evaluation of one row that may take long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Watch {
+    /// It does, at the cost of a thread for the evaluation.
+    Signals,
+    /// What the session says ends it, and nothing else.
+    Session,
 }

@@ -18,6 +18,7 @@
 //! | `errors` | errors of the library as exceptions |
 
 mod arrays;
+mod bounds;
 mod columns;
 mod copies;
 mod edges;

@@ -3,6 +3,7 @@
 //! package, and those that come back to it wait for the end of the process.
 
 use crate::errors;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::Cell;
@@ -99,7 +100,11 @@ pub(crate) fn entered<T>(py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> P
     let _inside = enter(py);
     let made = catch_unwind(AssertUnwindSafe(|| run().map_err(|error| errors::without_panics(py, error))));
     made.unwrap_or_else(|panic| {
-        let raised = errors::defect(py, words_of(&*panic));
+        let raised = match words_of(&*panic) {
+            // Of pyo3, where Python has no memory for an object: a number, a string, a list.
+            "PyObject pointer is null" => PyMemoryError::new_err("there is no memory for an object of Python"),
+            words => errors::defect(py, words),
+        };
         // What a panic carries may panic when it is dropped.
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
             std::mem::forget(again);

@@ -1,24 +1,24 @@
 //! The class `Model`: a text, compiled for the types that its inputs are met with. One object serves one row, many rows, arrays and tensors;
 //! what it is given says which.
 
+use crate::bounds::Bounds;
 use crate::columns::{self, Column, Out, Run, is_column_of};
 use crate::errors;
-use crate::interrupt::{Token, detached, is_long};
+use crate::interrupt::{Token, Watch, detached, is_long};
 use crate::lock::{entered, released};
 use crate::overlap;
-use crate::packages::{Bounds, Imports};
+use crate::packages::Imports;
 use crate::phases::{Phase, Phases};
 use crate::settings::{Kept, Settings, limits_of, on_error_of, spelled_limits};
 use crate::signature::{Compiled, Given, Memory, is_one_value};
 use crate::tables::Tables;
+use crate::tensors;
 use crate::terms::Terms;
 use crate::user_operators;
-use crate::values::{self, Arrays};
-use cembra::{
-    Cancellation, Executor, Field, Limits, OnError, Options, OutputRoom, QType, Renderer, RunOptions, Stage, Value,
-};
+use crate::values::{self, Arrays, Making};
+use cembra::{Cancellation, Executor, Field, Limits, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use smallvec::{SmallVec, smallvec};
@@ -153,9 +153,14 @@ impl Model {
         Ok(())
     }
 
+    #[cold]
     fn raised(&self, error: cembra::Error) -> PyErr {
         let is_of_operator = error.fault_kind() == Some(cembra::FaultKind::Invalid);
         let cause = user_operators::raised().filter(|_| is_of_operator);
+        let is_end = |cause: &PyErr| Python::attach(|py| !cause.is_instance_of::<PyException>(py));
+        if let Some(cause) = cause.as_ref().filter(|cause| is_end(cause)) {
+            return Python::attach(|py| cause.clone_ref(py));
+        }
         let made = errors::of_source(error, &self.model);
         if cause.is_some() {
             Python::attach(|py| made.set_cause(py, cause));
@@ -216,14 +221,22 @@ impl Model {
         Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
 
-    /// Refuses outputs whose texts, as objects of Python, take more than an evaluation may.
-    pub(crate) fn check_texts(&self, compiled: &Compiled, made: &[Value], limits: Option<&Limits>) -> PyResult<()> {
-        if !compiled.makes_texts {
-            return Ok(());
-        }
+    /// How outputs become objects of Python. Those that take more, as objects, than an evaluation may are refused.
+    #[inline(always)]
+    pub(crate) fn making(
+        &self,
+        compiled: &Compiled,
+        made: &[Value],
+        arrays: Arrays,
+        options: Option<&RunOptions>,
+    ) -> PyResult<Making> {
+        let limits = options.and_then(RunOptions::run_limits);
         let most = limits.map_or(u64::MAX, |limits| limits.array_bytes).min(self.limits.array_bytes);
-        let bytes = made.iter().map(values::text_bytes).fold(0, u64::saturating_add);
-        OutputRoom::of(most).claim(bytes).map_err(|error| self.raised(error))
+        let mut making = Making::of(arrays, most);
+        if compiled.makes_arrays {
+            making.claim(made, options)?;
+        }
+        Ok(making)
     }
 
     /// The model for what a call says of inputs without a type: of that at a place, and of this name.
@@ -299,8 +312,8 @@ impl Model {
             else {
                 return Ok(None);
             };
-            self.check_texts(compiled, &memory.made, None)?;
-            let objects = memory.made.drain(..).map(|value| values::into_object(py, value, arrays));
+            let making = self.making(compiled, &memory.made, arrays, None)?;
+            let objects = memory.made.drain(..).map(|value| values::into_object(py, value, &making));
             compiled.outputs(py, objects).map(Some)
         })
     }
@@ -319,7 +332,7 @@ impl Model {
         for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
             let before = before.next();
             let Some(object) = &arguments[*place] else {
-                row.push(default(field)?);
+                row.push(values::default(field)?);
                 continue;
             };
             if let Some(value) = values::number(object, &field.qtype) {
@@ -358,6 +371,7 @@ impl Model {
             row.clear();
             return read.map(|_| None);
         }
+        let _row = compiled.calls_python.then(|| user_operators::within(user_operators::Current::Row));
         let evaluated = match (compiled.is_short, watch) {
             (true, _) => session.evaluate_into(row, made),
             (false, Watch::Signals) if compiled.has_loops || is_long(row) => {
@@ -372,7 +386,7 @@ impl Model {
         };
         match compiled.has_tensors {
             // An array of NumPy is kept no longer than it is read.
-            true => row.iter_mut().filter(|value| !is_own_tensor(value)).for_each(|value| *value = Value::Nothing),
+            true => row.iter_mut().filter(|value| !tensors::is_own(value)).for_each(|value| *value = Value::Nothing),
             false => row.clear(),
         }
         evaluated.map_err(|error| self.raised(error))?;
@@ -401,14 +415,20 @@ impl Model {
         let find = |field: &Field| {
             let place = names(&self.model).position(|name| name == &*field.name);
             match place.and_then(|place| arguments[place].as_ref()) {
-                None => default(field).map(Column::shared),
+                None => values::default(field).map(Column::shared),
                 Some(object) => Column::of_argument(object, field, imports),
             }
         };
-        self.in_phases(py, compiled, (find, imports), options, (out, Some(arguments)))
+        let out = (out, Some(arguments));
+        if !compiled.has_loops && !compiled.calls_python {
+            return self.in_phases(py, compiled, (find, imports), options, out);
+        }
+        let (options, run) = compiled.watched(options);
+        user_operators::ended(run, self.in_phases(py, compiled, (find, imports), options, out))
     }
 
     /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
+    #[inline(always)]
     fn in_phases<'py>(
         &self,
         py: Python<'py>,
@@ -452,33 +472,11 @@ impl Model {
     }
 }
 
-/// Whether Ctrl-C ends an evaluation of one row that may take long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Watch {
-    /// It does, at the cost of a thread for the evaluation.
-    Signals,
-    /// What the session says ends it, and nothing else.
-    Session,
-}
-
-/// True for a tensor whose elements are not lent by an array of NumPy.
-fn is_own_tensor(value: &Value) -> bool {
-    matches!(value, Value::Tensor(tensor) if !tensor.data().is_lent())
-}
-
 /// What is said of one signature more than a model may have.
 fn too_many() -> PyErr {
     errors::types(format!(
         "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
     ))
-}
-
-/// What is read of an input that is not given.
-fn default(field: &Field) -> PyResult<Value> {
-    match (&field.default, &field.qtype) {
-        (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-        _ => Err(PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype))),
-    }
 }
 
 fn names(model: &cembra::Model) -> impl Iterator<Item = &str> {
@@ -587,14 +585,18 @@ impl Model {
             let tables = Tables::of(frame, bounds, |column| names(&self.model).any(|name| name == column))?;
             let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
             let phases = self.phases(py, compiled)?;
+            let (options, run) = compiled.watched(options);
             if !phases.before.is_empty() {
-                let find = |field: &Field| tables.column(field)?.map_or_else(|| default(field).map(Column::shared), Ok);
-                let made = self.in_phases(py, compiled, (find, &self.imports(None)), options, (&[], None))?;
+                let find = |field: &Field| {
+                    tables.column(field)?.map_or_else(|| values::default(field).map(Column::shared), Ok)
+                };
+                let made = self.in_phases(py, compiled, (find, &self.imports(None)), options, (&[], None));
+                let made = user_operators::ended(run, made)?;
                 return tables.of_columns(py, &phases.last.batch, made.outputs);
             }
             let made = tables.run(py, &phases.last.batch, options, self.limits, |error| self.raised(error));
             drop(user_operators::raised());
-            made
+            user_operators::ended(run, made)
         })
     }
 

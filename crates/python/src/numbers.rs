@@ -1,9 +1,8 @@
 //! Numbers of an array of NumPy where they are: their place when the array was met, which is compared with the array before they are read or written,
 //! because functions of Python that run in between may give the array other extents, another type or other memory.
 
-use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, PY_ARRAY_API, npy_intp};
-use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyMemoryError;
+use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 /// The numbers of an array with one axis, one behind the other.
@@ -26,21 +25,6 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         let array = object.cast::<PyArray1<T>>().ok()?.as_untyped().clone();
         let (first, len) = Self::place(&array)?;
         Some(Numbers { array, first, len })
-    }
-
-    /// A new array of zeros.
-    ///
-    /// # Errors
-    /// Python's `MemoryError` if there is no memory for them.
-    pub(crate) fn zeros(py: Python<'py>, len: usize) -> PyResult<Self> {
-        let too_many = || PyMemoryError::new_err(format!("there is no memory for an array of {len} numbers"));
-        let mut extent = npy_intp::try_from(len).map_err(|_| too_many())?;
-        // SAFETY: NUMPY-MEMORY: an array of one axis, whose extent is read, of a type of which the function takes a reference.
-        let made = unsafe {
-            let of = T::get_dtype(py).into_dtype_ptr();
-            Bound::from_owned_ptr_or_err(py, PY_ARRAY_API.PyArray_Zeros(py, 1, &raw mut extent, of, 0))
-        };
-        Numbers::of(&made?).ok_or_else(too_many)
     }
 
     /// Where the numbers are, and how many there are.

@@ -1,6 +1,7 @@
 //! Objects of other packages: what has Arrow's interface, and which package an object is of.
 
-use crate::copies::{Copies, roomy};
+use crate::bounds::Bounds;
+use crate::copies::{Copies, is_pyarrow, roomy};
 use crate::errors::{self, CembraError, DataError};
 use crate::scalars::{Misfit, type_name};
 use arrow_array::cast::AsArray;
@@ -10,29 +11,18 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field};
-use cembra::{Cancellation, Limits};
 use cembra_arrow::interface;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple, PyType};
-use std::cell::{Cell, OnceCell, RefCell};
+use pyo3::types::{PyCapsule, PyTuple};
+use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
 /// The package that an object's class is of.
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module = object.get_type().module()?.to_string();
     Ok(module.split('.').next().unwrap_or_default().to_owned())
-}
-
-/// True for an object of a class of pyarrow, or of one that inherits from such a class.
-pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    for class in object.get_type().mro().iter() {
-        if class.cast_into::<PyType>()?.module()?.to_cow()?.starts_with("pyarrow.") {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// True for an array, or a series, of a package that has Arrow's interface.
@@ -60,51 +50,6 @@ pub(crate) struct Exported<'py> {
     pub(crate) owners: Vec<Bound<'py, PyAny>>,
 }
 
-/// The limits of all imports of one call: of streams, and of copies.
-pub(crate) struct Bounds {
-    /// `Limits::array_bytes` of the model.
-    most_bytes: u64,
-    /// The bytes that imports of the call have claimed.
-    claimed: Cell<u64>,
-    /// The token of the evaluation.
-    token: Option<Cancellation>,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Bounds::new(Limits::default().array_bytes, None)
-    }
-}
-
-impl Bounds {
-    /// The limits of a call that has imported nothing yet.
-    pub(crate) const fn new(most_bytes: u64, token: Option<Cancellation>) -> Self {
-        Bounds { most_bytes, claimed: Cell::new(0), token }
-    }
-
-    /// Counts bytes that the import of an object takes, before there is memory for them.
-    pub(crate) fn claim(&self, object: &Bound<'_, PyAny>, bytes: u64) -> PyResult<()> {
-        let (claimed, most_bytes) = (self.claimed.get().saturating_add(bytes), self.most_bytes);
-        if claimed > most_bytes {
-            let found = type_name(object);
-            return Err(errors::limit(format!(
-                "{found} gives more than {most_bytes} bytes, the limit `array_bytes`: give it in parts, or compile with limits={{\"array_bytes\": ..}}"
-            )));
-        }
-        self.claimed.set(claimed);
-        Ok(())
-    }
-
-    /// Ends a long import if the handler of a signal raises, or the token is cancelled.
-    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.check_signals()?;
-        match &self.token {
-            Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// The bytes that count for each array of a stream, whatever is in it.
 const ARRAY_BYTES: u64 = 1024;
 
@@ -114,19 +59,7 @@ pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyRe
     let owners = vec![object.clone()];
     let refused = |error: cembra_arrow::Error| refused(object, &error);
     if let Some(method) = object.getattr_opt("__arrow_c_array__")? {
-        let made = method.call0()?;
-        let wrong = || errors::data(format!("{}: __arrow_c_array__ gives no tuple of two capsules", type_name(object)));
-        let capsules = made.cast::<PyTuple>().ok().filter(|made| made.len() == 2).ok_or_else(wrong)?;
-        let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
-        let schema = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
-        let array = array.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_array"))?;
-        // SAFETY: ARROW-STRUCT: capsules of these names, which `made` keeps, have such structs; the array is the consumer's, who leaves an empty one.
-        let (array, field) = unsafe {
-            let schema: &FFI_ArrowSchema = schema.cast().as_ref();
-            let array = array.cast::<FFI_ArrowArray>().replace(FFI_ArrowArray::empty());
-            interface::array(array, schema).and_then(|array| Ok((array, interface::field(schema)?)))
-        }
-        .map_err(refused)?;
+        let (field, array) = one(object, &method)?;
         return Ok(Exported { field, arrays: vec![array], owners });
     }
     let Some(method) = object.getattr_opt("__arrow_c_stream__")? else {
@@ -157,24 +90,48 @@ pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyRe
     Ok(Exported { field, arrays, owners })
 }
 
+/// The array that an object exports by a method for one.
+fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field, ArrayData)> {
+    let made = method.call0()?;
+    let wrong = || errors::data(format!("{}: __arrow_c_array__ gives no tuple of two capsules", type_name(object)));
+    let capsules = made.cast::<PyTuple>().ok().filter(|made| made.len() == 2).ok_or_else(wrong)?;
+    let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+    let schema = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
+    let array = array.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_array"))?;
+    // SAFETY: ARROW-STRUCT: capsules of these names, which `made` keeps, have such structs; the array is the consumer's, who leaves an empty one.
+    let made = unsafe {
+        let schema: &FFI_ArrowSchema = schema.cast().as_ref();
+        let array = array.cast::<FFI_ArrowArray>().replace(FFI_ArrowArray::empty());
+        interface::array(array, schema).and_then(|array| Ok((interface::field(schema)?, array)))
+    };
+    made.map_err(|error| refused(object, &error))
+}
+
 /// Reads the batches of a reader of pyarrow in Python: batches say how long their buffers are, and the arrays of the reader's stream do not.
 fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
-    let field = exported(&reader.getattr("schema")?.call_method0("empty_table")?, bounds)?.field;
+    let py = reader.py();
+    let wrong = || errors::data(format!("{}: its batches are not of its schema", type_name(reader)));
+    let schema = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?;
+    let pointer = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
+    // SAFETY: ARROW-STRUCT: a capsule of this name, which `schema` keeps, has such a struct.
+    let field = unsafe { interface::field(pointer.cast().as_ref()) }.map_err(|error| refused(reader, &error))?;
     let mut made = Exported { field, arrays: Vec::new(), owners: Vec::new() };
     for batch in reader.try_iter()? {
-        let batch = batch.map_err(|error| match error.is_instance_of::<PyException>(reader.py()) {
+        let batch = batch.map_err(|error| match error.is_instance_of::<PyException>(py) {
             true => {
                 let raised = errors::data(format!("{}: {error}", type_name(reader)));
-                raised.set_cause(reader.py(), Some(error));
+                raised.set_cause(py, Some(error));
                 raised
             }
             false => error,
         })?;
-        bounds.check(reader.py())?;
-        for array in exported(&batch, bounds)?.arrays {
-            bounds.claim(reader, ARRAY_BYTES.saturating_add(memory_bytes(&array, made.arrays.last())))?;
-            made.arrays.push(array);
+        bounds.check(py)?;
+        let (field, array) = one(&batch, &batch.getattr("__arrow_c_array__")?)?;
+        if !field.data_type().equals_datatype(made.field.data_type()) {
+            return Err(wrong());
         }
+        bounds.claim(reader, ARRAY_BYTES.saturating_add(memory_bytes(&array, made.arrays.last())))?;
+        made.arrays.push(array);
         made.owners.push(batch);
     }
     Ok(made)

@@ -3,9 +3,9 @@
 
 use crate::errors;
 use crate::handing::{self, Held, Holder};
-use crate::interrupt::Token;
+use crate::interrupt::{Token, Watch};
 use crate::lock::entered;
-use crate::model::{Model, Watch};
+use crate::model::Model;
 use crate::signature::Memory;
 use crate::tensors;
 use crate::terms::Terms;
@@ -102,7 +102,7 @@ impl Session {
             let evaluated = model.evaluate(py, compiled, (&arguments, &imports), memory, Arrays::Numpy, Watch::Session);
             evaluated.and_then(|made| {
                 made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
-                model.check_texts(compiled, &memory.made, options.run_limits())?;
+                let making = model.making(compiled, &memory.made, Arrays::Numpy, Some(&options))?;
                 given.resize_with(memory.made.len(), || None);
                 let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {
                     Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
@@ -111,7 +111,7 @@ impl Session {
                             handed.push_back(holder);
                             Ok(made)
                         }
-                        None => values::object(py, value, Arrays::Numpy),
+                        None => values::object(py, value, &making),
                     },
                 });
                 let outputs = compiled.outputs(py, objects);

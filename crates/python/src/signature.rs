@@ -6,7 +6,7 @@ use crate::packages::Imports;
 use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
 use crate::user_operators;
-use cembra::{Executor, Field, Graph, QType, Registry, Scalar, Session, Value};
+use cembra::{Executor, Field, Graph, QType, Registry, RunOptions, Scalar, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
@@ -31,8 +31,8 @@ pub(crate) struct Compiled {
     pub(crate) is_short: bool,
     /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
     pub(crate) brief_rows: usize,
-    /// True if an output may have an array of texts.
-    pub(crate) makes_texts: bool,
+    /// True if an output may have an array, whose elements become objects of Python.
+    pub(crate) makes_arrays: bool,
     /// True for a model whose evaluations may take long whatever its inputs are.
     pub(crate) has_loops: bool,
     /// True if an input is a tensor.
@@ -75,9 +75,9 @@ fn brief_rows(executor: &Executor, graph: &Graph) -> usize {
     if has_texts { numbers.min(BRIEF_TEXTS) } else { numbers }
 }
 
-/// True if a value of the type may have an array of texts.
-const fn may_have_texts(qtype: &QType) -> bool {
-    matches!(qtype, QType::Tuple(_) | QType::Array(_, Scalar::Text | Scalar::Bytes))
+/// True if a value of the type may have an array.
+const fn may_have_arrays(qtype: &QType) -> bool {
+    matches!(qtype, QType::Tuple(_) | QType::Array(..))
 }
 
 impl Compiled {
@@ -101,7 +101,7 @@ impl Compiled {
         let has_loops = has_loops(&model.program().graph);
         let is_short = !has_loops && executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
         let brief_rows = if is_short { brief_rows(&executor, &model.program().graph) } else { 0 };
-        let makes_texts = executor.outputs().iter().any(|output| may_have_texts(&output.qtype));
+        let makes_arrays = executor.outputs().iter().any(|output| may_have_arrays(&output.qtype));
         let has_tensors = executor.inputs().iter().any(|field| matches!(field.qtype, QType::Tensor(..)));
         Ok(Compiled {
             types,
@@ -114,7 +114,7 @@ impl Compiled {
             class,
             is_short,
             brief_rows,
-            makes_texts,
+            makes_arrays,
             has_loops,
             has_tensors,
             calls_python: user_operators::are_called(&model.program().graph),
@@ -144,6 +144,19 @@ impl Compiled {
         let made = evaluate(&mut memory);
         idle().push(memory);
         made
+    }
+
+    /// Options with a token for many rows each of which may take long, and their run. Functions of Python hear signals where they are called, but for those
+    /// that other threads call.
+    pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::Run>) {
+        let Compiled { has_loops, calls_python, .. } = *self;
+        if !has_loops && !calls_python {
+            return (options, None);
+        }
+        let token = options.token().unwrap_or_default();
+        let is_long = has_loops || options.thread_count().is_some_and(|threads| threads > 1);
+        let run = user_operators::Run::begin(token.clone(), calls_python, is_long);
+        (options.cancellation(token), Some(run))
     }
 
     /// True if values of these types can be given to it.

@@ -1,11 +1,12 @@
 //! Whole tables: what has Arrow's interface for streams goes in, and a table of the same package comes out. Each batch of the stream is evaluated by
 //! itself, and nothing of it is copied.
 
+use crate::bounds::Bounds;
 use crate::columns::Column;
 use crate::copies::Copies;
 use crate::errors;
 use crate::interrupt::{detached, token};
-use crate::packages::{self, Bounds, Exported, arrow, exported, package};
+use crate::packages::{self, Exported, arrow, exported, package};
 use crate::signature::Given;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_data::ArrayData;

@@ -1,9 +1,10 @@
 //! Tensors from arrays of NumPy, and back. The elements of an input are read where they are, or copied where they are few or lie otherwise, into
 //! memory of the evaluation before where there is some. Those of an output are moved, or copied where a session keeps them.
 
-use crate::arrays::{is_masked, kind};
+use crate::arrays::{self, is_masked, kind};
+use crate::bounds::Bounds;
 use crate::lending;
-use crate::packages::{self, Bounds};
+use crate::packages;
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
 use cembra::tensor::Element;
@@ -153,12 +154,12 @@ macro_rules! arrays {
         }
 
         /// An array of these elements and extents that owns its memory: NumPy has views count as references to it.
-        fn owned<'py>(py: Python<'py>, tensor: &Tensor) -> Bound<'py, PyAny> {
-            match tensor.scalar_type() {
-                $(Scalar::$scalar => PyArrayDyn::<$rust>::zeros(py, tensor.extents(), false).into_any(),)*
+        fn owned<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+            Ok(match tensor.scalar_type() {
+                $(Scalar::$scalar => arrays::zeros_of::<$rust, _>(py, tensor.extents())?.into_any(),)*
                 // There are tensors of no other elements.
                 _ => py.None().into_bound(py),
-            }
+            })
         }
 
         /// Writes the elements into an array of NumPy that has their type and extents and lies in order; false if it does not.
@@ -198,11 +199,16 @@ pub(crate) fn written_again<'py>(
     {
         return Ok(before.bind(py).clone());
     }
-    let made = owned(py, tensor);
+    let made = owned(py, tensor)?;
     if !written(tensor, &made) {
         // It does not lie in order.
         return moved(py, Arc::new(tensor.clone()));
     }
     *given = Some(made.clone().unbind());
     Ok(made)
+}
+
+/// True for a tensor whose elements are not lent by an array of NumPy.
+pub(crate) fn is_own(value: &Value) -> bool {
+    matches!(value, Value::Tensor(tensor) if !tensor.data().is_lent())
 }

@@ -4,11 +4,12 @@
 use crate::errors;
 use crate::lock::{entered, taken};
 use crate::scalars;
-use cembra::{Graph, Registry, Scalar, ScalarValue, UserOperator};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use cembra::{Cancellation, Graph, Registry, Scalar, ScalarValue, UserOperator};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most operators that a process may have: each keeps some memory for as long as it lives.
@@ -42,6 +43,116 @@ fn known() -> MutexGuard<'static, Known> {
 thread_local! {
     /// What an operator raised in the evaluation that runs in this thread; at most one exception.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// What this thread evaluates.
+    static CURRENT: RefCell<Current> = const { RefCell::new(Current::Any) };
+    /// True if few rows of it may take long.
+    static IS_LONG: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The runs of many rows that call functions of Python: at most as many as threads of Python are in such a run, since each takes its own out at its end. It is locked by threads with the interpreter's lock
+/// alone, so that a process that is forked finds it open.
+static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
+
+/// True once an exception has ended a run: before that operators need not ask whether theirs is ended.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// How a run of many rows is ended by an exception that is no `Exception`: `KeyboardInterrupt`, `SystemExit`. It is not of a row, but of the program.
+pub(crate) struct Ending {
+    token: Cancellation,
+    /// True if few rows may take long without a look at signals.
+    is_long: bool,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Ending {
+    fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
+    RUNS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a thread evaluates.
+#[derive(Clone)]
+pub(crate) enum Current {
+    /// Rows of any of the runs: a thread of the library's pool.
+    Any,
+    /// One row, whose error ends it.
+    Row,
+    /// Rows of this run.
+    Run(Arc<Ending>),
+}
+
+impl Current {
+    fn is_long(&self) -> bool {
+        matches!(self, Current::Run(run) if run.is_long)
+    }
+}
+
+/// Does something with the runs that this thread evaluates rows of.
+fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
+    match current() {
+        Current::Any => run(&runs().clone()),
+        Current::Row => run(&[]),
+        Current::Run(current) => run(&[current]),
+    }
+}
+
+/// A run of many rows, from its beginning to its end.
+pub(crate) struct Run {
+    ending: Arc<Ending>,
+    _within: Within,
+}
+
+impl Run {
+    /// A run that the token ends, of a model that calls functions of Python or not, and whose rows may take long or not.
+    pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> Run {
+        let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
+        if calls_python {
+            runs().push(ending.clone());
+        }
+        Run { ending: ending.clone(), _within: within(Current::Run(ending)) }
+    }
+
+    /// The exception that ended it.
+    pub(crate) fn raised(&self) -> Option<PyErr> {
+        self.ending.raised().take()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        runs().retain(|run| !Arc::ptr_eq(run, &self.ending));
+    }
+}
+
+/// What this thread evaluates, to be told to another.
+pub(crate) fn current() -> Current {
+    CURRENT.with(|current| current.borrow().clone())
+}
+
+/// True if few rows of the run that this thread evaluates may take long.
+pub(crate) fn is_long() -> bool {
+    IS_LONG.get()
+}
+
+/// What this thread evaluated before; it does so again when this is dropped.
+pub(crate) struct Within(Current);
+
+/// This thread evaluates that until the result is dropped.
+pub(crate) fn within(this: Current) -> Within {
+    IS_LONG.set(this.is_long());
+    Within(CURRENT.with(|current| current.replace(this)))
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        let before = std::mem::replace(&mut self.0, Current::Any);
+        IS_LONG.set(before.is_long());
+        drop(CURRENT.with(|current| current.replace(before)));
+    }
 }
 
 /// The operators that models are read with from now on.
@@ -78,6 +189,8 @@ pub(crate) fn keep(cause: Option<PyErr>) {
 struct Function {
     name: String,
     function: Py<PyAny>,
+    /// True for a function written in Python: the interpreter looks at signals where it begins.
+    hears_signals: bool,
     result: Scalar,
     may_be_missing: bool,
 }
@@ -120,7 +233,14 @@ impl Function {
     /// Calls the function. The error is what the evaluation says; what was raised is kept as the cause of its exception.
     fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, &'static str> {
         taken(|py| {
+            // After one that ends the run, those of the rows that were begun are not called.
+            if HAS_ENDED.load(Ordering::Relaxed) && of_current(|runs| runs.iter().any(|run| run.raised().is_some())) {
+                return Err(errors::RAISED);
+            }
             let called = || -> PyResult<Option<R>> {
+                if !self.hears_signals {
+                    py.check_signals()?;
+                }
                 let operands = operands.iter().map(|operand| scalars::object(py, operand));
                 let operands = PyTuple::new(py, operands.collect::<PyResult<Vec<_>>>()?)?;
                 let made = self.function.bind(py).call1(operands)?;
@@ -139,6 +259,15 @@ impl Function {
                 R::of(value).map(Some).ok_or_else(wrong)
             };
             called().map_err(|error| {
+                if !error.is_instance_of::<PyException>(py) {
+                    HAS_ENDED.store(true, Ordering::Relaxed);
+                    of_current(|runs| {
+                        for run in runs {
+                            run.raised().get_or_insert_with(|| error.clone_ref(py));
+                            run.token.cancel();
+                        }
+                    });
+                }
                 RAISED.with(|raised| *raised.borrow_mut() = Some(error));
                 errors::RAISED
             })
@@ -225,7 +354,8 @@ pub(crate) fn _register(
         if !is_pure {
             operator = operator.impure();
         }
-        let function = Arc::new(Function { name: name.clone(), function, result, may_be_missing });
+        let hears_signals = function.bind(py).get_type().name().is_ok_and(|name| name == "function");
+        let function = Arc::new(Function { name: name.clone(), function, hears_signals, result, may_be_missing });
         let operator = with_types! { operator, function, of;
             (a: f64 Float64) (a: i64 Int64) (a: bool Boolean) (a: String Text)
             (a: f64 Float64, b: f64 Float64) (a: f64 Float64, b: i64 Int64) (a: f64 Float64, b: bool Boolean) (a: f64 Float64, b: String Text)
@@ -249,4 +379,9 @@ pub(crate) fn _register(
             .extend(over_columns.map(|function| Arc::new(OverColumns { name, function, result, may_be_missing })));
         Ok(())
     })
+}
+
+/// What became of a run: the exception that ended it, if one did.
+pub(crate) fn ended<T>(run: Option<Run>, made: PyResult<T>) -> PyResult<T> {
+    run.and_then(|run| run.raised()).map_or(made, Err)
 }

@@ -1,16 +1,19 @@
 //! One value of any type: structs are dicts, or objects with attributes; lists and arrays are sequences and arrays of NumPy; dictionaries are
 //! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
 
-use crate::arrays::{self, sequence};
+use crate::arrays::{self, LOOK, listen, sequence};
+use crate::bounds::Bounds;
 use crate::edges::Edge;
+use crate::errors;
 use crate::handing;
-use crate::packages::{Bounds, Imports};
+use crate::packages::Imports;
 use crate::scalars::{self, Misfit, is_missing};
 use crate::tensors;
-use cembra::{EdgeType, ListBuilder, QType, Scalar, ScalarValue, Value};
+use cembra::{Array, Cancellation, EdgeType, Field, ListBuilder, QType, RunOptions, Scalar, ScalarValue, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The value of an object as one of this type.
@@ -77,33 +80,166 @@ pub(crate) fn read_argument<'py>(
     }
 }
 
-/// The bytes of texts in arrays of a value, as objects of Python: an array may have the same text at many places, and each becomes an object.
-pub(crate) fn text_bytes(value: &Value) -> u64 {
-    let mut open = vec![value];
-    let mut bytes = 0_u64;
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Tuple(fields) => open.extend(fields.iter()),
-            Value::Array(_, array) if matches!(array.scalar(), Scalar::Text | Scalar::Bytes) => {
-                let texts = (0..array.len()).filter_map(|at| array.string(at)).map(scalars::object_bytes);
-                bytes = texts.fold(bytes, u64::saturating_add);
+/// The bytes of a tuple, or of a dict of up to five entries, without what is in it, and those of a further entry, as `sys.getsizeof` and the collector
+/// of CPython 3.12 have them on a system of 64 bits.
+const SHELL: u64 = 200;
+const ENTRY: u64 = 64;
+
+/// The bytes of an array of NumPy, without its elements.
+pub(crate) const NUMPY: u64 = 128;
+
+/// The bytes of the elements of an array of NumPy, without their strings.
+pub(crate) const fn numpy_size(scalar: Scalar) -> u64 {
+    match scalar {
+        Scalar::Unit | Scalar::Boolean => 1,
+        Scalar::Int32 | Scalar::Float32 => 4,
+        // A pointer to the object.
+        Scalar::Text | Scalar::Bytes => 8 + scalars::object_size(scalar),
+        _ => 8,
+    }
+}
+
+/// The bytes of the strings of an array as objects of Python: an array may have the same string at many places, and each becomes an object.
+fn string_bytes(array: &Array) -> u64 {
+    if !array.scalar().is_string() {
+        return 0;
+    }
+    let strings = (0..array.len()).filter_map(|at| array.string(at)).map(scalars::object_bytes);
+    strings.fold(0, u64::saturating_add)
+}
+
+/// The bytes of a tuple or dict.
+const fn shell(entries: usize) -> u64 {
+    SHELL.saturating_add((entries as u64).saturating_sub(5).saturating_mul(ENTRY))
+}
+
+/// The bytes of each element of a list of structs, and those of all strings in it.
+fn element_bytes(list: &Value) -> (u64, u64) {
+    match list {
+        Value::Tuple(members) => members
+            .iter()
+            .map(element_bytes)
+            .fold((shell(members.len()), 0), |sum, of| (sum.0.saturating_add(of.0), sum.1.saturating_add(of.1))),
+        Value::Array(_, array) => (scalars::object_size(array.scalar()), string_bytes(array)),
+        _ => (0, 0),
+    }
+}
+
+/// The bytes of the objects of Python that a value becomes, without scalars by themselves, tensors, and numbers that NumPy is handed. A few comparisons
+/// tell them, but of strings, which are read.
+pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
+    match value {
+        Value::Array(_, array) => {
+            let (len, scalar) = (array.len() as u64, array.scalar());
+            let each = match arrays {
+                Arrays::Lists => scalars::PLACE + scalars::object_size(scalar),
+                // What is handed has a mask.
+                Arrays::Numpy if handing::is_handed(array) => 1,
+                Arrays::Numpy => numpy_size(scalar),
+            };
+            len.saturating_mul(each).saturating_add(string_bytes(array))
+        }
+        Value::Tuple(members) => match value.list_len() {
+            Some(len) => {
+                let (each, strings) = element_bytes(value);
+                (len as u64).saturating_mul(each.saturating_add(scalars::PLACE)).saturating_add(strings)
             }
-            _ => {}
+            None => members.iter().fold(shell(members.len()), |sum, member| {
+                let own = match member.as_scalar() {
+                    Some(ScalarValue::Text(text)) => SHELL.saturating_add(scalars::object_bytes(text.as_bytes())),
+                    Some(ScalarValue::Bytes(bytes)) => SHELL.saturating_add(bytes.len() as u64),
+                    Some(scalar) => scalars::object_size(scalar.scalar()),
+                    None => object_bytes(member, arrays),
+                };
+                sum.saturating_add(own)
+            }),
+        },
+        _ => 0,
+    }
+}
+
+/// How values become objects of Python, and what ends that.
+pub(crate) struct Making {
+    pub(crate) arrays: Arrays,
+    /// The most bytes of arrays.
+    pub(crate) most_bytes: u64,
+    /// Ends it where it takes long.
+    token: Option<Cancellation>,
+    /// How many elements were made.
+    made: Cell<usize>,
+}
+
+impl Making {
+    pub(crate) const fn of(arrays: Arrays, most_bytes: u64) -> Making {
+        Making { arrays, most_bytes, token: None, made: Cell::new(0) }
+    }
+
+    /// Refuses values that take too many bytes as objects. What takes long is ended as the evaluation is.
+    pub(crate) fn claim(&mut self, values: &[Value], options: Option<&RunOptions>) -> PyResult<()> {
+        /// The bytes of objects that take tens of milliseconds.
+        const LONG_BYTES: u64 = 1 << 24;
+        let bytes = values.iter().map(|value| object_bytes(value, self.arrays)).fold(0, u64::saturating_add);
+        if bytes > self.most_bytes {
+            return Err(errors::too_large());
+        }
+        self.token = options.filter(|_| bytes >= LONG_BYTES).and_then(RunOptions::token);
+        Ok(())
+    }
+
+    /// Looks at signals and at what ends it.
+    fn look(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        match &self.token {
+            Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
+            _ => Ok(()),
         }
     }
-    bytes
+
+    /// A list of what a function gives for each place, with a look after every so many elements of all lists.
+    pub(crate) fn list<'py>(
+        &self,
+        py: Python<'py>,
+        len: usize,
+        element: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let looked = |at| {
+            let made = self.made.replace(self.made.get().wrapping_add(1));
+            if made % LOOK == LOOK - 1 {
+                self.look(py)?;
+            }
+            element(at)
+        };
+        PyList::new(py, (0..len).map(|at| Made(looked(at))))
+    }
+}
+
+/// An object that is made, or why it is not.
+struct Made<'py>(PyResult<Bound<'py, PyAny>>);
+
+impl<'py> IntoPyObject<'py> for Made<'py> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, _: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.0
+    }
 }
 
 /// The object of a value, which is consumed: elements of a tensor are moved, and numbers of an array are not copied.
-pub(crate) fn into_object(py: Python<'_>, mut value: Value, arrays: Arrays) -> PyResult<Bound<'_, PyAny>> {
-    if arrays == Arrays::Numpy
+#[inline]
+pub(crate) fn into_object<'py>(py: Python<'py>, mut value: Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
+    if let Value::Scalar(scalar) | Value::Present(scalar) = &value {
+        return scalars::object(py, scalar);
+    }
+    if making.arrays == Arrays::Numpy
         && let Some((made, _)) = handing::handed(py, &mut value, Vec::new())?
     {
         return Ok(made);
     }
     match value {
         Value::Tensor(tensor) => tensors::moved(py, tensor),
-        value => object(py, &value, arrays),
+        value => object(py, &value, making),
     }
 }
 
@@ -115,10 +251,10 @@ fn edge(object: &Bound<'_, PyAny>, of: EdgeType) -> Option<Value> {
         EdgeType::Arrays(kind) => {
             let given = object.cast::<Edge>().ok()?.get();
             // Nothing is copied if it is of the kind already.
-            if given.0.kind() == kind {
-                return (given.0.edge_type() == of).then(|| Value::Edge(given.0.clone()));
+            if given.edge.kind() == kind {
+                return (given.edge.edge_type() == of).then(|| Value::Edge(given.edge.clone()));
             }
-            given.0.of_kind(kind)
+            given.edge.of_kind(kind)
         }
     };
     (made.edge_type() == of).then(|| Value::Edge(made.into()))
@@ -144,8 +280,8 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Resul
     }
     if let Some(element) = qtype.element() {
         let mut list = ListBuilder::new(element).ok_or_else(misfit)?;
-        for (at, one) in sequence(object).ok_or_else(misfit)?.enumerate() {
-            let one = one.map_err(|_| misfit())?;
+        for (at, one) in sequence(object, qtype)?.enumerate() {
+            listen(object.py(), at).map_err(|error| Misfit::of_raised(qtype, object, error))?;
             list.push(&read(&one, element, bounds).map_err(|misfit| misfit.inside(format!("[{at}]")))?);
         }
         return Ok(list.finish());
@@ -162,15 +298,14 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Resul
             names.zip(types.iter()).map(field).collect::<Result<_, _>>()?
         }
         None => {
-            let parts: Vec<Bound<'_, PyAny>> =
-                sequence(object).ok_or_else(misfit)?.collect::<PyResult<_>>().map_err(|_| misfit())?;
-            if parts.len() != types.len() {
+            let parts = sequence(object, qtype)?;
+            if parts.size_hint().0 != types.len() {
                 return Err(misfit());
             }
-            let part = |(at, (part, qtype)): (usize, (&Bound<'_, PyAny>, &QType))| {
-                read(part, qtype, bounds).map_err(|misfit| misfit.inside(format!("[{at}]")))
+            let part = |(at, (part, qtype)): (usize, (Bound<'_, PyAny>, &QType))| {
+                read(&part, qtype, bounds).map_err(|misfit| misfit.inside(format!("[{at}]")))
             };
-            parts.iter().zip(types.iter()).enumerate().map(part).collect::<Result<_, _>>()?
+            parts.zip(types.iter()).enumerate().map(part).collect::<Result<_, _>>()?
         }
     };
     Ok(Value::Tuple(types.with(values)))
@@ -204,36 +339,35 @@ pub(crate) enum Arrays {
 }
 
 /// The object of a value.
-pub(crate) fn object<'py>(py: Python<'py>, value: &Value, arrays: Arrays) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Scalar(scalar) | Value::Present(scalar) => scalars::object(py, scalar)?,
         // A mask is whether it holds.
         Value::Missing(Scalar::Unit) => false.into_pyobject(py)?.to_owned().into_any(),
         Value::Missing(_) | Value::Nothing => py.None().into_bound(py),
-        Value::Array(_, array) if arrays == Arrays::Numpy => arrays::numpy_array(py, array)?,
+        Value::Array(_, array) if making.arrays == Arrays::Numpy => arrays::numpy_array(py, array, || making.look(py))?,
         Value::Array(_, array) => {
-            let one = |value: Option<ScalarValue>| arrays::element(py, value, array.scalar());
-            PyList::new(py, array.iter().map(one).collect::<PyResult<Vec<_>>>()?)?.into_any()
+            making.list(py, array.len(), |at| arrays::element(py, array.get(at), array.scalar()))?.into_any()
         }
         Value::Tensor(tensor) => tensors::moved(py, tensor.clone())?,
         Value::ArrayShape(_, size) => size.into_pyobject(py)?.into_any(),
         Value::Edge(edge) => match edge.edge_type() {
             EdgeType::ToScalar(_) => edge.child_size().into_pyobject(py)?.into_any(),
-            _ => Edge(edge.clone()).into_pyobject(py)?.into_any(),
+            _ => Edge { edge: edge.clone(), most_bytes: making.most_bytes }.into_pyobject(py)?.into_any(),
         },
         Value::Tuple(fields) => {
             if let Some(of) = value.as_optional_struct() {
-                return of.map_or_else(|| Ok(py.None().into_bound(py)), |of| object(py, of, arrays));
+                return of.map_or_else(|| Ok(py.None().into_bound(py)), |of| object(py, of, making));
             }
             if let Some(len) = value.list_len() {
-                let elements = (0..len).filter_map(|at| value.element(at));
-                let elements = elements.map(|one| object(py, &one, arrays)).collect::<PyResult<Vec<_>>>()?;
+                let element = |at| object(py, &value.element(at).unwrap_or(Value::Nothing), making);
+                let elements = making.list(py, len, element)?;
                 return Ok(match value.qtype().as_map() {
                     Some(_) => py.get_type::<PyDict>().call1((elements,))?,
-                    None => PyList::new(py, elements)?.into_any(),
+                    None => elements.into_any(),
                 });
             }
-            let parts = fields.iter().map(|part| object(py, part, arrays)).collect::<PyResult<Vec<_>>>()?;
+            let parts = fields.iter().map(|part| object(py, part, making)).collect::<PyResult<Vec<_>>>()?;
             match fields.names() {
                 Some(names) => {
                     let made = PyDict::new(py);
@@ -245,4 +379,12 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, arrays: Arrays) -> PyR
         }
         other => PyString::new(py, &other.to_string()).into_any(),
     })
+}
+
+/// What is read of an input that is not given.
+pub(crate) fn default(field: &Field) -> PyResult<Value> {
+    match (&field.default, &field.qtype) {
+        (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
+        _ => Err(PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype))),
+    }
 }

@@ -572,3 +572,327 @@ except MemoryError as error:
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert "for an array with shape (100000000,)" in ended.stdout, ended
+def ends_well(script, most_bytes=4 << 30, **environment):
+    """What a process prints that may have so many bytes of addresses beside those of its packages. It must end by itself."""
+    script = f"""
+import resource, numpy as np, cembra
+from cembra import compile as made
+with open("/proc/self/statm") as statm:
+    size = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + {most_bytes},) * 2)
+{script}"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def refusals(lines, most_bytes=4 << 30):
+    """The names of the exceptions that lines raise, all in one process."""
+    script = f"""
+class Long(list):
+    def __len__(self):
+        return 2**60
+
+class Endless(list):
+    def __iter__(self):
+        import itertools
+        return itertools.repeat(1.0)
+
+class Listed:
+    def tolist(self):
+        return Long([1.0])
+
+one = np.broadcast_to
+for line in {lines!r}:
+    try:
+        eval(line)
+        print("none")
+    except Exception as error:
+        print(type(error).__name__)
+"""
+    return ends_well(script, most_bytes).split()
+
+
+def test_lengths_are_no_memory():
+    """Virtual arrays of 2^40 elements, and objects that say a length."""
+    virtual = {
+        "made('input x: bytes; output y = x')(memoryview(one(np.uint8(1), 2**40)))": "MemoryError",
+        "made('input x: [bool]; array.size(x)')(one(True, 2**40))": "MemoryError",
+        "made('input x: [unit]; array.size(x)')(one(True, 2**40))": "MemoryError",
+        "made('input x: bool; output y = x')(one(True, 2**40))": "MemoryError",
+        "made('input x: f64?; x')(np.ma.MaskedArray(one(1.0, 2**40), mask=one(False, 2**40), copy=False))": "MemoryError",
+        "made('input x: [f64?]; x')(np.ma.MaskedArray(one(1.0, 2**40), mask=one(False, 2**40), copy=False))": "MemoryError",
+        "made('input x: [i64]; array.size(x)')(one(1, 2**40))": "MemoryError",
+        "made('input x: [text]; array.size(x)')(one(np.array('a', object), 2**40))": "MemoryError",
+        "made('input x: [date]; array.size(x)')(one(np.datetime64('2020-01-01'), 2**40))": "MemoryError",
+        "made('input x: [{a: f64}]; output y = x')(one(np.array({'a': 1.0}, object), 2**40))": "MemoryError",
+        "made('input x: (f64, f64); output y = x')(one(1.0, 2**40))": "MemoryError",
+        "made('input x: tensor[bool, 1]; output y = x')(one(True, 2**40))": "DataError",
+        "cembra.Edge.from_sizes(one(1, 2**40))": "MemoryError",
+        "cembra.Edge.from_mapping(one(0, 2**40), 1)": "MemoryError",
+        "made('input x: bytes; output y = x')(range(2**60))": "DataError",
+        "made('input x: bytes; output y = x')([1, 2])": "DataError",
+        "made('input x: [f64]; array.size(x)')(Long([1.0]))": "none",
+        "made('input x: [f64]; array.size(x)')(Endless([1.0]))": "none",
+        "made('input x: [f64]; array.size(x)')(Listed())": "none",
+        "made('input x: [{a: f64}]; output y = x')(Long([{'a': 1.0}]))": "none",
+    }
+    assert refusals(list(virtual)) == list(virtual.values())
+
+
+def test_bytes_are_given_as_any_of_python():
+    same = cembra.compile("input x: bytes; output y = x")
+    for given in [b"ac", bytearray(b"ac"), memoryview(b"abcd")[::2], np.bytes_(b"ac")]:
+        assert same(given) == b"ac"
+    strided = cembra.compile("input x: [bool]; output y = x")
+    holds = np.arange(200_000) % 3 == 0
+    for given in [holds[::2], holds[::-1], np.broadcast_to(True, 70_000), holds[:130:2], holds[:0:2]]:
+        assert strided.session()(given).tolist() == given.tolist()
+
+
+def test_points_of_an_edge_are_no_memory():
+    few = "limits={'array_bytes': 64_000_000}"
+    lines = {
+        f"made('output y = edge.from_sizes([1000000000000])', {few})().mapping": "LimitError",
+        f"made('output y = edge.from_sizes([200000000])', {few})().mapping": "LimitError",
+        f"made('output y = edge.from_sizes([200000000])', {few}).session()().mapping": "LimitError",
+        "cembra.Edge.from_sizes([2**62]).mapping": "LimitError",
+        "cembra.Edge.from_split_points([0, 2**28 + 1]).mapping": "LimitError",
+        "cembra.Edge.from_sizes([2**28]).mapping": "MemoryError",
+        f"made('input s: [i64]; output y = edge.from_sizes(s)', {few})(np.ones(2_000_000, 'i8')).split_points": "LimitError",
+    }
+    assert refusals(list(lines), 1 << 30) == list(lines.values())
+    edge = cembra.compile("output y = edge.from_sizes([2, 0, 3])")()
+    assert (edge.mapping.tolist(), edge.split_points) == ([0, 0, 2, 2, 2], [0, 2, 2, 5])
+    assert cembra.Edge.from_sizes(np.ones(100_000, "i8")).mapping[65_530:65_540].tolist() == list(range(65_530, 65_540))
+
+
+MANY = 'array.expand([{0}], over=edge.from_sizes([n]))'
+
+OBJECTS = {
+    # An output and a call of the model; for how many it is refused within 64 MB, though the arrays are within them, and for how many it is not.
+    "list of truth values": (MANY.format("true"), "made(n)", 8_000_000, 3_000_000),
+    "list of numbers": (MANY.format("1.5"), "made(n)", 4_000_000, 1_000_000),
+    "list of structs": ("map(fn(v) = {a: v, b: v}, " + MANY.format("7") + ")", "made(n)", 1_000_000, 200_000),
+    "structs of a session": ("map(fn(v) = {a: v, b: v}, " + MANY.format("7") + ")", "made.session()(n)", 1_000_000, 200_000),
+    "truth values of a session": (MANY.format("true"), "made.session()(n)", 100_000_000, 50_000_000),
+    "texts of a session": (MANY.format('"a"'), "made.session()(n)", 1_200_000, 800_000),
+    "texts of rows": ("strings.as_text(n)", "made(np.arange(n))", 1_000_000, 500_000),
+    "structs of rows": ("{a: n, b: n}", "made(np.arange(n))", 400_000, 150_000),
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_objects_of_python_count(kind):
+    result, call, many, few = OBJECTS[kind]
+    prepare = f"""
+made = cembra.compile('input n: i64; output y = {result}', limits={{'array_bytes': 64_000_000}})
+n = 100
+{call}
+n = """
+    refused = f"""
+try:
+    {call}
+    raise SystemExit("not refused")
+except cembra.LimitError as error:
+    assert "as objects of Python" in str(error) and "the limit `array_bytes`" in str(error) and "compile with limits=" in str(error)
+"""
+    assert peak_growth(f"{prepare}{many}", refused) < 1.25 * 64e6 + 40e6
+    assert peak_growth(f"{prepare}{few}", f"assert len({call}) == n") < 1.25 * 64e6 + 40e6
+
+
+def test_arrays_that_are_copied_count():
+    outputs = "; ".join(f"output y{at} = x" for at in range(50))
+    model = cembra.compile(f"input x: [f64]; {outputs}", limits={"array_bytes": 64_000_000})
+    assert len(model(np.ones(100_000)).y7) == 100_000
+    with pytest.raises(cembra.LimitError, match="the limit `array_bytes`"):
+        model(np.ones(400_000))
+
+
+def test_making_objects_ends_with_the_time():
+    text = "input n: i64; output y = " + MANY.format("true")
+    session = cembra.compile(text, limits={"array_bytes": 1 << 31}).session(time_limit=0.2)
+    with pytest.raises(cembra.EvaluationError) as raised:
+        session(1 << 28)
+    assert raised.value.code == "deadline"
+    assert session(3).tolist() == [True] * 3
+
+
+SIGNALLED = """
+import os, signal, threading, time
+
+class Ended(BaseException):
+    pass
+
+def end(*_):
+    raise Ended
+
+signal.signal(signal.SIGALRM, end)
+
+def heard(call):
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    begun = time.monotonic()
+    try:
+        call()
+        print("none")
+    except Ended:
+        print("Ended" if time.monotonic() - begun < 5 else "late")
+"""
+
+
+def test_signals_are_heard_with_few_rows_of_loops():
+    pytest.importorskip("pyarrow")
+    script = f"""{SIGNALLED}
+import pyarrow as pa
+model = made("input n: i64; output y = seq.reduce(fn(a, b) = a + b * a % 7, seq.range(9000000), n)")
+rows = np.arange(1000)
+heard(lambda: model(rows))
+heard(lambda: model.run({{"n": rows}}, threads=2))
+heard(lambda: model.run({{"n": rows}}, on_error="missing", time_limit=60))
+heard(lambda: model.table(pa.table({{"n": rows}})))
+"""
+    assert ends_well(script).split() == ["Ended"] * 4
+
+
+def test_signals_are_heard_while_objects_are_made():
+    script = f"""{SIGNALLED}
+model = made('input n: i64; output y = {MANY.format("1.5")}')
+heard(lambda: model(40_000_000))
+with open("/proc/self/status") as status:
+    print(next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmHWM:")))
+"""
+    ended, peak = ends_well(script).split()
+    # The numbers of the whole list would be 1280 MB.
+    assert ended == "Ended" and int(peak) < 1200
+
+
+ENDING = """
+import threading, pyarrow as pa
+
+calls = []
+
+@cembra.operator("hostile.ends", "f64", "f64", pure=False)
+def ends(x):
+    calls.append(x)
+    if x == 100.0:
+        raise raised("mine")
+    return x
+
+def ended(call, most):
+    calls.clear()
+    try:
+        call()
+        print("none")
+    except raised as error:
+        print(str(error) if len(calls) <= most else len(calls))
+
+rows = np.arange(20_000.0)
+one, lists, sums = made("input x: f64; hostile.ends(x)"), made("input x: [f64]; map(fn(v) = hostile.ends(v), x)"), made("input x: f64; hostile.ends(x) + seq.reduce(fn(a, b) = a + b, seq.range(3), x)")
+for raised in [KeyboardInterrupt, SystemExit, GeneratorExit]:
+    ended(lambda: one(100.0), 1)
+    ended(lambda: one.session()(100.0), 1)
+    ended(lambda: lists(rows), 300)
+    for model in [one, sums]:
+        ended(lambda: model(rows), 101)
+        ended(lambda: model(np.concatenate([rows] * 7)), 101)
+        for on_error in ["stop", "missing"]:
+            ended(lambda: model.run({"x": rows}, on_error=on_error), 101)
+            ended(lambda: model.run({"x": rows}, on_error=on_error, threads=2), 10_000)
+            ended(lambda: model.table(pa.table({"x": rows}), on_error=on_error), 101)
+# Of what is an `Exception` a row is missing, as before, and what is no end is forgotten.
+raised = ValueError
+made, failed, messages = one.run({"x": rows}, on_error="missing")
+print(failed == [100], len(calls) > 1, one(1.0), cembra.compile("input x: f64; hostile.ends(x)").run({"x": rows[:50]})[1])
+"""
+
+
+def test_what_ends_the_program_ends_a_run():
+    pytest.importorskip("pyarrow")
+    printed = ends_well(ENDING).split("\n")
+    assert printed[:-2] == ["mine"] * 3 * (3 + 2 * (2 + 2 * 3))
+    assert printed[-2] == "True True 1.0 []"
+
+
+def test_the_run_of_another_thread_goes_on():
+    script = """
+import threading
+go, ready = threading.Event(), threading.Event()
+
+@cembra.operator("hostile.waits", "f64", "f64", pure=False)
+def waits(x):
+    if x == 0.0:
+        ready.set()
+        assert go.wait(20)
+    return x
+
+@cembra.operator("hostile.exits", "f64", "f64", pure=False)
+def exits(x):
+    raise SystemExit
+
+results = []
+other = threading.Thread(target=lambda: results.append(made("input x: f64; hostile.waits(x)")(np.arange(5000.0)).sum()))
+other.start()
+assert ready.wait(20)
+model = made("input x: f64; hostile.exits(x)")
+for call in [lambda: model.run({"x": np.ones(5000)}, on_error="missing"), lambda: model(1.0), lambda: model.session()(1.0)]:
+    try:
+        call()
+    except SystemExit:
+        print("ended")
+go.set()
+other.join()
+print(*results)
+"""
+    assert ends_well(script).split() == ["ended"] * 3 + [str(np.arange(5000.0).sum())]
+
+
+def test_exceptions_of_values_that_end_the_program():
+    class Number:
+        def __float__(self):
+            raise KeyboardInterrupt("mine")
+
+    for text, given in [("f64", Number()), ("[f64]", [Number()]), ("{a: f64}", {"a": Number()}), ("[{a: f64}]", [{"a": Number()}])]:
+        with pytest.raises(KeyboardInterrupt, match="mine"):
+            cembra.compile(f"input x: {text}; output y = x")(given)
+
+
+def test_outputs_without_memory():
+    script = """
+for call in [
+    lambda: made("input x: f64; " + "; ".join(f"output y{at} = x + {at}.0" for at in range(20)))(rows),
+    lambda: made("input x: [f64]; " + "; ".join(f"output y{at} = x" for at in range(20)))(rows),
+    lambda: made("input x: tensor[f64, 1]; " + "; ".join(f'output y{at}("i") = x("i")' for at in range(20))).session()(rows),
+]:
+    try:
+        call()
+        print("none")
+    except (MemoryError, cembra.LimitError) as error:
+        print(type(error).__name__ if "defect" not in str(error) else "defect")
+"""
+    printed = ends_well(f"rows = np.ones(10_000_000)\n{script}", 600 << 20).split()
+    assert len(printed) == 3 and set(printed) <= {"MemoryError", "_ArrayMemoryError", "LimitError"}
+
+
+def test_an_evaluation_without_a_thread():
+    script = """
+model = made("input n: i64; output y = seq.reduce(fn(a, b) = a + b, seq.range(n), 0)")
+print(model(10), model(np.arange(3)).tolist(), made("x + 1.0")(np.ones(200_000)).sum())
+"""
+    # No thread has a stack of so many bytes.
+    assert ends_well(script, RUST_MIN_STACK=str(1 << 46)) == "45 [0, 0, 1] 400000.0\n"
+
+
+def test_names_of_outputs_that_python_takes_for_one():
+    made = cembra.compile({"\ufb01": cembra.L.x, "fi": cembra.L.x * 2.0, "\uff41": cembra.L.x * 3.0})(1.0)
+    assert (made.fi, tuple(made), made._fields) == (2.0, (1.0, 2.0, 3.0), ("_0", "fi", "\uff41"))
+    assert cembra.compile({"\ufb01x": cembra.L.x, "f\u0131x": cembra.L.x, "\ufb01x2": cembra.L.x})(1.0)._fields == ("\ufb01x", "f\u0131x", "\ufb01x2")
+
+
+def test_expressions_of_virtual_arrays_and_long_names():
+    for given in [np.broadcast_to(1.0, 2**40), [np.broadcast_to(1.0, 2**40)], (np.ma.MaskedArray(np.broadcast_to(1.0, 2**40)),)]:
+        with pytest.raises(cembra.LimitError, match="make it an input") as raised:
+            cembra.L.x + given
+        assert raised.value.code == "limit"
+    with pytest.raises(cembra.Error):
+        cembra.compile({"_" * 300_000: cembra.L.x})
+    assert cembra.compile({"__": cembra.L["___"] * 2.0})(1.0) == 2.0

@@ -15,9 +15,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cembra._cembra import TypesError, _is_plain_name
+from cembra._cembra import LimitError, TypesError, _is_plain_name
 
 __all__ = ["Expr", "L", "TracingError", "call"]
+
+# The most elements of a literal: each is at least two of the bytes that a text may have, 16 MiB.
+_MOST_ELEMENTS = 1 << 23
 
 # Where nodes are made is only asked for while a function is traced: it takes longer than making one.
 _tracing = threading.local()
@@ -358,6 +361,12 @@ def as_expr(value: Any) -> Expr:
     written = literal(value)
     if written is not None:
         return Expr(("literal", written))
+    count = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, (list, tuple)) else 0
+    if count > _MOST_ELEMENTS:
+        error = LimitError(f"a literal has {count} elements, and at most {_MOST_ELEMENTS} fit into a text: make it an input")
+        error.message, error.code = str(error), "limit"
+        error.span = error.row = error.element = error.operator = None
+        raise error
     if isinstance(value, np.ma.MaskedArray) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return Expr(("array",), tuple(as_expr(None if one is np.ma.masked else one) for one in value))
     if isinstance(value, list):

@@ -110,11 +110,8 @@ def _parametric(order: list[Expr]) -> set[int]:
 
 def _unused_prefix(names: Iterable[str]) -> str:
     """What the names of definitions begin with, and none of these."""
-    prefix = "_"
-    taken = [name for name in names if name.startswith(prefix)]
-    while any(name.startswith(prefix) for name in taken):
-        prefix += "_"
-    return prefix
+    longest = max((len(name) - len(name.lstrip("_")) for name in names), default=0)
+    return "_" * (longest + 1)
 
 
 def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]] = (), *, is_traced: bool = False) -> Text:

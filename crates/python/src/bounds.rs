@@ -1,0 +1,52 @@
+//! The limits of all imports of one call: bytes that are claimed before there is memory for them, and what ends a long import.
+
+use crate::errors;
+use crate::scalars::type_name;
+use cembra::{Cancellation, Limits};
+use pyo3::prelude::*;
+use std::cell::Cell;
+
+/// The limits of all imports of one call: of streams, and of copies.
+pub(crate) struct Bounds {
+    /// `Limits::array_bytes` of the model.
+    most_bytes: u64,
+    /// The bytes that imports of the call have claimed.
+    claimed: Cell<u64>,
+    /// The token of the evaluation.
+    token: Option<Cancellation>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds::new(Limits::default().array_bytes, None)
+    }
+}
+
+impl Bounds {
+    /// The limits of a call that has imported nothing yet.
+    pub(crate) const fn new(most_bytes: u64, token: Option<Cancellation>) -> Self {
+        Bounds { most_bytes, claimed: Cell::new(0), token }
+    }
+
+    /// Counts bytes that the import of an object takes, before there is memory for them.
+    pub(crate) fn claim(&self, object: &Bound<'_, PyAny>, bytes: u64) -> PyResult<()> {
+        let (claimed, most_bytes) = (self.claimed.get().saturating_add(bytes), self.most_bytes);
+        if claimed > most_bytes {
+            let found = type_name(object);
+            return Err(errors::limit(format!(
+                "{found} gives more than {most_bytes} bytes, the limit `array_bytes`: give it in parts, or compile with limits={{\"array_bytes\": ..}}"
+            )));
+        }
+        self.claimed.set(claimed);
+        Ok(())
+    }
+
+    /// Ends a long import if the handler of a signal raises, or the token is cancelled.
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        match &self.token {
+            Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
+            _ => Ok(()),
+        }
+    }
+}
