@@ -337,7 +337,7 @@ impl Model {
         Ok(Model::signature_of(prepared.model(), &program))
     }
 
-    /// What a prepared model of a program takes and gives.
+    /// The inputs and outputs of a prepared model of a program.
     pub(crate) fn signature_of(model: &TypedModel, program: &Program) -> Signature {
         let TypedModel { graph, leaves, .. } = model;
         let needed = model.needed();

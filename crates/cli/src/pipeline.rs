@@ -204,7 +204,7 @@ pub(crate) fn run<T: Send + 'static>(
     let mut rows = 0;
     loop {
         let Some(done) = waiting.get_mut(&next).and_then(VecDeque::pop_front) else {
-            // Whoever reads or computes may be long about it, or wait for a pipe.
+            // Reading and computing may take long, or wait for a pipe.
             let received = match deadline.left() {
                 None => results.recv().map_err(RecvTimeoutError::from),
                 Some(left) => results.recv_timeout(left),

@@ -25,15 +25,15 @@ macro_rules! for_each_number {
 
 pub(crate) use for_each_number;
 
-/// How many elements are read or made between two looks at signals.
+/// The count of elements that are read or made between two looks at signals.
 pub(crate) const LOOK: usize = 1 << 16;
 
-/// Runs the handlers of signals after every so many elements. The error is what one of them raised.
+/// Runs the handlers of signals after every `LOOK` elements. The error is the exception that one of them raised.
 pub(crate) fn listen(py: Python<'_>, at: usize) -> PyResult<()> {
     if at % LOOK == LOOK - 1 { py.check_signals() } else { Ok(()) }
 }
 
-/// Memory for so many values: a virtual array has more elements than there is memory for.
+/// Memory for a number of values: a virtual array has more elements than there is memory for.
 fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
     let mut made = Vec::new();
     let refused = |_| PyMemoryError::new_err(format!("there is no memory for {count} times {} bytes", size_of::<T>()));
@@ -247,7 +247,7 @@ pub(crate) fn zeros_of<T: Element, D: IntoDimension>(
     Ok(py.import("numpy")?.call_method1("zeros", (extents.slice(), T::get_dtype(py)))?.cast_into()?)
 }
 
-/// An array of NumPy of what a function gives for each place. `look` runs after every so many of them, and may end it.
+/// An array of NumPy with the results of a function at each place. `look` runs after every `LOOK` places, and may end it.
 fn filled<T: Element + Copy>(
     py: Python<'_>,
     len: usize,
@@ -278,7 +278,7 @@ fn copied<'py, T: Element + Copy>(py: Python<'py>, numbers: &[T]) -> PyResult<Bo
     Ok(made.into_any())
 }
 
-/// A copy as an array of NumPy, masked if an element is missing; strings are objects. `look` runs after every so many elements that are converted.
+/// A copy as an array of NumPy, masked if an element is missing; strings are objects. `look` runs after every `LOOK` elements that are converted.
 pub(crate) fn numpy_array<'py>(
     py: Python<'py>,
     array: &Array,
@@ -322,7 +322,7 @@ pub(crate) fn numpy_of<'py>(
     numpy_looking(py, scalar, len, || py.check_signals(), element)
 }
 
-/// The same, where `look` runs after every so many elements, and may end it.
+/// The same, where `look` runs after every `LOOK` elements, and may end it.
 fn numpy_looking<'py>(
     py: Python<'py>,
     scalar: Scalar,

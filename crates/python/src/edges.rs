@@ -32,7 +32,7 @@ impl Edge {
 }
 
 impl Edge {
-    /// Refuses so many elements if they are more bytes than the evaluation may make.
+    /// Refuses a number of elements that are more bytes than the evaluation may make.
     fn claim(&self, elements: usize, size: u64) -> PyResult<()> {
         let fits = (elements as u64).checked_mul(size).is_some_and(|bytes| bytes <= self.most_bytes);
         if fits { Ok(()) } else { Err(crate::errors::too_large()) }

@@ -221,7 +221,7 @@ impl Model {
         Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
 
-    /// How outputs become objects of Python. Those that take more, as objects, than an evaluation may are refused.
+    /// The form in which outputs become objects of Python. Outputs that take more, as objects, than an evaluation may are refused.
     #[inline(always)]
     pub(crate) fn making(
         &self,

@@ -27,7 +27,7 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         Some(Numbers { array, first, len })
     }
 
-    /// Where the numbers are, and how many there are.
+    /// The place of the numbers, and their count.
     fn place(array: &Bound<'py, PyUntypedArray>) -> Option<(*mut T, usize)> {
         // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock; there is an extent for each axis.
         let (first, len, flags) = unsafe {
@@ -59,9 +59,9 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         self.is_unchanged().then(|| unsafe { std::slice::from_raw_parts(self.first, self.len) })
     }
 
-    /// The numbers, written likewise.
+    /// The numbers to write, until the array's memory may be taken away. `None` if the array was changed, or may not be written.
     pub(crate) fn written(&mut self) -> Option<&mut [T]> {
-        // SAFETY: NUMPY-MEMORY: likewise, and no input of the run has a byte there.
+        // SAFETY: NUMPY-MEMORY: as in `read`, and no input of the run has a byte there.
         (is_writable(&self.array) && self.is_unchanged())
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.first, self.len) })
     }

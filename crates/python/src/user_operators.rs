@@ -43,7 +43,7 @@ fn known() -> MutexGuard<'static, Known> {
 thread_local! {
     /// What an operator raised in the evaluation that runs in this thread; at most one exception.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-    /// What this thread evaluates.
+    /// The evaluation of this thread.
     static CURRENT: RefCell<Current> = const { RefCell::new(Current::Any) };
     /// True if few rows of it may take long.
     static IS_LONG: Cell<bool> = const { Cell::new(false) };
@@ -56,7 +56,7 @@ static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
 /// True once an exception has ended a run: before that operators need not ask whether theirs is ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// How a run of many rows is ended by an exception that is no `Exception`: `KeyboardInterrupt`, `SystemExit`. It is not of a row, but of the program.
+/// The end of a run of many rows by an exception that is no `Exception`: `KeyboardInterrupt`, `SystemExit`. It is not of a row, but of the program.
 pub(crate) struct Ending {
     token: Cancellation,
     /// True if few rows may take long without a look at signals.
@@ -74,7 +74,7 @@ fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
     RUNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a thread evaluates.
+/// The evaluation of a thread.
 #[derive(Clone)]
 pub(crate) enum Current {
     /// Rows of any of the runs: a thread of the library's pool.
@@ -128,7 +128,7 @@ impl Drop for Run {
     }
 }
 
-/// What this thread evaluates, to be told to another.
+/// The evaluation of this thread, for another thread that takes part in it.
 pub(crate) fn current() -> Current {
     CURRENT.with(|current| current.borrow().clone())
 }
@@ -138,7 +138,7 @@ pub(crate) fn is_long() -> bool {
     IS_LONG.get()
 }
 
-/// What this thread evaluated before; it does so again when this is dropped.
+/// The evaluation of this thread before, to which a drop returns.
 pub(crate) struct Within(Current);
 
 /// This thread evaluates that until the result is dropped.
@@ -381,7 +381,7 @@ pub(crate) fn _register(
     })
 }
 
-/// What became of a run: the exception that ended it, if one did.
+/// The result of a run: the exception that ended it, if one did.
 pub(crate) fn ended<T>(run: Option<Run>, made: PyResult<T>) -> PyResult<T> {
     run.and_then(|run| run.raised()).map_or(made, Err)
 }

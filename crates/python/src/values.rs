@@ -158,14 +158,14 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     }
 }
 
-/// How values become objects of Python, and what ends that.
+/// The form in which values become objects of Python, and the limits and signals that end it.
 pub(crate) struct Making {
     pub(crate) arrays: Arrays,
     /// The most bytes of arrays.
     pub(crate) most_bytes: u64,
     /// Ends it where it takes long.
     token: Option<Cancellation>,
-    /// How many elements were made.
+    /// The count of elements made.
     made: Cell<usize>,
 }
 
@@ -195,7 +195,7 @@ impl Making {
         }
     }
 
-    /// A list of what a function gives for each place, with a look after every so many elements of all lists.
+    /// A list of the results of a function for each place, with a look after every `LOOK` elements of all lists.
     pub(crate) fn list<'py>(
         &self,
         py: Python<'py>,
@@ -381,7 +381,7 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
     })
 }
 
-/// What is read of an input that is not given.
+/// The value of an input that is not given.
 pub(crate) fn default(field: &Field) -> PyResult<Value> {
     match (&field.default, &field.qtype) {
         (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),

@@ -178,7 +178,7 @@ impl Conversion {
         copied.fold(0, u64::saturating_add)
     }
 
-    /// How many rows, from the first on, there is room for: each takes memory for every field of its values, whether the file has something
+    /// The number of rows, from the first on, for which there is room: each takes memory for every field of its values, whether the file has something
     /// there or not.
     ///
     /// # Errors

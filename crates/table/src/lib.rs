@@ -314,7 +314,7 @@ const COLUMN_BYTES: u64 = 2_048;
 /// About the bytes that the name of a column takes while columns are looked for, besides its text.
 const NAME_BYTES: u64 = 256;
 
-/// How many columns are not counted.
+/// The count of columns that are free.
 const FEW_COLUMNS: usize = 1_000;
 
 /// Counts columns before there is memory for them, of which each takes `each` bytes besides its values.

@@ -1,4 +1,4 @@
-//! Where results go: standard output, or a file that is whole or not there. Where the system can, a file has no name until it is whole,
+//! The place of results: standard output, or a file that is whole or not there. Where the system can, a file has no name until it is whole,
 //! so that nothing is left of it however the process ends. Elsewhere it is written under another name beside its place, and is removed if a
 //! signal ends the process. It takes its place by renaming, so that whatever goes wrong, what was there before stays.
 
@@ -48,7 +48,7 @@ impl Output {
         }
         let place = if before.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Asked first, because other messages would tell of a file that nobody knows.
+        // Asked first: other messages would name a file that the user does not know.
         fs::metadata(folder)?;
         let unfinished = Unfinished::create(folder)?;
         if let Some(there) = before {

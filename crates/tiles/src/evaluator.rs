@@ -172,7 +172,7 @@ impl Evaluator {
         Evaluator { options: self.options.clone().most_bytes(left), held_bytes, ..self.clone() }
     }
 
-    /// The same evaluator beside tiles that take `own_bytes` bytes besides elements.
+    /// An evaluator like this one beside tiles that take `own_bytes` bytes besides elements.
     ///
     /// # Errors
     /// There are too few bytes.

@@ -56,7 +56,7 @@ pub(crate) fn note_process() {
 /// The pool of a process that was forked.
 #[cold]
 fn own(process: u32) -> ProcessPool<'static> {
-    // A thread that held the lock when this process was forked never gives it back, so nobody waits for it.
+    // A thread that held the lock when this process was forked never gives it back, so no thread waits for it.
     let Ok(mut own) = OWN.try_lock() else { return ProcessPool::Absent };
     if let Some((of, pool)) = *own
         && of == process

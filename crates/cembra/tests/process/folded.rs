@@ -1,5 +1,5 @@
-//! Constants that a few bytes of text write, and that stand for any number of elements: whoever reads a model takes no memory for them, and
-//! whoever evaluates it takes no more than the limit.
+//! Constants that a few bytes of text write, and that stand for any number of elements: reading a model takes no memory for them, and
+//! evaluating it takes no more than the limit.
 
 use crate::counting::peak_of;
 use crate::{alone, peak};

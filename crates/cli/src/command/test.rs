@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long)]
     coverage: bool,
 
-    /// Let the tests of a model, and what is told of them and of their branches, take no more than so many seconds
+    /// Let the tests of a model, and the report of them and of their branches, take no more than this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
 

@@ -47,7 +47,7 @@ pub(super) struct Cursor<'s> {
     depth: usize,
     /// The limits, and when reading began. Time passes for models only, not for a literal or a type by itself.
     budget: Budget,
-    /// How many tokens were read and nodes made: rarely the clock is looked at.
+    /// The count of tokens read and nodes made, by which the clock is looked at rarely.
     visits: usize,
 }
 

@@ -57,7 +57,7 @@ impl Function<'_> {
     }
 }
 
-/// What a call makes.
+/// The nodes that a call makes.
 pub(super) enum Body<'s> {
     /// An operator of the host, of the arguments as they are.
     Operator(NameId),
@@ -68,20 +68,20 @@ pub(super) enum Body<'s> {
 /// The nodes of a function's body that each call makes anew. Names and operands are those of the nodes that are copied, in the graph:
 /// functions that call each other may have bodies as large as the graph.
 pub(super) struct Recipe<'s> {
-    /// What the graph knows of the function.
+    /// The function's part of the graph.
     function: FunctionId,
     /// The operators that depend on parameters, operands first.
     steps: Vec<NodeId>,
-    /// What stands for the parameters of the function, and of functions inside that depend on them.
+    /// The nodes that stand for parameters of the function, and of functions inside that depend on them.
     parameters: FxHashMap<NodeId, Substitute>,
     /// The names of the parameters of functions inside, which every call makes anew.
     inner: Vec<&'s str>,
     result: NodeId,
-    /// How many nodes and operands a call visits.
+    /// The count of nodes and operands that a call visits.
     visits: usize,
 }
 
-/// What stands for a parameter.
+/// The node that stands for a parameter.
 #[derive(Clone, Copy)]
 enum Substitute {
     /// The argument at this position.
