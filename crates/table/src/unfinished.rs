@@ -93,6 +93,13 @@ mod ended {
     /// At most as many as are written at the same time: others are dropped when one is added.
     static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+    /// A bit for each signal that the process ignores, as `nohup` has it do: it goes on ignoring these. 0 where the system does not say it.
+    fn ignored() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+    }
+
     /// Removes a file when a signal ends the process, if it has its name still: no other process gives a file such a name by chance.
     pub(super) fn remove(file: &Path) {
         static WATCHED: Once = Once::new();
@@ -101,8 +108,10 @@ mod ended {
         files.push(file.to_owned());
         drop(files);
         WATCHED.call_once(|| {
+            let ignored = ignored();
+            let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
             // Where no handler can be had, a file is left.
-            let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
+            let Ok(mut signals) = Signals::new(watched) else { return };
             std::thread::spawn(move || {
                 for signal in signals.forever() {
                     let files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
