@@ -110,9 +110,8 @@ macro_rules! values {
                 let size = if scalar == Scalar::Unit { 0 } else { QType::Scalar(scalar).layout().size as usize };
                 // Memory lies behind all but what is one value, and units, which take a bit each if any is missing.
                 let bytes = count.checked_mul(size).and_then(|bytes| bytes.checked_add(count.div_ceil(8)));
-                if bytes.is_none_or(|bytes| bytes as u64 > most) {
-                    return Err(Failure::argument(format!("an array of {count} elements exceeds the limit `array_bytes`")));
-                }
+                let exceeds = || Failure::argument(format!("an array of {count} elements exceeds the limit `array_bytes`"));
+                let bytes = bytes.filter(|bytes| *bytes as u64 <= most).ok_or_else(exceeds)?;
                 if self.is_missing {
                     let mut made = ArrayBuilder::new(scalar, count);
                     (0..count).for_each(|_| made.push(None));
@@ -121,6 +120,11 @@ macro_rules! values {
                 let presence = self.presence;
                 let bits = presence.as_ref().and_then(|words| Bitmap::of_words(words, count));
                 let is_there = |at: usize| bits.is_none_or(|bits| bits.get(at));
+                // Each element has its own copy, also of a text that several share.
+                let strings_fit = |len: &dyn Fn(usize) -> usize| {
+                    let strings = (0..count).filter(|at| is_there(*at)).map(len).fold(bytes, usize::saturating_add);
+                    if strings as u64 > most { Err(exceeds()) } else { Ok(()) }
+                };
                 match self.values {
                     Values::Units => Array::from_parts(scalar, count, ArrayData::Units, presence)
                         .ok_or_else(|| Failure::argument("an array of units that cannot be")),
@@ -131,15 +135,16 @@ macro_rules! values {
                         Ok(made.finish())
                     }
                     Values::Texts(texts) => {
-                        let mut made = ArrayBuilder::new(scalar, count);
-                        // Texts that are one are kept once.
                         let text = |at: usize| texts.get(at).or_else(|| texts.first()).copied();
+                        strings_fit(&|at| text(at).map_or(0, str::len))?;
+                        let mut made = ArrayBuilder::new(scalar, count);
                         (0..count).for_each(|at| made.push_text(text(at).filter(|_| is_there(at))));
                         Ok(made.finish())
                     }
                     Values::Bytes(all) => {
-                        let mut made = ArrayBuilder::new(scalar, count);
                         let bytes = |at: usize| all.get(at).or_else(|| all.first()).copied();
+                        strings_fit(&|at| bytes(at).map_or(0, <[u8]>::len))?;
+                        let mut made = ArrayBuilder::new(scalar, count);
                         (0..count).for_each(|at| made.push_bytes(bytes(at).filter(|_| is_there(at))));
                         Ok(made.finish())
                     }

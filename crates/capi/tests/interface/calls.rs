@@ -423,6 +423,40 @@ fn pointers_and_sizes_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn texts_that_elements_share_count_for_each() {
+    let long = "é".repeat(50_000);
+    let (text, there) = ([Text::new(&long)], vec![1_u8; 1000]);
+    for (kind, spelled) in [(TEXT, "text"), (12, "bytes")] {
+        for presence_form in [0, 1] {
+            let mut options = cembra_options_new().expect("options");
+            assert!(cembra_options_set_limit(Some(&mut options), Text::new("array_bytes"), 1 << 20).is_none());
+            let program = compile(&format!("input x: [{spelled}?]; output o = array.size(x)"), Some(&options));
+            let mut made = place();
+            assert!(cembra_session_new(Some(&program.expect("a program")), Some(&mut made)).is_none());
+            let mut session: Box<Session> = taken(made).expect("a session");
+            let mut counted = |len: usize| {
+                let data = text.as_ptr().cast();
+                let elements = Column {
+                    kind,
+                    presence_form,
+                    data,
+                    stride: 0,
+                    presence: there.as_ptr(),
+                    presence_stride: 1,
+                    presence_bit: 0,
+                };
+                let array = Array { elements, len };
+                let given = Value { kind: 13, present: Flag(1), r#as: Payload { array: &raw const array } };
+                evaluate::<1>(&mut session, &[given]).map(|_| ())
+            };
+            assert!(counted(10).is_ok(), "{spelled}");
+            let error = counted(1000).expect_err("100 megabytes");
+            assert_eq!(message(&error), "an array of 1000 elements exceeds the limit `array_bytes`", "{spelled}");
+        }
+    }
+}
+
+#[test]
 fn evaluations_end_by_token_deadline_and_limit() {
     let mut session = session("input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)");
     assert!(cembra_session_set_limit(Some(&mut session), Text::new("loop_iterations"), 1000).is_none());
