@@ -202,7 +202,10 @@ fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), Error> {
 
 /// Checks what an array says of itself, before it is followed with a schema that is checked: numbers that no array has, and children that are
 /// not those of the schema.
-fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<(), Error> {
+///
+/// # Safety
+/// ARROW-STRUCT, as for [`array`].
+unsafe fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<(), Error> {
     let most = isize::MAX.unsigned_abs();
     let mut open = vec![(array, schema)];
     while let Some((array, schema)) = open.pop() {
@@ -218,6 +221,15 @@ fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<(), E
         // The last buffer of views has the lengths of all but the first two.
         let has_no_lengths = matches!(schema.format(), "vu" | "vz")
             && (buffers < 3 || (buffers > 3 && array.buffer(buffers.saturating_sub(1)).is_null()));
+        let is_of_views = matches!(schema.format(), "vu" | "vz") && buffers > 3 && !has_no_lengths;
+        let lengths = is_of_views.then(|| array.buffer(buffers.saturating_sub(1)).cast::<i64>());
+        let is_negative = lengths.is_some_and(|lengths| {
+            // SAFETY: ARROW-STRUCT: the last buffer of views has a length for each but the first two and itself.
+            (0..buffers.saturating_sub(3)).any(|at| unsafe { lengths.add(at).read_unaligned() } < 0)
+        });
+        if is_negative {
+            return Err(Error::Interface("the table, or a column of it, has sizes that no memory has"));
+        }
         if children != of_schema || array.dictionary().is_some() != schema.dictionary().is_some() || has_no_lengths {
             return Err(Error::Exported("an array is of another schema".to_owned()));
         }
@@ -232,7 +244,8 @@ fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<(), E
 /// # Safety
 /// ARROW-STRUCT, as for [`array`].
 unsafe fn imported(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Error> {
-    check_array(&array, schema)?;
     // SAFETY: ARROW-STRUCT, promised by the caller.
+    unsafe { check_array(&array, schema) }?;
+    // SAFETY: ARROW-STRUCT, likewise.
     Ok(unsafe { from_ffi(array, schema) }?)
 }

@@ -164,7 +164,7 @@ fn structs_of_arrow_that_lie_are_refused() {
         _ => exported(table()),
     };
     type Lie = fn(&mut FFI_ArrowArray, &mut FFI_ArrowSchema);
-    let lies: [(&str, &str, Lie); 15] = [
+    let lies: [(&str, &str, Lie); 16] = [
         ("length", "sizes that no memory has", |array, _| raw(array).length = i64::MAX),
         ("offset", "sizes that no memory has", |array, _| column(array, 0).offset = -1),
         ("texts", "sizes that no memory has", |array, _| column(array, 2).length = (1 << 62) - 1),
@@ -177,6 +177,11 @@ fn structs_of_arrow_that_lie_are_refused() {
             let views = column(array, 0);
             // SAFETY: C-MEMORY: the last of the buffers, which has the lengths of the others.
             unsafe { *views.buffers.add(views.n_buffers as usize - 1) = std::ptr::null() }
+        }),
+        ("views", "sizes that no memory has", |array, _| {
+            let views = column(array, 0);
+            // SAFETY: C-MEMORY: the first of the lengths, which the last of the buffers has.
+            unsafe { *(*views.buffers.add(views.n_buffers as usize - 1)).cast_mut().cast::<i64>() = -1 }
         }),
         ("schema's children", "children that cannot be", |_, schema| schema.n_children = 1 << 40),
         ("schema's children", "children that cannot be", |_, schema| schema.n_children = -1),
