@@ -24,9 +24,19 @@ use cembra::{Array, ArrayData, Limits, OutputParts, OutputRoom, QType, Words};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// Strings are copied, each element its own: at most `array_bytes` of `Limits::default()`.
+///
 /// # Errors
-/// No array of a model is of this type, or a moment does not fit into microseconds.
+/// No array of a model is of this type, a moment does not fit into microseconds, or strings take more.
 pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
+    to_model_with(array, &OutputRoom::of(Limits::default().array_bytes))
+}
+
+/// An array of Arrow's as one of a model, as [`to_model`] makes it. Copies of strings are taken from `room`.
+///
+/// # Errors
+/// As of `to_model`, or `room` is too small.
+pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let of = scalar(array.data_type()).ok_or_else(strange)?;
     let is_wide = array.data_type().primitive_width() == Some(8)
@@ -48,7 +58,9 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
     }
     let input = Input::of("", &*array, &QType::Optional(of))?;
     let values = input.values();
-    input.column(values.as_ref()).array(of, 0..array.len()).ok_or_else(strange)
+    let column = input.column(values.as_ref());
+    room.claim(column.string_bytes(0..array.len()))?;
+    column.array(of, 0..array.len()).ok_or_else(strange)
 }
 
 /// An array of a model as one of Arrow's: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in

@@ -26,7 +26,7 @@ mod schema;
 mod stream;
 mod structs;
 
-pub use arrays::{from_model, from_model_with, to_model};
+pub use arrays::{from_model, from_model_with, to_model, to_model_with};
 pub use input::Input;
 pub use output::{array, array_as, array_with, relaid};
 pub use schema::{Strings, data_type, data_type_with, input_type, input_types, scalar};

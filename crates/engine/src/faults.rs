@@ -56,10 +56,11 @@ pub(crate) fn of_made() -> Error {
     of_array_bytes("the strings, lists and tuples of so many rows exceed the limit `array_bytes`").into()
 }
 
-/// The fault of strings that another layout, or Python, has a copy of for each row.
+/// The fault of what is copied for an array, another layout or the caller: strings for each row or element of its own, or values as text.
 #[cold]
-pub(crate) fn of_laid_out() -> Error {
-    of_array_bytes("the strings of an output, a copy for each row, exceed the limit `array_bytes`").into()
+pub(crate) fn of_copies() -> Error {
+    of_array_bytes("strings that are copied for each row or element, or values as text, exceed the limit `array_bytes`")
+        .into()
 }
 
 fn of_array_bytes(detail: &str) -> EvaluationFault {

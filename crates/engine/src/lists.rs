@@ -31,6 +31,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The most rows, and elements of a list, that are evaluated together; a row is never cut.
 const TOGETHER: usize = 1 << 14;
 
+/// What part of the bytes that the strings of a row may have those of rows together may: each thread has some.
+const PIECE_SHARE: u64 = 16;
+
 /// A model with arrays, compiled for many rows.
 #[derive(Debug)]
 pub struct ListRows {
@@ -218,8 +221,9 @@ impl ListRows {
             return Err(misfit(&self.inputs, &self.outputs, &Refused::Output { at, misfit: Misfit::Memory }));
         }
         self.check(columns, rows)?;
-        let room = OutputRoom::of(how.limits.unwrap_or(*self.limits()).array_bytes());
-        let run = Run { model: self, columns, flat: self.flat(columns), how, room: &room };
+        let most_strings = how.limits.unwrap_or(*self.limits()).array_bytes();
+        let room = OutputRoom::of(most_strings);
+        let run = Run { model: self, columns, flat: self.flat(columns), how, room: &room, most_strings };
         let pieces = run.pieces(rows);
         let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
         // A few for each, so that none waits long for another.
@@ -321,6 +325,15 @@ impl Together {
                 Source::Edge(at) => Some(Edge::from_split_points(ArrayKind::Dense, splits(at)?).ok()?.into()),
             }
         };
+        let of_strings = self.sources.iter().map(|source| match *source {
+            Source::Scalars(at) | Source::Elements(at) => {
+                column(at).map_or(0, |column| column.string_bytes(rows.clone()))
+            }
+            Source::Edge(_) => 0,
+        });
+        if of_strings.fold(0, u64::saturating_add) > run.most_strings / PIECE_SHARE {
+            return Err(Apart::Unknown);
+        }
         let inputs: Option<Vec<Value>> = self.sources.iter().map(of).collect();
         let inputs = inputs.ok_or(Apart::Unknown)?;
         let mut made = Vec::new();
@@ -515,6 +528,8 @@ struct Run<'r> {
     how: &'r RowSettings<'r>,
     /// For what is made beyond as many bytes as came in.
     room: &'r OutputRoom,
+    /// The most bytes of a row's strings, which are copied: rows of a dictionary, or of Arrow's views, may share one.
+    most_strings: u64,
 }
 
 impl Run<'_> {
@@ -580,15 +595,22 @@ impl Run<'_> {
     fn row(&self, row: usize, part: &mut Part) -> Result<(), Error> {
         part.row_by_row += 1;
         let inputs = self.columns.iter().zip(&self.model.inputs);
+        let of_strings = self.columns.iter().map(|column| column.string_bytes(row..row + 1));
+        let fits = of_strings.fold(0, u64::saturating_add) <= self.most_strings;
         let values = inputs.map(|(column, input)| match column.as_structs() {
             Some(columns) => struct_value(&input.qtype, true, &mut columns.iter(), row),
             None => column.value(&input.qtype, row),
         });
-        let values: Option<Vec<Value>> = values.collect();
-        let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
         let mut made = Vec::new();
         part.apart.limits = self.how.limits;
-        match self.model.by_row.evaluate(&values, self.how.token.as_ref(), &mut part.apart, &mut made) {
+        let evaluated = if fits {
+            let values: Option<Vec<Value>> = values.collect();
+            let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
+            self.model.by_row.evaluate(&values, self.how.token.as_ref(), &mut part.apart, &mut made)
+        } else {
+            Err(faults::of_copies())
+        };
+        match evaluated {
             Ok(()) => {
                 if !self.takes(made.iter().map(column_bytes), &(row..row + 1)) {
                     return Err(faults::of_made());

@@ -1,6 +1,6 @@
 //! Lists in tables: they go into models with arrays and come out, in any of Arrow's layouts.
 
-use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder};
+use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder, StringViewBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
@@ -8,9 +8,10 @@ use arrow_array::{
     Int8Array, Int32Array, Int64Array, LargeListArray, ListArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
     StringArray, TimestampMicrosecondArray, TimestampSecondArray, UInt32Array, UInt64Array,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
-use cembra::{Model, OnError, Options};
-use cembra_arrow::{Error, data_type, evaluated, from_model, input_types, run, run_as, to_model};
+use cembra::{Limits, Model, OnError, Options, OutputRoom};
+use cembra_arrow::{Error, data_type, evaluated, from_model, input_types, run, run_as, to_model, to_model_with};
 use std::sync::Arc;
 
 type Row<T> = Option<Vec<Option<T>>>;
@@ -64,6 +65,45 @@ fn lists_of_any_layout_go_in() {
     texts.append_value([Some("é")]);
     let joined = made("output y = strings.agg_join(x, edge.to_scalar(x), \"+\")", Arc::new(texts.finish()), None);
     assert_eq!(*joined.unwrap(), StringArray::from(vec!["a+a text that is longer", "é"]));
+}
+
+/// Elements that share one text are counted each before they are copied: rows together, a row by itself, and an array by itself.
+#[test]
+fn texts_that_elements_share_are_counted_before_they_are_copied() {
+    let shared = |count: usize| -> [ArrayRef; 2] {
+        let mut views = StringViewBuilder::new();
+        let block = views.append_block(vec![b'x'; 1 << 20].into());
+        (0..count).for_each(|_| views.try_append_view(block, 0, 1 << 20).unwrap());
+        let texts = Arc::new(StringArray::from(vec!["x".repeat(1 << 20)]));
+        [Arc::new(views.finish()), Arc::new(DictionaryArray::new(Int32Array::from(vec![0; count]), texts))]
+    };
+    let lists = |elements: &ArrayRef, rows: usize| -> ArrayRef {
+        let field = Arc::new(Field::new_list_field(elements.data_type().clone(), true));
+        let size = elements.len() / rows;
+        Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(vec![size; rows]), elements.clone(), None))
+    };
+    let limits = Limits { array_bytes: 8 << 20, ..Limits::default() };
+    let options = Options::default().limits(limits);
+    let [views, dictionary] = shared(20_000);
+    for (text, rows) in [("output o = x", 1), ("output o = math.sum(strings.length(x))", 4)] {
+        let table = table(vec![("x", lists(&views, rows))]);
+        let batch = Model::parse(text).unwrap().batch(&input_types(options.clone(), &table.schema())).unwrap();
+        let error = run(batch.start(), &table).unwrap_err().to_string();
+        assert!(error.contains("the limit `array_bytes`"), "{text}: {error}");
+    }
+    for elements in [views, dictionary] {
+        let error = to_model(elements.clone()).unwrap_err().to_string();
+        assert!(error.contains("the limit `array_bytes`"), "{error}");
+        assert_eq!(to_model_with(elements.slice(0, 2), &OutputRoom::of(2 << 20)).unwrap().len(), 2);
+        assert!(to_model_with(elements.slice(0, 3), &OutputRoom::of(2 << 20)).is_err());
+    }
+    // Rows that have no room together are evaluated one by one, and a text of rows beside lists counts too.
+    let [views, dictionary] = shared(40);
+    let table = table(vec![("x", lists(&views, 10)), ("t", dictionary.slice(0, 10))]);
+    let text = "output o = math.sum(strings.length(x)) + strings.length(t)";
+    let batch = Model::parse(text).unwrap().batch(&input_types(options, &table.schema())).unwrap();
+    let made = run(batch.start(), &table).unwrap().table;
+    assert_eq!(made.column(0).as_primitive::<Int64Type>().values(), &[5 << 20; 10]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::rows::input::{DataIn, InputColumn, PresenceIn};
-use crate::rows::strings::Strings;
+use crate::rows::strings::{Strings, column_bytes};
 use crate::rows::{Bitmap, ListOffsets};
 use cembra_runtime::{QType, Scalar, byte_length, has_room};
 use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
@@ -62,6 +62,31 @@ impl<'a> InputColumn<'a> {
     fn has_rows(&self, rows: &Range<usize>) -> bool {
         let has_bits = !matches!(self.presence, PresenceIn::Bits(bits) if bits.rows() < rows.end);
         rows.start <= rows.end && self.rows.is_none_or(|all| rows.end <= all) && has_bits
+    }
+
+    /// The bytes that strings take in a copy of these rows, also where rows share one; of lists those of their elements. Of a value for all
+    /// rows, those of as many copies.
+    #[must_use]
+    pub fn string_bytes(&self, rows: Range<usize>) -> u64 {
+        let sum = |all: u64, bytes: u64| all.saturating_add(bytes);
+        match self.data {
+            DataIn::Strings(_, strings) => strings.bytes(rows),
+            DataIn::Dictionary(keys, values) => {
+                let one = |key: usize| values.string_bytes(key..key.saturating_add(1));
+                rows.filter_map(|row| keys.get(row)).map(one).fold(0, sum)
+            }
+            // One row has the value itself, and so has each row that is a list.
+            DataIn::Shared(_) if rows.len() < 2 => 0,
+            DataIn::Shared(value) => column_bytes(value).saturating_mul(rows.len() as u64),
+            DataIn::Any(values) => {
+                let scalars =
+                    values.iter().skip(rows.start).take(rows.len()).filter(|value| value.as_scalar().is_some());
+                scalars.map(column_bytes).fold(0, sum)
+            }
+            DataIn::Lists(offsets, elements) => elements.string_bytes(offsets.elements(rows)),
+            DataIn::Structs(columns) => columns.iter().map(|column| column.string_bytes(rows.clone())).fold(0, sum),
+            DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Fields(..) | DataIn::Output(_) => 0,
+        }
     }
 
     /// These rows of a column of scalars as an array of a scalar type, that of the column or one that lies in memory alike. None

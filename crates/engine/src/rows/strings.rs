@@ -7,6 +7,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ArrayData, Error, ScalarValue, StringViews, Value};
 use smallvec::{SmallVec, smallvec};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Strings of the caller, one a row. Whether they are texts or bytes is said by whoever has them.
@@ -59,6 +60,16 @@ impl<'a> Strings<'a> {
         })
     }
 
+    /// How many bytes the strings of rows have, each counted for itself also where rows share one.
+    pub(in crate::rows) fn bytes(&self, rows: Range<usize>) -> u64 {
+        let between = |offsets: Option<[i64; 2]>| offsets.map_or(0, |[from, to]| to.saturating_sub(from)) as u64;
+        match *self {
+            Strings::Offsets32(all, _) => between(ends(all, &rows)),
+            Strings::Offsets64(all, _) => between(ends(all, &rows)),
+            _ => rows.filter_map(|row| self.get(row)).fold(0, |all, bytes| all.saturating_add(bytes.len() as u64)),
+        }
+    }
+
     /// True if every row's place is in the memory that was given, and is UTF-8 if it has to be.
     pub(in crate::rows) fn first_fault(&self, is_text: bool) -> Option<usize> {
         if matches!(self, Strings::Texts(_) | Strings::Owned(_)) {
@@ -85,6 +96,11 @@ impl<'a> Strings<'a> {
             Strings::Offsets32(..) | Strings::Offsets64(..) | Strings::Views(..) => each(to, |at| self.get(start + at)),
         }
     }
+}
+
+/// Where the strings of rows begin and end.
+fn ends<T: Copy + Into<i64>>(offsets: &[T], rows: &Range<usize>) -> Option<[i64; 2]> {
+    Some([offsets.get(rows.start)?, offsets.get(rows.end)?].map(|at| (*at).into()))
 }
 
 fn between<E>(bytes: &[u8], [from, to]: [Result<usize, E>; 2]) -> Option<&[u8]> {
@@ -137,12 +153,12 @@ impl OutputRoom {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Takes `bytes` for a copy of strings in another layout.
+    /// Takes `bytes` for a copy of strings, or for values as text.
     ///
     /// # Errors
     /// Fewer are left, and nothing is taken. The error names the limit `array_bytes`.
     pub fn claim(&self, bytes: u64) -> Result<(), Error> {
-        if self.take(bytes) { Ok(()) } else { Err(faults::of_laid_out()) }
+        if self.take(bytes) { Ok(()) } else { Err(faults::of_copies()) }
     }
 
     /// Gives back `bytes` that were taken, because the memory is freed.
