@@ -47,6 +47,8 @@ pub extern "C" fn cembra_session_run_arrow(
     made: Option<&mut MaybeUninit<FFI_ArrowArray>>,
     made_schema: Option<&mut MaybeUninit<FFI_ArrowSchema>>,
 ) -> Option<Box<Error>> {
+    // It is the library's from here on, also where the session refuses.
+    let table = table.map(|table| std::mem::replace(table, FFI_ArrowArray::empty()));
     with_session(session, |session| {
         let table = given(table, "the table")?;
         let schema = given(schema, "the schema of the table")?;
@@ -54,7 +56,6 @@ pub extern "C" fn cembra_session_run_arrow(
         let made_schema = given(made_schema, "the place of its schema")?;
         made.write(FFI_ArrowArray::empty());
         made_schema.write(FFI_ArrowSchema::empty());
-        let table = std::mem::replace(table, FFI_ArrowArray::empty());
         let (array, schema) = session.run_arrow(table, schema)?;
         made.write(array);
         made_schema.write(schema);

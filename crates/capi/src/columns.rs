@@ -112,6 +112,11 @@ macro_rules! values {
                 let bytes = count.checked_mul(size).and_then(|bytes| bytes.checked_add(count.div_ceil(8)));
                 let exceeds = || Failure::argument(format!("an array of {count} elements exceeds the limit `array_bytes`"));
                 let bytes = bytes.filter(|bytes| *bytes as u64 <= most).ok_or_else(exceeds)?;
+                if self.is_missing && scalar == Scalar::Unit {
+                    let none = vec![0; count.div_ceil(64)];
+                    return Array::from_parts(scalar, count, ArrayData::Units, Some(none))
+                        .ok_or_else(|| Failure::argument("an array of units that cannot be"));
+                }
                 if self.is_missing {
                     let mut made = ArrayBuilder::new(scalar, count);
                     (0..count).for_each(|_| made.push(None));

@@ -22,6 +22,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// What programs are compiled with.
+    pub(crate) fn of_programs(&self) -> compiler::Options {
+        let all = self.options.clone();
+        if self.outputs.is_empty() { all } else { all.outputs(self.outputs.iter().cloned()) }
+    }
+
     /// Reads a text.
     pub(crate) fn parsed(&self, text: &str) -> Result<Model, Box<Error>> {
         let name = self.name.as_deref().unwrap_or_default();
@@ -124,7 +130,6 @@ pub(crate) fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(
 pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
         options.outputs.push(name.read("the name")?.to_owned());
-        options.options = std::mem::take(&mut options.options).outputs(options.outputs.iter().cloned());
         Ok(())
     })
 }

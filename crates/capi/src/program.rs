@@ -67,10 +67,10 @@ impl NamedField {
 impl Compiled {
     pub(crate) fn of(text: &str, options: &Options) -> Result<Compiled, Box<Error>> {
         let model = options.parsed(text)?;
-        let executor = model.compile(&options.options).map_err(|error| Error::of(&error, Origin::Model(&model)))?;
+        let (array_bytes, options) = (options.limits.array_bytes, options.of_programs());
+        let executor = model.compile(&options).map_err(|error| Error::of(&error, Origin::Model(&model)))?;
         let fields = |all: &[compiler::Field]| all.iter().map(NamedField::of).collect();
         let (inputs, outputs) = (fields(executor.inputs()), fields(executor.outputs()));
-        let (array_bytes, options) = (options.limits.array_bytes, options.options.clone());
         Ok(Compiled { model, options, executor, array_bytes, batch: OnceLock::new(), inputs, outputs })
     }
 
@@ -108,7 +108,7 @@ pub extern "C" fn cembra_check(
         let standard = Options::default();
         let options = options.unwrap_or(&standard);
         let model = options.parsed(text)?;
-        let (signature, found) = model.check(&options.options);
+        let (signature, found) = model.check(&options.of_programs());
         let origin = Origin::Model(&model);
         if let Some(place) = warnings {
             *place = Error::of_warnings(&found, origin);

@@ -8,8 +8,8 @@ use crate::layouts;
 use crate::memory::{StridedMut, pointed};
 use crate::session::{Session, with_session};
 use crate::tensors;
-use crate::views::write_row;
-use compiler::{Date, Duration, Literal, QType, ScalarValue, Timestamp, Value, cast_literal};
+use crate::views::{Terms, write_row};
+use compiler::{Date, Duration, Literal, OutputRoom, QType, ScalarValue, Timestamp, Value, cast_literal};
 
 impl Session {
     /// Evaluates the row of these values.
@@ -29,7 +29,7 @@ impl Session {
             let message = format!("the model has {expected} outputs, and there are {} places", outputs.count());
             return Err(Failure::values(message));
         }
-        let most = self.compiled.array_bytes;
+        let most = self.array_bytes();
         self.row.truncate(given.len());
         for (at, (field, given)) in fields.iter().zip(given).enumerate() {
             if let Some(old) = self.row.get_mut(at) {
@@ -40,13 +40,16 @@ impl Session {
                 self.row.push(value(field, given, most)?);
             }
         }
+        let mut token = None;
         if self.deadline.is_some() {
-            self.inner.set_run_options(&self.options_now());
+            let run = self.options_now();
+            self.inner.set_run_options(&run);
+            token = run.token();
         }
         self.inner.evaluate_into(&self.row, &mut self.made)?;
-        let views = &mut self.views;
-        write_row(outputs, &self.made, views);
-        Ok(())
+        let run = &self.run;
+        let terms = || Terms { room: OutputRoom::of(most), token: token.or_else(|| run.token()) };
+        write_row(outputs, &self.made, &mut self.views, terms)
     }
 }
 

@@ -67,6 +67,11 @@ impl Session {
         }
     }
 
+    /// The most bytes that arrays and tensors may have: as the program says, or less.
+    pub(crate) fn array_bytes(&self) -> u64 {
+        self.limits.array_bytes.min(self.compiled.array_bytes)
+    }
+
     /// Drops the views and columns of the last evaluation.
     #[inline]
     pub(crate) fn forget(&mut self) {

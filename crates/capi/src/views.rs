@@ -1,17 +1,32 @@
 //! What C sees of the values that a row came to. A session keeps the views, and what they point to, until it is used again.
 
+use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts::{self, Payload};
 use crate::memory::{ByteString, Flag, StridedMut, Text};
 use compiler::tensor::Data;
-use compiler::{Array, ArrayData, Date, Duration, QType, Scalar, ScalarValue, Tensor, Timestamp, Value, print_value};
+use compiler::{
+    Array, ArrayData, Cancellation, Date, Duration, OutputRoom, QType, Scalar, ScalarValue, Tensor, Timestamp, Value,
+    write_printed,
+};
 use std::ffi::c_void;
+use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 
-/// Writes the values of a row as C sees them. A number is written part by part: moving what was just written in parts takes longer.
+/// Writes the values of a row as C sees them; nothing if what has to be made for it has no room, or no time is left. A number is written part by
+/// part: moving what was just written in parts takes longer.
 #[inline]
-pub(crate) fn write_row(outputs: StridedMut<layouts::Value<'static>>, values: &[Value], views: &mut Views) {
+pub(crate) fn write_row(
+    outputs: StridedMut<layouts::Value<'static>>,
+    values: &[Value],
+    views: &mut Views,
+    terms: impl FnOnce() -> Terms,
+) -> Result<(), Failure> {
+    if values.iter().any(|value| !is_scalar(value)) {
+        let terms = terms();
+        values.iter().try_for_each(|value| views.prepare(value, &terms))?;
+    }
+    let mut ready = views.ready.drain(..);
     for (place, value) in outputs.places().zip(values) {
         match value {
             Value::Scalar(ScalarValue::Float64(number)) | Value::Present(ScalarValue::Float64(number)) => {
@@ -22,9 +37,70 @@ pub(crate) fn write_row(outputs: StridedMut<layouts::Value<'static>>, values: &[
                     (&raw mut (*place).r#as).cast::<f64>().write(*number);
                 }
             }
+            Value::Scalar(scalar) | Value::Present(scalar) => {
+                let (kind, r#as) = (kinds::of_scalar(scalar.scalar()), payload(scalar));
+                // SAFETY: C-MEMORY, likewise.
+                unsafe { place.write(layouts::Value { kind, present: Flag(1), r#as }) }
+            }
             // SAFETY: C-MEMORY, likewise.
-            other => unsafe { place.write(views.of(other)) },
+            Value::Missing(scalar) => unsafe { place.write(missing_view(*scalar)) },
+            _ => {
+                if let Some(view) = ready.next() {
+                    // SAFETY: C-MEMORY, likewise.
+                    unsafe { place.write(view) }
+                }
+            }
         }
+    }
+    Ok(())
+}
+
+/// True for a scalar and an optional one, of which nothing has to be made.
+const fn is_scalar(value: &Value) -> bool {
+    matches!(value, Value::Scalar(_) | Value::Present(_) | Value::Missing(_))
+}
+
+/// What making the views of a row may take.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    pub(crate) room: OutputRoom,
+    pub(crate) token: Option<Cancellation>,
+}
+
+impl Terms {
+    /// Takes room for as many elements of a type.
+    fn claim<T>(&self, count: usize) -> Result<(), Failure> {
+        let bytes = (count as u64).saturating_mul(size_of::<T>() as u64);
+        if bytes > 0 { Ok(self.room.claim(bytes)?) } else { Ok(()) }
+    }
+}
+
+/// The literal of a value while it is written.
+struct Spelled<'t> {
+    text: String,
+    terms: &'t Terms,
+    /// Why no more is written.
+    failure: Option<Failure>,
+}
+
+impl fmt::Write for Spelled<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        /// How many bytes are written before the time is looked at again.
+        const PACE: usize = 1 << 16;
+        let before = self.text.len();
+        let claimed = self.terms.claim::<u8>(part.len());
+        let is_due = before / PACE < before.saturating_add(part.len()) / PACE;
+        let token = self.terms.token.as_ref().filter(|token| is_due && token.is_cancelled());
+        let checked = match token {
+            Some(token) => Err(compiler::Error::ended_by(Some(token)).into()),
+            None => claimed,
+        };
+        self.failure = checked.err();
+        if self.failure.is_some() {
+            return Err(fmt::Error);
+        }
+        self.text.push_str(part);
+        Ok(())
     }
 }
 
@@ -66,7 +142,9 @@ pub(crate) fn kept_bytes(bytes: &[u8]) -> ByteString<'static> {
 pub(crate) struct Views {
     arrays: Vec<Rc<ArrayView>>,
     tensors: Vec<Rc<layouts::Tensor>>,
-    literals: Vec<Arc<str>>,
+    literals: Vec<String>,
+    /// The views of a row's values that are no scalars, before they are written.
+    ready: Vec<layouts::Value<'static>>,
 }
 
 /// The view of an array, with the memory that its pointers lead to.
@@ -86,31 +164,38 @@ impl Views {
         self.arrays.clear();
         self.tensors.clear();
         self.literals.clear();
+        self.ready.clear();
     }
 
-    /// A value as C sees it.
+    /// Makes the view of a value, if it is no scalar.
     #[inline(never)]
-    pub(crate) fn of(&mut self, value: &Value) -> layouts::Value<'static> {
+    fn prepare(&mut self, value: &Value, terms: &Terms) -> Result<(), Failure> {
         let (kind, r#as) = match value {
-            Value::Scalar(scalar) | Value::Present(scalar) => (kinds::of_scalar(scalar.scalar()), payload(scalar)),
-            Value::Missing(scalar) => return missing_view(*scalar),
-            Value::Array(_, array) => (kinds::ARRAY, Payload { array: self.array(array) }),
+            scalar if is_scalar(scalar) => return Ok(()),
+            Value::Array(_, array) => (kinds::ARRAY, Payload { array: self.array(array, terms)? }),
             Value::Tensor(tensor) => (kinds::TENSOR, Payload { tensor: self.tensor(tensor) }),
             other if other.as_optional_struct() == Some(None) => {
                 let r#as = Payload { u64: 0 };
-                return layouts::Value { kind: kinds::LITERAL, present: Flag(0), r#as };
+                self.ready.push(layouts::Value { kind: kinds::LITERAL, present: Flag(0), r#as });
+                return Ok(());
             }
-            other => (kinds::LITERAL, Payload { text: self.literal(other) }),
+            other => (kinds::LITERAL, Payload { text: self.literal(other, terms)? }),
         };
-        layouts::Value { kind, present: Flag(1), r#as }
+        self.ready.push(layouts::Value { kind, present: Flag(1), r#as });
+        Ok(())
     }
 
     /// A value of another type, as the language writes it.
-    fn literal(&mut self, value: &Value) -> Text<'static> {
-        let spelled: Arc<str> = print_value(value).into();
-        let view = kept_text(&spelled);
-        self.literals.push(spelled);
-        view
+    fn literal(&mut self, value: &Value, terms: &Terms) -> Result<Text<'static>, Failure> {
+        let mut spelled = Spelled { text: String::new(), terms, failure: None };
+        let _told_below = write_printed(&mut spelled, value);
+        if let Some(failure) = spelled.failure {
+            return Err(failure);
+        }
+        let view = kept_text(&spelled.text);
+        // The bytes stay where they are when the text moves.
+        self.literals.push(spelled.text);
+        Ok(view)
     }
 
     fn tensor(&mut self, tensor: &Tensor) -> *const layouts::Tensor {
@@ -134,8 +219,17 @@ impl Views {
         Rc::as_ptr(&view)
     }
 
-    fn array(&mut self, array: &Array) -> *const layouts::Array {
+    fn array(&mut self, array: &Array, terms: &Terms) -> Result<*const layouts::Array, Failure> {
         let (len, scalar) = (array.len(), array.scalar());
+        if array.presence().is_some() {
+            terms.claim::<u8>(len)?;
+        }
+        match scalar {
+            Scalar::Boolean => terms.claim::<Flag>(len)?,
+            Scalar::Text => terms.claim::<Text<'_>>(len)?,
+            Scalar::Bytes => terms.claim::<ByteString<'_>>(len)?,
+            _ => {}
+        }
         let presence: Vec<u8> = match array.presence() {
             Some(_) => (0..len).map(|at| array.is_present(at).into()).collect(),
             None => Vec::new(),
@@ -176,7 +270,7 @@ impl Views {
         let view = layouts::Array { elements, len };
         let kept = Rc::new(ArrayView { view, flags, texts, bytes, presence });
         self.arrays.push(kept.clone());
-        &raw const kept.view
+        Ok(&raw const kept.view)
     }
 }
 

@@ -456,6 +456,54 @@ fn texts_that_elements_share_count_for_each() {
     }
 }
 
+/// What C sees beside the values themselves counts, and has the time of the run.
+#[test]
+fn views_of_outputs_count_and_have_a_deadline() {
+    let fails = |session: &mut Session, given: &[Value<'_>], found: &str| {
+        let error = evaluate::<2>(session, given).expect_err("too much");
+        assert_eq!(code(&error), found);
+    };
+    let limited = |text: &str, most: u64| {
+        let mut session = session(text);
+        assert!(cembra_session_set_limit(Some(&mut session), Text::new("array_bytes"), most).is_none());
+        session
+    };
+    let fields: Vec<String> = (0..64).map(|at| format!("f{at}: t")).collect();
+    let structs = format!("input t: text; output s = {{{}}}; output x = 1.0", fields.join(", "));
+    let long = "é\n".repeat(1 << 20);
+    let given = |text| Value { kind: TEXT, present: Flag(1), r#as: Payload { text: Text::new(text) } };
+    fails(&mut limited(&structs, 1 << 20), &[given(&long)], "arena-limit");
+    let [_, number_after] = evaluate(&mut limited(&structs, 1 << 20), &[given("short")]).expect("a row");
+    assert_eq!(number(&number_after), Some(1.0));
+    let mut late = session(&structs);
+    assert!(cembra_session_set_deadline(Some(&mut late), 1).is_none());
+    fails(&mut late, &[given(&long)], "deadline");
+
+    // Flags and presence take a byte each in C, and a bit in the array.
+    let there = vec![1_u8; 1 << 20];
+    for (kind, spelled, most) in [(1, "unit?", 1 << 19), (2, "bool?", 3 << 20)] {
+        let text = format!("input x: [{spelled}]; output o = x; output p = x");
+        let of = |len: usize| Array {
+            elements: Column {
+                kind,
+                presence_form: 1,
+                data: there.as_ptr().cast(),
+                stride: 1,
+                presence: [&[0], &there[1..]].concat().leak().as_ptr(),
+                presence_stride: 1,
+                presence_bit: 0,
+            },
+            len,
+        };
+        let array = of(1 << 20);
+        let given = Value { kind: 13, present: Flag(1), r#as: Payload { array: &raw const array } };
+        fails(&mut limited(&text, most), &[given], "arena-limit");
+        let few = of(1 << 10);
+        let given = Value { kind: 13, present: Flag(1), r#as: Payload { array: &raw const few } };
+        assert!(evaluate::<2>(&mut limited(&text, most), &[given]).is_ok(), "{spelled}");
+    }
+}
+
 #[test]
 fn evaluations_end_by_token_deadline_and_limit() {
     let mut session = session("input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)");

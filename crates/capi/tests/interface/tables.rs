@@ -116,6 +116,11 @@ fn tables_that_do_not_fit_are_refused() {
     let error = run(&mut session, &mut array, &schema).expect_err("no table");
     assert_eq!(told(&error), ("values", "a table is a struct, not Int64"));
 
+    // The table is the library's also where there is no session.
+    let (mut array, schema) = exported(table());
+    assert!(cembra_session_run_arrow(None, Some(&mut array), Some(&schema), None, None).is_some());
+    assert!(array.is_released());
+
     let (mut array, schema) = (FFI_ArrowArray::empty(), exported(table()).1);
     let error = run(&mut session, &mut array, &schema).expect_err("a released table");
     assert_eq!(told(&error), ("argument", "the table, or a column of it, is released"));

@@ -9,7 +9,7 @@ use super::written_literal::write_bare;
 use crate::Literal;
 use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeForm, ScalarValue, Value};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 impl Cursor<'_> {
     /// True where a literal of an array begins, as `[i32?]{1, NA, 3}`: nothing else has a brace right behind the type of an array.
@@ -111,51 +111,49 @@ fn is_beyond_long(text: &str) -> bool {
 }
 
 /// Writes an array, the shape of one or an edge; nothing for other values.
-pub(super) fn write(out: &mut String, value: &Value, spelling: Spelling) {
+pub(super) fn write(out: &mut dyn Write, value: &Value, spelling: Spelling) -> fmt::Result {
     match value {
         Value::Array(kind, array) => {
-            spelling.write_before_brace(out, &QType::Array(*kind, array.scalar()));
-            write_elements(out, array);
-            out.push('}');
+            out.write_str(&spelling.before_brace(&QType::Array(*kind, array.scalar())))?;
+            write_elements(out, array)?;
+            out.write_char('}')
         }
         Value::ArrayShape(kind, size) => {
-            spelling.write_before_brace(out, &QType::ArrayShape(*kind));
-            let _never_fails = write!(out, "{{{size}}}");
+            write!(out, "{}{{{size}}}", spelling.before_brace(&QType::ArrayShape(*kind)))
         }
         Value::Edge(edge) => {
-            spelling.write_before_brace(out, &QType::Edge(edge.edge_type()));
+            out.write_str(&spelling.before_brace(&QType::Edge(edge.edge_type())))?;
             match edge.form() {
-                EdgeForm::Scalars => out.push('{'),
-                EdgeForm::ToScalar(size) => {
-                    let _never_fails = write!(out, "{{{size}");
-                }
+                EdgeForm::Scalars => out.write_char('{')?,
+                EdgeForm::ToScalar(size) => write!(out, "{{{size}")?,
                 EdgeForm::Splits(points) => {
                     for (at, point) in points.iter().enumerate() {
-                        let _never_fails = write!(out, "{}{point}", if at == 0 { "{" } else { ", " });
+                        write!(out, "{}{point}", if at == 0 { "{" } else { ", " })?;
                     }
                 }
                 EdgeForm::Mapping(groups, parents) => {
-                    write_elements(out, groups);
-                    let _never_fails = write!(out, " : {parents}");
+                    write_elements(out, groups)?;
+                    write!(out, " : {parents}")?;
                 }
             }
-            out.push('}');
+            out.write_char('}')
         }
-        _ => {}
+        _ => Ok(()),
     }
 }
 
 /// Writes the bracket before the elements of an array, and them.
-fn write_elements(out: &mut String, array: &Array) {
-    out.push('{');
+fn write_elements(out: &mut dyn Write, array: &Array) -> fmt::Result {
+    out.write_char('{')?;
     for (at, element) in array.iter().enumerate() {
         if at > 0 {
-            out.push_str(", ");
+            out.write_str(", ")?;
         }
         match element {
-            None => out.push_str("NA"),
-            Some(ScalarValue::Unit) => out.push_str("present"),
-            Some(element) => write_bare(out, &element),
+            None => out.write_str("NA")?,
+            Some(ScalarValue::Unit) => out.write_str("present")?,
+            Some(element) => write_bare(out, &element)?,
         }
     }
+    Ok(())
 }

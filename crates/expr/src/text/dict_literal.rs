@@ -8,6 +8,7 @@ use super::types::{self, TypeName};
 use super::written_literal::{write_bare, write_value};
 use cembra_runtime::{DICT_WORD, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar};
+use std::fmt::{self, Write};
 
 /// Entries as they are written.
 #[derive(Default)]
@@ -235,24 +236,23 @@ fn common<'v>(mut values: impl Iterator<Item = &'v ScalarValue>) -> Result<Optio
 }
 
 /// Writes a dictionary with its types.
-pub(super) fn write(out: &mut String, dict: &Dict, spelling: Spelling) {
-    spelling.write_type(out, &dict.qtype());
-    out.push('{');
+pub(super) fn write(out: &mut dyn Write, dict: &Dict, spelling: Spelling) -> fmt::Result {
+    write!(out, "{}{{", spelling.type_text(&dict.qtype()))?;
     for (at, (key, value)) in dict.entries().enumerate() {
-        out.push_str(if at > 0 { ", " } else { "" });
-        write_part(out, key, spelling);
-        out.push_str(": ");
+        out.write_str(if at > 0 { ", " } else { "" })?;
+        write_part(out, key, spelling)?;
+        out.write_str(": ")?;
         match value {
-            Some(value) => write_part(out, value, spelling),
-            None => out.push_str("NA"),
+            Some(value) => write_part(out, value, spelling)?,
+            None => out.write_str("NA")?,
         }
     }
-    out.push('}');
+    out.write_char('}')
 }
 
-fn write_part(out: &mut String, part: ScalarValue, spelling: Spelling) {
+fn write_part(out: &mut dyn Write, part: ScalarValue, spelling: Spelling) -> fmt::Result {
     match part {
-        ScalarValue::Unit => out.push_str("present"),
+        ScalarValue::Unit => out.write_str("present"),
         part if part.scalar().is_quoted() => write_value(out, &Value::Scalar(part), spelling),
         part => write_bare(out, &part),
     }

@@ -72,7 +72,7 @@ pub use printer::{print, print_expression};
 pub use sources::{Resolver, Sources, UsedFile};
 pub use token::KEYWORDS;
 pub use types::{print_input_type, print_type};
-pub use written_literal::print_value;
+pub use written_literal::{print_value, write_printed};
 
 use crate::{Literal, PartialProgram, Program, TileRule, Vocabulary};
 use cembra_runtime::QType;

@@ -73,7 +73,7 @@ fn write_table(out: &mut String, test: &ModelTest, first: &TestCase, outputs: &[
 
 fn write_head(out: &mut String, test: &ModelTest) {
     out.push_str("test ");
-    quoted::write(out, &test.name);
+    let _never_fails = quoted::write(out, &test.name);
     if test.within != 0.0 {
         out.push_str(&format!(" within {:e}", test.within));
     }
@@ -82,7 +82,7 @@ fn write_head(out: &mut String, test: &ModelTest) {
 
 fn write_error(out: &mut String, code: &str) {
     out.push_str("error ");
-    quoted::write(out, code);
+    let _never_fails = quoted::write(out, code);
 }
 
 /// `{ x = 1, y = 2 }`
@@ -109,7 +109,7 @@ fn write_name(out: &mut String, value: &TestValue) {
     if lexer::is_plain_name(&value.name) {
         out.push_str(&value.name);
     } else {
-        quoted::write(out, &value.name);
+        let _never_fails = quoted::write(out, &value.name);
     }
 }
 
@@ -120,17 +120,19 @@ fn write_row_value(out: &mut String, value: &TestValue) {
 fn write_literal(out: &mut String, literal: &Literal) {
     match literal {
         Literal::Typed(Value::Scalar(value @ (ScalarValue::Int32(_) | ScalarValue::Int64(_)))) => {
-            written_literal::write_bare(out, value);
+            let _never_fails = written_literal::write_bare(out, value);
             out.push_str(value.scalar().short_name());
         }
-        Literal::One(value) | Literal::Typed(value) => written_literal::write_value(out, value, Spelling::Text),
+        Literal::One(value) | Literal::Typed(value) => {
+            let _never_fails = written_literal::write_value(out, value, Spelling::Text);
+        }
         Literal::Elements(values) => {
             out.push('[');
             for (at, value) in values.iter().enumerate() {
                 if at > 0 {
                     out.push_str(", ");
                 }
-                written_literal::write_value(out, value, Spelling::Text);
+                let _never_fails = written_literal::write_value(out, value, Spelling::Text);
             }
             out.push(']');
         }

@@ -364,7 +364,7 @@ impl<'g> Printer<'g> {
         if bare {
             self.out.push_str(name);
         } else {
-            quoted::write(&mut self.out, name);
+            let _never_fails = quoted::write(&mut self.out, name);
         }
     }
 
@@ -396,7 +396,7 @@ impl<'g> Printer<'g> {
                 }
                 Piece::Labels(labels) => {
                     self.out.push('(');
-                    quoted::write(&mut self.out, labels);
+                    let _never_fails = quoted::write(&mut self.out, labels);
                     self.out.push(')');
                 }
                 Piece::Method(name) => {
@@ -431,7 +431,7 @@ impl<'g> Printer<'g> {
             Node::Literal(value) => {
                 let brackets = written_literal::level(value) < level;
                 self.out.push_str(if brackets { "(" } else { "" });
-                written_literal::write_value(&mut self.out, value, Spelling::Text);
+                let _never_fails = written_literal::write_value(&mut self.out, value, Spelling::Text);
                 self.out.push_str(if brackets { ")" } else { "" });
             }
             Node::Operator(name, operands) => self.write_operator(id, name, operands, level),
@@ -447,7 +447,7 @@ impl<'g> Printer<'g> {
             self.out.push_str(name);
         } else {
             self.out.push_str("L[");
-            quoted::write(&mut self.out, name);
+            let _never_fails = quoted::write(&mut self.out, name);
             self.out.push(']');
         }
     }

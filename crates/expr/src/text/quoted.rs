@@ -2,6 +2,7 @@
 
 use cembra_value::{Code, Diagnostic, Span};
 use std::borrow::Cow;
+use std::fmt;
 
 /// What is wrong inside of quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,15 +111,20 @@ pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape
 }
 
 /// Writes a text in double quotes; control and invisible characters become escapes.
-pub(super) fn write(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '\'' => out.push(c),
-            _ => out.extend(c.escape_debug()),
+pub(super) fn write(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
+    out.write_char('"')?;
+    // What needs no escape is written as a whole.
+    let mut plain = 0;
+    for (at, c) in text.char_indices() {
+        let is_plain = matches!(c, ' '..='~') && !matches!(c, '"' | '\\');
+        if !is_plain {
+            out.write_str(&text[plain..at])?;
+            write!(out, "{}", c.escape_debug())?;
+            plain = at + c.len_utf8();
         }
     }
-    out.push('"');
+    out.write_str(&text[plain..])?;
+    out.write_char('"')
 }
 
 #[cfg(test)]
@@ -153,7 +159,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let text = "it's \"quoted\" \\ \n \u{202E} \u{FEFF} \0 \u{301} 🌲";
         let mut out = String::new();
-        write(&mut out, text);
+        write(&mut out, text).unwrap();
         assert!(!out.contains('\u{202E}'));
         assert_eq!(decoded(&out).unwrap(), text);
     }

@@ -5,7 +5,6 @@ use super::types::write_field_name;
 use super::written_literal::write_value;
 use cembra_runtime::{QType, Scalar, TypeSpelling};
 use cembra_value::Value;
-use std::fmt::Write;
 
 /// Where a type or a value is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,17 +44,15 @@ impl Spelling {
     /// A value as a literal.
     pub(crate) fn value_text(self, value: &Value) -> String {
         let mut out = String::new();
-        write_value(&mut out, value, self);
+        let _never_fails = write_value(&mut out, value, self);
         out
     }
 
-    /// Writes what stands before the bracket of `TYPE{v}`.
-    pub(super) fn write_before_brace(self, out: &mut String, qtype: &QType) {
+    /// What stands before the bracket of `TYPE{v}`.
+    pub(super) fn before_brace(self, qtype: &QType) -> String {
         match self {
-            Spelling::Text => self.write_type(out, qtype),
-            Spelling::File => {
-                let _never_fails = write!(out, "{}", qtype.name());
-            }
+            Spelling::Text => self.type_text(qtype),
+            Spelling::File => qtype.name().to_string(),
         }
     }
 }

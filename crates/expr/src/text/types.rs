@@ -527,7 +527,7 @@ pub(super) fn write_field_name(out: &mut dyn fmt::Write, name: &str) -> fmt::Res
         return out.write_str(name);
     }
     let mut quoted = String::new();
-    quoted::write(&mut quoted, name);
+    let _never_fails = quoted::write(&mut quoted, name);
     out.write_str(&quoted)
 }
 
@@ -551,7 +551,7 @@ pub(crate) fn write_input_type(
             out.push('[');
             out.push_str(spelling.scalar(*scalar));
             out.push_str(", ");
-            quoted::write(out, labels);
+            let _never_fails = quoted::write(out, labels);
             out.push(']');
         }
         (QType::Array(ArrayKind::Dense, scalar), Promise::Full) => {
