@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The model of a command.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
     /// The file with the model; `-` is standard input
     #[arg(value_name = "MODEL", required_unless_present = "expression")]

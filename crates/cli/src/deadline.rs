@@ -3,6 +3,7 @@
 
 use cembra::Cancellation;
 use cembra_table::error::{DataCode, DataError};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,6 +57,11 @@ impl Deadline {
         })
     }
 
+    /// What writes to `inner` until the time is over.
+    pub(crate) fn writer<W>(&self, inner: W) -> Timed<'_, W> {
+        Timed { deadline: self, inner }
+    }
+
     /// An error if the time is over.
     pub(crate) fn check(&self) -> Result<(), DataError> {
         match self.limit.filter(|_| self.token.is_cancelled()) {
@@ -65,18 +71,44 @@ impl Deadline {
     }
 }
 
+/// What is written until the time is over. From then on an error says so, which [`Deadline::check`] says better.
+pub(crate) struct Timed<'d, W> {
+    deadline: &'d Deadline,
+    inner: W,
+}
+
+impl<W> Timed<'_, W> {
+    pub(crate) fn get_mut(&mut self) -> &mut W {
+        &mut self.inner
+    }
+
+    pub(crate) fn into_inner(self) -> W {
+        self.inner
+    }
+}
+
+impl<W: Write> Write for Timed<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        /// As many at once: a system may take long for all of a large array.
+        const MOST: usize = 1 << 22;
+        self.deadline.check().map_err(io::Error::other)?;
+        self.inner.write(&bytes[..bytes.len().min(MOST)])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<W: Seek> Seek for Timed<'_, W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
 fn over(limit: Duration) -> DataError {
     let message = format!("the evaluation takes more than {} s", limit.as_secs_f64());
     DataError::new(DataCode::TimeLimit, message).hint("give it more: `--time-limit SECONDS`")
-}
-
-/// Computes something on a thread of its own, and gives an error if that takes longer than the limit, if there is one. The thread then ends
-/// with the process.
-pub(crate) fn within<T: Send + 'static>(
-    limit: Option<Duration>,
-    compute: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, DataError> {
-    Deadline::start(limit).run(compute)
 }
 
 /// Reads a number of seconds.

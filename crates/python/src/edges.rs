@@ -4,15 +4,13 @@ use crate::arrays;
 use crate::bounds::Bounds;
 use crate::lock::entered;
 use crate::scalars::{self, Misfit};
+use cembra::operator_limits::ARRAY_ELEMENTS;
 use cembra::{ArrayKind, EdgeForm, Limits, Scalar};
 use numpy::PyArrayMethods;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
-
-/// The most elements of an array that is made out of sizes, as in the library.
-const MOST_ELEMENTS: usize = 1 << 28;
 
 /// Which elements of an array belong to which group. It is given for an input of type `edge`, and cannot be changed.
 #[pyclass(frozen, module = "cembra")]
@@ -96,9 +94,9 @@ impl Edge {
             }
             // Two points say any number of elements.
             let elements = self.edge.child_size();
-            if elements > MOST_ELEMENTS {
+            if elements > ARRAY_ELEMENTS {
                 return Err(crate::errors::limit(format!(
-                    "an array of {elements} elements: one that is made out of sizes has at most {MOST_ELEMENTS}"
+                    "an array of {elements} elements: one that is made out of sizes has at most {ARRAY_ELEMENTS}"
                 )));
             }
             self.claim(elements, size_of::<i64>() as u64)?;

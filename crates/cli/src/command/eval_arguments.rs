@@ -27,7 +27,7 @@ const MOST_THREADS: usize = 256;
 /// A model with tensors is evaluated once: DATA is an archive of NumPy (`.npz`) with an array for each input, or one array (`.npy`).
 ///
 /// Standard output carries the results and nothing else: the model's outputs in the order they are written.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(
     override_usage = "cembra eval [OPTIONS] <MODEL> [DATA]\n       cembra eval [OPTIONS] -e <EXPR> [DATA]",
     after_help = "Exit status: 0 done, 1 a problem with the model or the data, 2 a wrong command line."

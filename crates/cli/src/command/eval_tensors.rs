@@ -4,7 +4,7 @@
 use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat, open};
 use super::eval_tiles::{self, Stored, Task};
 use crate::arguments::Assignment;
-use crate::deadline::within;
+use crate::deadline::{Deadline, Timed};
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::progress::watched;
@@ -64,8 +64,14 @@ pub(super) fn run(
     if executor.is_tiled() && args.ranks.ranks.is_none() && args.time_limit.is_none() {
         ranks::join().map_err(|error| text.blame(&error))?;
     }
-    let stored = eval_tiles::stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
-    let values = inputs(args, text, &executor, data, &stored)?;
+    let deadline = Deadline::start(args.time_limit);
+    let reading = (args.clone(), text.clone(), executor.clone(), data.map(Path::to_owned));
+    let read = move || {
+        let (args, text, executor, data) = reading;
+        let stored = eval_tiles::stored(&executor, &args.input).map_err(|error| text.blame(&error))?;
+        Ok((inputs(&args, &text, &executor, data.as_deref(), &stored)?, stored))
+    };
+    let (values, stored) = deadline.run(read).map_err(Failure::from).flatten()?;
     let (mut session, threads) = (executor.session(), args.threads());
     let made = if executor.is_tiled() {
         let journal = Journal::default();
@@ -85,7 +91,7 @@ pub(super) fn run(
         };
         let look = || eval_tiles::shown(journal.progress());
         let is_first = ranks::is_first();
-        let evaluate = || within(args.time_limit, move || task.run());
+        let evaluate = || deadline.run(move || task.run());
         let made = if is_first { watched(look, evaluate)? } else { evaluate()? };
         if args.verbose && is_first {
             let _ = write!(io::stderr(), "{}", eval_tiles::table(&journal.steps(), text.sources()));
@@ -96,7 +102,7 @@ pub(super) fn run(
         }
         eval_tiles::values(made)
     } else {
-        within(args.time_limit, move || {
+        deadline.run(move || {
             session.set_threads(threads);
             session.evaluate(&values)
         })?
@@ -123,19 +129,20 @@ pub(super) fn run(
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
     };
-    let mut buffered = BufWriter::new(output);
+    let mut buffered = BufWriter::new(deadline.writer(output));
     let written = match form {
         Form::Text => write_text(&mut buffered, &shown),
         Form::Json => write_json(&mut buffered, &shown),
         Form::Npy => arrays()?.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
         // Written before, as tiles.
         Form::Checkpoint => Ok(()),
-        Form::Npz => write_npz(&mut buffered, arrays()?.iter().map(|(name, tensor)| (*name, tensor))),
+        Form::Npz => write_npz(&mut buffered, &deadline, arrays()?.iter().map(|(name, tensor)| (*name, tensor))),
     };
-    let cannot = |cause| DataError::io("cannot write the results", cause);
+    // What is written when the time is over fails, for no other reason.
+    let cannot = |cause| deadline.check().err().unwrap_or_else(|| DataError::io("cannot write the results", cause));
     written.map_err(cannot)?;
     let output = buffered.into_inner().map_err(|error| cannot(error.into_error()))?;
-    Ok(output.commit()?)
+    Ok(output.into_inner().commit()?)
 }
 
 /// An error if an option says something of rows, of which there are none.
@@ -405,9 +412,13 @@ fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
 }
 
 /// An archive, which is put together in the file itself where there is one: arrays may be as large as all memory.
-fn write_npz<'t>(out: &mut BufWriter<Output>, tensors: impl Iterator<Item = (&'t str, &'t Tensor)>) -> io::Result<()> {
-    if let Some(file) = out.get_mut().file() {
-        return numpy::write_npz(&mut BufWriter::new(file), tensors);
+fn write_npz<'t>(
+    out: &mut BufWriter<Timed<'_, Output>>,
+    deadline: &Deadline,
+    tensors: impl Iterator<Item = (&'t str, &'t Tensor)>,
+) -> io::Result<()> {
+    if let Some(file) = out.get_mut().get_mut().file() {
+        return numpy::write_npz(&mut BufWriter::new(deadline.writer(file)), tensors);
     }
     let mut archive = Cursor::new(Vec::new());
     numpy::write_npz(&mut archive, tensors)?;

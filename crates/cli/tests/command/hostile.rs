@@ -101,6 +101,22 @@ fn a_deadline_ends_reading() {
     }
 }
 
+/// An array of a pipe that nothing comes through.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_deadline_ends_reading_of_tensors() {
+    let shell = Shell::new();
+    let model = "input x: tensor[f64, 1]; output y = 2.0 * x";
+    let mut command = shell.command(&["eval", "-e", model, "-", "--time-limit", "0.2", "-o", "y.npy"]);
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().expect("the binary runs");
+    let pipe = child.stdin.take().expect("a pipe");
+    let found: Outcome = child.wait_with_output().expect("it ends").into();
+    drop(pipe);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stderr.contains("error[time-limit]"), "{}", found.stderr);
+}
+
 /// Lines of a text are found once, and not again for each of the messages.
 #[test]
 fn reports_of_many_tests_are_linear_in_the_text() {

@@ -5,8 +5,7 @@ use super::{ArrayOperands, out_of_range};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
-/// The most elements an operator makes an array of.
-pub const MOST_ELEMENTS: usize = 1 << 28;
+pub use crate::limits::ARRAY_ELEMENTS as MOST_ELEMENTS;
 
 /// The bytes that an element takes while it is [taken] at a place: the place, the number, and the number of the result.
 pub(crate) const TAKEN_BYTES: usize = 32;

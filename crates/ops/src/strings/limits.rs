@@ -16,6 +16,9 @@ pub const MATCHING_WORK: usize = 128 << 20;
 /// Bytes of the format of a date or a timestamp.
 pub const TIME_FORMAT_BYTES: usize = 256;
 
+/// Elements of an array that is made of sizes and counts alone. More are the fault `arena-limit`.
+pub const ARRAY_ELEMENTS: usize = 1 << 28;
+
 /// All of them by name, as `docs/limits.md` lists them.
 pub const ALL: &[(&str, usize)] = &[
     ("FIELD_WIDTH", FIELD_WIDTH),
@@ -24,4 +27,5 @@ pub const ALL: &[(&str, usize)] = &[
     ("MATCHED_BYTES", MATCHED_BYTES),
     ("MATCHING_WORK", MATCHING_WORK),
     ("TIME_FORMAT_BYTES", TIME_FORMAT_BYTES),
+    ("ARRAY_ELEMENTS", ARRAY_ELEMENTS),
 ];
