@@ -154,7 +154,7 @@ impl Task {
             None => self.operands(&tensors).collect(),
         };
         let this_run = self.this_run().map_err(give_up)?;
-        let known = self.known(&this_run).map_err(give_up)?;
+        let known = self.known(&this_run, world.rank() == 0).map_err(give_up)?;
         let keep = |made: &BTreeMap<String, Tiled>| match (&self.directory, self.ranks.resume) {
             (Some(directory), true) => {
                 let outputs = made.iter().map(|(name, tiled)| (&**name, tiled));
@@ -207,8 +207,9 @@ impl Task {
         Tiled::from_tensor(&Tensor::new(&[4], numbers.to_vec())?, &tiling, &Screening::threshold(0.0))
     }
 
-    /// The outputs that the checkpoint has already, if the run resumes another one.
-    fn known(&self, this_run: &Tiled) -> Result<BTreeMap<String, Tiled>, Error> {
+    /// The outputs that the checkpoint has already, if the run resumes another one. All of their tiles are read once if `are_checked`: no step
+    /// does so, and they are taken for done.
+    fn known(&self, this_run: &Tiled, are_checked: bool) -> Result<BTreeMap<String, Tiled>, Error> {
         let Some(directory) = self.directory.as_ref().filter(|_| self.ranks.resume) else { return Ok(BTreeMap::new()) };
         if !Checkpoint::is_in(directory) {
             return Ok(BTreeMap::new());
@@ -220,7 +221,12 @@ impl Task {
             return Err(error.hint("name another directory, or leave `--resume` out to write over this one"));
         }
         let is_output = |name: &&str| self.model.outputs().iter().any(|field| *field.name == **name);
-        checkpoint.names().filter(is_output).map(|name| Ok((name.to_owned(), checkpoint.lazy(name)?))).collect()
+        let known = checkpoint.names().filter(is_output).map(|name| Ok((name.to_owned(), checkpoint.lazy(name)?)));
+        let known: BTreeMap<String, Tiled> = known.collect::<Result<_, Error>>()?;
+        for tiled in known.values().filter(|_| are_checked) {
+            tiled.tiles().try_for_each(|read| read.map(drop))?;
+        }
+        Ok(known)
     }
 }
 

@@ -192,6 +192,12 @@ fn evaluations_end_when_their_time_is_over() {
         outcome.stderr,
         "error[time-limit]: the evaluation takes more than 0.05 s\n |\n = help: give it more: `--time-limit SECONDS`\n"
     );
+    // Their digits take seconds.
+    let wide = "input x: tensor[f64, 1]; output y = tensor.broadcast(x, (200000, 100))";
+    let outcome = shell.run(&["eval", "-e", wide, "x.npy", "--time-limit", "0.3", "-o", "y.json"]);
+    assert_eq!(outcome.status, Some(1));
+    assert!(outcome.stderr.contains("error[time-limit]"), "{}", outcome.stderr);
+    assert!(!shell.path("y.json").exists());
     let short = "input x: tensor[f64, 1]; output y = 2.0 * x";
     let given = ["eval", "-e", short, "x.npy", "--time-limit", "1e6"];
     assert_eq!(shell.stdout(&given), "y: f64 [1]\n[1]\n");
@@ -441,6 +447,19 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
         let other = shell.run(args);
         assert!(other.status == Some(1) && other.stderr.contains("it is of another model"), "{other}");
     }
+    // A finished output whose elements were changed, or whose file is gone.
+    let files = || fs::read_dir(shell.path("out.tiles")).expect("a checkpoint").filter_map(Result::ok);
+    let large = files().map(|file| file.path()).filter(|path| path.extension().is_none_or(|end| end != "json"));
+    let path = large.max_by_key(|path| path.metadata().map_or(0, |data| data.len())).expect("a file of tiles");
+    let mut bytes = fs::read(&path).expect("tiles");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&path, bytes).expect("other tiles");
+    let changed = shell.run(&with(&["-o", "out.tiles", "--resume"]));
+    assert!(changed.status == Some(1) && changed.stderr.contains("error[wire]"), "{changed}");
+    fs::remove_file(&path).expect("a file less");
+    let gone = shell.run(&with(&["-o", "out.tiles", "--resume"]));
+    assert!(gone.status == Some(1) && gone.stderr.contains("there is no such file"), "{gone}");
     for (args, said) in [
         (with(&["--resume"]), "goes on from a checkpoint"),
         (with(&["--ranks", "0"]), "invalid value '0'"),
