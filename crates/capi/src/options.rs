@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What programs are compiled with.
+    /// The options that programs are compiled with.
     pub(crate) fn of_programs(&self) -> compiler::Options {
         let all = self.options.clone();
         if self.outputs.is_empty() { all } else { all.outputs(self.outputs.iter().cloned()) }

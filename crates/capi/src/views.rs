@@ -55,12 +55,12 @@ pub(crate) fn write_row(
     Ok(())
 }
 
-/// True for a scalar and an optional one, of which nothing has to be made.
+/// Says that a value is a scalar, or an optional one: nothing has to be made for its view.
 const fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Scalar(_) | Value::Present(_) | Value::Missing(_))
 }
 
-/// What making the views of a row may take.
+/// The room and the end of time for making the views of a row.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) room: OutputRoom,
@@ -85,7 +85,7 @@ struct Spelled<'t> {
 
 impl fmt::Write for Spelled<'_> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        /// How many bytes are written before the time is looked at again.
+        /// Bytes that are written before the time is looked at again.
         const PACE: usize = 1 << 16;
         let before = self.text.len();
         let claimed = self.terms.claim::<u8>(part.len());

@@ -57,7 +57,7 @@ impl Deadline {
         })
     }
 
-    /// What writes to `inner` until the time is over.
+    /// A writer to `inner` until the time is over.
     pub(crate) fn writer<W>(&self, inner: W) -> Timed<'_, W> {
         Timed { deadline: self, inner }
     }
@@ -71,7 +71,7 @@ impl Deadline {
     }
 }
 
-/// What is written until the time is over. From then on an error says so, which [`Deadline::check`] says better.
+/// A writer that ends when the time is over: from then on it gives an error. [`Deadline::check`] gives the one to show.
 pub(crate) struct Timed<'d, W> {
     deadline: &'d Deadline,
     inner: W,
@@ -89,7 +89,7 @@ impl<W> Timed<'_, W> {
 
 impl<W: Write> Write for Timed<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        /// As many at once: a system may take long for all of a large array.
+        /// Bytes that are written at once: a system may take long for all of a large array.
         const MOST: usize = 1 << 22;
         self.deadline.check().map_err(io::Error::other)?;
         self.inner.write(&bytes[..bytes.len().min(MOST)])

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The most rows, and elements of a list, that are evaluated together; a row is never cut.
 const TOGETHER: usize = 1 << 14;
 
-/// What part of the bytes that the strings of a row may have those of rows together may: each thread has some.
+/// The part of the limit on the strings of a row that those of rows together may have. Each thread has such rows.
 const PIECE_SHARE: u64 = 16;
 
 /// A model with arrays, compiled for many rows.
