@@ -21,7 +21,7 @@ pub struct BitColumns {
 const NOISE: u8 = 0xA5;
 
 impl BitColumns {
-    /// The bits of a part of an output: of a column that [`LaneProgram::output`] gave. Of chains there are sums, which began
+    /// The bits of a part of an output: of a column that [`LaneProgram::outputs`] gave. Of chains there are sums, which began
     /// with 0, and no rows.
     #[must_use]
     pub fn bits(&self, column: ColumnId, row: usize) -> u64 {
