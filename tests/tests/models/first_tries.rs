@@ -226,7 +226,7 @@ impl Try {
             let (before, behind) = (&self.text[..start], &self.text[end..]);
             let is_called = behind.starts_with(['(', '=']) || before.ends_with('.');
             let stands_so =
-                used_as == ForeignUse::Value || is_called == !matches!(used_as, ForeignUse::Word | ForeignUse::Type);
+                used_as == ForeignUse::Value || is_called != matches!(used_as, ForeignUse::Word | ForeignUse::Type);
             if stands_so && bare.to_ascii_lowercase().replace('_', "") == name {
                 return Some(format!("{before}{other}{behind}"));
             }
