@@ -95,6 +95,12 @@ fn failed_precondition(words: &'static str) -> Fault {
     Fault { kind: FaultKind::Assertion, ..invalid(words) }
 }
 
+/// The bytes that finding the parent of a child takes: its number and its parent, and the groups of the edge.
+const CHILD_BYTES: u64 = 48;
+
+/// The bytes that a parent takes: its number, its row, and its key in a table that may be half full.
+const PARENT_BYTES: u64 = 128;
+
 /// The parent with the key of each child, if there is one.
 fn matched(
     args: &ArrayOperands<'_>,
@@ -102,6 +108,10 @@ fn matched(
     parents: &[&Arc<Array>],
 ) -> Result<Vec<Option<i64>>, Fault> {
     let count = |arrays: &[&Arc<Array>]| arrays.first().map_or(0, |array| array.len());
+    let bytes = [(count(children), CHILD_BYTES), (count(parents), PARENT_BYTES)];
+    args.room_for_bytes(
+        bytes.iter().fold(0, |all, (count, each)| all.saturating_add((*count as u64).saturating_mul(*each))),
+    )?;
     // What has the same key so far has the same number; what has a missing part has none.
     let mut child_ids: Vec<Option<usize>> = vec![Some(0); count(children)];
     let mut parent_ids: Vec<Option<usize>> = vec![Some(0); count(parents)];

@@ -53,9 +53,17 @@ struct Ranks {
     presence: Vec<u64>,
 }
 
+/// The bytes that ranking takes for an element: its bits, its place in its group, its key beside its place, and its rank twice.
+const RANKED_BYTES: u64 = 56;
+
 impl Ranks {
-    fn new(len: usize) -> Self {
-        Ranks { ranks: vec![0; len], presence: vec![0; len.div_ceil(64)] }
+    /// No ranks yet of the elements of an array.
+    ///
+    /// # Errors
+    /// The run has no room for what ranking them takes.
+    fn new(args: &ArrayOperands<'_>, len: usize) -> Result<Self, Fault> {
+        args.room_for_bytes((len as u64).saturating_mul(RANKED_BYTES))?;
+        Ok(Ranks { ranks: vec![0; len], presence: vec![0; len.div_ceil(64)] })
     }
 
     fn give(&mut self, element: usize, rank: i64) {
@@ -126,6 +134,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
         full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
+            let mut ranks = Ranks::new(args, array.len())?;
             let groups = args.groups(2, array.len())?;
             let breakers = match &args[1] {
                 Value::Array(_, breakers) if breakers.len() != array.len() => {
@@ -142,7 +151,6 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             let (array, descending) = (narrowed.as_ref().unwrap_or(array), is_descending(args));
             let members = groups.members(|at| array.is_present(at) && breaker(at).is_some());
             let (sure, string) = (|at| breaker(at).unwrap_or(0), |at| array.string(at).unwrap_or_default());
-            let mut ranks = Ranks::new(array.len());
             match bits_in_order(array, descending) {
                 Some(bits) if breakers.is_none() => rank(args, &members, |at| bits[at], &mut ranks)?,
                 // NaNs are in the order of their positions.
@@ -224,10 +232,10 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
         full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
+            let mut ranks = Ranks::new(args, array.len())?;
             let groups = args.groups(1, array.len())?;
             let (descending, string) = (is_descending(args), |at| array.string(at).unwrap_or_default());
             let members = groups.members(|at| array.is_present(at));
-            let mut ranks = Ranks::new(array.len());
             match bits_in_order(array, descending) {
                 Some(bits) => rank_densely(args, &members, |at| bits[at], |bits| is_nan(array, *bits), &mut ranks)?,
                 None if descending => rank_densely(args, &members, |at| Reverse(string(at)), |_| false, &mut ranks)?,
