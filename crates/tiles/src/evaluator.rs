@@ -103,8 +103,8 @@ impl Evaluator {
         Evaluator { matrices, ..self }
     }
 
-    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks and
-    /// between two segments of sums, which take milliseconds, unless a function of a user takes longer.
+    /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks,
+    /// between two rows of a plan, and between two segments of sums, which take milliseconds, unless a function of a user takes longer.
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
         Evaluator { token: Some(token), ..self }
@@ -125,7 +125,8 @@ impl Evaluator {
             return Err(unlike_types(a.scalar_type(), b.scalar_type()));
         }
         let labels = Labels::parse(labels, &[a.tiling().rank(), b.tiling().rank()])?;
-        SymbolicProduct::of(&labels, [a.shape(), b.shape()], wanted, a.scalar_type(), &self.options)
+        let shapes = [a.shape(), b.shape()];
+        SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), &self.options, self.token.as_ref())
     }
 
     /// The product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. Labels of both operands and

@@ -4,7 +4,7 @@
 use crate::Screening;
 use crate::error::limit;
 use crate::factors::{Factors, LeftTile, Wanted};
-use cembra_runtime::advise_huge_pages;
+use cembra_runtime::{Cancellation, advise_huge_pages};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
@@ -56,12 +56,14 @@ const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
 /// The bytes of a tile of the result in a plan: its entry, number and bound, and its place in two orders.
 pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
 
-/// Multiplies, and keeps the tiles whose estimates are not below the threshold. The plan has at most `most_bytes` bytes.
+/// Multiplies, and keeps the tiles whose estimates are not below the threshold. The plan has at most `most_bytes` bytes. The token is looked at for
+/// each row of tiles.
 pub(crate) fn multiply(
     factors: &Factors,
     wanted: Option<&Wanted>,
     screening: Screening,
     [most_products, most_bytes]: [u64; 2],
+    token: Option<&Cancellation>,
 ) -> Result<Made, Error> {
     check_products(factors, wanted, most_products)?;
     let count = factors.column_numbers.len();
@@ -78,6 +80,9 @@ pub(crate) fn multiply(
         most_bytes,
     };
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        if token.is_some_and(Cancellation::is_cancelled) {
+            return Err(Error::ended_by(token));
+        }
         let columns = wanted.map_or(&[][..], |wanted| wanted.columns(row[0].row));
         if wanted.is_some() && columns.is_empty() {
             continue;

@@ -9,7 +9,7 @@ use crate::factors::{Factors, RightTile, Wanted};
 use crate::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
 use crate::roles::Roles;
 use crate::{Options, Screening, Shape};
-use cembra_runtime::Scalar;
+use cembra_runtime::{Cancellation, Scalar};
 use cembra_tensor::Labels;
 use cembra_value::Error;
 use std::ops::Range;
@@ -66,6 +66,18 @@ impl SymbolicProduct {
         scalar: Scalar,
         options: &Options,
     ) -> Result<SymbolicProduct, Error> {
+        SymbolicProduct::until(labels, operands, wanted, scalar, options, None)
+    }
+
+    /// The plan, unless the token ends it.
+    pub(crate) fn until(
+        labels: &Labels,
+        operands: [&Shape; 2],
+        wanted: Option<&Shape>,
+        scalar: Scalar,
+        options: &Options,
+        token: Option<&Cancellation>,
+    ) -> Result<SymbolicProduct, Error> {
         let roles = Roles::of(labels)?;
         let tiling = roles.result_tiling(operands.map(Shape::tiling))?;
         let screening = options.screening(scalar)?;
@@ -76,8 +88,8 @@ impl SymbolicProduct {
         let options = options.clone().counting(of_factors, || format!("the plan of a product of {tiles} tiles"))?;
         let factors = Factors::of(&roles, operands, &tiling, options.segments());
         let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
-        let made =
-            multiply(&factors, wanted.as_ref(), screening, [options.product_limit(), options.own_room() as u64])?;
+        let most = [options.product_limit(), options.own_room() as u64];
+        let made = multiply(&factors, wanted.as_ref(), screening, most, token)?;
         let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));
         let (numbers, bounds) = match &orders {
             None => (made.numbers, made.bounds),

@@ -84,13 +84,13 @@ impl TileMap {
                 let (rows, columns) = (*rows as u64, *columns as u64);
                 let axes = tiling.axes();
                 if axes.len() < 2 {
-                    tile % (rows * columns)
+                    tile % rows.saturating_mul(columns).max(1)
                 } else {
                     let along =
                         axes.iter().skip(axes.len().div_ceil(2)).fold(1, |count: u64, axis| count * axis.tiles());
                     // A present tile is one of a grid that has tiles.
                     let along = along.max(1);
-                    (tile / along % rows) * columns + tile % along % columns
+                    (tile / along % rows.max(1)).saturating_mul(columns).saturating_add(tile % along % columns.max(1))
                 }
             }
             Kind::Hashed => mixed(tile) % ranks as u64,
@@ -104,6 +104,9 @@ impl TileMap {
                 owner as u64
             }
         };
+        if owner >= ranks as u64 {
+            return Err(no_link(format!("tile {tile} is given to rank {owner}, where there are {ranks}")));
+        }
         Ok(owner as u32)
     }
 }

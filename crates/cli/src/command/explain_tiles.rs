@@ -5,6 +5,7 @@ use super::eval_arguments::{ArrayFile, TileArgs};
 use super::explain_tensors::{InputExtents, check_rank, given, header};
 use super::{eval_tensors, eval_tiles, print, print_json};
 use crate::arguments::{Assignment, Report};
+use crate::deadline::Deadline;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
@@ -133,7 +134,9 @@ pub(super) fn run(
         };
         (*name, known)
     });
-    let steps = Run::new(args.tiles.options(), options).plan(model, known).map_err(|error| text.blame(&error))?;
+    let deadline = Deadline::start(Some(text.limits().compile_time));
+    let run = Run::new(args.tiles.options(), options).cancellation(deadline.token().clone());
+    let steps = run.plan(model, known).map_err(|error| text.blame(&error))?;
     match format {
         Report::Json => print_json(&to_json(&steps, text.sources())),
         Report::Text => {

@@ -347,7 +347,8 @@ impl Letter {
     fn open(&self) -> Result<Vec<u8>, Error> {
         let mut reader = Reader(&self.first);
         let length = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
-        let mut body = reader.0[..length.min(IN_FIRST)].to_vec();
+        let short = || bad_message("a message between ranks is shorter than it says");
+        let mut body = reader.0.get(..length.min(IN_FIRST)).ok_or_else(short)?.to_vec();
         body.extend(self.rest.iter().flat_map(|rest| rest.iter()));
         match body.split_first() {
             Some((0, bytes)) => Ok(bytes.to_vec()),
