@@ -2,7 +2,7 @@
 //! when the next evaluation begins. Once it has grown to what a model needs, it allocates no more.
 
 use crate::memory::Memory;
-use crate::{Fault, FaultKind};
+use crate::{Fault, FaultKind, has_room};
 use std::ptr::NonNull;
 
 /// The smallest chunk of memory asked of the system.
@@ -122,6 +122,9 @@ impl Arena {
             return Err(Fault::with(FaultKind::ArenaLimit, self.limit as u64));
         }
         let wanted = len.max(CHUNK).max(self.size).min(left);
+        if !has_room(wanted) {
+            return Err(Fault::with(FaultKind::ArenaLimit, self.limit as u64));
+        }
         self.before += self.taken;
         self.size += wanted;
         self.add(wanted);

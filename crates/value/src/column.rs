@@ -2,7 +2,7 @@
 //! the elements of all rows, and the offsets of each row in it. So every array has values of one scalar type.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{Extent, QType, Scalar};
 
 /// The values of a type of data, one a row.
 ///
@@ -42,24 +42,35 @@ pub enum ValueColumn {
     },
 }
 
+/// The most levels of tuples in the type of a column, and the most fields of all of them.
+const MOST_NESTING: usize = 1_000;
+const MOST_FIELDS: usize = 64 << 20;
+
 impl ValueColumn {
     /// A column without rows. None if the type has values that are no data: functions, shapes, tensors.
     #[must_use]
     pub fn new(qtype: &QType) -> Option<ValueColumn> {
+        // A type that no text spelled may nest deeper than a stack goes.
+        let most = Extent { fields: MOST_FIELDS, nesting: MOST_NESTING };
+        let extent = qtype.extent(most);
+        if extent.nesting > most.nesting || extent.fields > most.fields { None } else { ValueColumn::of(qtype) }
+    }
+
+    /// A column of a type that nests no deeper than it may.
+    fn of(qtype: &QType) -> Option<ValueColumn> {
         let units = || ArrayBuilder::new(Scalar::Unit, 0);
         let lists = |elements| ValueColumn::Lists { points: vec![0], there: units(), elements: Box::new(elements) };
-        // Types nest only as deep as the text that spelled them.
         match qtype {
             QType::Scalar(scalar) | QType::Optional(scalar) => {
                 Some(ValueColumn::Scalars(ArrayBuilder::new(*scalar, 0)))
             }
             QType::Array(_, scalar) => Some(lists(ValueColumn::Scalars(ArrayBuilder::new(*scalar, 0)))),
             QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
-                Some(ValueColumn::Optional { there: units(), of: ValueColumn::new(of)?.into() })
+                Some(ValueColumn::Optional { there: units(), of: ValueColumn::of(of)?.into() })
             }
-            QType::Tuple(_) if let Some(element) = qtype.element() => Some(lists(ValueColumn::new(element)?)),
+            QType::Tuple(_) if let Some(element) = qtype.element() => Some(lists(ValueColumn::of(element)?)),
             QType::Tuple(fields) => {
-                Some(ValueColumn::Tuple(fields.iter().map(ValueColumn::new).collect::<Option<_>>()?))
+                Some(ValueColumn::Tuple(fields.iter().map(ValueColumn::of).collect::<Option<_>>()?))
             }
             _ => None,
         }

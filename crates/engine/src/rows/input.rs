@@ -8,6 +8,7 @@ use crate::rows::strings::Strings;
 use crate::rows::{Bitmap, ListOffsets, Misfit};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, for_each_scalar};
 use cembra_value::{Array, ArrayData, Value};
+use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 
 /// A type whose slices are columns: it is as large as a value of the scalar type, and any bits of it may be read as one.
@@ -454,34 +455,49 @@ impl<'a> InputColumn<'a> {
     /// and what all rows share take none.
     #[must_use]
     pub fn is_backed(&self) -> bool {
-        let mut column = self;
-        while let (PresenceIn::All, DataIn::Lists(ListOffsets::Fixed { size: 1.., .. }, elements)) =
-            (column.presence, column.data)
-        {
-            column = elements;
-        }
-        let is_marked = match column.presence {
-            PresenceIn::All => false,
-            PresenceIn::Bits(_) => true,
-            PresenceIn::Bytes(_, stride) => stride != 0,
-        };
-        is_marked
-            || match column.data {
-                DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => false,
-                DataIn::Values(_, _, stride) | DataIn::Fields(_, _, stride, _) => stride != 0,
-                DataIn::Lists(ListOffsets::Fixed { size, .. }, _) => size > 0,
-                // Columns of structs are refused inside of others.
-                DataIn::Structs(columns) => columns.iter().any(InputColumn::is_backed),
-                DataIn::Lists(..) | DataIn::Bits(_) | DataIn::Strings(..) | DataIn::Dictionary(..) | DataIn::Any(_) => {
-                    true
-                }
+        // Columns in columns may be as deep as whoever made them likes, until they are checked.
+        let mut open: SmallVec<[&InputColumn<'a>; 4]> = smallvec![self];
+        while let Some(column) = open.pop() {
+            let is_marked = match column.presence {
+                PresenceIn::All => false,
+                PresenceIn::Bits(_) => true,
+                PresenceIn::Bytes(_, stride) => stride != 0,
+            };
+            let is_backed = is_marked
+                || match column.data {
+                    DataIn::Nothing | DataIn::Shared(_) | DataIn::Output(_) => false,
+                    DataIn::Values(_, _, stride) | DataIn::Fields(_, _, stride, _) => stride != 0,
+                    DataIn::Lists(ListOffsets::Fixed { size: 0, .. }, _) => false,
+                    DataIn::Lists(ListOffsets::Fixed { .. }, elements) => {
+                        open.push(elements);
+                        false
+                    }
+                    DataIn::Structs(columns) => {
+                        open.extend(columns);
+                        false
+                    }
+                    DataIn::Lists(..)
+                    | DataIn::Bits(_)
+                    | DataIn::Strings(..)
+                    | DataIn::Dictionary(..)
+                    | DataIn::Any(_) => true,
+                };
+            if is_backed {
+                return true;
             }
+        }
+        false
+    }
+
+    /// True for values of a dictionary: no other column has a place of its own that a key could be of.
+    const fn lies_in_place(&self) -> bool {
+        matches!(self.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..))
     }
 
     /// True if no row is known to be missing without looking.
     pub(in crate::rows) fn is_all_present(&self) -> bool {
         let values = match self.data {
-            DataIn::Dictionary(_, values) => values.is_all_present(),
+            DataIn::Dictionary(_, values) => values.lies_in_place() && matches!(values.presence, PresenceIn::All),
             DataIn::Any(_) | DataIn::Shared(_) | DataIn::Fields(..) => false,
             _ => true,
         };
@@ -494,8 +510,9 @@ impl<'a> InputColumn<'a> {
             DataIn::Nothing => Some(Scalar::Unit),
             DataIn::Values(scalar, ..) | DataIn::Strings(scalar, _) => Some(scalar),
             DataIn::Bits(_) => Some(Scalar::Boolean),
-            DataIn::Dictionary(_, values) => values.scalar(),
-            DataIn::Any(_)
+            DataIn::Dictionary(_, values) if values.lies_in_place() => values.scalar(),
+            DataIn::Dictionary(..)
+            | DataIn::Any(_)
             | DataIn::Shared(_)
             | DataIn::Fields(..)
             | DataIn::Output(_)
@@ -513,7 +530,7 @@ impl<'a> InputColumn<'a> {
     pub(in crate::rows) fn is_present(&self, row: usize) -> bool {
         self.is_marked(row)
             && match self.data {
-                DataIn::Dictionary(keys, values) => keys.get(row).is_some_and(|key| values.is_present(key)),
+                DataIn::Dictionary(keys, values) => keys.get(row).is_some_and(|key| values.is_marked(key)),
                 _ => true,
             }
     }
@@ -539,6 +556,7 @@ impl<'a> InputColumn<'a> {
         }
         let is_of = |value: &Value| value.is_of(qtype);
         match self.data {
+            DataIn::Dictionary(_, values) if !values.lies_in_place() => return Err(Misfit::Dictionary),
             DataIn::Any(values) => {
                 if let Some(row) = values[..rows].iter().position(|value| !is_of(value)) {
                     return Err(Misfit::Value { row, found: values[row].qtype() });
@@ -571,12 +589,6 @@ impl<'a> InputColumn<'a> {
         if let DataIn::Dictionary(keys, values) = self.data {
             let size = values.rows.unwrap_or(0);
             values.check(&qtype.to_optional(), size)?;
-            // Others have no place of their own that a key could be of.
-            let lies_in_place =
-                matches!(values.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..));
-            if !lies_in_place {
-                return Err(Misfit::Dictionary);
-            }
             let is_wrong = |row: &usize| match self.presence {
                 PresenceIn::Bits(bits) if !bits.get(*row) => false,
                 _ => keys.get(*row).is_none_or(|key| key >= size),

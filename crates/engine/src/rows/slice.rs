@@ -215,8 +215,23 @@ impl<'a> InputColumn<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Keys;
+    use crate::rows::{Keys, Misfit};
     use cembra_runtime::Optional;
+
+    /// What no caller has use for, and safe code can make.
+    #[test]
+    fn columns_inside_of_each_other_need_no_stack() {
+        let numbers = InputColumn::values(&[1.0, 2.0]);
+        let keys = Keys::U8(&[0, 1]);
+        let (mut dictionary, mut structs) = (InputColumn::dictionary(keys, &numbers), numbers);
+        assert!(dictionary.check(&QType::FLOAT64, 2).is_ok());
+        for _ in 0..200_000 {
+            dictionary = InputColumn::dictionary(keys, Box::leak(Box::new(dictionary)));
+            structs = InputColumn::structs(std::slice::from_ref(Box::leak(Box::new(structs))));
+        }
+        assert_eq!(dictionary.check(&QType::FLOAT64, 2), Err(Misfit::Dictionary));
+        assert!(!dictionary.is_all_present() && dictionary.scalar().is_none() && structs.is_backed());
+    }
 
     fn shown(column: InputColumn<'_>, scalar: Scalar, rows: Range<usize>) -> String {
         column.array(scalar, rows).unwrap().to_string()

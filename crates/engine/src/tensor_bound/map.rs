@@ -59,7 +59,10 @@ pub(super) fn joined<'s>(
         let strides: Strides = strides.clone().map(|strides| strides[axis]).collect();
         match joined.last_mut() {
             Some((count, outer))
-                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
+                if outer
+                    .iter()
+                    .zip(&strides)
+                    .all(|(outer, inner)| *outer == inner.wrapping_mul(extent.cast_signed())) =>
             {
                 *count *= extent;
                 *outer = strides;
