@@ -54,7 +54,7 @@ impl File {
         fields.extend(kept.iter().cloned());
         columns.extend(feed.kept().iter().cloned());
         let (schema, kept) = (types::schema(fields), types::schema(kept));
-        let options = WriteOptions { format: Format::Csv, null: None, delimiter: None };
+        let options = WriteOptions { format: Format::Csv, null: None, delimiter: None, most_bytes };
         let sink = sink::open(&options, Output::create(path)?, &columns, &schema)?;
         Ok(File { sink, schema, kept, most_bytes })
     }

@@ -224,6 +224,7 @@ pub(crate) fn run<T: Send + 'static>(
         let Done { mut results, stop, enough, is_last } = done;
         results.failures.iter_mut().for_each(|failed| failed.number += rows);
         rows += results.read;
+        deadline.check()?;
         let start = Instant::now();
         write(results)?;
         Spent::add(&spent.writing, start);

@@ -22,8 +22,9 @@ use cembra_table::output::Output;
 use cembra_table::sink::{self, Sink, WriteOptions};
 use cembra_table::{BATCH_ROWS, Dataset, Form, Format, Named, ReadOptions, types};
 use std::collections::HashSet;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -90,15 +91,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.warnings.tell(&text, &model, &options);
     note_fallback(&executor, args.verbose);
 
+    if let (Some(output), Some(errors)) = (&args.output, &args.errors)
+        && place_of(output) == place_of(errors)
+    {
+        let message = format!("`-o` and `--errors` both name `{}`: one would replace the other", errors.display());
+        return Err(usage(NAME, message));
+    }
     let results = results(&feed, &executor, args.keep_inputs, on_error)?;
     let output = match &args.output {
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
     };
     let null = args.data_options.null.first().map(String::as_str);
-    let write = WriteOptions { format, null, delimiter: None };
-    let mut sink = sink::open(&write, output, &results.columns, &results.recipe.schema)?;
     let most_bytes = text.limits().array_bytes;
+    let write = WriteOptions { format, null, delimiter: None, most_bytes };
+    let mut sink = sink::open(&write, output, &results.columns, &results.recipe.schema)?;
     let mut failures = Failures::new(args.errors.as_deref(), &feed, most_bytes)?;
     let recipe = Recipe { limit: args.limit, most_bytes, ..results.recipe };
     let goes_on = on_error != OnError::Fail;
@@ -175,6 +182,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The place of a file, by whatever path it is named: that of its folder with its own name, where it is not there yet.
+fn place_of(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let new = || Some(fs::canonicalize(folder).ok()?.join(path.file_name()?));
+    fs::canonicalize(path).ok().or_else(new).unwrap_or_else(|| path.to_owned())
 }
 
 /// The error with the name of the data, where it has none.

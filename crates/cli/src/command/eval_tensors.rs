@@ -19,7 +19,7 @@ use cembra_table::{json_text, numpy, scalar};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -411,7 +411,7 @@ fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
         .hint("convert it with `astype` or `reshape`, or declare the input so"))
 }
 
-/// An archive, which is put together in the file itself where there is one: arrays may be as large as all memory.
+/// An archive, which is put together in the file itself where there is one, else in a file without a name: arrays may be as large as all memory.
 fn write_npz<'t>(
     out: &mut BufWriter<Timed<'_, Output>>,
     deadline: &Deadline,
@@ -420,9 +420,10 @@ fn write_npz<'t>(
     if let Some(file) = out.get_mut().get_mut().file() {
         return numpy::write_npz(&mut BufWriter::new(deadline.writer(file)), tensors);
     }
-    let mut archive = Cursor::new(Vec::new());
-    numpy::write_npz(&mut archive, tensors)?;
-    out.write_all(archive.get_ref())
+    let mut archive = tempfile::tempfile()?;
+    numpy::write_npz(&mut BufWriter::new(deadline.writer(&mut archive)), tensors)?;
+    archive.rewind()?;
+    io::copy(&mut archive, out).map(drop)
 }
 
 /// A line with type and extents of each output, and its elements below.

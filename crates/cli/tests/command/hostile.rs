@@ -117,6 +117,28 @@ fn a_deadline_ends_reading_of_tensors() {
     assert!(found.stderr.contains("error[time-limit]"), "{}", found.stderr);
 }
 
+/// One wide cell makes the cells of all rows of its table wide, and the writer of a column of Parquet takes memory before there are rows.
+#[test]
+#[cfg(target_os = "linux")]
+fn results_take_the_memory_that_they_may() {
+    let rows = format!("a,b\n{},1\n{}", "x".repeat(500_000), "y,2\n".repeat(9_000));
+    let outputs: String = (0..20_000).map(|at| format!("output y{at} = x + {at}\n")).collect();
+    let shell = Shell::new().file("d.csv", rows).file("x.csv", "x\n1\n2\n".to_owned());
+    let shell = shell.file("m.cem", format!("input x: i64\n{outputs}"));
+    let table = ["eval", "-e", "output z = a", "d.csv", "--format", "table", "-o", "z.txt", "--set-limit", LIMIT];
+    let found = bounded(&shell, 250, &table);
+    assert_eq!((found.status, found.stderr.as_str()), (Some(0), ""));
+    let shown = std::fs::read_to_string(shell.path("z.txt")).expect("a table");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("│ y")).count(), 9_000);
+    let found = bounded(&shell, 250, &["eval", "m.cem", "x.csv", "-o", "y.parquet", "--set-limit", LIMIT]);
+    assert_eq!(found.status, Some(1));
+    assert!(found.stderr.contains("error[limit]: the writers of 20000 columns of Parquet"), "{}", found.stderr);
+    let both = shell.run(&["eval", "-e", "x", "x.csv", "--on-error", "skip", "--errors", "e.csv", "-o", "./e.csv"]);
+    assert_eq!(both.status, Some(2));
+    assert!(both.stderr.contains("`-o` and `--errors` both name"), "{}", both.stderr);
+    assert!(!shell.path("e.csv").exists());
+}
+
 /// Lines of a text are found once, and not again for each of the messages.
 #[test]
 fn reports_of_many_tests_are_linear_in_the_text() {

@@ -76,6 +76,8 @@ pub struct WriteOptions<'a> {
     pub null: Option<&'a str>,
     /// For CSV: what separates fields.
     pub delimiter: Option<u8>,
+    /// For Parquet: the most bytes that the writers of columns may take before there are rows.
+    pub most_bytes: u64,
 }
 
 /// A sink of rows of these columns, which lie in batches of the schema.
@@ -111,7 +113,9 @@ pub fn open(
             Sink::Lines(Lines::open(output, &[], Arc::new(json::JsonEncoder::new(columns, array)), frame)?)
         }
         Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns))),
-        Format::Parquet => Sink::Rows(Box::new(parquet::ParquetSink::open(output, columns, schema)?)),
+        Format::Parquet => {
+            Sink::Rows(Box::new(parquet::ParquetSink::open(output, columns, schema, options.most_bytes)?))
+        }
         Format::Arrow => Sink::Rows(Box::new(arrow::ArrowSink::open(output, columns, schema)?)),
     })
 }

@@ -1,11 +1,12 @@
 //! Results as Parquet: compressed with zstd, in row groups that are small enough to be kept in memory until they are whole.
 
 use super::{Rows, plain, stored};
+use crate::chunks::too_large;
 use crate::error::{DataCode, DataError};
 use crate::output::Output;
 use crate::{Named, foreign};
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
-use ::parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
+use ::parquet::arrow::{ArrowSchemaConverter, ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use ::parquet::basic::{Compression, ZstdLevel};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
@@ -15,6 +16,9 @@ use std::sync::Arc;
 
 /// The most bytes of a row group.
 const GROUP_BYTES: usize = 64 << 20;
+
+/// The bytes that the writer of a column takes beside its values, mostly for its compression.
+const COLUMN_BYTES: u64 = 80 << 10;
 
 /// Writes Parquet.
 pub(super) struct ParquetSink {
@@ -28,7 +32,7 @@ pub(super) struct ParquetSink {
 impl ParquetSink {
     /// A file of these columns, which lie in batches of the schema. Parquet has one form for texts, whether they are views or not: of
     /// which type they are is said beside it.
-    pub(super) fn open(output: Output, columns: &[Named], made: &SchemaRef) -> Result<Self, DataError> {
+    pub(super) fn open(output: Output, columns: &[Named], made: &SchemaRef, most: u64) -> Result<Self, DataError> {
         if let Some(field) = made.fields().iter().find(|field| foreign::has(field.data_type(), has_no_form)) {
             let message = format!("Parquet has no form for {}", field.data_type());
             let error = DataError::new(DataCode::ColumnType, message).in_column(field.name());
@@ -41,6 +45,11 @@ impl ParquetSink {
         let schema = with(made, stored::data_type);
         let is_changed = |at: &usize| schema.field(*at).data_type() != made.field(*at).data_type();
         let changed = (0..schema.fields().len()).filter(is_changed).collect();
+        let count = ArrowSchemaConverter::new().convert(&schema).map_err(failed)?.num_columns();
+        if (count as u64).saturating_mul(COLUMN_BYTES) > most {
+            let error = too_large(format!("the writers of {count} columns of Parquet take {COLUMN_BYTES} bytes each"));
+            return Err(error.hint("or write Arrow, JSON or CSV, whose columns take nothing by themselves"));
+        }
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
         let mut properties = properties.build();
         let said = with(&plain::schema(columns, made), stored::said_type);

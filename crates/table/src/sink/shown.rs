@@ -17,8 +17,8 @@ use std::ops::Range;
 /// Rows of one table.
 const TABLE_ROWS: usize = 10_000;
 
-/// And the bytes of their cells, about.
-const TABLE_BYTES: usize = 64 << 20;
+/// The most bytes of the cells of one table, each as wide as the widest of its column.
+const TABLE_BYTES: usize = 32 << 20;
 
 /// The bytes that a cell takes beside its text, while the table is made and when it is shown.
 const CELL_BYTES: usize = 128;
@@ -32,8 +32,8 @@ pub(super) struct TableSink {
     columns: Vec<Named>,
     header: Vec<(String, CellAlignment)>,
     table: Table,
-    /// The bytes of its cells.
-    bytes: usize,
+    /// The bytes of the widest cell of each column.
+    widths: Vec<usize>,
     /// How many characters fit in a line, if that matters.
     width: Option<usize>,
 }
@@ -49,7 +49,7 @@ impl TableSink {
         let header: Vec<_> = header.collect();
         let table = empty_table(&header);
         let width = if matches!(output, Output::Stdout(_)) { terminal_width() } else { None };
-        TableSink { output, columns: columns.to_vec(), header, table, bytes: 0, width }
+        TableSink { output, columns: columns.to_vec(), widths: Vec::new(), header, table, width }
     }
 
     fn show(&mut self) -> Result<(), DataError> {
@@ -66,17 +66,24 @@ impl Rows for TableSink {
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError> {
         let flat = flat(&self.columns, rows);
         for row in 0..rows.num_rows() {
-            if self.table.row_count() == TABLE_ROWS || self.bytes > TABLE_BYTES {
-                self.show()?;
-                (self.table, self.bytes) = (empty_table(&self.header), 0);
-            }
             let cells = flat.iter().map(|column| {
                 let mut text = Vec::new();
                 let present = column.write(&mut text, row);
                 if present { visible(&String::from_utf8_lossy(&text)).into_owned() } else { TABLE_MISSING.to_owned() }
             });
             let cells: Vec<String> = cells.collect();
-            self.bytes += cells.iter().map(|cell| cell.len() + CELL_BYTES).sum::<usize>();
+            let rows = self.table.row_count();
+            let mut bytes = 0_usize;
+            self.widths.resize(cells.len(), 0);
+            for (width, cell) in self.widths.iter_mut().zip(&cells) {
+                *width = (*width).max(cell.len());
+                bytes = bytes.saturating_add(*width).saturating_add(CELL_BYTES);
+            }
+            if rows == TABLE_ROWS || rows > 0 && bytes.saturating_mul(rows) > TABLE_BYTES {
+                self.show()?;
+                self.table = empty_table(&self.header);
+                self.widths = cells.iter().map(String::len).collect();
+            }
             self.table.add_row(cells);
         }
         Ok(())
