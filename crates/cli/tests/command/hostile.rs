@@ -123,7 +123,7 @@ fn a_deadline_ends_reading_of_tensors() {
 fn results_take_the_memory_that_they_may() {
     let rows = format!("a,b\n{},1\n{}", "x".repeat(500_000), "y,2\n".repeat(9_000));
     let outputs: String = (0..20_000).map(|at| format!("output y{at} = x + {at}\n")).collect();
-    let shell = Shell::new().file("d.csv", rows).file("x.csv", "x\n1\n2\n".to_owned());
+    let shell = Shell::new().file("d.csv", rows).file("x.csv", "x\n1\n2\n");
     let shell = shell.file("m.cem", format!("input x: i64\n{outputs}"));
     let table = ["eval", "-e", "output z = a", "d.csv", "--format", "table", "-o", "z.txt", "--set-limit", LIMIT];
     let found = bounded(&shell, 250, &table);
