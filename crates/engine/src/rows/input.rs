@@ -455,7 +455,7 @@ impl<'a> InputColumn<'a> {
     /// and what all rows share take none.
     #[must_use]
     pub fn is_backed(&self) -> bool {
-        // Columns in columns may be as deep as whoever made them likes, until they are checked.
+        // A column that was not checked yet may have columns inside of each other to any depth.
         let mut open: SmallVec<[&InputColumn<'a>; 4]> = smallvec![self];
         while let Some(column) = open.pop() {
             let is_marked = match column.presence {
@@ -489,7 +489,7 @@ impl<'a> InputColumn<'a> {
         false
     }
 
-    /// True for values of a dictionary: no other column has a place of its own that a key could be of.
+    /// Says that each value has a place of its own, which a key of a dictionary can be of.
     const fn lies_in_place(&self) -> bool {
         matches!(self.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..))
     }

@@ -218,7 +218,7 @@ mod tests {
     use crate::rows::{Keys, Misfit};
     use cembra_runtime::Optional;
 
-    /// What no caller has use for, and safe code can make.
+    /// Columns of columns to any depth: safe code can make them, and no run takes them.
     #[test]
     fn columns_inside_of_each_other_need_no_stack() {
         let numbers = InputColumn::values(&[1.0, 2.0]);

@@ -60,7 +60,7 @@ impl<'a> Strings<'a> {
         })
     }
 
-    /// How many bytes the strings of rows have, each counted for itself also where rows share one.
+    /// The bytes of the strings of rows. A string that rows share counts for each of them.
     pub(in crate::rows) fn bytes(&self, rows: Range<usize>) -> u64 {
         let between = |offsets: Option<[i64; 2]>| offsets.map_or(0, |[from, to]| to.saturating_sub(from)) as u64;
         match *self {
@@ -98,7 +98,7 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Where the strings of rows begin and end.
+/// The offsets at which the strings of rows begin and end.
 fn ends<T: Copy + Into<i64>>(offsets: &[T], rows: &Range<usize>) -> Option<[i64; 2]> {
     Some([offsets.get(rows.start)?, offsets.get(rows.end)?].map(|at| (*at).into()))
 }

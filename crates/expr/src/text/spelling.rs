@@ -48,7 +48,7 @@ impl Spelling {
         out
     }
 
-    /// What stands before the bracket of `TYPE{v}`.
+    /// The name of a type as it stands before the bracket of `TYPE{v}`.
     pub(super) fn before_brace(self, qtype: &QType) -> String {
         match self {
             Spelling::Text => self.type_text(qtype),
