@@ -226,15 +226,17 @@ unsafe fn write_plain<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], 
 unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], frame: FramePtr) -> usize {
     for (at, (value, slot)) in values.iter().zip(slots).enumerate() {
         let tag = tag(value);
-        // SAFETY: VALUE-LAYOUT: the tag says that there is an optional, and what follows that it is one of this type. The bits
-        // of a missing one are copied without being looked at, by us or whoever reads the slot. FRAME-SLOT, promised by the
-        // caller: the presence byte is first, the value at its alignment.
+        let present = tag == PRESENT;
+        // SAFETY: VALUE-LAYOUT: the tag says that there is an optional, and what follows that it is one of this type. FRAME-SLOT,
+        // promised by the caller: the presence byte is first, the value at its alignment.
         unsafe {
             if !matches!(tag, PRESENT | MISSING) || scalar_of(value) != scalar as u8 {
                 return at;
             }
-            frame.write(Slot::at(*slot), u8::from(tag == PRESENT));
-            let bits = bits_of::<MaybeUninit<T>>(value).read();
+            frame.write(Slot::at(*slot), u8::from(present));
+            // A missing one has no bits. Machine code computes with what is in the slot and drops the result; with zeros, what
+            // watches memory finds no decision on bytes that nothing wrote.
+            let bits = if present { bits_of::<MaybeUninit<T>>(value).read() } else { MaybeUninit::zeroed() };
             frame.write(Slot::at(*slot + size_of::<T>() as u32), bits);
         }
     }
