@@ -273,19 +273,21 @@ struct Grouped {
     parents: u32,
 }
 
+/// The bytes of an element while it gets its group: that before and that after, and a key.
+const GROUPED_BYTES: usize = 24;
+
 /// Groups by the array, or all of the arrays in the tuple, that is the first operand, within the groups of the second.
 fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
     let arrays: Vec<&Arc<Array>> = match &args[0] {
         Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
         one => vec![array_of(one)?],
     };
-    // The group of each, before and after, and a key.
-    let size = args.room_for(arrays.first().map_or(0, |array| array.len()), 24)?;
+    let size = args.room_for(arrays.first().map_or(0, |array| array.len()), GROUPED_BYTES)?;
     let within = args.groups(1, size)?;
     let mut over = vec![Some(0); size];
     if within.count() != 1 || within.mapping().is_some() {
         over.fill(None);
-        for (group, members) in within.members(|_| true).iter().enumerate() {
+        for (group, members) in args.members(&within, GROUPED_BYTES, |_| true)?.iter().enumerate() {
             members.iter().for_each(|at| over[*at] = Some(group as u32));
         }
     }

@@ -27,6 +27,11 @@ impl<'a> Groups<'a> {
         Ok(Groups { edge, size })
     }
 
+    /// How many elements they are of.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.edge.map_or(1, Edge::parent_size)

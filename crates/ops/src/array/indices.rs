@@ -172,9 +172,9 @@ pub(crate) static TAKE: OpDef = OpDef {
             if groups.count() != groups_of_ids.count() {
                 return Err(sizes_differ(groups.count(), groups_of_ids.count()));
             }
-            let mut places = vec![None; args.room_for(ids.len(), limits::TAKEN_BYTES)?];
-            let members = groups.members(|_| true);
-            let wanted = groups_of_ids.members(|at| ids.is_present(at));
+            let members = args.members(&groups, 0, |_| true)?;
+            let wanted = args.members(&groups_of_ids, limits::TAKEN_BYTES, |at| ids.is_present(at))?;
+            let mut places = vec![None; ids.len()];
             for (group, wanted) in wanted.iter().enumerate() {
                 let members = members.of(group);
                 for at in wanted {
@@ -197,7 +197,7 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
     name: "array.inverse_mapping",
     summary: "The inverse of a permutation, or of one in each group: at each index the position of the element that is this index, missing where there is none. No index occurs twice in a group.",
     params: &[param("indices"), param_or("over", Value::Unspecified)],
-    faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
+    faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         in_strips: None,
@@ -211,8 +211,9 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
             let indices = array_of(&args[0])?;
             let index = as_integers(indices);
             let groups = args.groups(1, indices.len())?;
+            let members = args.members(&groups, limits::TAKEN_BYTES, |_| true)?;
             let mut positions: Vec<Option<usize>> = vec![None; indices.len()];
-            for members in groups.members(|_| true).iter() {
+            for members in members.iter() {
                 for (position, at) in members.iter().enumerate() {
                     let Some(index) = index(*at) else { continue };
                     let to = usize::try_from(index).ok().and_then(|index| members.get(index));

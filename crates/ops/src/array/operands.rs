@@ -3,7 +3,7 @@
 //! cancelled. Where a number in an operand, and no array, says how many elements there will be, a kernel asks for room before it takes
 //! memory.
 
-use super::groups::Groups;
+use super::groups::{Groups, Members};
 use super::limits;
 use cembra_runtime::{Fault, FaultKind};
 use cembra_value::Value;
@@ -69,6 +69,20 @@ impl<'a> ArrayOperands<'a> {
             self.room_for(groups.count(), GROUP_BYTES)?;
         }
         Ok(groups)
+    }
+
+    /// The elements of each group that are wanted, in their order, where the kernel takes so many bytes for an element besides.
+    ///
+    /// # Errors
+    /// The run has no room for them.
+    pub(crate) fn members(
+        &self,
+        groups: &Groups<'_>,
+        bytes_besides: usize,
+        wanted: impl FnMut(usize) -> bool,
+    ) -> Result<Members, Fault> {
+        self.room_for(groups.size(), MEMBER_BYTES + bytes_besides)?;
+        Ok(groups.members(wanted))
     }
 
     /// Asks whether the run goes on.
@@ -142,6 +156,9 @@ impl<'a> ArrayOperands<'a> {
         Ok(below)
     }
 }
+
+/// The bytes that putting an element into its group takes: its place and its group, and its place in order.
+const MEMBER_BYTES: usize = 24;
 
 /// The bytes that a kernel keeps for a group besides its elements: a state, which few have larger, and a result.
 const GROUP_BYTES: usize = 32;
@@ -266,6 +283,45 @@ mod tests {
                 let fault = run(until).expect_err("it was cancelled");
                 assert_eq!((fault.kind, asked.get()), (FaultKind::Cancelled, until), "{name}");
             }
+        }
+    }
+
+    /// What kernels need beside their results is counted before it is taken.
+    #[test]
+    fn kernels_ask_for_room_for_what_they_need_meanwhile() {
+        let size = 1_000;
+        let kind = ArrayKind::Dense;
+        let array = |scalar, element: &dyn Fn(usize) -> ScalarValue| -> Value {
+            Value::Array(kind, Array::from_scalars(scalar, (0..size).map(|at| Some(element(at)))).into())
+        };
+        let places = array(Scalar::Int64, &|at| (at as i64).into());
+        let ones = array(Scalar::Int64, &|_| 0_i64.into());
+        let numbers = array(Scalar::Float64, &|at| (at as f64).into());
+        let no = Value::Unspecified;
+        let up: Value = Value::Scalar(ScalarValue::Boolean(false));
+        let Value::Array(_, groups) = &places else { panic!() };
+        let mapping: Value = Edge::from_mapping(kind, Array::clone(groups), size).unwrap().into();
+        let ints = QType::Array(kind, Scalar::Int64);
+        let floats = QType::Array(kind, Scalar::Float64);
+        let edge = QType::Edge(EdgeType::Arrays(kind));
+        let cases = [
+            ("array.ordinal_rank", vec![numbers.clone(), no.clone(), no.clone(), up.clone()], &ints),
+            ("array.dense_rank", vec![numbers.clone(), no.clone(), up.clone()], &ints),
+            ("array.inverse_mapping", vec![places.clone(), no.clone()], &ints),
+            ("array.take", vec![numbers.clone(), ones, mapping.clone(), no.clone()], &floats),
+            ("math.searchsorted", vec![numbers.clone(), numbers.clone(), up], &ints),
+            ("math.median", vec![numbers.clone(), mapping.clone()], &floats),
+            ("math._weighted_cdf", vec![numbers.clone(), no.clone(), no.clone()], &floats),
+            ("edge.group_by", vec![numbers, no], &edge),
+            ("edge.from_keys", vec![places.clone(), places], &edge),
+        ];
+        for (name, values, ret) in cases {
+            let registry = Registry::standard();
+            let OverArrays::Kernel(kernel) = registry.get(registry.find(name).unwrap()).over_arrays else { panic!() };
+            let run = |room| (kernel.evaluate)(&ArrayOperands::new(&values, &|| false, room), ret);
+            // The result itself has its room in both.
+            assert_eq!(run(12 * size as u64).err(), Some(ArrayOperands::NO_ROOM), "{name}");
+            assert!(run(200 * size as u64).is_ok(), "{name}");
         }
     }
 }

@@ -158,6 +158,8 @@ fn quantiles(
 ) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(into, array.len())?;
+    // Elements that are not beside each other are put into their groups, and those of a group are copied.
+    args.room_for(array.len(), if groups.mapping().is_some() { 32 } else { 8 })?;
     let find = match array.scalar() {
         Scalar::Int32 => ranked::<i32>,
         Scalar::Int64 => ranked::<i64>,
@@ -214,7 +216,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
     aliases: &["inverse_cdf"],
     summary: "The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none. `cdf_arg`, and its product with how many there are, are rounded to f32 whatever the types are.",
     params: &[param("x"), param("cdf_arg"), param_or("into", Value::Unspecified)],
-    faults: &[FaultKind::Invalid],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         in_strips: None,
@@ -281,7 +283,8 @@ fn distribution<T: Number + PartialOrd + Default>(
     let all = weights.and_then(Array::numbers::<T>);
     let weight = |at: usize| all.map_or(1.0, |all| double(all[at]));
     let is_narrow = array.scalar() != Scalar::Float64;
-    let (mut found, mut unasked) = (vec![None; array.len()], 0);
+    // An element beside its place, and its share.
+    let (mut found, mut unasked) = (vec![None; args.room_for(array.len(), 32)?], 0);
     Grouped::<T>::of(array, groups, is_there).each(|group| {
         args.poll_after(&mut unasked, group.len())?;
         if group.iter().any(is_nan) {

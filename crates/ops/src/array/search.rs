@@ -122,6 +122,8 @@ fn searched(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
         }
     };
     let common = common(haystack.scalar(), needles.scalar()).ok_or(invalid_types)?;
+    // All numbers as they are compared, and for each needle its place, and that in the result.
+    args.room_for_bytes(8 * haystack.len() as u64 + 24 * needles.len() as u64)?;
     let (from, wanted) = (numbers(haystack, common), numbers(needles, common));
     let mut places = Vec::with_capacity(needles.len());
     for at in 0..needles.len() {
@@ -154,7 +156,7 @@ pub(crate) static SEARCHSORTED: OpDef = OpDef {
     aliases: &["searchsorted"],
     summary: "Where `needle`, or each of its elements, is to be put into a sorted array so that it stays sorted: before what is equal to it, or behind that if `right` is true. No element of `haystack` may be missing.",
     params: &[param("haystack"), param("needle"), param_or("right", Value::Scalar(ScalarValue::Boolean(false)))],
-    faults: &[FaultKind::Invalid],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
         in_strips: None,
