@@ -90,11 +90,12 @@ pub(crate) fn multiply<T: Float>(
     let result_bytes = bytes_of(T::SCALAR, plan.shape().present_elements());
     let lowest = AtomicU64::new(u64::MAX);
     let run = Run { plan, matrices, kernel: &kernel, context, makers: None, result_bytes, lowest: &lowest };
-    let blocks = run.blocks::<T>();
+    let blocks = run.blocks::<T>()?;
     let tasks = blocks.len();
     let supply = Supply::of(plan, operands, &kernel, None);
     let memory = run.memory(&supply, &blocks)?;
     let took = [tasks, memory.beside_bytes];
+    context.workers.check()?;
     if context.is_plan {
         return Tiled::planned(plan.shape(), T::SCALAR)
             .inspect(|made| context.note_product(plan, operands, made, took));
@@ -152,7 +153,7 @@ fn multiply_on<T: Float>(
             let context = counted.as_ref().map_err(Error::clone)?;
             let makers = Some(Makers { owners: &owners, rank, ranks: size as u64 });
             let run = Run { plan, matrices, kernel: &kernel, context, makers, result_bytes, lowest };
-            let blocks = run.blocks::<T>();
+            let blocks = run.blocks::<T>()?;
             let supply = Supply::of(plan, operands, &kernel, makers);
             let memory = run.memory(&supply, &blocks)?;
             let took = [blocks.len(), memory.beside_bytes];
@@ -221,7 +222,10 @@ impl Run<'_> {
 
     /// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes
     /// as half of a cache.
-    fn blocks<T: Float>(&self) -> Vec<Block<T>> {
+    ///
+    /// # Errors
+    /// The evaluation was ended.
+    fn blocks<T: Float>(&self) -> Result<Vec<Block<T>>, Error> {
         let plan = self.plan;
         let count = plan.shape().len();
         let own = (0..count).filter(|entry| self.is_own(*entry)).count();
@@ -237,12 +241,14 @@ impl Run<'_> {
         for band in rows.chunks(side) {
             let mut entries: Vec<usize> = band.iter().cloned().flatten().filter(|entry| self.is_own(*entry)).collect();
             entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
-            let targets = |entries: &[usize]| entries.iter().map(|entry| self.target(*entry)).collect();
             // Blocks of about one size.
             let parts = entries.len().div_ceil(most).max(1);
-            blocks.extend(entries.chunks(entries.len().div_ceil(parts).max(1)).map(targets));
+            for entries in entries.chunks(entries.len().div_ceil(parts).max(1)) {
+                self.context.workers.check()?;
+                blocks.push(entries.iter().map(|entry| self.target(*entry)).collect());
+            }
         }
-        blocks
+        Ok(blocks)
     }
 
     /// The most result tiles of a block, which has `along` of them along each side where no operand tile is absent.
