@@ -17,9 +17,9 @@ const SHORTEST: Duration = Duration::from_micros(1);
 const BRISK: Duration = Duration::from_micros(200);
 
 /// A wait that has lasted long pauses for this part of the time that it has lasted, and at most for `LONGEST`: many ranks that have nothing to do leave
-/// processors to others. A wait ends late by no more than that part. Messages go along a tree, so one late rank makes others late: with a tenth in the
-/// place of a hundredth, products on four ranks of a busy machine took half as long again.
-const PART: u32 = 100;
+/// processors to others. A wait ends late by no more than that part. Messages go along a tree, so one late rank makes others late: with a tenth, products on
+/// four ranks of a busy machine took half as long again, and with a fiftieth as long as with a hundredth.
+const PART: u32 = 50;
 const LONGEST: Duration = Duration::from_millis(20);
 
 /// The longest sleep of a rank that its link wakes. It is for what wakes no thread: a token that is cancelled.
