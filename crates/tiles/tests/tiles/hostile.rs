@@ -169,6 +169,17 @@ fn evaluations_that_are_ended_at_any_moment_leave_nothing_behind() {
     });
 }
 
+#[test]
+fn a_plan_is_ended_as_evaluations_are() {
+    let mut rng = Rng::with_seed(92);
+    let [left, right] =
+        tilings(&mut rng, &parse(PRODUCTS[0])).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 1.0));
+    let token = Cancellation::new();
+    token.cancel();
+    let planned = Evaluator::new(Options::default()).cancellation(token).plan(PRODUCTS[0], &left, &right, None);
+    assert_eq!(planned.expect_err("an error").code(), "cancelled");
+}
+
 /// The same tiles on demand, of which another norm is promised, and how many were asked for.
 fn promised(of: &Tiled, norm: impl Fn(f64) -> f64) -> (Tiled, Arc<AtomicUsize>) {
     let norms = of.shape().iter().map(|(tile, own)| (tile, norm(own)));
