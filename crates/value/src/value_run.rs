@@ -218,6 +218,9 @@ unsafe fn write_plain<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32], 
     values.len()
 }
 
+/// The bits of a missing number in a frame.
+static ZEROS: u64 = 0;
+
 /// Writes numbers that may be missing, of a type that takes as many bytes as `T`.
 ///
 /// # Safety
@@ -228,7 +231,7 @@ unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32
         let tag = tag(value);
         let present = tag == PRESENT;
         // SAFETY: VALUE-LAYOUT: the tag says that there is an optional, and what follows that it is one of this type. FRAME-SLOT,
-        // promised by the caller: the presence byte is first, the value at its alignment.
+        // promised by the caller: the presence byte is first, the value at its alignment. `T` is at most as large as the zeros.
         unsafe {
             if !matches!(tag, PRESENT | MISSING) || scalar_of(value) != scalar as u8 {
                 return at;
@@ -236,8 +239,9 @@ unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32
             frame.write(Slot::at(*slot), u8::from(present));
             // A missing one has no bits. Machine code computes with what is in the slot and drops the result; with zeros, what
             // watches memory finds no decision on bytes that nothing wrote.
-            let bits = if present { bits_of::<MaybeUninit<T>>(value).read() } else { MaybeUninit::zeroed() };
-            frame.write(Slot::at(*slot + size_of::<T>() as u32), bits);
+            let zeros = std::ptr::from_ref(&ZEROS).cast::<T>();
+            let bits = std::hint::select_unpredictable(present, bits_of::<T>(value), zeros);
+            frame.write(Slot::at(*slot + size_of::<T>() as u32), *bits);
         }
     }
     values.len()
