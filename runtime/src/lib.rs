@@ -34,6 +34,7 @@ mod text;
 mod timer;
 mod transfer;
 mod type_names;
+mod unix;
 
 pub use arena::Arena;
 pub use calendar::{Date, Misspelled, Timestamp};
@@ -67,3 +68,4 @@ pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
 pub use text::{Bytes, Text};
 pub use transfer::Transfer;
 pub use type_names::{DICT_WORD, EDGE_WORD, TENSOR_WORD, TypeName, TypeSpelling};
+pub use unix::UnixUnit;

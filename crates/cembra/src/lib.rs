@@ -117,7 +117,7 @@ pub use field_types::{FieldType, ModelScalar};
 pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
 pub use folder::{Folder, GivenFiles};
 #[cfg(feature = "json")]
-pub use json::{Json, JsonColumns, JsonKind, JsonMisfit, JsonRow, JsonRows, JsonText};
+pub use json::{Json, JsonColumns, JsonKind, JsonMisfit, JsonMoments, JsonRow, JsonRows, JsonText};
 pub use listener::{AccessorsListener, Listener, Setter};
 pub use loader::{Accessor, AccessorsLoader, Fields, Loader};
 pub use model::Model;

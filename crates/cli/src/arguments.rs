@@ -9,6 +9,7 @@ use cembra::{
     literal_type,
 };
 use cembra_ops::{LocalClock, MomentForm, WrongForm};
+use cembra_runtime::UnixUnit;
 use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
 use std::io::Write;
@@ -192,8 +193,8 @@ impl Assignment {
     }
 
     /// The value for an input of this type: the literal, if it is implicitly cast to the type, or what a field of CSV with this text
-    /// is; none if it is neither.
-    pub(crate) fn value(&self, declared: &QType) -> Option<Value> {
+    /// is, spelled so or as everywhere; none if it is neither.
+    pub(crate) fn value(&self, declared: &QType, spelling: &Spelling) -> Option<Value> {
         let literal = self.literal.as_ref().ok();
         literal.and_then(|literal| cast_literal(literal, declared)).or_else(|| {
             let is_missing = literal.is_some_and(|literal| literal_type(literal) == Some(QType::Nothing));
@@ -202,7 +203,8 @@ impl Assignment {
             if is_missing || scalar.is_number() || self.text.starts_with(['"', '\'']) {
                 return None;
             }
-            let value = cembra_table::scalar::parse(*scalar, &self.text)?;
+            let value =
+                spelling.parse(*scalar, &self.text).or_else(|| Spelling::default().parse(*scalar, &self.text))?;
             Some(if declared.is_optional() { Value::Present(value) } else { Value::Scalar(value) })
         })
     }
@@ -234,13 +236,17 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "CHARACTER", default_value = ".", value_parser = [".", ","], hide_default_value = true)]
     pub(crate) decimal: String,
 
-    /// The form of dates in CSV, in DATA, as `%d.%m.%Y`; the letters are those of `strings.parse_date`
+    /// The form of dates in DATA and `-s`, as `%d.%m.%Y`; the letters are those of `strings.parse_date`. `%Y%m%d` is for whole numbers too
     #[arg(long, value_name = "FORMAT", value_parser = date_form)]
     pub(crate) date_format: Option<MomentForm>,
 
-    /// The form of timestamps in CSV, in DATA, as `%d.%m.%Y %H:%M`, likewise
+    /// The form of timestamps in DATA and `-s`, as `%d.%m.%Y %H:%M`, likewise
     #[arg(long, value_name = "FORMAT", value_parser = timestamp_form)]
     pub(crate) timestamp_format: Option<MomentForm>,
+
+    /// The unit of whole numbers in DATA and `-s` that are timestamps, which they count from 1970 in UTC
+    #[arg(long, value_name = "UNIT", value_parser = UnixUnit::NAMES, conflicts_with = "timestamp_format")]
+    pub(crate) timestamp_unit: Option<String>,
 
     /// The time zone of timestamps in CSV that say none, in DATA, as `Europe/Zurich`
     #[arg(long, value_name = "ZONE", value_parser = clock)]
@@ -259,6 +265,7 @@ impl DataOptions {
             dates: self.date_format.clone(),
             timestamps: self.timestamp_format.clone(),
             clock: self.time_zone.clone(),
+            unit: self.timestamp_unit.as_deref().and_then(UnixUnit::of_name),
         }
     }
 }
@@ -406,7 +413,7 @@ mod tests {
     fn a_declared_type_says_how_a_value_is_read() {
         let read = |text: &str, qtype: &str| {
             let qtype = cembra::parse_type(qtype).expect("a type");
-            Assignment::parse(text).expect("a value").value(&qtype).map(|value| cembra::print_value(&value))
+            Assignment::parse(text).expect("a value").value(&qtype, &Spelling::default()).map(|value| cembra::print_value(&value))
         };
         for (text, qtype, value) in [
             ("d=2026-11-20", "date", "date\"2026-11-20\""),

@@ -15,7 +15,7 @@ use cembra_table::error::{DataCode, DataError};
 use cembra_table::place::Places;
 use cembra_table::scalar;
 use cembra_table::schema::{Column, Wanted, listed, nearest, spelled};
-use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Table, types};
+use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Spelling, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many values of a row a message shows, and how much of each.
@@ -68,6 +68,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) types: BTreeMap<&'a str, &'a QType>,
     /// Constants.
     pub(crate) constants: &'a [Assignment],
+    /// How dates and timestamps of constants may be spelled.
+    pub(crate) spelling: &'a Spelling,
     /// The rows.
     pub(crate) data: Option<Dataset>,
     /// The outputs whose inputs are wanted; all if there are none.
@@ -127,7 +129,7 @@ impl Feed {
         sources: Sources<'_>,
         command: &'static str,
     ) -> Result<Feed, Failure> {
-        let Sources { types, constants, data, outputs, keep, verbatim, deadline } = sources;
+        let Sources { types, constants, spelling, data, outputs, keep, verbatim, deadline } = sources;
         let mut constants = by_name(model, constants, command)?;
         let (mut fields, mut from) = (Vec::new(), Vec::new());
         let mut wanted = Vec::new();
@@ -139,7 +141,7 @@ impl Feed {
             let declared = input.qtype.as_ref().or(types.get(&*name).copied());
             let (feeding, qtype) = match constants.remove(&*name) {
                 Some(constant) => {
-                    let value = typed(constant, declared, command)?;
+                    let value = typed(constant, declared, spelling, command)?;
                     let qtype = value.qtype();
                     (Feeding::Constant(value), qtype)
                 }
@@ -353,18 +355,23 @@ fn by_name<'a>(
 }
 
 /// The constant as a value of the declared type; without one, of the type of its literal.
-fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str) -> Result<Value, Failure> {
+fn typed(
+    constant: &Assignment,
+    declared: Option<&QType>,
+    spelling: &Spelling,
+    command: &'static str,
+) -> Result<Value, Failure> {
     let name = &constant.name;
-    if let Some(value) = declared.and_then(|declared| constant.value(declared)) {
+    if let Some(value) = declared.and_then(|declared| constant.value(declared, spelling)) {
         return Ok(value);
     }
     let literal = match (&constant.literal, declared) {
         (Ok(literal), _) => literal,
         (Err(_), Some(QType::Scalar(scalar) | QType::Optional(scalar)))
-            if let Some(spelling) = scalar::spelling(*scalar, &constant.text) =>
+            if let Some(said) = spelling.said(*scalar, &constant.text) =>
         {
             let expected = declared.map(spelled).unwrap_or_default();
-            let message = format!("`-s {name}={}`: the input `{name}` is {expected}; {spelling}", constant.text);
+            let message = format!("`-s {name}={}`: the input `{name}` is {expected}; {said}", constant.text);
             return Err(usage(command, message));
         }
         (Err(problems), _) => {
@@ -416,6 +423,13 @@ fn typed(constant: &Assignment, declared: Option<&QType>, command: &'static str)
         };
         let hint = match declared {
             Some(QType::Edge(_)) => format!("; {}", error::MAKE_EDGE),
+            // A number is none.
+            Some(QType::Scalar(scalar) | QType::Optional(scalar))
+                if scalar.is_quoted()
+                    && let Some(said) = spelling.said(*scalar, &constant.text) =>
+            {
+                format!("; {said}")
+            }
             Some(declared) if declared.to_optional() != *declared && found_nothing => {
                 format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
             }

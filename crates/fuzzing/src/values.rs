@@ -160,6 +160,9 @@ const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["
 const UNITS: Formed =
     Formed { good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"], bad: &["", "decade"] };
 
+/// Units of numbers that count from 1970.
+const UNIX_UNITS: Formed = Formed { good: &["s", "ms", "us", "ns"], bad: &["", "min"] };
+
 /// Formats of dates and timestamps.
 const TIME_FORMATS: Formed = Formed {
     good: &[
@@ -362,6 +365,7 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
         ArgumentForm::Replacement => REPLACEMENT,
         ArgumentForm::DecodingErrors => ERRORS,
         ArgumentForm::CalendarUnit => UNITS,
+        ArgumentForm::UnixUnit => UNIX_UNITS,
         ArgumentForm::TimeFormat => TIME_FORMATS,
         ArgumentForm::TimeZone => TIME_ZONES,
         ArgumentForm::RepeatedTime => REPEATED,

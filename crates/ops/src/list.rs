@@ -423,6 +423,8 @@ operators! {
     TIMESTAMP_MAKE = calendar::making::TIMESTAMP;
     TIMESTAMP_LOCAL = calendar::zones::LOCAL;
     TIMESTAMP_FROM_LOCAL = calendar::zones::FROM_LOCAL;
+    TIMESTAMP_COUNTED = calendar::unix::COUNTED;
+    TIMESTAMP_FROM_UNIX = calendar::unix::FROM_UNIX;
     TENSOR_MAXIMUM = tensor::MAXIMUM;
     TENSOR_MINIMUM = tensor::MINIMUM;
     TENSOR_RELU = tensor::RELU;

@@ -300,6 +300,10 @@ impl OpDef {
             ([of], Some(parse)) if !takes_text && of.scalar() == Some(Scalar::Text) => {
                 fault.hint(format!("a text is read by `{parse}(..)`"))
             }
+            ([of], _) if of.scalar().is_some_and(Scalar::is_number) => match makes.and_then(counted) {
+                Some(hint) => fault.hint(hint),
+                None => fault,
+            },
             _ => fault,
         }
     }
@@ -460,6 +464,15 @@ fn read_of_text(scalar: Scalar) -> Option<&'static str> {
         Scalar::Duration => "strings.parse_duration",
         _ => return None,
     })
+}
+
+/// How a date or a timestamp is made of a number: days, or units of time since 1970.
+fn counted(scalar: Scalar) -> Option<&'static str> {
+    match scalar {
+        Scalar::Date => Some("write `date\"1970-01-01\" + n` for days since 1970, and `date.make(y, m, d)` for the parts of a date"),
+        Scalar::Timestamp => Some("write `timestamp.from_unix(n, \"s\")` for seconds since 1970, or with \"ms\", \"us\" or \"ns\""),
+        _ => None,
+    }
 }
 
 /// How two operands, one of which is a duration or a timestamp, are written to meet each other.

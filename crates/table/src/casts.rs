@@ -5,7 +5,7 @@
 use crate::chunks::too_large;
 use crate::error::DataError;
 use crate::foreign::decimal_text;
-use crate::types;
+use crate::{Spelling, types};
 use arrow_array::builder::GenericByteBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -22,19 +22,20 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 use cembra_runtime::Scalar;
+use cembra_value::ScalarValue;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// The values in the type of a scalar; missing where there is no such value.
+/// The values in the type of a scalar; missing where there is no such value. Whole numbers become dates and timestamps as `spelling` says.
 ///
 /// # Errors
 /// The type never becomes that one.
-pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -> Result<ArrayRef, ArrowError> {
     let wanted = types::of_scalar(scalar);
     if let DataType::Dictionary(..) = array.data_type() {
         // Strings become views first, so that rows with equal strings share the bytes. Dictionaries nest as types do: a few levels.
         let dictionary = array.as_any_dictionary();
-        let values = converted(dictionary.values(), scalar)?;
+        let values = converted(dictionary.values(), scalar, spelling)?;
         return arrow_select::take::take(values.as_ref(), dictionary.keys(), None);
     }
     let values = array.clone();
@@ -54,6 +55,17 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, Ar
         (Scalar::UInt64, _) => integers::<UInt64Type>(&values, exact_unsigned),
         (Scalar::Float32, _) => floats::<Float32Type>(&values),
         (Scalar::Float64 | Scalar::WeakFloat, _) => floats::<Float64Type>(&values),
+        (Scalar::Date, found) if found.is_integer() && spelling.takes_counts(scalar) => {
+            counted::<Date32Type>(&values, |count| spelling.parse_count(scalar, count), |bits| bits as i32)
+        }
+        (Scalar::Timestamp, found) if found.is_integer() && spelling.takes_counts(scalar) => {
+            let read = |count| spelling.parse_count(scalar, count);
+            let moments = counted::<TimestampMicrosecondType>(&values, read, u64::cast_signed);
+            moments.map(|moments| {
+                let moments = moments.as_primitive::<TimestampMicrosecondType>().clone();
+                Arc::new(moments.with_data_type(wanted.clone())) as ArrayRef
+            })
+        }
         (Scalar::Date, DataType::Date64) => {
             let days = |milliseconds: i64| i32::try_from(milliseconds.div_euclid(86_400_000)).ok();
             Some(Arc::new(values.as_primitive::<Date64Type>().unary_opt::<_, Date32Type>(days)) as ArrayRef)
@@ -105,6 +117,17 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar) -> Result<ArrayRef, Ar
         _ => None,
     };
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
+}
+
+/// Whole numbers as the values that `read` makes of them, which `of_bits` makes of their bits.
+fn counted<N: ArrowPrimitiveType>(
+    values: &ArrayRef,
+    read: impl Fn(i64) -> Option<ScalarValue>,
+    of_bits: impl Fn(u64) -> N::Native,
+) -> Option<ArrayRef> {
+    let counts = integers::<Int64Type>(values, exact)?;
+    let made = counts.as_primitive::<Int64Type>().unary_opt::<_, N>(|count| read(count).map(|value| of_bits(value.bits())));
+    Some(Arc::new(made))
 }
 
 /// A type with views in place of strings, also in lists, maps and structs. Types nest only as deep as a file may, so this recursion is bounded.

@@ -8,7 +8,7 @@ use super::chunks::too_large;
 use super::foreign;
 use super::place::Places;
 use super::structs::{self, Lacking};
-use super::{Decoded, Form, Keep, Named, Request, Room, types};
+use super::{Decoded, Form, Keep, Named, Request, Room, Spelling, types};
 use crate::error::{DataCode, DataError};
 use crate::schema::{Column, Place, absent_columns, quoted};
 use arrow_array::cast::AsArray;
@@ -41,6 +41,8 @@ pub(crate) struct Conversion {
     tolerant: bool,
     /// The most bytes of strings in the columns that are carried through, of the rows of a batch.
     most_bytes: u64,
+    /// What whole numbers are where dates and timestamps are wanted.
+    spelling: Spelling,
 }
 
 /// What a file's columns are to be read as.
@@ -65,6 +67,7 @@ impl Conversion {
         request: &Request,
         tolerant: bool,
         most_bytes: u64,
+        spelling: Spelling,
     ) -> Result<Planned, DataError> {
         let mut positions = BTreeMap::new();
         for (at, field) in file.fields().iter().enumerate() {
@@ -86,7 +89,7 @@ impl Conversion {
                 })?,
                 (None, None) => QType::Optional(Scalar::Float64),
             };
-            let pick = pick(&leaf.name, &qtype, &positions, file, &mut absent)?;
+            let pick = pick(&leaf.name, &qtype, (&positions, file), &spelling, &mut absent)?;
             leaves.push((Column { name: leaf.name.clone(), qtype, inferred }, pick));
         }
         let names: Vec<&str> = match &request.keep {
@@ -142,6 +145,7 @@ impl Conversion {
                 schema: types::schema(fields),
                 tolerant,
                 most_bytes,
+                spelling,
             }),
             projection,
         })
@@ -208,7 +212,8 @@ impl Conversion {
 
     /// The columns wanted, and the rows that have no values for them.
     fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
-        let mut reading = Reading { first: Some(first), tolerant: self.tolerant, wrong: BTreeMap::new() };
+        let mut reading =
+            Reading { first: Some(first), tolerant: self.tolerant, wrong: BTreeMap::new(), spelling: &self.spelling };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
@@ -226,31 +231,36 @@ impl Conversion {
 fn pick(
     path: &str,
     qtype: &QType,
-    positions: &BTreeMap<&str, usize>,
-    file: &Schema,
+    of: (&BTreeMap<&str, usize>, &Schema),
+    spelling: &Spelling,
     absent: &mut Vec<String>,
 ) -> Result<Pick, DataError> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    let (positions, file) = of;
     match (positions.get(path), qtype) {
         (Some(at), _) => {
             let field = file.field(*at);
-            if becomes(field.data_type(), qtype) {
+            if becomes(field.data_type(), qtype, spelling) {
                 return Ok(Pick::Column(*at));
             }
             let message = format!("expected {qtype}, found a column of {}", field.data_type());
-            Err(DataError::new(DataCode::ColumnType, message).in_column(path))
+            let error = DataError::new(DataCode::ColumnType, message).in_column(path);
+            // Any number shows how numbers become dates.
+            let of_count = qtype.scalar().filter(|scalar| scalar.is_quoted() && field.data_type().is_integer());
+            Err(of_count.and_then(|scalar| spelling.said(scalar, "0")).into_iter().fold(error, DataError::hint))
         }
         (None, QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
             let of = qtype.as_optional_struct().unwrap_or(qtype);
-            match pick(path, &types::all_optional(of), positions, file, absent)? {
+            match pick(path, &types::all_optional(of), (positions, file), spelling, absent)? {
                 Pick::Tuple(_, parts) => Ok(Pick::Tuple(qtype.clone(), parts)),
                 Pick::Column(at) => Ok(Pick::Column(at)),
             }
         }
         (None, QType::Tuple(fields)) if qtype.element().is_none() && !fields.is_empty() => {
             let each = fields.iter().enumerate();
+            let of = (positions, file);
             let parts =
-                each.map(|(at, field)| pick(&format!("{path}.{}", fields.label(at)), field, positions, file, absent));
+                each.map(|(at, field)| pick(&format!("{path}.{}", fields.label(at)), field, of, spelling, absent));
             Ok(Pick::Tuple(qtype.clone(), parts.collect::<Result<_, _>>()?))
         }
         (None, _) => {
@@ -353,15 +363,17 @@ impl Pick {
 }
 
 /// Rows that are being read.
-struct Reading {
+struct Reading<'s> {
     /// The number of the first row in the data. `None` for elements of a list: messages name their index in the list.
     first: Option<u64>,
     tolerant: bool,
     /// What is wrong with rows.
     wrong: BTreeMap<usize, DataError>,
+    /// What whole numbers are where dates and timestamps are wanted.
+    spelling: &'s Spelling,
 }
 
-impl Reading {
+impl Reading<'_> {
     /// Says what is wrong with a row, unless something is already.
     fn refuse(&mut self, row: usize, error: DataError) {
         let error = match self.first {
@@ -428,7 +440,7 @@ impl Reading {
             return self.lists(array, *scalar, qtype, place);
         }
         let (QType::Scalar(scalar) | QType::Optional(scalar)) = qtype else { return array.clone() };
-        let converted = match converted(array, *scalar) {
+        let converted = match converted(array, *scalar, self.spelling) {
             Ok(converted) => converted,
             Err(error) => {
                 let error = DataError::new(DataCode::Unreadable, error.to_string()).in_column(place.path);
@@ -444,7 +456,10 @@ impl Reading {
             for row in (0..rows).filter(|row| converted.is_null(*row)) {
                 let was_there = there.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                 let error = if was_there {
-                    place.mismatch(qtype, &quoted(&foreign::text(array, row)), None)
+                    let text = foreign::text(array, row);
+                    let said = self.spelling.said(*scalar, &text).filter(|_| array.data_type().is_integer());
+                    let error = place.mismatch(qtype, &quoted(&text), None);
+                    said.into_iter().fold(error, DataError::hint)
                 } else if qtype.is_optional() {
                     continue;
                 } else {
@@ -457,7 +472,7 @@ impl Reading {
     }
 }
 
-impl Reading {
+impl Reading<'_> {
     /// Optional structs, each of which has the fields that it must have.
     fn checked(&mut self, of: &QType, structs: ArrayRef, place: Place<'_>) -> ArrayRef {
         let mut lacking = Vec::new();
@@ -473,7 +488,8 @@ impl Reading {
         let rows = array.len();
         let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
         let (Some(lists), Some(field)) = (large_lists(array), types::element_of(qtype)) else { return nothing() };
-        let mut inner = Reading { first: None, tolerant: false, wrong: BTreeMap::new() };
+        let mut inner =
+            Reading { first: None, tolerant: false, wrong: BTreeMap::new(), spelling: self.spelling };
         let mut elements = inner.convert(lists.values(), element, place);
         if !inner.wrong.is_empty() {
             elements = structs::filled(element, &elements);
@@ -506,7 +522,7 @@ impl Reading {
                 let message = format!("more than {MOST_NOTHINGS} elements that are nothing");
                 return Err(ArrowError::InvalidArgumentError(message));
             }
-            let elements = converted(lists.values(), scalar)?;
+            let elements = converted(lists.values(), scalar, self.spelling)?;
             Ok::<_, ArrowError>(Some((lists, elements)))
         };
         let (lists, elements) = match read() {
@@ -556,19 +572,19 @@ const fn is_moment(of: &DataType) -> bool {
 }
 
 /// True if values of an Arrow type may become values of a type of models.
-fn becomes(found: &DataType, qtype: &QType) -> bool {
+fn becomes(found: &DataType, qtype: &QType, spelling: &Spelling) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match (qtype, found) {
         (QType::Tuple(_), DataType::Null) if qtype.as_optional_struct().is_some() => true,
         (QType::Tuple(_), _) if qtype.as_optional_struct().is_some() => {
-            qtype.as_optional_struct().is_some_and(|of| becomes(found, &types::all_optional(of)))
+            qtype.as_optional_struct().is_some_and(|of| becomes(found, &types::all_optional(of), spelling))
         }
         (QType::Tuple(_), _) if let Some((key, given)) = qtype.as_map() => match found {
             DataType::Map(of, _) => match of.data_type() {
                 DataType::Struct(pair) => match &pair[..] {
                     [own, found] => {
-                        becomes(own.data_type(), &QType::Scalar(key))
-                            && becomes(found.data_type(), &QType::Optional(given))
+                        becomes(own.data_type(), &QType::Scalar(key), spelling)
+                            && becomes(found.data_type(), &QType::Optional(given), spelling)
                     }
                     _ => false,
                 },
@@ -578,26 +594,27 @@ fn becomes(found: &DataType, qtype: &QType) -> bool {
         },
         (QType::Tuple(_), _) if qtype.element().is_some() => match found {
             DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
-                qtype.element().is_some_and(|element| becomes(of.data_type(), element))
+                qtype.element().is_some_and(|element| becomes(of.data_type(), element, spelling))
             }
             _ => false,
         },
         (QType::Tuple(wanted), DataType::Struct(found)) => {
             let part = |(at, qtype): (usize, &QType)| {
                 let label = wanted.label(at);
-                found.iter().any(|field| *field.name() == *label && becomes(field.data_type(), qtype))
+                found.iter().any(|field| *field.name() == *label && becomes(field.data_type(), qtype, spelling))
             };
             wanted.iter().enumerate().all(part)
         }
         (QType::Array(_, scalar), DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) => {
-            becomes(of.data_type(), &QType::Optional(*scalar))
+            becomes(of.data_type(), &QType::Optional(*scalar), spelling)
         }
-        (QType::Scalar(_) | QType::Optional(_), DataType::Dictionary(_, values)) => becomes(values, qtype),
+        (QType::Scalar(_) | QType::Optional(_), DataType::Dictionary(_, values)) => becomes(values, qtype, spelling),
         (QType::Optional(_), DataType::Null) => true,
         (QType::Scalar(scalar) | QType::Optional(scalar), _) => match scalar {
             Scalar::Unit | Scalar::Boolean => *found == DataType::Boolean,
             Scalar::Int32 | Scalar::Int64 | Scalar::UInt64 => found.is_integer() || found.is_floating(),
             Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat => found.is_numeric(),
+            scalar if found.is_integer() && spelling.takes_counts(*scalar) => true,
             Scalar::Date => matches!(found, DataType::Date32 | DataType::Date64),
             Scalar::Timestamp => matches!(found, DataType::Timestamp(_, _)),
             Scalar::Duration => matches!(found, DataType::Duration(_)),

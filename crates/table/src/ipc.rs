@@ -6,7 +6,7 @@ use super::guard::guarded;
 use super::input::Bytes;
 use super::messages::{Messages, check_batch, check_schema};
 use super::parquet::Read;
-use super::{Held, Piece, ReadOptions, Request, Source, Table};
+use super::{Held, Piece, ReadOptions, Request, Source, Spelling, Table};
 use crate::error::DataError;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::convert::fb_to_schema;
@@ -35,6 +35,7 @@ pub(crate) struct ArrowData {
     schema: SchemaRef,
     batch_rows: usize,
     tolerant: bool,
+    spelling: Spelling,
 }
 
 impl ArrowData {
@@ -70,7 +71,8 @@ impl ArrowData {
             stream.body(message.bodyLength())?;
             Ok(Arc::new(fb_to_schema(schema)))
         })?;
-        Ok(ArrowData { stream, schema, batch_rows: options.batch_rows.max(1), tolerant: options.tolerant })
+        let (batch_rows, spelling) = (options.batch_rows.max(1), options.spelling.clone());
+        Ok(ArrowData { stream, schema, batch_rows, tolerant: options.tolerant, spelling })
     }
 
     /// True if there is a column of this name.
@@ -89,7 +91,7 @@ impl ArrowData {
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         let Planned { projection, leaves, kept, conversion } =
-            Conversion::plan(&self.schema, request, self.tolerant, self.stream.most_bytes())?;
+            Conversion::plan(&self.schema, request, self.tolerant, self.stream.most_bytes(), self.spelling)?;
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;
         let schema = conversion.schema().clone();
         let dictionaries = Dictionaries::default();

@@ -10,7 +10,7 @@ use super::cells;
 use super::chunks::too_large;
 use super::input::{Bytes, Text};
 use super::place::Places;
-use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Table, types};
+use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types};
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
@@ -42,6 +42,7 @@ pub(crate) struct JsonData {
     /// The most bytes that a row becomes.
     most_bytes: u64,
     tolerant: bool,
+    spelling: Spelling,
 }
 
 /// The rows of JSON, cut into pieces.
@@ -62,6 +63,9 @@ struct RowForm {
     tolerant: bool,
     /// The most bytes that a row becomes.
     most_bytes: u64,
+    spelling: Spelling,
+    /// True if rows are read value by value, because their dates or timestamps are spelled in a way of their own.
+    is_spelled: bool,
 }
 
 /// Objects that were cut off.
@@ -115,7 +119,9 @@ impl JsonData {
         let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader));
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let (file, batch_rows) = (text.file, batch_rows.max(1));
-        Ok(JsonData { objects, ahead: VecDeque::new(), looked_ahead: false, file, batch_rows, most_bytes, tolerant })
+        let spelling = options.spelling.clone();
+        let ahead = VecDeque::new();
+        Ok(JsonData { objects, ahead, looked_ahead: false, file, batch_rows, most_bytes, tolerant, spelling })
     }
 
     fn look_ahead(&mut self) -> Result<(), DataError> {
@@ -188,7 +194,12 @@ impl JsonData {
         let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
         let (columns, distinct, shown) = read_once(columns);
         let JsonData { tolerant, most_bytes, .. } = self;
-        let form = Arc::new(RowForm { columns, distinct, shown, schema: schema.clone(), tolerant, most_bytes });
+        let spelling = self.spelling.clone();
+        let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
+        let schema_of_rows = schema.clone();
+        let form =
+            RowForm { columns, distinct, shown, schema: schema_of_rows, tolerant, most_bytes, spelling, is_spelled };
+        let form = Arc::new(form);
         let source = JsonSource { data: self, form };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
@@ -381,9 +392,20 @@ fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
+/// True if a part of the type is a date, a timestamp or a duration.
+fn has_moments(qtype: &QType) -> bool {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match qtype {
+        QType::Tuple(fields) => fields.iter().any(has_moments),
+        QType::Array(_, scalar) => scalar.is_quoted(),
+        other => other.scalar().is_some_and(Scalar::is_quoted),
+    }
+}
+
 /// The value of this type; what is wrong with it is said of the place in it.
-fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Value, DataError> {
-    value.value(qtype).map_err(|JsonMisfit { path: inside, expected, found, is_twice, .. }| {
+fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>, spelling: &Spelling) -> Result<Value, DataError> {
+    let read = if spelling.has_moments() { value.value_spelled(qtype, spelling) } else { value.value(qtype) };
+    read.map_err(|JsonMisfit { path: inside, expected, found, is_twice, .. }| {
         let whole = place;
         let path = format!("{}{inside}", place.path);
         // A field is declared for all elements of a list.
@@ -411,6 +433,11 @@ fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Result<Valu
             QType::Scalar(Scalar::Bytes) | QType::Optional(Scalar::Bytes) => {
                 error.hint("bytes are written as a string in base64, padded with `=`")
             }
+            QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
+                let digits = (found.kind() == JsonKind::Number).then(|| found.as_str().into());
+                let said = digits.or_else(|| found.text()).and_then(|text| spelling.said(scalar, &text));
+                said.into_iter().fold(error, DataError::hint)
+            }
             _ => error,
         }
     })
@@ -434,9 +461,9 @@ impl RowForm {
         for column in &self.columns {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
             let value = match (object.row.get(&column.name), &column.qtype) {
-                (Some(value), qtype) => value_of(qtype, value, place),
+                (Some(value), qtype) => value_of(qtype, value, place, &self.spelling),
                 (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-                (None, qtype) if qtype.as_optional_struct().is_some() => value_of(qtype, JsonText::NULL, place),
+                (None, qtype) if qtype.as_optional_struct().is_some() => value_of(qtype, JsonText::NULL, place, &self.spelling),
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };
             row.push(value.map_err(|error| error.on_line(object.line))?);
@@ -592,8 +619,8 @@ impl Piece for JsonPiece {
                     break;
                 }
             }
-            let is_pushed =
-                object.text().is_some_and(|text| columns.try_push(text) && (again.is_empty() || others.try_push(text)));
+            let mut push = |text: &str| columns.try_push(text) && (again.is_empty() || others.try_push(text));
+            let is_pushed = !form.is_spelled && object.text().is_some_and(&mut push);
             if !is_pushed {
                 columns.truncate(at);
                 match object.read().map(|object| form.values(&object, &mut row)) {

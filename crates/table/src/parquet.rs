@@ -5,7 +5,7 @@ use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
-use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Table, casts};
+use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
 use crate::error::DataError;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
@@ -25,6 +25,7 @@ pub(crate) struct ParquetData {
     batch_rows: usize,
     most_bytes: u64,
     tolerant: bool,
+    spelling: Spelling,
 }
 
 impl ParquetData {
@@ -40,7 +41,8 @@ impl ParquetData {
             ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)
         })?;
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
-        Ok(ParquetData { chunks, metadata, batch_rows: batch_rows.max(1), most_bytes, tolerant })
+        let (batch_rows, spelling) = (batch_rows.max(1), options.spelling.clone());
+        Ok(ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant, spelling })
     }
 
     /// True if there is a column of this name.
@@ -58,9 +60,9 @@ impl ParquetData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
-        let ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant } = self;
+        let ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant, spelling } = self;
         let Planned { projection, leaves, kept, conversion } =
-            Conversion::plan(metadata.schema(), request, tolerant, most_bytes)?;
+            Conversion::plan(metadata.schema(), request, tolerant, most_bytes, spelling)?;
         let parquet = metadata.metadata().clone();
         let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
         let (reader, rows) = guarded("Parquet", || {

@@ -47,6 +47,18 @@ fn integer(text: &str) -> &str {
     }
 }
 
+/// The whole number that the text is; none beyond 64 bits.
+pub(crate) fn whole(text: &str) -> Option<i64> {
+    integer(text).parse().ok()
+}
+
+/// True for a whole number of any size, with a sign or without one.
+pub(crate) fn is_count(text: &str) -> bool {
+    let digits = integer(text);
+    let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
 }
@@ -153,7 +165,7 @@ pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     }
 }
 
-/// The value as text; `parse` gives the same bits back (but for the payload of a NaN).
+/// The value as text; `parse` gives the same bits back, but for the payload of a NaN and for dates and timestamps outside of the years 1 to 9999.
 pub fn print(value: &ScalarValue) -> String {
     let mut text = Vec::new();
     write(&mut text, &ValueRef::from(value));
@@ -444,11 +456,10 @@ mod tests {
         let mut bits = 0x0123_4567_89ab_cdef_u64;
         for _ in 0..10_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // Those that are shifted are of years that have texts.
-            let moments = [Scalar::Date, Scalar::Timestamp];
+            // Those that are shifted are of years that have texts; other dates and timestamps are numbers, which are not read.
+            let moments = [(Scalar::Date, 43), (Scalar::Timestamp, 7)];
             let numbers = [Scalar::Float32, Scalar::Float64, Scalar::Int32, Scalar::Int64, Scalar::Duration];
-            let numbers = numbers.into_iter().chain(moments);
-            let spread = numbers.map(|scalar| (scalar, 0)).chain([(moments[0], 43), (moments[1], 7)]);
+            let spread = numbers.map(|scalar| (scalar, 0)).into_iter().chain(moments);
             for (scalar, shift) in spread {
                 let value = ScalarValue::from_bits(scalar, bits.rotate_left(17) >> shift).expect("a number has bits");
                 let back = parse(scalar, &print(&value)).expect("what was printed is a value");

@@ -152,7 +152,7 @@ pub(super) fn map<'j, J: Written<'j>>(key: Scalar, given: Scalar, value: J) -> R
         let own = match key {
             Scalar::Text => Some(ScalarValue::Text((&*name).into())),
             Scalar::Bytes => BASE64.decode(&*name).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
-            key => ScalarValue::spelled_in_data(key, &name),
+            key => value.to_key(key, &name),
         };
         let own = own.ok_or_else(at)?;
         if !seen.insert(own.clone()) {

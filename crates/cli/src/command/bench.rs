@@ -17,7 +17,7 @@ use crate::turns::share;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
 use cembra_engine::LoadedRows;
 use cembra_runtime::MachineType;
-use cembra_table::{Decoded, Keep, Room};
+use cembra_table::{Decoded, Keep, Room, Spelling};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::hint::black_box;
@@ -95,6 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let sources = Sources {
                 types,
                 constants: &[],
+                spelling: &Spelling::default(),
                 data: Some(dataset),
                 outputs: &[],
                 keep: Keep::None,

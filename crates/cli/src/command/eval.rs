@@ -72,9 +72,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         _ => None,
     };
 
+    let spelling = args.data_options.spelling();
     let sources = Sources {
         types: args.model.types().collect(),
         constants: &args.set,
+        spelling: &spelling,
         data: dataset,
         outputs: &args.only,
         keep: args.keep(),

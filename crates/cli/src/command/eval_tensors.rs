@@ -15,7 +15,7 @@ use cembra::tiles::Journal;
 use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
-use cembra_table::{json_text, numpy, scalar};
+use cembra_table::{Spelling, json_text, numpy, scalar};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -211,13 +211,17 @@ fn inputs(
         let taken = tensors.values().map(|tensor| tensor.layout().len() as u64 * size_of_element(tensor));
         most_bytes.saturating_sub(taken.sum())
     };
+    let spelling = args.data_options.spelling();
     for constant in &args.set {
         check_among(&constant.name, "input", known(), "-s", NAME)?;
         let Some(field) = find(&constant.name) else { continue };
         if field.qtype.scalar().is_some_and(|scalar| !scalar.is_tensor_element()) || is_apart(field) {
-            let Some(value) = constant.value(&field.qtype) else {
+            let Some(value) = constant.value(&field.qtype, &spelling) else {
                 let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
-                return Err(usage(NAME, message));
+                let said = field.qtype.scalar().filter(|scalar| scalar.is_quoted());
+                let said = said.and_then(|scalar| spelling.said(scalar, &constant.text));
+                let hint = said.map_or_else(String::new, |said| format!("; {said}"));
+                return Err(usage(NAME, message + &hint));
             };
             if others.insert(&*field.name, value).is_some() {
                 return Err(usage(NAME, format!("input `{}` is given twice", constant.name)));
@@ -291,7 +295,7 @@ pub(super) fn number_of(constant: &Assignment, field: &Field, command: &'static 
         let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
         return Err(usage(command, format!("{message}: write `--input {}=FILE.npy`", field.name)));
     };
-    let value = constant.value(&QType::Scalar(scalar));
+    let value = constant.value(&QType::Scalar(scalar), &Spelling::default());
     let Some(Ok(tensor)) = value.as_ref().and_then(Value::as_scalar).map(Tensor::of_value) else {
         let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
         return Err(usage(command, message));

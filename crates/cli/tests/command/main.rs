@@ -9,6 +9,7 @@ mod eval;
 mod formats;
 mod formatted;
 mod hostile;
+mod moments;
 mod others;
 mod ranks;
 mod repl;

@@ -6,6 +6,7 @@ pub(crate) mod durations;
 pub(crate) mod making;
 pub(crate) mod months;
 pub(crate) mod truncating;
+pub(crate) mod unix;
 pub(crate) mod zones;
 
 use crate::Rule;

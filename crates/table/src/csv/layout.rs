@@ -215,13 +215,9 @@ impl Layout {
         } else {
             place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
         };
-        error = match self.spelling.said_elsewhere(target.scalar, text) {
-            Some(hint) => error.hint(hint),
-            None => match scalar::spelling(target.scalar, text) {
-                Some(spelling) => error.hint(spelling),
-                None => error,
-            },
-        };
+        if let Some(hint) = self.spelling.said(target.scalar, text) {
+            error = error.hint(hint);
+        }
         if matches!(text, "NA" | "N/A" | "NULL" | "null" | "None" | "missing" | "-") && self.nulls.is_empty() {
             error = error.hint(format!("if {} stands for missing, say `--null {text}`", quoted(text)));
         }

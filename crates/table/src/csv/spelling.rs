@@ -1,13 +1,14 @@
-//! How values of a CSV are spelled where that is not as everywhere: numbers with a decimal comma, dates and timestamps in forms of their
-//! own, timestamps by the clocks of a time zone. How they are spelled everywhere is in `scalar`.
+//! How values of data are spelled where that is not as everywhere: numbers with a decimal comma, dates and timestamps in forms of their
+//! own, timestamps by the clocks of a time zone or as numbers that count from 1970. How they are spelled everywhere is in `scalar`.
 
 use crate::scalar;
 use cembra_ops::{LocalClock, MomentForm};
-use cembra_runtime::{Scalar, Timestamp};
+use cembra::JsonMoments;
+use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
-/// How values are spelled in a CSV. By default as everywhere.
+/// How values are spelled in data. By default as everywhere. Decimal commas and clocks are those of CSV.
 #[derive(Clone, Default, Debug)]
 pub struct Spelling {
     /// True if numbers have a comma in the place of the point.
@@ -18,6 +19,8 @@ pub struct Spelling {
     pub timestamps: Option<MomentForm>,
     /// The clocks by which timestamps are written that do not say so themselves.
     pub clock: Option<LocalClock>,
+    /// The unit of timestamps that are whole numbers; without one, no number is a timestamp.
+    pub unit: Option<UnixUnit>,
 }
 
 impl Spelling {
@@ -31,7 +34,8 @@ impl Spelling {
     }
 
     /// The value of a type that a text is; none if it is none.
-    pub(crate) fn parse(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
+    #[must_use]
+    pub fn parse(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates) {
             (Scalar::Date, Some(form)) => form.date(text).map(ScalarValue::from),
             (Scalar::Timestamp, _) => self.timestamp(text),
@@ -40,7 +44,34 @@ impl Spelling {
         }
     }
 
+    /// The value of a type that a whole number is; none if it is none.
+    pub(crate) fn parse_count(&self, scalar: Scalar, count: i64) -> Option<ScalarValue> {
+        match (scalar, self.unit) {
+            (Scalar::Timestamp, Some(unit)) => unit.timestamp(count).map(ScalarValue::from),
+            _ => self.parse(scalar, itoa::Buffer::new().format(count)),
+        }
+    }
+
+    /// True if whole numbers may be values of a type of dates or timestamps: their form or their unit is said.
+    pub(crate) fn takes_counts(&self, scalar: Scalar) -> bool {
+        match scalar {
+            Scalar::Date => self.dates.is_some(),
+            Scalar::Timestamp => self.timestamps.is_some() || self.unit.is_some(),
+            _ => false,
+        }
+    }
+
+    /// True if dates or timestamps are spelled otherwise than everywhere.
+    pub(crate) fn has_moments(&self) -> bool {
+        self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()
+    }
+
     fn timestamp(&self, text: &str) -> Option<ScalarValue> {
+        if let Some(unit) = self.unit
+            && let Some(count) = scalar::whole(text)
+        {
+            return unit.timestamp(count).map(ScalarValue::from);
+        }
         let shown = match &self.timestamps {
             Some(form) if form.has_offset() => return form.timestamp(text).map(ScalarValue::from),
             Some(form) => form.timestamp(text)?,
@@ -57,10 +88,16 @@ impl Spelling {
         moment.map(ScalarValue::from)
     }
 
-    /// What to say of a text that is no value of its type as the file spells them; nothing if the usual says it.
-    pub(crate) fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
+    /// What to say of a text, or of a number's digits, that is no value of its type.
+    #[must_use]
+    pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
+        self.said_elsewhere(scalar, text).or_else(|| scalar::spelling(scalar, text))
+    }
+
+    fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         let by_comma = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };
         let is_number = by_comma.number(text).is_some_and(|number| scalar::is_number(&number));
+        let is_count = scalar::is_count(text);
         match scalar {
             _ if scalar.is_number() && is_number && !self.decimal_comma && text.contains(',') => {
                 Some("numbers with a decimal comma are read with `--decimal ,`")
@@ -69,12 +106,26 @@ impl Spelling {
                 Some("with `--decimal ,` a number has no point, and nothing between its thousands")
             }
             Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
+            Scalar::Timestamp if self.unit.is_some() && is_count => {
+                Some("with `--timestamp-unit` this is not of the years 1 to 9999: is the unit another one?")
+            }
             Scalar::Timestamp if self.timestamps.is_some() => Some("timestamps are read as `--timestamp-format` says"),
             Scalar::Timestamp if self.clock.is_none() && Timestamp::from_text_without_zone(text).is_ok() => {
                 Some("this says no time zone: `--time-zone UTC`, or another one, says it for all")
             }
             Scalar::Timestamp if self.clock.is_some() && Timestamp::from_text_without_zone(text).is_ok() => {
                 Some("clocks of this time zone never show this: they are put forward then")
+            }
+            Scalar::Date if is_count => Some(
+                "`--date-format %Y%m%d` reads digits as year, month and day; days since 1970 are `date\"1970-01-01\" + n` of an \
+                 input `n: i64`",
+            ),
+            Scalar::Timestamp if is_count => Some(
+                "`--timestamp-unit s` reads seconds since 1970, and `ms`, `us` and `ns` its parts; in the model \
+                 `timestamp.from_unix(n, \"s\")` does, of an input `n: i64`",
+            ),
+            Scalar::Duration if is_count => {
+                Some("a number has no unit: declare it `i64`, and write `n * 1s` for seconds, or `n * 1us`")
             }
             Scalar::Date if text.contains(['.', '/']) => {
                 Some("dates in another form are read with `--date-format`, as `--date-format %d.%m.%Y`")
@@ -89,9 +140,14 @@ impl Spelling {
     /// True if dates, or timestamps, are recognised among texts: their form is said, or begins with a year and a dash.
     pub(crate) fn is_moment(&self, scalar: Scalar, text: &str) -> bool {
         let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
-        // Days and microseconds in digits are dates only where that is declared.
         let dashed = text.as_bytes().get(4) == Some(&b'-');
         (dashed || form.is_some()) && self.parse(scalar, text).is_some()
+    }
+}
+
+impl JsonMoments for Spelling {
+    fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
+        self.parse(scalar, text)
     }
 }
 
@@ -105,6 +161,7 @@ mod tests {
             dates: MomentForm::of_dates("%d.%m.%Y").ok(),
             timestamps: MomentForm::of_timestamps("%d.%m.%Y %H:%M").ok(),
             clock: LocalClock::of_zone("Europe/Zurich").ok(),
+            unit: None,
         }
     }
 
@@ -142,9 +199,47 @@ mod tests {
         let clock = Spelling { clock: own.clock, ..Spelling::default() };
         assert_eq!(moment(&clock, Scalar::Timestamp, "2026-07-01 12:15:00"), "2026-07-01T10:15:00Z");
         assert_eq!(moment(&clock, Scalar::Timestamp, "2026-07-01T12:15:00+05:30"), "2026-07-01T06:45:00Z");
-        assert_eq!(moment(&clock, Scalar::Timestamp, "253402300800000000"), "253402300800000000");
+        assert_eq!(moment(&clock, Scalar::Timestamp, "253402300800000000"), "");
         let usual = Spelling::default();
         assert_eq!(moment(&usual, Scalar::Timestamp, "2026-07-01 12:15:00"), "");
         assert_eq!(moment(&usual, Scalar::Timestamp, "2026-07-01 12:15:00-02"), "2026-07-01T14:15:00Z");
+    }
+    #[test]
+    fn numbers_are_moments_where_their_unit_or_form_is_said() {
+        let read = |spelling: &Spelling, scalar, text: &str| {
+            let read = spelling.parse(scalar, text);
+            if let Ok(count) = text.parse() {
+                assert_eq!(spelling.parse_count(scalar, count), read, "{text}");
+            }
+            read.map(|value| scalar::print(&value)).unwrap_or_default()
+        };
+        let usual = Spelling::default();
+        for text in ["20260101", "0", "-1", "1772000000000000000", "20260101.0", "2147483647"] {
+            for scalar in [Scalar::Date, Scalar::Timestamp, Scalar::Duration] {
+                assert_eq!(read(&usual, scalar, text), "", "{text}");
+                assert!(usual.said(scalar, text).is_some_and(|said| said.contains("`n")), "{text}");
+            }
+        }
+        let dates = Spelling { dates: MomentForm::of_dates("%Y%m%d").ok(), ..Spelling::default() };
+        assert_eq!(read(&dates, Scalar::Date, "20260131"), "2026-01-31");
+        assert_eq!(read(&dates, Scalar::Date, "20260132"), "");
+        assert_eq!(read(&dates, Scalar::Timestamp, "20260131"), "");
+        for (unit, text, expected) in [
+            ("s", "1505154600", "2017-09-11T18:30:00Z"),
+            ("s", "1505154600.0", "2017-09-11T18:30:00Z"),
+            ("s", "-1", "1969-12-31T23:59:59Z"),
+            ("s", "1505154600.5", ""),
+            ("s", "253402300799", "9999-12-31T23:59:59Z"),
+            ("s", "253402300800", ""),
+            ("ms", "-1", "1969-12-31T23:59:59.999Z"),
+            ("us", "1772000000000000000", ""),
+            ("ns", "1772000000000000001", "2026-02-25T06:13:20Z"),
+            ("ns", "-1", "1969-12-31T23:59:59.999999Z"),
+            ("s", "2026-07-01T12:15:00+05:30", "2026-07-01T06:45:00Z"),
+        ] {
+            let spelling = Spelling { unit: UnixUnit::of_name(unit), ..Spelling::default() };
+            assert_eq!(read(&spelling, Scalar::Timestamp, text), expected, "{text} {unit}");
+            assert_eq!(read(&spelling, Scalar::Date, text), "", "{text}");
+        }
     }
 }

@@ -189,7 +189,7 @@ fn decimals_are_rounded_once() {
         })
         .collect();
     let decimals = Decimal128Array::from(numbers.clone()).with_precision_and_scale(18, 7).expect("a scale");
-    let floats = converted(&(Arc::new(decimals) as ArrayRef), Scalar::Float64).expect("floats");
+    let floats = converted(&(Arc::new(decimals) as ArrayRef), Scalar::Float64, &Spelling::default()).expect("floats");
     let floats = floats.as_any().downcast_ref::<arrow_array::Float64Array>().expect("floats");
     for (number, float) in numbers.iter().zip(floats.values()) {
         let digits = format!("{number:08}");
@@ -228,7 +228,7 @@ fn decimals_have_all_digits() {
         assert_eq!(csv.lines().skip(1).collect::<Vec<_>>(), texts);
         let json = carried_as_text(vec![("x", column.clone())], Format::JsonLines);
         assert_eq!(json, texts.map(|text| format!("{{\"x\":{text}}}\n")).concat());
-        let made = converted(&column, Scalar::Float64).expect("floats");
+        let made = converted(&column, Scalar::Float64, &Spelling::default()).expect("floats");
         let made = made.as_any().downcast_ref::<arrow_array::Float64Array>().expect("floats");
         assert_eq!(made.values().as_ref(), floats);
     }
@@ -252,16 +252,16 @@ fn numbers_become_integers_only_where_no_value_changes() {
         -9_223_372_036_854_775_808.0,
         f64::INFINITY,
     ]));
-    let made = converted(&floats, Scalar::Int64).expect("integers");
+    let made = converted(&floats, Scalar::Int64, &Spelling::default()).expect("integers");
     let made = made.as_any().downcast_ref::<Int64Array>().expect("integers");
     let made: Vec<Option<i64>> = made.iter().collect();
     assert_eq!(made, [Some(1), None, Some(0), None, None, Some(i64::MIN), None]);
     let wide: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), Some(-1), None, Some(i64::MAX)]));
-    let made = converted(&wide, Scalar::UInt64).expect("integers");
+    let made = converted(&wide, Scalar::UInt64, &Spelling::default()).expect("integers");
     let made = made.as_any().downcast_ref::<arrow_array::UInt64Array>().expect("integers");
     assert_eq!(made.iter().collect::<Vec<_>>(), [Some(7), None, None, Some(i64::MAX as u64)]);
     let days: ArrayRef = Arc::new(Date64Array::from(vec![-1, 86_399_999, i64::MAX]));
-    let made = converted(&days, Scalar::Date).expect("days");
+    let made = converted(&days, Scalar::Date, &Spelling::default()).expect("days");
     let made = made.as_any().downcast_ref::<arrow_array::Date32Array>().expect("days");
     assert_eq!(made.iter().collect::<Vec<_>>(), [Some(-1), Some(0), None]);
 }

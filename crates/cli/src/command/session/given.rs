@@ -3,13 +3,14 @@
 use crate::arguments::Assignment;
 use cembra::{Code, Diagnostic, Literal, QType, Scalar, Value, cast_literal, literal_type};
 use cembra_expr::Input;
+use cembra_table::Spelling;
 use cembra_table::schema::spelled;
 
 /// The value that is given to an input: of the type that is declared for it, if the session declares one, else of the literal's own.
 pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Value, Diagnostic> {
     let name = &given.name;
     let declared = input.and_then(|input| Some((input, input.qtype.as_ref()?)));
-    let read = declared.and_then(|(_, declared)| given.value(declared));
+    let read = declared.and_then(|(_, declared)| given.value(declared, &Spelling::default()));
     let literal = match &given.literal {
         Ok(literal) => literal,
         Err(problems) if read.is_none() => return Err(problems.diagnostics()[0].clone()),

@@ -117,6 +117,10 @@ pub(super) const CALLS: &[Foreign] = &[
         "write `timestamp\"2026-01-31T10:15:00Z\"` for a moment that is known, `strings.parse_timestamp(s)` for a text, \
          `to_timestamp(d)` for a date",
     ),
+    call(
+        &["fromunixtime", "fromtimestamp", "utcfromtimestamp", "timestampseconds", "epochms", "fromepoch"],
+        "write `timestamp.from_unix(n, \"s\")` for a number that counts seconds from 1970; the other units are ms, us and ns",
+    ),
     call(&["bytes", "bytearray"], "write `strings.encode(s)`"),
     call(
         &["trycast", "safecast", "tryconvert", "tonumberornull"],

@@ -128,8 +128,8 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
                 }
                 _ if field.is_empty() => None,
                 Scalar::Text => Some(ScalarValue::Text(field.into())),
-                scalar => match ScalarValue::spelled(*scalar, field.trim()) {
-                    None => return Err(wrong(at, format!("`{}` is no {scalar}", Excerpt::quoted(field)))),
+                scalar => match ScalarValue::spelled_in_data(*scalar, field.trim()) {
+                    None => return Err(wrong(at, misspelled(*scalar, field))),
                     read => read,
                 },
             };
@@ -174,6 +174,19 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
         }
     };
     Ok(Table { parts, rows: by_key, value })
+}
+
+/// What is wrong with a field that is no value of its type. That a number is no date is said by how dates are written.
+fn misspelled(scalar: Scalar, field: &str) -> String {
+    let digits = field.trim().trim_start_matches(['+', '-']);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let form = match scalar {
+        Scalar::Date if is_number => "; write it as `2026-01-31`",
+        Scalar::Timestamp if is_number => "; write it as `2026-01-31T10:15:00Z`",
+        Scalar::Duration if is_number => "; write it with its unit, as `PT90S`",
+        _ => "",
+    };
+    format!("`{}` is no {scalar}{form}", Excerpt::quoted(field))
 }
 
 /// How many columns a value has.

@@ -1,0 +1,101 @@
+//! JSON whose dates, timestamps and durations are spelled in a way of their own: in a form of theirs, or as numbers.
+
+use super::{JsonKind, JsonMisfit, JsonText, Written, value};
+use crate::ValueRef;
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// How JSON spells dates, timestamps and durations, for [`JsonText::value_spelled`].
+pub trait JsonMoments {
+    /// The date, timestamp or duration that a string is, or the digits of a number, or a key of a dictionary; `None` if it is none.
+    fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue>;
+}
+
+/// A JSON value, and how its dates are spelled.
+#[derive(Clone, Copy)]
+struct Spelled<'j, 'm> {
+    text: JsonText<'j>,
+    /// `None` for what is not written.
+    moments: Option<&'m dyn JsonMoments>,
+}
+
+impl fmt::Display for Spelled<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+impl<'j> Written<'j> for Spelled<'j, '_> {
+    fn is_null(self) -> bool {
+        self.text.is_null()
+    }
+
+    fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>> {
+        let Some(moments) = self.moments.filter(|_| scalar.is_quoted()) else { return self.text.to_scalar(scalar) };
+        let text = match self.text.kind() {
+            JsonKind::Number => Cow::Borrowed(self.text.as_str()),
+            JsonKind::Text => self.text.text()?,
+            _ => return None,
+        };
+        moments.moment(scalar, &text).map(|value| Value::Scalar(value).into())
+    }
+
+    fn to_elements(self) -> Option<Vec<Self>> {
+        let elements = self.text.elements()?.into_iter();
+        Some(elements.map(|text| Spelled { text, ..self }).collect())
+    }
+
+    fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>> {
+        let fields = self.text.fields()?.into_iter();
+        Some(fields.map(|(key, text)| (key, Spelled { text, ..self })).collect())
+    }
+
+    fn to_key(self, scalar: Scalar, name: &str) -> Option<ScalarValue> {
+        match self.moments {
+            Some(moments) if scalar.is_quoted() => moments.moment(scalar, name),
+            _ => self.text.to_key(scalar, name),
+        }
+    }
+
+    fn null() -> Self {
+        Spelled { text: JsonText::NULL, moments: None }
+    }
+}
+
+impl<'t> JsonText<'t> {
+    /// The value of this type that the JSON is, as [`value`](JsonText::value) reads it, but that dates, timestamps and durations are spelled
+    /// as `moments` says.
+    ///
+    /// ```
+    /// use cembra::{Date, JsonMoments, JsonRow, Scalar, ScalarValue, Value, parse_type};
+    ///
+    /// struct Days;
+    /// impl JsonMoments for Days {
+    ///     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
+    ///         text.parse().ok().map(|days| Date(days).into()).filter(|_| scalar == Scalar::Date)
+    ///     }
+    /// }
+    ///
+    /// let row = JsonRow::parse("{\"days\": [20454, \"0\", null, \"2026-01-01\"]}")?;
+    /// let misfit = row.get("days").unwrap().value_spelled(&parse_type("[date]")?, &Days).unwrap_err();
+    /// assert_eq!((misfit.path.as_str(), misfit.found.as_str()), (".3", "\"2026-01-01\""));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A part of it, or all of it, is of another type.
+    pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
+        let found = Spelled { text: self, moments: Some(moments) };
+        let misfit = || JsonMisfit::of(qtype.clone(), self);
+        let read = value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, is_twice }| JsonMisfit {
+            path,
+            expected,
+            found: found.text,
+            extent,
+            is_twice,
+        })?;
+        read.to_value(qtype).ok_or_else(misfit)
+    }
+}
