@@ -19,8 +19,7 @@ impl UnixUnit {
     /// The names of the units, from the longest.
     pub const NAMES: [&str; 4] = ["s", "ms", "us", "ns"];
 
-    const ALL: [UnixUnit; 4] =
-        [UnixUnit::Second, UnixUnit::Millisecond, UnixUnit::Microsecond, UnixUnit::Nanosecond];
+    const ALL: [UnixUnit; 4] = [UnixUnit::Second, UnixUnit::Millisecond, UnixUnit::Microsecond, UnixUnit::Nanosecond];
 
     /// The unit of this name.
     #[must_use]

@@ -413,7 +413,10 @@ mod tests {
     fn a_declared_type_says_how_a_value_is_read() {
         let read = |text: &str, qtype: &str| {
             let qtype = cembra::parse_type(qtype).expect("a type");
-            Assignment::parse(text).expect("a value").value(&qtype, &Spelling::default()).map(|value| cembra::print_value(&value))
+            Assignment::parse(text)
+                .expect("a value")
+                .value(&qtype, &Spelling::default())
+                .map(|value| cembra::print_value(&value))
         };
         for (text, qtype, value) in [
             ("d=2026-11-20", "date", "date\"2026-11-20\""),

@@ -469,8 +469,12 @@ fn read_of_text(scalar: Scalar) -> Option<&'static str> {
 /// How a date or a timestamp is made of a number: days, or units of time since 1970.
 fn counted(scalar: Scalar) -> Option<&'static str> {
     match scalar {
-        Scalar::Date => Some("write `date\"1970-01-01\" + n` for days since 1970, and `date.make(y, m, d)` for the parts of a date"),
-        Scalar::Timestamp => Some("write `timestamp.from_unix(n, \"s\")` for seconds since 1970, or with \"ms\", \"us\" or \"ns\""),
+        Scalar::Date => {
+            Some("write `date\"1970-01-01\" + n` for days since 1970, and `date.make(y, m, d)` for the parts of a date")
+        }
+        Scalar::Timestamp => {
+            Some("write `timestamp.from_unix(n, \"s\")` for seconds since 1970, or with \"ms\", \"us\" or \"ns\"")
+        }
         _ => None,
     }
 }

@@ -126,7 +126,8 @@ fn counted<N: ArrowPrimitiveType>(
     of_bits: impl Fn(u64) -> N::Native,
 ) -> Option<ArrayRef> {
     let counts = integers::<Int64Type>(values, exact)?;
-    let made = counts.as_primitive::<Int64Type>().unary_opt::<_, N>(|count| read(count).map(|value| of_bits(value.bits())));
+    let made =
+        counts.as_primitive::<Int64Type>().unary_opt::<_, N>(|count| read(count).map(|value| of_bits(value.bits())));
     Some(Arc::new(made))
 }
 

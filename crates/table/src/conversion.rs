@@ -488,8 +488,7 @@ impl Reading<'_> {
         let rows = array.len();
         let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
         let (Some(lists), Some(field)) = (large_lists(array), types::element_of(qtype)) else { return nothing() };
-        let mut inner =
-            Reading { first: None, tolerant: false, wrong: BTreeMap::new(), spelling: self.spelling };
+        let mut inner = Reading { first: None, tolerant: false, wrong: BTreeMap::new(), spelling: self.spelling };
         let mut elements = inner.convert(lists.values(), element, place);
         if !inner.wrong.is_empty() {
             elements = structs::filled(element, &elements);

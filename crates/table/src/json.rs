@@ -14,12 +14,12 @@ use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Sourc
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
-use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, quoted};
+use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, carried_as, quoted};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::{JsonColumns, JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
-use cembra_value::Value;
+use cembra_value::{ScalarValue, Value};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -64,6 +64,12 @@ struct RowForm {
     /// The most bytes that a row becomes.
     most_bytes: u64,
     spelling: Spelling,
+    /// How many of the columns, from the first on, are leaves; the others are carried through.
+    leaves: usize,
+    /// The keys of the rows that were read ahead, where all of them are carried through.
+    keys: Option<HashSet<String>>,
+    /// The columns of which one of the first rows has a number below 0.
+    below_zero: HashSet<String>,
     /// True if rows are read value by value, because their dates or timestamps are spelled in a way of their own.
     is_spelled: bool,
 }
@@ -157,6 +163,7 @@ impl JsonData {
             Keep::These(names) => names.clone(),
             Keep::All => self.keys()?,
         };
+        let all = (request.keep == Keep::All).then(|| names.clone());
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
         let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
@@ -170,7 +177,7 @@ impl JsonData {
                 Some(qtype) => qtype,
                 None => {
                     self.look_ahead()?;
-                    match self.infer(&leaf.name)? {
+                    match self.infer(&leaf.name, at >= request.leaves.len())? {
                         // A column that is only carried through may be missing where it likes.
                         Some(qtype) if at >= request.leaves.len() => qtype.to_optional(),
                         Some(qtype) => qtype,
@@ -196,16 +203,45 @@ impl JsonData {
         let JsonData { tolerant, most_bytes, .. } = self;
         let spelling = self.spelling.clone();
         let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
-        let schema_of_rows = schema.clone();
-        let form =
-            RowForm { columns, distinct, shown, schema: schema_of_rows, tolerant, most_bytes, spelling, is_spelled };
-        let form = Arc::new(form);
+        let leaf_names: HashSet<&str> = request.leaves.iter().map(|leaf| &*leaf.name).collect();
+        let below_zero = columns.iter().filter(|column| column.inferred && self.has_negative(&column.name));
+        let form = Arc::new(RowForm {
+            leaves: leaf_names.len(),
+            keys: all.map(|keys| keys.into_iter().chain(leaf_names.iter().map(ToString::to_string)).collect()),
+            below_zero: below_zero.map(|column| column.name.clone()).collect(),
+            columns,
+            distinct,
+            shown,
+            schema: schema.clone(),
+            tolerant,
+            most_bytes,
+            spelling,
+            is_spelled,
+        });
         let source = JsonSource { data: self, form };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
     }
 
+    /// True if one of the first rows has a number below 0 here.
+    fn has_negative(&self, name: &str) -> bool {
+        let mut values = self.ahead.iter().filter_map(|object| object.row.get(name));
+        values.any(|value| value.kind() == JsonKind::Number && value.as_str().starts_with('-'))
+    }
+
+    /// The error that a number of the first rows fits into no inferred type, with the type that holds all of them.
+    fn check_numbers(&self, name: &str, is_kept: bool) -> Result<(), DataError> {
+        let found = || self.ahead.iter().filter_map(|object| Some((object.row.get(name)?, object.line)));
+        let Some((large, line)) = found().find(|(value, _)| is_large(*value)) else { return Ok(()) };
+        let is_unsigned = found().all(|(value, _)| is_unsigned(value) || value.kind() == JsonKind::Null);
+        let is_missing = found().count() < self.ahead.len() || found().any(|(value, _)| value.kind() == JsonKind::Null);
+        let scalar = if is_unsigned { Scalar::UInt64 } else { Scalar::Text };
+        let better = QType::of(scalar, is_missing || is_kept);
+        Err(misfit_of(name, is_kept, &QType::INT64, large, Some(&better)).on_line(line))
+    }
+
     /// The type of an undeclared leaf; `None` if there are rows, but none with such a key.
-    fn infer(&self, name: &str) -> Result<Option<QType>, DataError> {
+    fn infer(&self, name: &str, is_kept: bool) -> Result<Option<QType>, DataError> {
+        self.check_numbers(name, is_kept)?;
         let place = Place { leaf: name, path: name, inferred: true };
         let mut seen = Seen { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
@@ -250,11 +286,15 @@ impl Seen {
             JsonKind::Number => {
                 let digits = value.as_str();
                 Kind::Scalar(if digits.contains(['.', 'e', 'E']) {
+                    if is_beyond(value) {
+                        return Err(place.mismatch(&QType::FLOAT64, &quoted(digits), None).hint(BEYOND));
+                    }
                     Scalar::Float64
                 } else if digits.parse::<i64>().is_ok() {
                     Scalar::Int64
                 } else {
-                    return Err(place.mismatch(&QType::INT64, &quoted(digits), Some(&QType::FLOAT64)));
+                    let better = if is_unsigned(value) { QType::Scalar(Scalar::UInt64) } else { QType::TEXT };
+                    return Err(place.mismatch(&QType::INT64, &quoted(digits), Some(&better)));
                 })
             }
             JsonKind::Array => {
@@ -448,6 +488,59 @@ fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
     place.mismatch(qtype, &quoted(&value.to_string()), better(qtype, value, place).as_ref())
 }
 
+/// The error that an inferred type does not hold a value of a leaf, or of a column that is carried through.
+fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, better: Option<&QType>) -> DataError {
+    let place = Place { leaf: name, path: name, inferred: !is_kept };
+    let error = place.mismatch(qtype, &quoted(&value.to_string()), better.filter(|_| !is_kept));
+    match better {
+        Some(better) if is_kept => error.hint(carried_as(name, &better.to_optional())),
+        _ => error,
+    }
+}
+
+/// True for a whole number that an i64 does not hold.
+fn is_large(value: JsonText<'_>) -> bool {
+    value.kind() == JsonKind::Number && scalar::is_count(value.as_str()) && scalar::whole(value.as_str()).is_none()
+}
+
+/// True for a whole number that a u64 holds.
+fn is_unsigned(value: JsonText<'_>) -> bool {
+    value.kind() == JsonKind::Number && value.as_str().parse::<u64>().is_ok()
+}
+
+/// True for a number that has digits and is infinite as an f64.
+fn is_beyond(value: JsonText<'_>) -> bool {
+    value.kind() == JsonKind::Number && value.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
+/// Why a number is refused that has digits and would be infinite.
+const BEYOND: &str = "no f64 is as large, and it would become infinite: write it as a string, or leave it out";
+
+/// True if an inferred type would lose a part of a value that is one of it: a field that it lacks, or a number beyond an f64.
+fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
+    // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
+    match qtype {
+        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+            value.kind() != JsonKind::Null && loses(of, value)
+        }
+        QType::Tuple(_) if let Some(element) = qtype.element() => {
+            value.elements().unwrap_or_default().into_iter().any(|value| loses(element, value))
+        }
+        QType::Tuple(fields) => match fields.names() {
+            Some(names) => value.fields().unwrap_or_default().into_iter().any(|(name, value)| {
+                let field = names.position(&name).and_then(|at| fields.get(at));
+                field.is_none_or(|field| loses(field, value))
+            }),
+            None => {
+                value.elements().unwrap_or_default().into_iter().zip(fields.iter()).any(|(value, of)| loses(of, value))
+            }
+        },
+        QType::Array(_, Scalar::Float64) => value.elements().unwrap_or_default().into_iter().any(is_beyond),
+        QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) => is_beyond(value),
+        _ => false,
+    }
+}
+
 /// The type that would have held a value too, where the type is inferred.
 fn better(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Option<QType> {
     let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
@@ -458,12 +551,40 @@ impl RowForm {
     /// The values of an object, into `row`.
     fn values(&self, object: &Object, row: &mut Vec<Value>) -> Result<(), DataError> {
         row.clear();
-        for column in &self.columns {
+        if let Some(keys) = &self.keys
+            && let Some((key, _)) = object.row.fields().find(|(key, _)| !keys.contains(*key))
+        {
+            let error =
+                DataError::new(DataCode::ColumnType, "the first rows have no such key, and no column is made of it");
+            let hint = format!("`--keep a,{key} --types {key}=text?` carries it through, with its type");
+            return Err(error.in_column(key).hint(hint).on_line(object.line));
+        }
+        for (at, column) in self.columns.iter().enumerate() {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let is_kept = at >= self.leaves;
             let value = match (object.row.get(&column.name), &column.qtype) {
+                // Digits that no number holds are a text, and so are shorter ones among them.
+                (Some(value), QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text))
+                    if !column.inferred && value.kind() == JsonKind::Number && scalar::is_count(value.as_str()) =>
+                {
+                    let text = ScalarValue::Text(value.as_str().into());
+                    Ok(if column.qtype.is_optional() { Value::Present(text) } else { Value::Scalar(text) })
+                }
+                (Some(value), qtype) if column.inferred && qtype.scalar() == Some(Scalar::Int64) && is_large(value) => {
+                    let is_unsigned = is_unsigned(value) && !self.below_zero.contains(&column.name);
+                    let scalar = if is_unsigned { Scalar::UInt64 } else { Scalar::Text };
+                    Err(misfit_of(&column.name, is_kept, qtype, value, Some(&QType::of(scalar, qtype.is_optional()))))
+                }
+                (Some(value), qtype) if column.inferred && loses(qtype, value) => {
+                    let better = better(qtype, value, place);
+                    let error = misfit_of(&column.name, is_kept, qtype, value, better.as_ref());
+                    Err(if better.is_none() { error.hint(BEYOND) } else { error })
+                }
                 (Some(value), qtype) => value_of(qtype, value, place, &self.spelling),
                 (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-                (None, qtype) if qtype.as_optional_struct().is_some() => value_of(qtype, JsonText::NULL, place, &self.spelling),
+                (None, qtype) if qtype.as_optional_struct().is_some() => {
+                    value_of(qtype, JsonText::NULL, place, &self.spelling)
+                }
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };
             row.push(value.map_err(|error| error.on_line(object.line))?);
@@ -596,6 +717,13 @@ impl Piece for JsonPiece {
                 return (none, None);
             }
         };
+        for (columns, of) in [(&mut columns, first), (&mut others, again)] {
+            let inferred = of.iter().enumerate().filter(|(_, column)| column.inferred);
+            inferred.for_each(|(at, _)| columns.refuse_losses(at));
+        }
+        if form.keys.is_some() {
+            columns.refuse_others();
+        }
         let mut row = Vec::new();
         let (mut places, mut failures) = (Places::default(), Vec::new());
         let (mut error, mut is_full) = (None, false);

@@ -59,6 +59,26 @@ pub(crate) fn is_count(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// True for digits that as a number would not be written again: with a plus or a zero in front, as `+417` and `01234`, which are codes, or
+/// beyond what an f64 holds, as `1e400`, which would be infinite.
+fn loses_digits(number: &str) -> bool {
+    let unsigned = number.strip_prefix('-').unwrap_or(number);
+    let is_code = unsigned.starts_with('+') || unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
+    // Longer ones are rare, and those without an exponent need many digits.
+    let is_large = unsigned.starts_with(is_digit) && (unsigned.contains(['e', 'E']) || unsigned.len() > 308);
+    is_code || is_large && number.replace(',', ".").parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
+/// True if a text that is a value of a column's type would have been one where the type was taken from the data: a number is as strict in
+/// all rows as in the first.
+pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
+    match scalar {
+        Scalar::Int64 => !loses_digits(number) && number != "-0",
+        Scalar::Float64 => !loses_digits(number),
+        _ => true,
+    }
+}
+
 fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
 }
@@ -66,7 +86,7 @@ fn is_digit(character: char) -> bool {
 /// What the texts of a column have in common.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// All are numbers, none of which has a zero in front.
+    /// All are numbers that lose no digits.
     numbers: bool,
     /// All are integers of 64 bits.
     integers: bool,
@@ -76,6 +96,8 @@ pub struct Seen {
     dates: bool,
     timestamps: bool,
     any: bool,
+    /// One is a number below 0.
+    negative: bool,
     /// There are empty texts, which are missing where the others are of another type.
     empty: bool,
 }
@@ -91,6 +113,7 @@ impl Seen {
             dates: true,
             timestamps: true,
             any: false,
+            negative: false,
             empty: false,
         }
     }
@@ -105,9 +128,8 @@ impl Seen {
         self.any = true;
         let number = spelling.number(text);
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        // What begins with a zero that says nothing is a code, not a number: `01234` must not become 1234.
-        let code = unsigned.len() > 1 && unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
-        self.numbers = self.numbers && !code && number.is_some_and(|number| is_number(&number));
+        self.numbers = self.numbers && number.is_some_and(|number| is_number(&number) && !loses_digits(&number));
+        self.negative |= text.starts_with('-');
         let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
         self.whole &= whole;
         // An integer has no sign of zero to keep.
@@ -115,6 +137,11 @@ impl Seen {
         self.booleans = self.booleans && boolean(text).is_some();
         self.dates = self.dates && spelling.is_moment(Scalar::Date, text);
         self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
+    }
+
+    /// True if a number is below 0.
+    pub(crate) fn has_negative(&self) -> bool {
+        self.negative
     }
 
     /// The type that holds them all. Integers beyond 64 bits are texts, so that no digit is lost.
@@ -432,7 +459,11 @@ mod tests {
             seen.scalar()
         };
         assert_eq!(type_of(&[]), Scalar::Float64);
-        assert_eq!(type_of(&["9007199254740993", "-5", "+7", "0"]), Scalar::Int64);
+        assert_eq!(type_of(&["9007199254740993", "-5", "7", "0"]), Scalar::Int64);
+        assert_eq!(type_of(&["1", "+7"]), Scalar::Text, "the plus would be lost");
+        assert_eq!(type_of(&["1.5", "1e400"]), Scalar::Text);
+        assert_eq!(type_of(&["1.5", &"9".repeat(400)]), Scalar::Text);
+        assert_eq!(type_of(&["1.5", "inf", "1e+300", "-1e-400"]), Scalar::Float64);
         assert_eq!(
             type_of(&["1", "-0"]),
             Scalar::Text,

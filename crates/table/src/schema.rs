@@ -126,6 +126,11 @@ impl Place<'_> {
     }
 }
 
+/// Advice to give a column that is carried through a type.
+pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
+    format!("a column that is carried through has the type of `--types {column}={}`", spelled(qtype))
+}
+
 /// A text from the data, cut and with its control characters escaped, in backquotes.
 pub fn quoted(text: &str) -> String {
     let mut shown: String = text.chars().take(QUOTED_CHARS).collect();

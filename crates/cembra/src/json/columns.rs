@@ -48,6 +48,8 @@ pub struct JsonColumns {
     rows: usize,
     /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary.
     is_seldom: bool,
+    /// True if a key that no input has is refused.
+    is_closed: bool,
     /// Rows that are read value by value.
     row: JsonRow,
     /// The counted bytes of a row, before it is read.
@@ -69,6 +71,8 @@ struct Input {
     name: Arc<str>,
     qtype: QType,
     kept: Kept,
+    /// True if [`try_push`](JsonColumns::try_push) refuses what the type would lose.
+    is_strict: bool,
     /// How many rows have a value here. While a row is read, an input whose key was met has one row more than the others.
     rows: usize,
 }
@@ -117,6 +121,7 @@ impl JsonColumns {
             places: HashMap::new(),
             rows: 0,
             is_seldom: false,
+            is_closed: false,
             row: JsonRow::default(),
             size: RowSize::default(),
             counted: 0,
@@ -131,7 +136,31 @@ impl JsonColumns {
         self.size.add(qtype);
         let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
         self.is_seldom |= is_twice || qtype.as_map().is_some();
-        self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, rows: 0 });
+        self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, is_strict: false, rows: 0 });
+    }
+
+    /// Has [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose something: a field of an object that the
+    /// type lacks, or a number that is infinite as an f64 although it has digits. `input` is the place of the input.
+    ///
+    /// ```
+    /// use cembra::{JsonColumns, parse_type};
+    ///
+    /// let (point, number) = (parse_type("{x: f64}")?, parse_type("f64")?);
+    /// let mut columns = JsonColumns::of_types([("p", &point), ("n", &number)]).unwrap();
+    /// columns.refuse_losses(0);
+    /// assert!(columns.try_push("{\"p\": {\"x\": 1e300}, \"n\": 1e400}"));
+    /// assert!(!columns.try_push("{\"p\": {\"x\": 1, \"y\": 2}, \"n\": 1}") && !columns.try_push("{\"p\": {\"x\": 1e400}, \"n\": 1}"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn refuse_losses(&mut self, input: usize) {
+        if let Some(input) = self.inputs.get_mut(input) {
+            input.is_strict = true;
+        }
+    }
+
+    /// Has [`try_push`](JsonColumns::try_push) refuse rows with a key that no input has.
+    pub fn refuse_others(&mut self) {
+        self.is_closed = true;
     }
 
     /// How many rows there are.
@@ -208,9 +237,14 @@ impl JsonColumns {
             return false;
         }
         let mut from = Deserializer::from_str(text);
-        let values_bytes = &mut self.values_bytes;
-        let row =
-            Row { inputs: &mut self.inputs, places: &self.places, rows: self.rows, text: Text(text), values_bytes };
+        let row = Row {
+            inputs: &mut self.inputs,
+            places: &self.places,
+            rows: self.rows,
+            text: Text::of(text),
+            is_closed: self.is_closed,
+            values_bytes: &mut self.values_bytes,
+        };
         let read = from.deserialize_map(row).and_then(|()| from.end());
         if read.is_ok() {
             self.rows += 1;
@@ -329,6 +363,7 @@ struct Row<'c, 't> {
     /// How many rows there are before this one.
     rows: usize,
     text: Text<'t>,
+    is_closed: bool,
     /// The bytes of the inputs that are kept as values.
     values_bytes: &'c mut u64,
 }
@@ -341,7 +376,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let Row { inputs, places, rows, text, values_bytes } = self;
+        let Row { inputs, places, rows, text, is_closed, values_bytes } = self;
         let mut count = |value: &Value| *values_bytes = values_bytes.saturating_add(column_bytes(value));
         let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
         let mut next = 0;
@@ -350,6 +385,9 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
             // Objects mostly have their keys in the order of the inputs.
             let is_next = inputs.get(next).is_some_and(|input| *input.name == *key);
             let Some(at) = (if is_next { Some(next) } else { places.get(key).copied() }) else {
+                if is_closed {
+                    return Err(unfit());
+                }
                 others.push(key);
                 object.next_value::<IgnoredAny>()?;
                 continue;
@@ -360,6 +398,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
                 return Err(unfit());
             }
             let (of, at) = (&input.qtype, text.behind(key));
+            let text = Text { is_strict: input.is_strict, ..text };
             match &mut input.kept {
                 Kept::Column(column) => object.next_value_seed(ValueInto { of, column, text, at })?,
                 Kept::Values(values) => {

@@ -5,7 +5,11 @@ use serde::de::Error;
 /// A JSON text that is being read. `serde_json` decodes a float to 64 bits, and perhaps one unit off in the last place: its digits are found in
 /// the text, behind the key or the element that comes before it.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'t>(pub(super) &'t str);
+pub(super) struct Text<'t> {
+    pub(super) text: &'t str,
+    /// True if whatever a type would lose is refused: a field that it lacks, a number beyond its range.
+    pub(super) is_strict: bool,
+}
 
 /// Where a value begins in its text. An even number is twice the byte offset of the value. An odd number is twice the byte offset of the quote
 /// that ends its key, plus one; the value is found from there when it is wanted.
@@ -30,11 +34,15 @@ impl From<Option<usize>> for Place {
 }
 
 impl<'t> Text<'t> {
+    pub(super) const fn of(text: &'t str) -> Self {
+        Text { text, is_strict: false }
+    }
+
     /// The place of the value of a key, which is a part of the text.
     #[inline]
     pub(super) fn behind(self, key: &str) -> Place {
         // An address outside of the text gives a place outside of it, where nothing is found.
-        let start = key.as_ptr().addr().wrapping_sub(self.0.as_ptr().addr());
+        let start = key.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
         Place(start.wrapping_add(key.len()) << 1 | 1)
     }
 
@@ -47,19 +55,19 @@ impl<'t> Text<'t> {
         if !is_quote {
             return Some(byte);
         }
-        let value = skip_space(skip_space(self.0.get(byte..)?.strip_prefix('"')?).strip_prefix(':')?);
-        Some(self.0.len() - value.len())
+        let value = skip_space(skip_space(self.text.get(byte..)?.strip_prefix('"')?).strip_prefix(':')?);
+        Some(self.text.len() - value.len())
     }
 
     /// Where the first element of an array begins, or the array ends.
     pub(super) fn inside(self, place: Place) -> Option<usize> {
-        let rest = skip_space(self.0.get(self.start(place)?..)?.strip_prefix('[')?);
-        Some(self.0.len() - rest.len())
+        let rest = skip_space(self.text.get(self.start(place)?..)?.strip_prefix('[')?);
+        Some(self.text.len() - rest.len())
     }
 
     /// Where the element behind a scalar begins, or the array ends. None if the scalar is a text with escapes, or no scalar.
     pub(super) fn behind_scalar(self, at: Option<usize>) -> Option<usize> {
-        let rest = self.0.get(at?..)?;
+        let rest = self.text.get(at?..)?;
         let rest = match rest.strip_prefix('"') {
             Some(inside) => {
                 let (text, rest) = inside.split_once('"')?;
@@ -68,12 +76,12 @@ impl<'t> Text<'t> {
             None => rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.')),
         };
         let rest = skip_space(rest);
-        Some(self.0.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
+        Some(self.text.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
     }
 
     /// The digits of the number that begins there; none at all if none does.
     pub(super) fn digits(self, place: Place) -> &'t str {
-        let rest = self.start(place).and_then(|at| self.0.get(at..)).unwrap_or_default();
+        let rest = self.start(place).and_then(|at| self.text.get(at..)).unwrap_or_default();
         let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
         let end = rest.bytes().position(|byte| !is_digit(&byte)).unwrap_or(rest.len());
         rest.get(..end).unwrap_or_default()

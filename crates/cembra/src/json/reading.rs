@@ -21,7 +21,7 @@ pub(super) struct ValueInto<'c, 't> {
 pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     let mut column = ValueColumn::new(of)?;
     let mut from = serde_json::Deserializer::from_str(text);
-    ValueInto { of, column: &mut column, text: Text(text), at: Place::at(0) }.deserialize(&mut from).ok()?;
+    ValueInto { of, column: &mut column, text: Text::of(text), at: Place::at(0) }.deserialize(&mut from).ok()?;
     column.into_value(of)
 }
 
@@ -108,6 +108,7 @@ impl<'de> DeserializeSeed<'de> for ScalarInto<'_, 'de> {
                 }
                 IgnoredAny::deserialize(from)?;
                 match super::of_number(scalar, digits).ok_or_else(unfit)? {
+                    ValueRef::Float64(number) if self.text.is_strict && number.is_infinite() => return Err(unfit()),
                     ValueRef::Float64(number) => self.array.push_bits(Some(number.to_bits())),
                     other => return self.push(Some(&other)).ok_or_else(unfit),
                 }
@@ -251,6 +252,9 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
             // Objects mostly have their keys in the order of the fields.
             let is_next = names.get(next).is_some_and(|name| **name == *key);
             let Some(place) = (if is_next { Some(next) } else { names.position(key) }) else {
+                if text.is_strict {
+                    return Err(unfit());
+                }
                 object.next_value::<IgnoredAny>()?;
                 continue;
             };

@@ -150,7 +150,7 @@ impl<'t> Visitor<'t> for RowFields<'_, 't> {
         let RowFields { text, keys, fields } = self;
         // A key that has escapes is not borrowed, and refused.
         while let Some(key) = object.next_key::<&'t str>()? {
-            let start = Text(text).start(Text(text).behind(key)).ok_or_else(unfit)?;
+            let start = Text::of(text).start(Text::of(text).behind(key)).ok_or_else(unfit)?;
             let quote = key.as_ptr().addr() - text.as_ptr().addr() - 1;
             RowFields::end_value(fields, text, quote, ',').ok_or_else(unfit)?;
             let from = keys.len();

@@ -52,7 +52,8 @@ fn numbers_are_timestamps_only_by_their_unit() {
         assert!(outcome.stderr.contains("`timestamp.from_unix(n, \"s\")`"), "{}", outcome.stderr);
         assert_eq!(shell.stdout(&["eval", "-e", MOMENTS, file, "--timestamp-unit", "s"]), made, "{file}");
     }
-    for (unit, t) in [("s", "1505154600"), ("ms", "1505154600000"), ("us", "1505154600000000"), ("ns", "1505154600000000999")]
+    for (unit, t) in
+        [("s", "1505154600"), ("ms", "1505154600000"), ("us", "1505154600000000"), ("ns", "1505154600000000999")]
     {
         let set = format!("t={t}");
         let read = shell.stdout(&["eval", "-e", MOMENTS, "-s", &set, "--timestamp-unit", unit]);

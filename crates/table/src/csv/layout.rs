@@ -7,7 +7,7 @@ use crate::cells;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
 use crate::scalar;
-use crate::schema::{Place, quoted, spelled};
+use crate::schema::{Place, carried_as, quoted};
 use crate::structs::{self, Lacking};
 use crate::types;
 use arrow_array::ArrayRef;
@@ -38,6 +38,29 @@ pub(crate) struct Target {
     pub(crate) path: String,
     /// True if the type was taken from the data.
     pub(crate) inferred: bool,
+    /// True if a number of the first rows is below 0.
+    pub(crate) has_negative: bool,
+}
+
+impl Target {
+    /// True if a number's text may stand in the column: where its type was taken from the first rows, no digit may be lost.
+    #[inline(always)]
+    pub(crate) fn takes(&self, text: &[u8]) -> bool {
+        !self.inferred || str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
+    }
+
+    /// The same, of digits with a sign and a point at most, few of which have to be looked at.
+    #[inline(always)]
+    pub(crate) fn takes_digits(&self, text: &[u8]) -> bool {
+        let unsigned = text.strip_prefix(b"-").unwrap_or(text);
+        let is_usual = match unsigned {
+            [b'0', next, ..] => *next == b'.',
+            [b'0'] => text.len() == 1,
+            [first, ..] => *first != b'+',
+            [] => false,
+        };
+        is_usual || self.takes(text)
+    }
 }
 
 /// How a column of a batch is put together.
@@ -193,7 +216,7 @@ impl Layout {
         }
         let text = std::str::from_utf8(&field.value)
             .map_err(|_| not_utf8(&field.value).on_line(record.line).in_column(&target.path))?;
-        match self.spelling.parse(target.scalar, text) {
+        match self.spelling.parse(target.scalar, text).filter(|_| target.takes(&field.value)) {
             Some(value) => Ok(Some(value)),
             None => Err(self.mismatch(target, text, place).on_line(record.line)),
         }
@@ -202,16 +225,21 @@ impl Layout {
     /// The error that `text` is no value of its column.
     fn mismatch(&self, target: &Target, text: &str, place: Place<'_>) -> DataError {
         let expected = QType::of(target.scalar, target.optional);
-        let wider =
-            if target.scalar == Scalar::Int64 && scalar::is_number(text) { Scalar::Float64 } else { Scalar::Text };
+        let wider = match target.scalar {
+            // Digits are told as they are, in a type that holds them all.
+            Scalar::Int64 if scalar::is_as_inferred(Scalar::Int64, text) && scalar::is_count(text) => {
+                let is_unsigned = !target.has_negative && scalar::parse(Scalar::UInt64, text).is_some();
+                if is_unsigned { Scalar::UInt64 } else { Scalar::Text }
+            }
+            Scalar::Int64 if scalar::is_as_inferred(Scalar::Float64, text) && scalar::is_number(text) => {
+                Scalar::Float64
+            }
+            _ => Scalar::Text,
+        };
         let better = QType::Optional(wider);
         let mut error = if target.kept {
             let error = Place { inferred: false, ..place }.mismatch(&expected, &quoted(text), None);
-            error.hint(format!(
-                "a column that is carried through has the type of `--types {}={}`",
-                target.path,
-                spelled(&better)
-            ))
+            error.hint(carried_as(&target.path, &better))
         } else {
             place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
         };

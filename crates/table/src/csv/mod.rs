@@ -5,7 +5,7 @@
 //!
 //! The type of an undeclared leaf is taken from the first rows, and always optional: i64 if every field there is a whole
 //! number, f64 if every one is a number, bool, date or timestamp if every one is spelled as one, else text; a number
-//! with a zero in front is a text. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
+//! with a zero or a plus in front is a text. Later rows are as strict. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
 //! so on, is a tuple of such columns; with columns of other names behind the dot, it is a named tuple.
 
 pub(crate) mod blocks;
@@ -153,7 +153,7 @@ impl CsvData {
             let qtype = match (given, self.index(name)) {
                 (Some(given), _) => given.clone(),
                 (None, Some(index)) if !request.verbatim => {
-                    let found = found.get(&index).map_or(Ok(Scalar::Float64), Clone::clone);
+                    let found = found.get(&index).map_or(Ok(Scalar::Float64), |seen| seen.as_ref().map(Seen::scalar));
                     QType::Optional(found.map_err(|error| error.to_error(name))?)
                 }
                 _ => QType::Optional(Scalar::Text),
@@ -170,6 +170,9 @@ impl CsvData {
             return Err(absent_columns(&absent, self.header.iter().map(String::as_str)));
         }
         let schema = types::schema(schema);
+        for target in &mut targets {
+            target.has_negative = matches!(found.get(&target.index), Some(Ok(seen)) if seen.has_negative());
+        }
         let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
         let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
@@ -187,6 +190,7 @@ impl CsvData {
             leaf: String::new(),
             path: String::new(),
             inferred: false,
+            has_negative: false,
         }
     }
 
@@ -253,7 +257,7 @@ impl CsvData {
     }
 
     /// Reads the first rows, and finds what the fields of each column have in common.
-    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Scalar, NotText>>, DataError> {
+    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Seen, NotText>>, DataError> {
         let mut left = Ahead::new();
         let mut seen: Vec<Result<Seen, NotText>> = vec![Ok(Seen::nothing()); self.header.len()];
         let mut looked = 0;
@@ -276,7 +280,7 @@ impl CsvData {
             }
             looked += 1;
         }
-        Ok(seen.into_iter().map(|seen| seen.map(|seen| seen.scalar())).enumerate().collect())
+        Ok(seen.into_iter().enumerate().collect())
     }
 
     fn see(&self, record: &Record<'_>, seen: &mut [Result<Seen, NotText>]) {
@@ -300,9 +304,9 @@ impl CsvData {
     }
 
     /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
-    fn infer(&self, name: &str, found: &HashMap<usize, Result<Scalar, NotText>>) -> Result<QType, DataError> {
+    fn infer(&self, name: &str, found: &HashMap<usize, Result<Seen, NotText>>) -> Result<QType, DataError> {
         let column = |index: usize| match found.get(&index) {
-            Some(Ok(scalar)) => Ok(QType::Optional(*scalar)),
+            Some(Ok(seen)) => Ok(QType::Optional(seen.scalar())),
             Some(Err(error)) => Err(error.to_error(&self.header[index])),
             None => Ok(QType::Optional(Scalar::Float64)),
         };

@@ -378,6 +378,7 @@ impl<'l, 'b> Reader<'l, 'b> {
                 if let Some(found) = decimal(scanner.bytes, scanner.at, scanner.delimiter)
                     && let Some(value) = found.$to()
                     && column.target.plain
+                    && column.target.takes_digits(&scanner.bytes[scanner.at..found.end()])
                 {
                     $builder.append_value(value);
                     scanner.at = found.end();
@@ -413,7 +414,8 @@ impl<'l, 'b> Reader<'l, 'b> {
             return Ok(());
         }
         let text = std::str::from_utf8(&value).map_err(|_| Unusual)?;
-        let parsed = self.layout.spelling().parse(column.target.scalar, text).ok_or(Unusual)?;
+        let parsed = self.layout.spelling().parse(column.target.scalar, text);
+        let parsed = parsed.filter(|_| column.target.takes(&value)).ok_or(Unusual)?;
         column.values.push(Some(&parsed));
         Ok(())
     }

@@ -2,8 +2,8 @@
 //! own, timestamps by the clocks of a time zone or as numbers that count from 1970. How they are spelled everywhere is in `scalar`.
 
 use crate::scalar;
-use cembra_ops::{LocalClock, MomentForm};
 use cembra::JsonMoments;
+use cembra_ops::{LocalClock, MomentForm};
 use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;

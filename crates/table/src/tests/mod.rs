@@ -6,6 +6,7 @@ mod dictionaries;
 mod every_type;
 mod foreign;
 mod hostile;
+mod inference;
 mod pages;
 mod reading_csv;
 mod reading_json;

@@ -58,7 +58,7 @@ fn columns_come_in_the_order_wanted_and_others_are_not_looked_at() {
 fn undeclared_types_come_from_the_data() {
     let text = "num,bool,text,spaced,mixed,none,float\n\
         1,true,a,1,true,,nan\n\
-        +1,,\"1\", 1,1,,-inf\n\
+        -1,,\"1\", 1,1,,-inf\n\
         1e5,false,,2,false,,.5\n";
     assert_eq!(
         inferred(Format::Csv, text, &["num", "bool", "text", "spaced", "mixed", "none", "float"]),

@@ -85,7 +85,7 @@ fn literals_without_a_common_type_are_refused() {
     assert_eq!(
         json("{\"x\": 18446744073709551615}", &[("x", None)]),
         Err("rows.json:1: column `x`: expected i64, found `18446744073709551615`; its type was taken from the \
-             first rows: declare `input x: f64`"
+             first rows: declare `input x: u64`"
             .to_owned())
     );
     assert_eq!(
@@ -128,7 +128,7 @@ fn misfits_of_declared_types_are_named() {
     let cases = [
         ("{\"x\": 1.0}", QType::INT32, "column `x`: expected i32, found `1.0`"),
         ("{\"x\": \"1\"}", QType::FLOAT64, "column `x`: expected f64, found `\"1\"`"),
-        ("{\"x\": 1}", QType::TEXT, "column `x`: expected text, found `1`"),
+        ("{\"x\": 1.5}", QType::TEXT, "column `x`: expected text, found `1.5`"),
         ("{\"x\": 1}", QType::MASK, "column `x`: expected unit?, found `1`; a mask is `true`, or missing"),
         ("{\"x\": null}", QType::FLOAT32, "column `x`: expected f32, found a missing value; declare `input x: f32?`"),
         (
