@@ -6,6 +6,8 @@
 //! optional if it is missing in one of those rows. An array is a list of its elements' common type, of any length; a tuple only if
 //! its elements have none.
 
+mod seen;
+
 use super::cells;
 use super::chunks::too_large;
 use super::input::{Bytes, Text};
@@ -18,8 +20,9 @@ use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, carried_as, qu
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::{JsonColumns, JsonKind, JsonMisfit, JsonText};
-use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
+use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
+use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -86,34 +89,6 @@ struct JsonPiece {
     /// Why there are no more.
     error: Option<DataError>,
     form: Arc<RowForm>,
-}
-
-/// The literals seen in one place so far.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Seen {
-    kind: Kind,
-    /// True if the value was missing somewhere.
-    missing: bool,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Kind {
-    /// Nothing but missing values.
-    Nothing,
-    /// Only strings that also name a float.
-    FloatName,
-    Scalar(Scalar),
-    Tuple(Fields<Seen>),
-    List(List),
-}
-
-/// What is seen of arrays.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct List {
-    /// What holds every element of all of them, if a scalar does.
-    each: Option<Box<Seen>>,
-    /// What holds the elements at each position, if all have as many.
-    fields: Option<Fields<Seen>>,
 }
 
 impl JsonData {
@@ -274,164 +249,6 @@ impl JsonData {
     }
 }
 
-impl Seen {
-    /// The literal form of one value.
-    fn of(value: JsonText<'_>, place: Place<'_>) -> Result<Seen, DataError> {
-        // Objects are read only up to a depth, so this recursion is bounded.
-        let kind = match value.kind() {
-            JsonKind::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
-            JsonKind::Boolean => Kind::Scalar(Scalar::Boolean),
-            JsonKind::Text if is_float_name(value) => Kind::FloatName,
-            JsonKind::Text => Kind::Scalar(Scalar::Text),
-            JsonKind::Number => {
-                let digits = value.as_str();
-                Kind::Scalar(if digits.contains(['.', 'e', 'E']) {
-                    if is_beyond(value) {
-                        return Err(place.mismatch(&QType::FLOAT64, &quoted(digits), None).hint(BEYOND));
-                    }
-                    Scalar::Float64
-                } else if digits.parse::<i64>().is_ok() {
-                    Scalar::Int64
-                } else {
-                    let better = if is_unsigned(value) { QType::Scalar(Scalar::UInt64) } else { QType::TEXT };
-                    return Err(place.mismatch(&QType::INT64, &quoted(digits), Some(&better)));
-                })
-            }
-            JsonKind::Array => {
-                let seen = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, field)| {
-                    let path = format!("{}.{index}", place.path);
-                    Seen::of(field, Place { path: &path, ..place })
-                });
-                let fields = seen.collect::<Result<Fields<Seen>, _>>()?;
-                let nothing = Seen { kind: Kind::Nothing, missing: false };
-                let each = fields.iter().try_fold(nothing, |each, field| each.join(field).filter(Seen::is_element));
-                Kind::List(List { each: each.map(Box::new), fields: Some(fields) })
-            }
-            JsonKind::Object => {
-                let fields = value.fields().unwrap_or_default();
-                let names = Names::new(fields.iter().map(|(name, _)| &**name))
-                    .map_err(|error| DataError::new(DataCode::ColumnType, error.to_string()).in_column(place.path))?;
-                let seen = fields.iter().map(|(name, field)| {
-                    let path = format!("{}.{name}", place.path);
-                    Seen::of(*field, Place { path: &path, ..place })
-                });
-                let seen = seen.collect::<Result<Vec<_>, _>>()?;
-                Fields::named(names, seen).map_or(Kind::Nothing, Kind::Tuple)
-            }
-        };
-        Ok(Seen { kind, missing: false })
-    }
-
-    /// What a declared or inferred type stands for.
-    fn of_type(qtype: &QType) -> Seen {
-        if let QType::Array(_, scalar) = qtype {
-            let each = Seen { kind: Kind::Scalar(*scalar), missing: true };
-            return Seen { kind: Kind::List(List { each: Some(Box::new(each)), fields: None }), missing: false };
-        }
-        if let Some(element) = qtype.element() {
-            let each = Some(Box::new(Seen::of_type(element)));
-            return Seen { kind: Kind::List(List { each, fields: None }), missing: false };
-        }
-        if let Some(of) = qtype.as_optional_struct() {
-            return Seen { missing: true, ..Seen::of_type(of) };
-        }
-        let kind = match qtype.in_frame() {
-            InFrame::Scalar(scalar) | InFrame::Optional(scalar) => Kind::Scalar(scalar),
-            InFrame::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
-            InFrame::Nothing => Kind::Nothing,
-        };
-        Seen { kind, missing: qtype.is_optional() }
-    }
-
-    /// What holds both; `None` if no type does.
-    fn join(&self, other: &Seen) -> Option<Seen> {
-        let kind = match (&self.kind, &other.kind) {
-            (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
-            (a, b) if a == b && !matches!(a, Kind::Tuple(_) | Kind::List(_)) => a.clone(),
-            (Kind::Scalar(a), Kind::Scalar(b)) if a.is_numeric() && b.is_numeric() => {
-                Kind::Scalar(if a.is_integer() && b.is_integer() { Scalar::Int64 } else { Scalar::Float64 })
-            }
-            (Kind::Scalar(a), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(a)) if a.is_numeric() => {
-                Kind::Scalar(Scalar::Float64)
-            }
-            (Kind::Scalar(Scalar::Text), Kind::FloatName) | (Kind::FloatName, Kind::Scalar(Scalar::Text)) => {
-                Kind::Scalar(Scalar::Text)
-            }
-            (Kind::Tuple(a), Kind::Tuple(b)) => Kind::Tuple(join_fields(a, b)?),
-            (Kind::List(a), Kind::List(b)) => Kind::List(a.join(b)?),
-            // What was found to be a tuple is one of arrays that are no lists.
-            (Kind::Tuple(a), Kind::List(List { fields: Some(b), .. })) => Kind::Tuple(join_fields(a, b)?),
-            _ => return None,
-        };
-        Some(Seen { kind, missing: self.missing || other.missing })
-    }
-
-    /// True for what an element of a list may be: a scalar, or an object of such.
-    fn is_element(&self) -> bool {
-        match &self.kind {
-            Kind::Nothing | Kind::FloatName | Kind::Scalar(_) => true,
-            Kind::Tuple(fields) => fields.names().is_some() && fields.iter().all(Seen::is_element),
-            Kind::List(_) => false,
-        }
-    }
-
-    fn qtype(&self) -> QType {
-        match &self.kind {
-            Kind::List(List { each: Some(each), .. }) => {
-                each.qtype().list_of().unwrap_or(QType::Array(ArrayKind::Dense, Scalar::Float64))
-            }
-            // One of both is there.
-            Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, Seen::tuple),
-            Kind::Tuple(fields) if self.missing && fields.names().is_some() => Seen::tuple(fields).optional_struct(),
-            Kind::Tuple(fields) => Seen::tuple(fields),
-
-            // As in CSV, what is never there is a number.
-            Kind::Nothing => QType::Optional(Scalar::Float64),
-            Kind::FloatName => QType::of(Scalar::Float64, self.missing),
-            Kind::Scalar(scalar) => QType::of(*scalar, self.missing),
-        }
-    }
-
-    /// The type of a tuple. A list is a field of an object; in an array arrays of one length are tuples.
-    fn tuple(fields: &Fields<Seen>) -> QType {
-        let is_object = fields.names().is_some();
-        QType::Tuple(fields.map(|field| match &field.kind {
-            Kind::List(List { each: Some(_), .. }) if is_object => field.qtype(),
-            Kind::List(List { fields: Some(fields), .. }) => Seen::tuple(fields),
-            _ => field.qtype(),
-        }))
-    }
-}
-
-impl List {
-    /// What holds both; `None` if they are neither lists of one type nor tuples of one length.
-    fn join(&self, other: &List) -> Option<List> {
-        let each = self.each.as_ref().zip(other.each.as_ref()).and_then(|(a, b)| a.join(b)).map(Box::new);
-        let fields = self.fields.as_ref().zip(other.fields.as_ref()).and_then(|(a, b)| join_fields(a, b));
-        (each.is_some() || fields.is_some()).then_some(List { each, fields })
-    }
-}
-
-/// What holds the fields of two tuples. Those of named tuples are told by name, and may be missing.
-fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
-    let (Some(names), Some(others)) = (a.names(), b.names()) else {
-        let alike = a.len() == b.len() && a.names() == b.names();
-        let joined = a.iter().zip(b.iter()).map(|(a, b)| a.join(b));
-        return alike.then(|| joined.collect::<Option<Vec<_>>>())?.map(Into::into);
-    };
-    let absent = Seen { kind: Kind::Nothing, missing: true };
-    let all = names.iter().chain(others.iter().filter(|name| names.position(name).is_none()));
-    let field =
-        |fields: &Fields<Seen>, name: &str| fields.position(name).map_or(absent.clone(), |at| fields[at].clone());
-    let joined = all.clone().map(|name| field(a, name).join(&field(b, name)));
-    Fields::named(Names::new(all.cloned()).ok()?, joined.collect::<Option<Vec<_>>>()?)
-}
-
-/// True for the name of a float that JSON has no number for.
-fn is_float_name(text: JsonText<'_>) -> bool {
-    text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
-}
-
 /// True if a part of the type is a date, a timestamp or a duration.
 fn has_moments(qtype: &QType) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
@@ -496,55 +313,6 @@ fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, bett
         Some(better) if is_kept => error.hint(carried_as(name, &better.to_optional())),
         _ => error,
     }
-}
-
-/// True for a whole number that an i64 does not hold.
-fn is_large(value: JsonText<'_>) -> bool {
-    value.kind() == JsonKind::Number && scalar::is_count(value.as_str()) && scalar::whole(value.as_str()).is_none()
-}
-
-/// True for a whole number that a u64 holds.
-fn is_unsigned(value: JsonText<'_>) -> bool {
-    value.kind() == JsonKind::Number && value.as_str().parse::<u64>().is_ok()
-}
-
-/// True for a number that has digits and is infinite as an f64.
-fn is_beyond(value: JsonText<'_>) -> bool {
-    value.kind() == JsonKind::Number && value.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
-}
-
-/// Why a number is refused that has digits and would be infinite.
-const BEYOND: &str = "no f64 is as large, and it would become infinite: write it as a string, or leave it out";
-
-/// True if an inferred type would lose a part of a value that is one of it: a field that it lacks, or a number beyond an f64.
-fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
-    // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
-    match qtype {
-        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
-            value.kind() != JsonKind::Null && loses(of, value)
-        }
-        QType::Tuple(_) if let Some(element) = qtype.element() => {
-            value.elements().unwrap_or_default().into_iter().any(|value| loses(element, value))
-        }
-        QType::Tuple(fields) => match fields.names() {
-            Some(names) => value.fields().unwrap_or_default().into_iter().any(|(name, value)| {
-                let field = names.position(&name).and_then(|at| fields.get(at));
-                field.is_none_or(|field| loses(field, value))
-            }),
-            None => {
-                value.elements().unwrap_or_default().into_iter().zip(fields.iter()).any(|(value, of)| loses(of, value))
-            }
-        },
-        QType::Array(_, Scalar::Float64) => value.elements().unwrap_or_default().into_iter().any(is_beyond),
-        QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) => is_beyond(value),
-        _ => false,
-    }
-}
-
-/// The type that would have held a value too, where the type is inferred.
-fn better(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Option<QType> {
-    let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
-    joined.filter(|_| place.inferred).map(|seen| seen.qtype())
 }
 
 impl RowForm {

@@ -69,7 +69,7 @@ impl<'t> JsonText<'t> {
     /// as `moments` says.
     ///
     /// ```
-    /// use cembra::{Date, JsonMoments, JsonRow, Scalar, ScalarValue, Value, parse_type};
+    /// use cembra::{Date, JsonMoments, JsonRow, Scalar, ScalarValue, parse_type};
     ///
     /// struct Days;
     /// impl JsonMoments for Days {

@@ -243,7 +243,9 @@ impl Layout {
         } else {
             place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
         };
-        if let Some(hint) = self.spelling.said(target.scalar, text) {
+        // Digits among dates in the usual form are no dates in another one.
+        let is_apart = target.inferred && target.scalar.is_quoted() && scalar::is_count(text);
+        if let Some(hint) = self.spelling.said(target.scalar, text).filter(|_| !is_apart) {
             error = error.hint(hint);
         }
         if matches!(text, "NA" | "N/A" | "NULL" | "null" | "None" | "missing" | "-") && self.nulls.is_empty() {
