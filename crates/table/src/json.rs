@@ -22,7 +22,7 @@ use arrow_schema::SchemaRef;
 use cembra::{JsonColumns, JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
-use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, loses};
+use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, is_whole, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -333,7 +333,7 @@ impl RowForm {
             let value = match (object.row.get(&column.name), &column.qtype) {
                 // Digits that no number holds are a text, and so are shorter ones among them.
                 (Some(value), QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text))
-                    if !column.inferred && value.kind() == JsonKind::Number && scalar::is_count(value.as_str()) =>
+                    if !column.inferred && is_whole(value) =>
                 {
                     let text = ScalarValue::Text(value.as_str().into());
                     Ok(if column.qtype.is_optional() { Value::Present(text) } else { Value::Scalar(text) })

@@ -231,7 +231,11 @@ impl Layout {
                 let is_unsigned = !target.has_negative && scalar::parse(Scalar::UInt64, text).is_some();
                 if is_unsigned { Scalar::UInt64 } else { Scalar::Text }
             }
-            Scalar::Int64 if scalar::is_as_inferred(Scalar::Float64, text) && scalar::is_number(text) => {
+            Scalar::Int64
+                if scalar::is_as_inferred(Scalar::Float64, text)
+                    && scalar::is_number(text)
+                    && !scalar::is_count(text) =>
+            {
                 Scalar::Float64
             }
             _ => Scalar::Text,

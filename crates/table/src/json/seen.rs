@@ -1,7 +1,6 @@
 //! The types of JSON values: what the literals in one place have in common, and what an inferred type would lose of a value.
 
 use crate::error::{DataCode, DataError};
-use crate::scalar;
 use crate::schema::{Place, quoted};
 use cembra::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
@@ -192,9 +191,14 @@ fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
+/// True for a whole number of any size, which has no fraction and no exponent.
+pub(super) fn is_whole(value: JsonText<'_>) -> bool {
+    value.kind() == JsonKind::Number && !value.as_str().contains(['.', 'e', 'E'])
+}
+
 /// True for a whole number that an i64 does not hold.
 pub(super) fn is_large(value: JsonText<'_>) -> bool {
-    value.kind() == JsonKind::Number && scalar::is_count(value.as_str()) && scalar::whole(value.as_str()).is_none()
+    is_whole(value) && value.as_str().parse::<i64>().is_err()
 }
 
 /// True for a whole number that a u64 holds.
