@@ -14,6 +14,8 @@ use std::io::{self, ErrorKind, Read};
 /// assert_eq!(read_text("let vat = 0.5".as_bytes(), 1_000)?, "let vat = 0.5");
 /// let found = read_text(&b"# Vat\n# Jos\xe9\n"[..], 1_000);
 /// assert_eq!(found.unwrap_err().to_string(), "not UTF-8 text: it has the byte 0xe9; save the file as UTF-8, line 2");
+/// let found = read_text(&b"\xff\xfe1\0"[..], 1_000);
+/// assert_eq!(found.unwrap_err().to_string(), "UTF-16 text, not UTF-8; save the file as UTF-8, line 1");
 /// // A text that is too long is cut, perhaps within a character.
 /// assert_eq!(read_text("1234 é".as_bytes(), 5)?.len(), "1234 \u{fffd}".len());
 /// # Ok::<(), std::io::Error>(())
@@ -27,6 +29,16 @@ pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     guarded(|| reader.read_to_end(&mut bytes), |words| Err(io::Error::other(format!("the reader panicked: {words}"))))?;
     if bytes.len() > most_bytes {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    // A mark says so; without one every other byte of English text is zero, which is UTF-8 too.
+    let is_utf16 = match bytes[..] {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [first, second, ..] => (first == 0) != (second == 0),
+        _ => false,
+    };
+    if is_utf16 {
+        let error = Error::values("UTF-16 text, not UTF-8; save the file as UTF-8".to_owned());
+        return Err(io::Error::new(ErrorKind::InvalidData, error.on_line(1)));
     }
     String::from_utf8(bytes).map_err(|error| {
         let (bytes, valid) = (error.as_bytes(), error.utf8_error().valid_up_to());

@@ -173,7 +173,9 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
 
 /// The name most like `name`, if one is like it at all: at most a third of its letters apart.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    near_names(name, name.chars().count().div_ceil(3), names).first().copied()
+    // A column without a name is one letter away from each name of one.
+    let named = names.filter(|name| !name.is_empty());
+    near_names(name, name.chars().count().div_ceil(3), named).first().copied()
 }
 
 #[cfg(test)]

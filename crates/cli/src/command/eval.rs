@@ -233,7 +233,8 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
     let mut hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
     let (mut columns, mut origins, mut schema) = (Vec::new(), Vec::new(), Vec::new());
     for (at, kept) in feed.kept().iter().enumerate() {
-        if hidden.insert(&kept.name) {
+        // Several columns may have no name.
+        if hidden.insert(&kept.name) || kept.name.is_empty() {
             schema.extend(feed.stored(feed.first_kept() + at).cloned());
             origins.push(Origin::Data(feed.first_kept() + at));
             columns.push(kept.clone());

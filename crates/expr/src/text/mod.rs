@@ -61,7 +61,8 @@ pub(crate) use types::write_input_type;
 pub(crate) use written_literal::nesting as value_nesting;
 
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
-pub use delimiter::found_delimiter;
+pub(crate) use delimiter::quote_fault;
+pub use delimiter::{QuoteFault, closing_quote, found_delimiter};
 pub use elsewhere::{Foreign, ForeignUse, foreign_form, foreign_names, tensor_form};
 pub use format::format;
 pub use lexer::is_plain_name;

@@ -7,6 +7,7 @@
 use crate::error::{DataCode, DataError};
 use crate::input::{Bytes, Text, read_some};
 use crate::schema::RECORD_BYTES;
+use cembra_expr::closing_quote;
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 /// Whole records, and the line that the first of them starts on, counted from 1.
@@ -179,18 +180,6 @@ fn last_end(gap: &[u8], to_the_end: bool) -> Option<usize> {
             end if end + 1 < gap.len() || !to_the_end => Some(end + 1),
             end => memrchr(b'\r', &gap[..end]).map(|end| end + 1),
         },
-    }
-}
-
-/// The quote that ends a field whose first byte is at `from`: two in a row are one in the field.
-pub(crate) fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        let quote = at + memchr(b'"', bytes.get(at..)?)?;
-        if bytes.get(quote + 1) != Some(&b'"') {
-            return Some(quote);
-        }
-        at = quote + 2;
     }
 }
 

@@ -79,6 +79,14 @@ impl CsvData {
             let mut scanner = Scanner::new(&block.bytes, block.line, dialect.delimiter);
             let Some(record) = scanner.record()? else { continue };
             named = true;
+            if record.fields.iter().any(|field| field.value.contains(&0)) {
+                return Err(DataError::unreadable(
+                    "the header has the byte 0x00: this is UTF-16 without a mark, or no text",
+                )
+                .on_line(record.line)
+                .hint("save the file as UTF-8"));
+            }
+            Scanner::check(&record, record.line, record.fields.len())?;
             crate::count_columns(record.fields.len(), crate::NAME_BYTES, options.most_bytes)
                 .map_err(|error| error.on_line(record.line))?;
             for (index, field) in record.fields.iter().enumerate() {
@@ -86,8 +94,10 @@ impl CsvData {
                     DataError::new(DataCode::Unreadable, format!("the name of column {} is not UTF-8", index + 1))
                         .on_line(record.line)
                 })?;
-                // Columns without a name are no one's: they may be many.
-                if !name.is_empty() && positions.insert(name.to_owned(), index).is_some() {
+                // There may be many columns without a name: delimiters at the ends of lines make them. The first is found by it.
+                if name.is_empty() {
+                    positions.entry(String::new()).or_insert(index);
+                } else if positions.insert(name.to_owned(), index).is_some() {
                     let message = format!("two columns are called {}", quoted(name));
                     let error = DataError::new(DataCode::DuplicateColumn, message);
                     return Err(error.on_line(record.line).in_column(name));
@@ -112,9 +122,9 @@ impl CsvData {
         self.positions.contains_key(name)
     }
 
-    /// The names of the columns.
+    /// The names of the columns; some may have none.
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.positions.keys().map(|name| &**name).collect()
+        self.header.iter().map(String::as_str).collect()
     }
 
     /// Finds the columns of the leaves wanted, and the types of those without one.
@@ -143,14 +153,18 @@ impl CsvData {
             schema.push(self.field(&leaf.name, &qtype)?);
             leaves.push(Column { name: leaf.name.clone(), qtype, inferred });
         }
-        let names: Vec<&String> = match &request.keep {
+        let names: Vec<(&String, Option<usize>)> = match &request.keep {
             Keep::None => Vec::new(),
-            Keep::These(names) => names.iter().collect(),
-            Keep::All => self.header.iter().filter(|name| !name.is_empty()).collect(),
+            Keep::These(names) => names.iter().map(|name| (name, self.index(name))).collect(),
+            Keep::All => self.header.iter().enumerate().map(|(index, name)| (name, Some(index))).collect(),
         };
-        for name in names {
+        if !request.verbatim && names.iter().filter(|(name, _)| name.is_empty()).count() > 1 {
+            let error = DataError::new(DataCode::DuplicateColumn, "two columns have no name");
+            return Err(error.hint("name the columns to carry, as in `--keep id,date`; CSV carries all of them"));
+        }
+        for (name, index) in names {
             let given = request.kept_types.get(name).filter(|_| !request.verbatim);
-            let qtype = match (given, self.index(name)) {
+            let qtype = match (given, index) {
                 (Some(given), _) => given.clone(),
                 (None, Some(index)) if !request.verbatim => {
                     let found = found.get(&index).map_or(Ok(Scalar::Float64), |seen| seen.as_ref().map(Seen::scalar));
@@ -161,7 +175,14 @@ impl CsvData {
             let verbatim = request.verbatim;
             let (leaf, path) = (name.clone(), name.clone());
             let place = Target { leaf, path, verbatim, kept: true, inferred: given.is_none(), ..self.target() };
-            cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?);
+            match index {
+                // Several columns have no name, so that it does not tell which of them this is.
+                Some(index) if verbatim => {
+                    targets.push(Target { index, ..place });
+                    cells.push(Cell::Target(targets.len() - 1));
+                }
+                _ => cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?),
+            }
             schema.push(self.field(name, &qtype)?);
             let form = if verbatim { Form::Verbatim } else { Form::Values(qtype) };
             kept.push(Named { name: name.clone(), form });

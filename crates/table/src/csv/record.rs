@@ -11,6 +11,8 @@ pub(crate) struct Record<'b> {
     pub(crate) line: u64,
     /// The bytes that it is written in.
     pub(crate) bytes: usize,
+    /// The first field that goes on behind its closing quote, which no field may.
+    pub(crate) goes_on: Option<usize>,
 }
 
 /// A field of a record.

@@ -27,7 +27,7 @@ fn where_a_block_ends_does_not_matter() {
             "-3.5,z",
             "4,5\" pipe",
             "\"5\",",
-            "6,\"in\" and out",
+            "6,\"\"\"in\"\" and out\"",
             "7,\"a longer text, with \"\"quotes\"\", behind the twelfth byte\"",
             "8,last",
         ];
@@ -64,7 +64,12 @@ fn what_is_wrong_is_found_on_its_line_in_every_block() {
         ("x,y\n1,2\n\n3\n", "4: expected 2 fields, one for each column, found 1"),
         ("x,y\n1,2\n3,4,5\n6,7", "3: expected 2 fields, one for each column, found 3"),
         ("x\n1\n\n3\n", "3: a blank line in a file of one column; write `\"\"` for an empty field"),
-        ("x,y\n1,\"x\n2,y\n3,z\n", "2: a quote is opened and never closed"),
+        (
+            "x,y\n1,\"x\n2,y\n3,z\n",
+            "2: a quote is opened and never closed; write `\"\"` for a quote within a field in quotes",
+        ),
+        // Also where the field swallows no line.
+        ("x,y\n1,2\n3,\"x", "3: a quote is opened and never closed; write `\"\"` for a quote within a field in quotes"),
         ("x,y\n1,2\n,4\n", "3: column `x`: expected i32, found a missing value; declare `input x: i32?`"),
     ];
     for (content, expected) in cases {
@@ -74,6 +79,73 @@ fn what_is_wrong_is_found_on_its_line_in_every_block() {
         }
     }
     assert_eq!(in_blocks("x\n1\n\n\n", 1, &[("x", Some(QType::INT32))]).map(|rows| rows.len()), Ok(1));
+}
+
+/// RFC 4180 has nothing behind a closing quote; `"5"5` must not become 55.
+#[test]
+fn a_field_ends_with_its_closing_quote() {
+    let hint = "write `\"\"` for a quote within a field in quotes";
+    let number = Some(QType::Optional(Scalar::Int32));
+    for (content, line, field) in [
+        ("x,y\n1,2\n\"5\"5,6\n7,8\n", 3, "\"5\"5"),
+        // In a column that nobody wants, with a blank behind the quote, and behind a field of two lines.
+        ("x,y\n1,2\n3,\"5\"5\n", 3, "\"5\"5"),
+        ("x,y\n1,\"2\" \n", 2, "\"2\" "),
+        ("x,y\r\n1,\"a\r\nb\"\r\n2,\"With\" \"\"you\"\r\n", 4, "\"With\" \"\"you\""),
+        ("\"x\"a,y\n1,2\n", 1, "\"x\"a"),
+    ] {
+        for size in 1..30 {
+            let found = in_blocks(content, size, &[("x", number.clone())]).expect_err(content);
+            let found = found.strip_prefix(":").unwrap_or(&found);
+            let told = format!("a field in quotes goes on behind its closing quote: `{field}`; {hint}");
+            // Of a header only the message is asked for here.
+            let expected = if line == 1 { told } else { format!("{line}: {told}") };
+            assert_eq!(found, expected, "{size}");
+        }
+    }
+    let tolerant = ReadOptions { tolerant: true, ..options(Format::Csv, &[]) };
+    let data = open_with(&tolerant, "x,y\n1,a\n2,\"b\"c\n3,\"d\"\n").expect("a header");
+    let mut table = bind(data, &[("x", number)]).expect("it is there");
+    let decoded = table.source.next().expect("rows").expect("a piece").decode();
+    let failed: Vec<(usize, Option<u64>)> = decoded.failures.iter().map(|(row, error)| (*row, error.line())).collect();
+    assert_eq!((decoded.batch.rows.num_rows(), failed), (3, vec![(1, Some(3))]));
+}
+
+#[test]
+fn columns_without_a_name_are_carried() {
+    let content = "id,,\n1,2,3\n4,,\"x\"\"y\"\n";
+    let all = Request { keep: Keep::All, verbatim: true, ..Request::default() };
+    let table = open(Format::Csv, None, content).expect("a header").bind(&all).expect("columns");
+    let names: Vec<&str> = table.kept.iter().map(|kept| kept.name.as_str()).collect();
+    assert_eq!(names, ["id", "", ""]);
+    let missing = Value::Missing(Scalar::Text);
+    let expected = vec![vec![text("1"), text("2"), text("3")], vec![text("4"), missing, text("x\"y")]];
+    assert_eq!(rows(table), Ok(expected));
+    // Other forms have each name once.
+    let all = Request { verbatim: false, ..all };
+    let error = open(Format::Csv, None, content).expect("a header").bind(&all).err().expect("two");
+    assert_eq!(
+        error.to_string(),
+        "rows.csv: two columns have no name; name the columns to carry, as in `--keep id,date`; CSV carries all of them"
+    );
+    let index = ",a\n0,5\n1,6\n";
+    let table = open(Format::Csv, None, index).expect("a header").bind(&all).expect("columns");
+    let row = |index: i64, a: i64| vec![Value::from(Some(index)), Value::from(Some(a))];
+    assert_eq!(rows(table), Ok(vec![row(0, 5), row(1, 6)]));
+    assert_eq!(csv(index, &[("", None)]), Ok(vec![vec![Value::from(Some(0_i64))], vec![Value::from(Some(1_i64))]]));
+    // A name of one letter is not taken for none.
+    assert_eq!(csv(index, &[("x", None)]), Err("rows.csv: no column `x`; did you mean `a`?".to_owned()));
+}
+
+#[test]
+fn utf16_without_a_mark_is_named() {
+    let bytes: Vec<u8> = "x,y\n1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(
+        open(Format::Csv, None, bytes).err().as_deref(),
+        Some(
+            "rows.csv:1: the header has the byte 0x00: this is UTF-16 without a mark, or no text; save the file as UTF-8"
+        )
+    );
 }
 
 #[test]

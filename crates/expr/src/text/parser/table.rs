@@ -224,11 +224,12 @@ impl Parser<'_, '_> {
         // A file may be the table of many names.
         self.cursor.check_time()?;
         Ok(match self.data_file()? {
-            Some(table) => rows::read(table.text, &shape)
-                .map_err(|Misread { line, message, other }| {
-                    let place = |line: Range<usize>| {
-                        Span::new((table.start + line.start) as u32, (table.start + line.end) as u32)
-                    };
+            Some(table) => {
+                // A host that has the files itself may leave in the mark that a text begins with.
+                let text = table.text.strip_prefix('\u{feff}').unwrap_or(table.text);
+                let start = table.start + table.text.len() - text.len();
+                let misread = |Misread { line, message, other, hint }| {
+                    let place = |line: Range<usize>| Span::new((start + line.start) as u32, (start + line.end) as u32);
                     let problem = Diagnostic::new(Code::Literal, message).at(place(line));
                     let problem = match other {
                         Some((other, label)) => problem.also(place(other), label),
@@ -239,9 +240,10 @@ impl Parser<'_, '_> {
                         Shape { keys: Keys::Parts(parts), value: QType::Scalar(_) } if parts.len() == 1 => FORM,
                         _ => COLUMNS_FORM,
                     };
-                    self.cursor.report(problem.also(span, "the table is used here").hint(form));
-                })
-                .ok(),
+                    self.cursor.report(problem.also(span, "the table is used here").hint(hint.unwrap_or(form)));
+                };
+                rows::read(text, &shape).map_err(misread).ok()
+            }
             None => None,
         })
     }

@@ -2,7 +2,7 @@
 //! dictionary for each field. The parser of the statement is in `table`.
 
 use super::{ByKey, Table};
-use crate::text::found_delimiter;
+use crate::text::{QuoteFault, found_delimiter, quote_fault};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
 use std::collections::HashMap;
@@ -29,6 +29,8 @@ pub(super) struct Misread {
     pub(super) message: String,
     /// Another line that does not go together with it, and what that is.
     pub(super) other: Option<(Range<usize>, &'static str)>,
+    /// How to write it; else the hint is what such files look like.
+    pub(super) hint: Option<&'static str>,
 }
 
 /// A column that is read: where it stands in the file, what it has, and whether each row has a value in it.
@@ -93,13 +95,20 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
 
 /// Reads a table.
 pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(found_delimiter(text.as_bytes()))
-        .has_headers(true)
-        .flexible(true)
-        .from_reader(text.as_bytes());
+    let delimiter = found_delimiter(text.as_bytes());
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).has_headers(true).flexible(true).from_reader(text.as_bytes());
     let line = |at: usize| at..at + text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default().len();
-    let wrong = |at: usize, message: String| Misread { line: line(at), message, other: None };
+    let wrong = |at: usize, message: String| Misread { line: line(at), message, other: None, hint: None };
+    if let Some((at, fault)) = quote_fault(text.as_bytes(), delimiter) {
+        // The library that reads the fields drops such quotes.
+        let found = Excerpt::quoted(text[at.clone()].lines().next().unwrap_or_default());
+        let message = match fault {
+            QuoteFault::NeverClosed => fault.message().to_owned(),
+            QuoteFault::GoesOn => format!("{}: `{found}`", fault.message()),
+        };
+        return Err(Misread { hint: Some(QuoteFault::HINT), ..wrong(at.start, message) });
+    }
     let header = reader.headers().map_err(|error| wrong(0, error.to_string()))?.clone();
     let columns = columns(&header, shape).map_err(|message| wrong(0, message))?;
     let mut made: Vec<ArrayBuilder> = columns.iter().map(|column| ArrayBuilder::new(column.scalar, 0)).collect();
@@ -111,6 +120,8 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
             break;
         }
         let at = record.position().map_or(before, |position| position.byte() as usize).min(text.len());
+        // What is in front of a record are blank lines, and the second half of the CRLF that ended the record before.
+        let at = at + text[at..].bytes().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         if record.len() != header.len() {
             let count = match header.len() {
                 2 => "two".to_owned(),
@@ -142,7 +153,7 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
         let at = fault.entry().unwrap_or(0);
         let before = at.checked_sub(1).filter(|_| matches!(fault, DictFault::Overlap(_)));
         let other = before.map(|before| (place(before), "the range before it"));
-        Misread { line: place(at), message: fault.to_string(), other }
+        Misread { line: place(at), message: fault.to_string(), other, hint: None }
     };
     let mut made = made.into_iter().map(ArrayBuilder::finish);
     let key_columns = columns.len() - fields_of(&shape.value);
@@ -166,7 +177,8 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
             };
             let dict = Dict::new(whole, values).map_err(|fault| match fault {
                 DictFault::Twice(at, _) => {
-                    Misread { line: place(at), message: "a table has each key once".to_owned(), other: None }
+                    let message = "a table has each key once".to_owned();
+                    Misread { line: place(at), message, other: None, hint: None }
                 }
                 fault => misread(fault),
             })?;
