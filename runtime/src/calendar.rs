@@ -53,6 +53,9 @@ impl std::error::Error for Misspelled {}
 const SHIFT: i64 = 719_468;
 const DAYS_OF_400_YEARS: i64 = 146_097;
 
+/// The digits of a fraction of a second that a timestamp has.
+const FRACTION_DIGITS: usize = 6;
+
 /// Year, month and day of the day that is `days` days after 1970-01-01. `days` is an `i32`, or a few days outside of that range.
 pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
     let days = days + SHIFT;
@@ -172,17 +175,20 @@ impl Timestamp {
         self.date().has_text()
     }
 
-    /// The moment that is written so: a date, `T`, hours, minutes and seconds, up to six digits of a fraction, and `Z`.
+    /// The moment that is written so: a date, `T`, hours, minutes and seconds, up to six digits of a fraction, and `Z` or how far the clock is
+    /// before that of UTC: `+01:00`, `+0100` or `+01`.
     ///
     /// # Errors
     /// It is written in another way, or there is no such moment.
     pub fn from_text(text: &str) -> Result<Timestamp, Misspelled> {
-        let is_strict = text.as_bytes().get(10) == Some(&b'T') && text.ends_with('Z');
-        if is_strict { Timestamp::from_data_text(text) } else { Err(Misspelled) }
+        let digits =
+            text.split_once('.').map_or("", |(_, behind)| behind).bytes().take_while(u8::is_ascii_digit).count();
+        let is_exact = text.as_bytes().get(10) == Some(&b'T') && digits <= FRACTION_DIGITS;
+        if is_exact { Timestamp::from_data_text(text) } else { Err(Misspelled) }
     }
 
-    /// The moment that data may write so: the same, with a blank for the `T`, or with how far the clock is before that of UTC for the `Z`:
-    /// `+01:00`, `+0100` or `+01`.
+    /// The moment that data may write so: the same, with a blank for the `T`, and with more digits of a fraction. These are cut off, which
+    /// rounds to the microsecond before, also before 1970.
     ///
     /// # Errors
     /// It is written in another way, or there is no such moment.
@@ -218,8 +224,9 @@ impl Timestamp {
         };
         let (time, fraction) = match time.split_once('.') {
             None => (time, 0),
-            Some((time, digits)) if (1..=6).contains(&digits.len()) => {
-                (time, number(digits.as_bytes())? * 10_u32.pow(6 - digits.len() as u32))
+            Some((time, digits)) if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+                let kept = digits.get(..FRACTION_DIGITS).unwrap_or(digits);
+                (time, number(kept.as_bytes())? * 10_u32.pow((FRACTION_DIGITS - kept.len()) as u32))
             }
             Some(_) => return Err(Misspelled),
         };
@@ -450,7 +457,7 @@ mod tests {
             "2026-11-20T10:15:60Z",
             "2026-11-20T10:15:00.Z",
             "2026-11-20T10:15:00.1234567Z",
-            "2026-11-20T10:15:00+00:00",
+            "2026-11-20T10:15:00.1234567+01:00",
             "2026-11-20t10:15:00z",
             "2026-11-20T1:15:00Z",
             "2026-11-20T10:15:00.-5Z",
@@ -471,6 +478,7 @@ mod tests {
             assert_eq!((text.parse(), Timestamp(micros).to_string().as_str()), (Ok(Timestamp(micros)), text));
         }
         assert_eq!("1970-01-01T00:00:00.500000Z".parse(), Ok(Timestamp(500_000)));
+        assert_eq!("1970-01-01T01:00:00.5+01:00".parse(), Ok(Timestamp(500_000)));
     }
 
     #[test]
@@ -481,6 +489,9 @@ mod tests {
             ("1970-01-01 01:00:00+01:00", 0),
             ("1970-01-01T00:00:00-0530", 19_800_000_000),
             ("1970-01-01 00:00:00.25+00", 250_000),
+            ("1970-01-01T00:00:00.123456999Z", 123_456),
+            ("1969-12-31T23:59:59.999999999Z", -1),
+            ("1969-12-31T23:59:59.0000000000000000000001Z", -1_000_000),
         ] {
             assert_eq!(Timestamp::from_data_text(text), Ok(Timestamp(micros)), "{text}");
             assert_eq!(Timestamp::from_text_without_zone(text), Err(Misspelled), "{text}");
@@ -491,6 +502,8 @@ mod tests {
             "2026-11-20T10:15:00+1:00",
             "2026-11-20T10:15:00+01:60",
             "2026-11-20T10:15:00+24:00",
+            "2026-11-20T10:15:00.123456a89Z",
+            "2026-11-20T10:15:00.12345\u{e9}9Z",
             "2026-11-20T10:15:00Z+01:00",
             "2026-11-20  10:15:00Z",
             "2026-11-20_10:15:00Z",

@@ -56,6 +56,7 @@ impl MomentForm {
 /// The clocks of a time zone.
 #[derive(Clone, Debug)]
 pub struct LocalClock {
+    name: Box<str>,
     zone: &'static TimeZone,
 }
 
@@ -66,9 +67,21 @@ impl LocalClock {
     /// There is no such zone.
     pub fn of_zone(name: &str) -> Result<LocalClock, WrongForm> {
         match zones::zone(name) {
-            Some(zone) => Ok(LocalClock { zone }),
+            Some(zone) => Ok(LocalClock { name: name.into(), zone }),
             None => Err(zones::unknown(name)),
         }
+    }
+
+    /// True if the clocks never show what those of UTC show at a moment: they are put forward then.
+    #[must_use]
+    pub fn skips(&self, shown: Timestamp) -> bool {
+        zones::is_skipped(shown, self.zone)
+    }
+
+    /// The name of the zone.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The moment at which the clocks show what those of UTC show at another one: the earlier of two, and none if they never do.

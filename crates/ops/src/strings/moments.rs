@@ -61,7 +61,7 @@ fn by_format<T>(text: Text<'static>, format: Text<'static>, read: fn(&str, &str)
 const PARSE_FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];
 
 macro_rules! parse {
-    ($name:literal, $alias:literal, $summary:literal, $ty:ident, $read:expr, [$($example:expr),*]) => {
+    ($name:literal, $alias:literal, $summary:literal, $ty:ident, $plain:expr, $read:expr, [$($example:expr),*]) => {
         OpDef {
             name: $name,
             aliases: &[$alias],
@@ -74,8 +74,8 @@ macro_rules! parse {
                 types($name, args, Scalar::is_string, "a text or bytes", format, QType::Scalar(Scalar::$ty))
             }),
             meaning: Meaning::Overloads(&[
-                strict!(try |x: Text<'static>| -> $ty { of_text(x, $ty::from_text) }),
-                strict!(try |x: Bytes<'static>| -> $ty { of_text(utf8(x)?, $ty::from_text) }),
+                strict!(try |x: Text<'static>| -> $ty { of_text(x, $plain) }),
+                strict!(try |x: Bytes<'static>| -> $ty { of_text(utf8(x)?, $plain) }),
                 strict!(try |x: Text<'static>, format: Text<'static>| -> $ty { by_format(x, format, $read) }),
                 strict!(try |x: Bytes<'static>, format: Text<'static>| -> $ty { by_format(utf8(x)?, format, $read) }),
             ]),
@@ -86,7 +86,7 @@ macro_rules! parse {
 }
 
 macro_rules! try_parse {
-    ($name:literal, $alias:literal, $summary:literal, $ty:ident, $read:expr, [$($example:expr),*]) => {
+    ($name:literal, $alias:literal, $summary:literal, $ty:ident, $plain:expr, $read:expr, [$($example:expr),*]) => {
         OpDef {
             name: $name,
             aliases: &[$alias],
@@ -98,9 +98,9 @@ macro_rules! try_parse {
                 types($name, args, Scalar::is_string, "a text or bytes", format, QType::Optional(Scalar::$ty))
             }),
             meaning: Meaning::Overloads(&[
-                strict!(|x: Text<'static>| -> Option<$ty> { of_text(x, $ty::from_text).ok() }),
+                strict!(|x: Text<'static>| -> Option<$ty> { of_text(x, $plain).ok() }),
                 strict!(|x: Bytes<'static>| -> Option<$ty> {
-                    utf8(x).and_then(|x| of_text(x, $ty::from_text)).ok()
+                    utf8(x).and_then(|x| of_text(x, $plain)).ok()
                 }),
                 strict!(|x: Text<'static>, format: Text<'static>| -> Option<$ty> { $read(format.as_str(), x.as_str()) }),
                 strict!(|x: Bytes<'static>, format: Text<'static>| -> Option<$ty> {
@@ -118,6 +118,7 @@ pub(crate) static PARSE_DATE: OpDef = parse!(
     "parse_date",
     "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it spells none of the years 0001 to 9999.",
     Date,
+    Date::from_text,
     read_date,
     [
         ex("strings.parse_date(\"2026-11-20\")", "date{2026-11-20}"),
@@ -128,11 +129,12 @@ pub(crate) static PARSE_DATE: OpDef = parse!(
 pub(crate) static PARSE_TIMESTAMP: OpDef = parse!(
     "strings.parse_timestamp",
     "parse_timestamp",
-    "The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; an error if it spells none of the years 0001 to 9999.",
+    "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999.",
     Timestamp,
+    Timestamp::from_data_text,
     read_timestamp,
     [
-        ex("strings.parse_timestamp(\"1970-01-01T00:00:01.5Z\")", "timestamp{1970-01-01T00:00:01.5Z}"),
+        ex("strings.parse_timestamp(\"1970-01-01T01:00:01.5+01:00\")", "timestamp{1970-01-01T00:00:01.5Z}"),
         ex(
             "strings.parse_timestamp(\"20 Nov 2026 10:15 +0100\", \"%d %b %Y %H:%M %z\")",
             "timestamp{2026-11-20T09:15:00Z}"
@@ -145,6 +147,7 @@ pub(crate) static TRY_PARSE_DATE: OpDef = try_parse!(
     "try_parse_date",
     "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it spells none of the years 0001 to 9999.",
     Date,
+    Date::from_text,
     read_date,
     [
         ex("strings.try_parse_date(\"2026-02-29\")", "date?{NA}"),
@@ -155,8 +158,9 @@ pub(crate) static TRY_PARSE_DATE: OpDef = try_parse!(
 pub(crate) static TRY_PARSE_TIMESTAMP: OpDef = try_parse!(
     "strings.try_parse_timestamp",
     "try_parse_timestamp",
-    "The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999.",
+    "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999.",
     Timestamp,
+    Timestamp::from_data_text,
     read_timestamp,
     [ex("strings.try_parse_timestamp(\"2026-11-20\")", "timestamp?{NA}")]
 );
@@ -210,7 +214,7 @@ pub(crate) static FORMAT_DATE: OpDef = OpDef {
 pub(crate) static FORMAT_TIMESTAMP: OpDef = OpDef {
     name: "strings.format_timestamp",
     aliases: &["format_timestamp"],
-    summary: "The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999.",
+    summary: "The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%I` the hour of twelve with `%p` for `AM` or `PM`, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("format").of(ArgumentForm::TimeFormat)],
     faults: FORMAT_FAULTS,
     typing: Typing::Rule(|args| {

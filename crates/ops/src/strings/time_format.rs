@@ -19,6 +19,8 @@ enum Letter {
     WeekdayName,
     ShortWeekdayName,
     Hour,
+    HourOfTwelve,
+    Half,
     Minute,
     Second,
     Microseconds,
@@ -35,6 +37,7 @@ enum Field {
     DayOfYear,
     Weekday,
     Hour,
+    Half,
     Minute,
     Second,
     Microseconds,
@@ -45,7 +48,7 @@ enum Field {
 const FIELDS: usize = Field::Offset as usize + 1;
 
 /// Each letter, what it stands for, its part of a moment, and the name of that.
-const LETTERS: [(char, Letter, Field, &str); 14] = [
+const LETTERS: [(char, Letter, Field, &str); 16] = [
     ('Y', Letter::Year, Field::Year, "year"),
     ('y', Letter::ShortYear, Field::Year, "year"),
     ('m', Letter::Month, Field::Month, "month"),
@@ -56,6 +59,8 @@ const LETTERS: [(char, Letter, Field, &str); 14] = [
     ('A', Letter::WeekdayName, Field::Weekday, "weekday"),
     ('a', Letter::ShortWeekdayName, Field::Weekday, "weekday"),
     ('H', Letter::Hour, Field::Hour, "hour"),
+    ('I', Letter::HourOfTwelve, Field::Hour, "hour"),
+    ('p', Letter::Half, Field::Half, "half of the day"),
     ('M', Letter::Minute, Field::Minute, "minute"),
     ('S', Letter::Second, Field::Second, "second"),
     ('f', Letter::Microseconds, Field::Microseconds, "fraction"),
@@ -80,7 +85,13 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
+/// The halves of a day: what is before noon, and what is after.
+const HALVES: [&str; 2] = ["AM", "PM"];
+
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// The most digits of a fraction that are read: those of nanoseconds.
+const FRACTION_DIGITS: usize = 9;
 
 /// What a format is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,6 +198,19 @@ impl Kind {
                 );
             }
         }
+        let half = letters[Field::Half as usize];
+        match (letters[Field::Hour as usize], half) {
+            (Some('I'), None) if is_read => {
+                return wrong(
+                    "the format has `%I`, and no half of the day".to_owned(),
+                    "write `%p` for `AM` or `PM`, or `%H`",
+                );
+            }
+            (Some('H') | None, Some(_)) if is_read => {
+                return wrong("the format has `%p` without an hour of twelve".to_owned(), "write `%I` for the hour");
+            }
+            _ => {}
+        }
         match letters[Field::Year as usize] {
             None if is_read => {
                 wrong(format!("the format has no year, without which there is no {}", &self.name()[2..]), "write `%Y`")
@@ -233,10 +257,12 @@ impl Letter {
     const fn longest(self) -> usize {
         match self {
             Letter::Year => 4,
-            Letter::ShortYear | Letter::Month | Letter::Day | Letter::Hour | Letter::Minute | Letter::Second => 2,
+            Letter::ShortYear | Letter::Month | Letter::Day | Letter::Minute | Letter::Second => 2,
+            Letter::Hour | Letter::HourOfTwelve | Letter::Half => 2,
             Letter::ShortMonthName | Letter::ShortWeekdayName | Letter::DayOfYear => 3,
             Letter::MonthName | Letter::WeekdayName => 9,
-            Letter::Microseconds | Letter::Offset => 6,
+            Letter::Microseconds => FRACTION_DIGITS,
+            Letter::Offset => 6,
         }
     }
 
@@ -259,12 +285,16 @@ impl Letter {
             Letter::WeekdayName => named(text, &WEEKDAYS, false),
             Letter::ShortWeekdayName => named(text, &WEEKDAYS, true),
             Letter::Hour => digits(text, 1..=2, 0, 23),
+            Letter::HourOfTwelve => digits(text, 1..=2, 1, 12),
+            Letter::Half => {
+                HALVES.iter().position(|half| half.as_bytes().eq_ignore_ascii_case(text)).map(|at| at as i32)
+            }
             Letter::Minute => digits(text, 1..=2, 0, 59),
             // Leap seconds, which are refused once all is read: no other way to read the digits is tried.
             Letter::Second => digits(text, 1..=2, 0, 61),
-            Letter::Microseconds => {
-                digits(text, 1..=6, 0, 999_999).map(|micros| micros * 10_i32.pow(6 - text.len() as u32))
-            }
+            // Nanoseconds are cut off, which rounds to the microsecond before.
+            Letter::Microseconds => digits(text, 1..=FRACTION_DIGITS, 0, 999_999_999)
+                .map(|fraction| fraction * 10_i32.pow((FRACTION_DIGITS - text.len()) as u32) / 1_000),
             Letter::Offset => offset(text),
         }
     }
@@ -344,7 +374,12 @@ pub(crate) fn read_date(format: &str, text: &str) -> Option<Date> {
 pub(crate) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     let found = found(format, text).filter(|found| found[Field::Second as usize].is_none_or(|second| second < 60))?;
     let part = |what: Field| i64::from(found[what as usize].unwrap_or(0));
-    let minutes = part(Field::Hour) * 60 + part(Field::Minute) - part(Field::Offset);
+    // Twelve o'clock is the first hour of its half of the day.
+    let hour = match found[Field::Half as usize] {
+        Some(half) => part(Field::Hour) % 12 + 12 * i64::from(half),
+        None => part(Field::Hour),
+    };
+    let minutes = hour * 60 + part(Field::Minute) - part(Field::Offset);
     let micros = (minutes * 60 + part(Field::Second)) * 1_000_000 + part(Field::Microseconds);
     Some(Timestamp(date_of(&found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
 }
@@ -389,6 +424,8 @@ impl fmt::Display for Written<'_> {
                 Letter::WeekdayName => f.write_str(weekday_name),
                 Letter::ShortWeekdayName => f.write_str(&weekday_name[..3]),
                 Letter::Hour => write!(f, "{hour:02}"),
+                Letter::HourOfTwelve => write!(f, "{:02}", (hour + 11) % 12 + 1),
+                Letter::Half => f.write_str(HALVES[usize::from(hour >= 12)]),
                 Letter::Minute => write!(f, "{minute:02}"),
                 Letter::Second => write!(f, "{second:02}"),
                 Letter::Microseconds => write!(f, "{micros:06}"),
@@ -450,7 +487,15 @@ mod tests {
             ("%Y %H%M", "2026 12", Some("2026-01-01T01:02:00Z")),
             ("%Y %S.%f", "2026 1.5", Some("2026-01-01T00:00:01.5Z")),
             ("%Y %S.%f", "2026 1.000001", Some("2026-01-01T00:00:01.000001Z")),
-            ("%Y %S.%f", "2026 1.0000001", None),
+            ("%Y %S.%f", "2026 1.0000001", Some("2026-01-01T00:00:01Z")),
+            ("%Y %S.%f", "1969 1.123456789", Some("1969-01-01T00:00:01.123456Z")),
+            ("%Y %S.%f", "2026 1.0000000001", None),
+            ("%Y %I:%M %p", "2026 12:30 am", Some("2026-01-01T00:30:00Z")),
+            ("%Y %I:%M %p", "2026 12:30 PM", Some("2026-01-01T12:30:00Z")),
+            ("%Y %I:%M%p", "2026 1:05PM", Some("2026-01-01T13:05:00Z")),
+            ("%Y %p %I", "2026 AM 11", Some("2026-01-01T11:00:00Z")),
+            ("%Y %I %p", "2026 0 AM", None),
+            ("%Y %I %p", "2026 13 PM", None),
             ("%Y %S", "2026 60", None),
             ("%Y %S%f", "2026 615", None),
             ("%Y %H", "2026 24", None),
@@ -463,17 +508,19 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let all = "%a %A %b %B %d %f %H %j %m %M %S %y %Y %z %%";
+        let all = "%a %A %b %B %d %f %H %I %p %j %m %M %S %y %Y %z %%";
         let write = |format, moment| Written { format, moment }.to_string();
         assert_eq!(
             write(all, moment("0987-03-05T04:05:06.000700Z")),
-            "Mon Monday Mar March 05 000700 04 064 03 05 06 87 0987 +0000 %"
+            "Mon Monday Mar March 05 000700 04 04 AM 064 03 05 06 87 0987 +0000 %"
         );
         let mut random = fastrand::Rng::with_seed(3);
         let span = i64::from(Date::FIRST.0) * Timestamp::DAY..i64::from(Date::LAST.0) * Timestamp::DAY;
         for _ in 0..20_000 {
             let of = Timestamp(random.i64(span.clone()));
-            for format in ["%Y-%m-%dT%H:%M:%S.%f%z", "%A %j %Y%H%M%S%f", "%Y%B%d%a%H:%M:%S.%f"] {
+            for format in
+                ["%Y-%m-%dT%H:%M:%S.%f%z", "%A %j %Y%H%M%S%f", "%Y-%m-%d %I%p %M:%S.%f", "%Y%B%d%a%H:%M:%S.%f"]
+            {
                 let text = write(format, of);
                 assert_eq!(read_timestamp(format, &text), Some(of), "{format} {text}");
                 assert!(text.len() <= Written { format, moment: of }.most());
@@ -489,6 +536,10 @@ mod tests {
             (Kind::Date, true, "%Y %q", "`%q`, which is no part of a date"),
             (Kind::Timestamp, false, "%", "ends with a `%`"),
             (Kind::Timestamp, true, "%Y %m %b", "the month twice, as `%m` and as `%b`"),
+            (Kind::Timestamp, true, "%Y %I:%M", "`%I`, and no half of the day"),
+            (Kind::Timestamp, true, "%Y %H:%M %p", "`%p` without an hour of twelve"),
+            (Kind::Timestamp, true, "%Y %p", "`%p` without an hour of twelve"),
+            (Kind::Timestamp, true, "%Y %H %I", "the hour twice, as `%H` and as `%I`"),
             (Kind::Timestamp, true, "%H:%M", "no year, without which there is no timestamp"),
         ] {
             let wrong = kind.check(format, is_read).expect_err(format);

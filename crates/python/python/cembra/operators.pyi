@@ -966,7 +966,7 @@ class _StringsOperators:
         """The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its name, `%d` the day, `%j` that of the year, `%a` and `%A` the weekday, `%%` a percent sign. An error outside of the years 1 to 9999."""
         ...
     def format_timestamp(self, t: Any, format: Any) -> Expr:
-        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999."""
+        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%I` the hour of twelve with `%p` for `AM` or `PM`, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999."""
         ...
     def join(self, first: Any, *rest: Any) -> Expr:
         """The strings one after the other, all of them texts or all of them bytes."""
@@ -1002,7 +1002,7 @@ class _StringsOperators:
         """The i64 that the string spells in decimal digits; an error if it spells none."""
         ...
     def parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; an error if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999."""
         ...
     def printf(self, fmt: Any, *values: Any) -> Expr:
         """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. An error if a field is for another kind of value."""
@@ -1053,7 +1053,7 @@ class _StringsOperators:
         """The i64 that the string spells in decimal digits; missing if it spells none."""
         ...
     def try_parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999."""
         ...
     def upper(self, x: Any) -> Expr:
         """The text in upper case."""
@@ -1333,7 +1333,7 @@ class _Operators:
         """The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its name, `%d` the day, `%j` that of the year, `%a` and `%A` the weekday, `%%` a percent sign. An error outside of the years 1 to 9999."""
         ...
     def format_timestamp(self, t: Any, format: Any) -> Expr:
-        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999."""
+        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%I` the hour of twelve with `%p` for `AM` or `PM`, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999."""
         ...
     def get_first(self, tuple: Any) -> Expr:
         """The first field of a tuple. Of an optional: true if it is present, else false."""
@@ -1497,7 +1497,7 @@ class _Operators:
         """The i64 that the string spells in decimal digits; an error if it spells none."""
         ...
     def parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; an error if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999."""
         ...
     def pos(self, x: Any) -> Expr:
         """The number or duration itself."""
@@ -1647,7 +1647,7 @@ class _Operators:
         """The i64 that the string spells in decimal digits; missing if it spells none."""
         ...
     def try_parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z`, with up to six digits of a fraction, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999."""
         ...
     def upper(self, x: Any) -> Expr:
         """The text in upper case."""

@@ -241,6 +241,11 @@ impl Layout {
             _ => Scalar::Text,
         };
         let better = QType::Optional(wider);
+        if let Some(reason) = self.spelling.skipped(target.scalar, text) {
+            // The reason is part of the message, as a list of failed rows has no hints.
+            let found = format!("{}, {reason}", quoted(text));
+            return Place { inferred: false, ..place }.mismatch(&expected, &found, None);
+        }
         let mut error = if target.kept {
             let error = Place { inferred: false, ..place }.mismatch(&expected, &quoted(text), None);
             error.hint(carried_as(&target.path, &better))

@@ -72,13 +72,11 @@ impl Spelling {
         {
             return unit.timestamp(count).map(ScalarValue::from);
         }
-        let shown = match &self.timestamps {
-            Some(form) if form.has_offset() => return form.timestamp(text).map(ScalarValue::from),
-            Some(form) => form.timestamp(text)?,
-            None => match Timestamp::from_text_without_zone(text) {
-                Ok(shown) => shown,
-                Err(_) => return scalar::parse(Scalar::Timestamp, text),
-            },
+        let Some(shown) = self.shown(text) else {
+            return match &self.timestamps {
+                Some(form) => form.timestamp(text).map(ScalarValue::from),
+                None => scalar::parse(Scalar::Timestamp, text),
+            };
         };
         let moment = match &self.clock {
             Some(clock) => clock.moment(shown),
@@ -94,7 +92,29 @@ impl Spelling {
         self.said_elsewhere(scalar, text).or_else(|| scalar::spelling(scalar, text))
     }
 
-    fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
+    /// What clocks of no zone that is said show at the moment that a text is.
+    fn shown(&self, text: &str) -> Option<Timestamp> {
+        match &self.timestamps {
+            Some(form) if form.has_offset() => None,
+            Some(form) => form.timestamp(text),
+            None => Timestamp::from_text_without_zone(text).ok(),
+        }
+    }
+
+    /// Why a text is no timestamp although it has the form of one: the clocks of the time zone never show it.
+    pub(crate) fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
+        let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
+        let zone = clock.skips(self.shown(text)?).then_some(clock.name())?;
+        Some(format!("which clocks in {zone} skip, as they are put forward"))
+    }
+
+    /// The moment that a text without a time zone is by the clocks of the zone; none without a zone.
+    pub(crate) fn local(&self, text: &str) -> Option<Timestamp> {
+        self.clock.as_ref()?.moment(Timestamp::from_text_without_zone(text).ok()?)
+    }
+
+    /// What to say of a text that is no value of its type as the file spells them; nothing if the usual says it.
+    pub(crate) fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         let by_comma = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };
         let is_number = by_comma.number(text).is_some_and(|number| scalar::is_number(&number));
         let is_count = scalar::is_count(text);
@@ -112,9 +132,6 @@ impl Spelling {
             Scalar::Timestamp if self.timestamps.is_some() => Some("timestamps are read as `--timestamp-format` says"),
             Scalar::Timestamp if self.clock.is_none() && Timestamp::from_text_without_zone(text).is_ok() => {
                 Some("this says no time zone: `--time-zone UTC`, or another one, says it for all")
-            }
-            Scalar::Timestamp if self.clock.is_some() && Timestamp::from_text_without_zone(text).is_ok() => {
-                Some("clocks of this time zone never show this: they are put forward then")
             }
             Scalar::Date if is_count => Some(
                 "`--date-format %Y%m%d` reads digits as year, month and day; days since 1970 are `date\"1970-01-01\" + n` of an \
