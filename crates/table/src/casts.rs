@@ -131,18 +131,27 @@ fn counted<N: ArrowPrimitiveType>(
     Some(Arc::new(made))
 }
 
-/// A type with views in place of strings, also in lists, maps and structs. Types nest only as deep as a file may, so this recursion is bounded.
+/// A type with views in place of strings, also in lists, maps and structs.
 pub(crate) fn with_views(of: &DataType) -> DataType {
-    let inside = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_views(field.data_type())));
-    match of {
+    with_leaves(of, &mut |leaf| match leaf {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other.clone(),
+    })
+}
+
+/// A type with others in place of those that lists, maps and structs are made of, which are asked for in their order. Types nest only as deep as
+/// a file may, so this recursion is bounded.
+pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> DataType) -> DataType {
+    let mut inside =
+        |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_leaves(field.data_type(), leaf)));
+    match of {
         DataType::List(of) => DataType::List(inside(of)),
         DataType::LargeList(of) => DataType::LargeList(inside(of)),
         DataType::FixedSizeList(of, size) => DataType::FixedSizeList(inside(of), *size),
         DataType::Map(of, is_sorted) => DataType::Map(inside(of), *is_sorted),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inside).collect()),
-        other => other.clone(),
+        other => leaf(other),
     }
 }
 

@@ -143,11 +143,13 @@ impl Input {
             _ => start,
         };
         Ok(if long.starts_with(GZIP) {
-            self.through(|reader| MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+            // The file itself holds other bytes than those that are read from here on.
+            let input = Input { stored: None, ..self };
+            input.through(|reader| MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
         } else if long.starts_with(ZSTD) {
             let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
             let decoder = zstd::stream::read::Decoder::new(reader)?;
-            Input { reader: Box::new(decoder), ..self }
+            Input { reader: Box::new(decoder), stored: None, ..self }
         } else {
             self
         })
@@ -192,6 +194,16 @@ impl Input {
     /// They cannot be read.
     pub fn into_bytes(self) -> Result<Bytes, DataError> {
         Ok(self.decompressed().map_err(DataError::unread)?.reader)
+    }
+
+    /// The data with its first bytes, which stay unread: those of what compressed data hold; fewer if there are not as many.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn with_start(self, most: usize) -> Result<(Input, Vec<u8>), DataError> {
+        let mut input = self.decompressed().map_err(DataError::unread)?;
+        let start = input.peek(most).map_err(DataError::unread)?;
+        Ok((input, start))
     }
 
     /// The bytes as a file that can be read from anywhere: the file itself, or a copy of what comes through a pipe or is

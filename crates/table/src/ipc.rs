@@ -1,20 +1,23 @@
 //! Reads Arrow's own form, as a stream: a file of it is a stream between a mark and a table of contents, which is not needed
-//! to read from the beginning to the end. Of the columns only those that are needed are made.
+//! to read from the beginning to the end. A file whose schema is in its table of contents alone, as Polars writes them, is read by that. Of the
+//! columns only those that are needed are made.
 
+use super::chunks::METADATA_SHARE;
 use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
-use super::input::Bytes;
-use super::messages::{Messages, check_batch, check_schema};
+use super::input::{Bytes, Input};
+use super::messages::{CONTINUES, Messages, check_batch, check_schema};
 use super::parquet::Read;
 use super::{Held, Piece, ReadOptions, Request, Source, Spelling, Table};
 use crate::error::DataError;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
-use arrow_ipc::{Message, MessageHeader, root_as_message};
+use arrow_ipc::{Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
-use std::collections::HashMap;
-use std::io::{BufReader, Chain, Cursor, Read as _};
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 
 /// What a file begins with, and a stream does not.
@@ -26,8 +29,11 @@ const ALIGNED_WORDS: usize = 8;
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The bytes of a stream, the first of which were looked at.
-type Stream = Messages<BufReader<Chain<Cursor<Vec<u8>>, Bytes>>>;
+/// The bytes behind the table of contents of a file: its length, and a mark.
+const TAIL_BYTES: usize = 10;
+
+/// The messages of a stream, or of a file.
+type Stream = Messages<BufReader<Bytes>>;
 
 /// A stream whose schema is read.
 pub(crate) struct ArrowData {
@@ -43,25 +49,30 @@ impl ArrowData {
     ///
     /// # Errors
     /// The data are not Arrow's.
-    pub(crate) fn open(mut bytes: Bytes, options: &ReadOptions) -> Result<Self, DataError> {
-        let mut word = || -> Result<Vec<u8>, DataError> {
-            let mut word = Vec::new();
-            bytes.by_ref().take(MARK.len() as u64).read_to_end(&mut word).map_err(DataError::unread)?;
-            Ok(word)
-        };
-        let mut start = word()?;
-        if start == MARK {
-            // Behind it there is room for nothing, up to where messages are aligned.
-            start = word()?;
-            for _ in 1..ALIGNED_WORDS {
-                if start.len() < MARK.len() || start.iter().any(|byte| *byte != 0) {
-                    break;
+    pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<Self, DataError> {
+        let (input, start) = input.with_start(MARK.len() * (1 + ALIGNED_WORDS))?;
+        let (stream, schema) = match start.strip_prefix(MARK) {
+            None => ArrowData::in_front(input.into_bytes()?, options)?,
+            Some(behind) => {
+                // Behind the mark there is room for nothing, up to where messages are aligned.
+                let empty = behind.chunks(MARK.len()).take_while(|word| word.iter().all(|byte| *byte == 0)).count();
+                let before = MARK.len() * (1 + empty.min(ALIGNED_WORDS - 1));
+                if start.get(before..).is_some_and(|message| message.starts_with(&CONTINUES)) {
+                    let mut bytes = input.into_bytes()?;
+                    bytes.read_exact(&mut vec![0; before]).map_err(DataError::unread)?;
+                    ArrowData::in_front(bytes, options)?
+                } else {
+                    ArrowData::in_footer(input.into_file(options.most_bytes)?, options)?
                 }
-                start = word()?;
             }
-        }
-        let bytes = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(bytes));
-        let mut stream = Messages::new(bytes, options.most_bytes);
+        };
+        let (batch_rows, spelling) = (options.batch_rows.max(1), options.spelling.clone());
+        Ok(ArrowData { stream, schema, batch_rows, tolerant: options.tolerant, spelling })
+    }
+
+    /// A stream that begins with its schema.
+    fn in_front(bytes: Bytes, options: &ReadOptions) -> Result<(Stream, SchemaRef), DataError> {
+        let mut stream = Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes);
         let schema = guarded("Arrow", || {
             let metadata = stream.metadata()?.ok_or_else(|| DataError::unreadable("not Arrow: there is no schema"))?;
             let message = parse(&metadata)?;
@@ -71,8 +82,32 @@ impl ArrowData {
             stream.body(message.bodyLength())?;
             Ok(Arc::new(fb_to_schema(schema)))
         })?;
-        let (batch_rows, spelling) = (options.batch_rows.max(1), options.spelling.clone());
-        Ok(ArrowData { stream, schema, batch_rows, tolerant: options.tolerant, spelling })
+        Ok((stream, schema))
+    }
+
+    /// The messages that the table of contents of a file names, and its schema.
+    fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, SchemaRef), DataError> {
+        let footer = footer(&mut file, options.most_bytes)?;
+        let (schema, messages) = guarded("Arrow", || {
+            let contents =
+                root_as_footer(&footer).map_err(|error| DataError::unreadable(format!("not Arrow: {error}")))?;
+            let none = || DataError::unreadable("not Arrow: there is no schema");
+            let schema = contents.schema().ok_or_else(none)?;
+            check_schema(schema, footer.len())?;
+            // Rows name values of dictionaries, so these come first.
+            let blocks =
+                contents.dictionaries().into_iter().flatten().chain(contents.recordBatches().into_iter().flatten());
+            let messages = blocks.map(|block| {
+                let start = u64::try_from(block.offset()).ok()?;
+                let len = u64::try_from(block.bodyLength()).ok()?;
+                Some((start, len.checked_add(u64::try_from(block.metaDataLength()).ok()?)?))
+            });
+            let wrong = || DataError::unreadable("not Arrow: its footer names a message before the start of the file");
+            let messages = messages.collect::<Option<VecDeque<_>>>().ok_or_else(wrong)?;
+            Ok((Arc::new(fb_to_schema(schema)), messages))
+        })?;
+        let bytes: Bytes = Box::new(Parts { file, left: 0, parts: messages });
+        Ok((Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes), schema))
     }
 
     /// True if there is a column of this name.
@@ -107,6 +142,50 @@ impl ArrowData {
             rows: 0,
         };
         Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total: None, source: Box::new(source) })
+    }
+}
+
+/// The table of contents of a file. It lies anywhere in the file; memory that is made for it is aligned.
+fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
+    let cut = || DataError::unreadable("not Arrow: the file ends in the middle");
+    let size = file.metadata().map_err(DataError::unread)?.len();
+    let end = size.checked_sub(TAIL_BYTES as u64).ok_or_else(cut)?;
+    file.seek(SeekFrom::Start(end)).map_err(DataError::unread)?;
+    let mut tail = [0; TAIL_BYTES];
+    file.read_exact(&mut tail).map_err(DataError::unread)?;
+    let [a, b, c, d, mark @ ..] = tail;
+    let len = u64::try_from(i32::from_le_bytes([a, b, c, d])).map_err(|_| cut())?;
+    let start = end.checked_sub(len).filter(|_| MARK.starts_with(&mark)).ok_or_else(cut)?;
+    if len > most_bytes / METADATA_SHARE {
+        let message = format!("the footer has {len} bytes, more than a {METADATA_SHARE}th of {most_bytes}");
+        return Err(super::chunks::too_large(message));
+    }
+    file.seek(SeekFrom::Start(start)).map_err(DataError::unread)?;
+    let mut footer = Vec::new();
+    file.take(len).read_to_end(&mut footer).map_err(DataError::unread)?;
+    Ok(footer)
+}
+
+/// The bytes of parts of a file, one part after the other.
+struct Parts {
+    file: File,
+    /// The bytes that are left of the part at hand.
+    left: u64,
+    /// Where each of the other parts begins, and its length.
+    parts: VecDeque<(u64, u64)>,
+}
+
+impl io::Read for Parts {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.left == 0 {
+            let Some((start, len)) = self.parts.pop_front() else { return Ok(0) };
+            self.file.seek(SeekFrom::Start(start))?;
+            self.left = len;
+        }
+        let read = self.file.by_ref().take(self.left).read(into)?;
+        // Behind the end of the file there is nothing of the other parts either.
+        self.left = if read == 0 { 0 } else { self.left - read as u64 };
+        Ok(read)
     }
 }
 

@@ -404,7 +404,7 @@ fn open(input: Input, options: &ReadOptions) -> Result<Opened, DataError> {
         Format::Parquet => {
             parquet::ParquetData::open(input.into_file(options.most_bytes)?, options).map(Opened::Parquet)
         }
-        Format::Arrow => ipc::ArrowData::open(input.into_bytes()?, options).map(Opened::Arrow),
+        Format::Arrow => ipc::ArrowData::open(input, options).map(Opened::Arrow),
         Format::Table => Err(DataError::unreadable("tables are only written, never read")),
     }
 }

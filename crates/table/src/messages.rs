@@ -11,7 +11,7 @@ use arrow_ipc::{CompressionType, Endianness, RecordBatch, Schema};
 use std::io::{self, Read};
 
 /// What the length of a message's metadata is behind, except in files of before 2020.
-const CONTINUES: [u8; 4] = [0xff; 4];
+pub(crate) const CONTINUES: [u8; 4] = [0xff; 4];
 
 /// The bytes in front of each compressed buffer: how many it becomes.
 const PREFIX_BYTES: usize = 8;

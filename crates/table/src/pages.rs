@@ -1,6 +1,6 @@
 //! The pages of Parquet between being unpacked and being understood. Of each it is looked at how many values it says to have, before the
 //! library makes memory for them: those of a dictionary, and the strings that are written as differences. Lengths of what is packed are
-//! looked at before (`chunks`).
+//! looked at before (`chunks`). Days of timestamps of twelve bytes are looked at too, as they wrap around where microseconds do not hold them.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -17,6 +17,16 @@ use std::sync::Arc;
 
 /// The bytes that the library takes for each string that is written as a difference: its two lengths.
 const LENGTHS_BYTES: u64 = 8;
+
+/// The bytes of a timestamp of twelve bytes (INT96): nanoseconds of a day, and that day as astronomers count them.
+const INT96_BYTES: usize = 12;
+const INT96_TIME_BYTES: usize = 8;
+
+/// The number of 1970-01-01 among these days.
+const INT96_EPOCH: i64 = 2_440_588;
+
+/// The most days from 1970 whose microseconds, with those of a day of any nanoseconds, are a number of 64 bits.
+const MOST_DAYS: u64 = 106_000_000;
 
 /// All groups of rows of a file.
 pub(crate) struct Groups {
@@ -78,7 +88,8 @@ impl Iterator for Columns {
                 Type::FIXED_LEN_BYTE_ARRAY => u64::try_from(descriptor.type_length()).unwrap_or(0).max(1),
             };
             let levels = [descriptor.max_rep_level(), descriptor.max_def_level()];
-            Box::new(Pages { pages, chunks: self.chunks.clone(), column: self.column, width, levels })
+            let is_int96 = of.column_type() == Type::INT96;
+            Box::new(Pages { pages, chunks: self.chunks.clone(), column: self.column, width, is_int96, levels })
         }))
     }
 }
@@ -92,6 +103,8 @@ struct Pages {
     column: usize,
     /// The bytes that each value of a dictionary takes at least.
     width: u64,
+    /// True if they are timestamps of twelve bytes.
+    is_int96: bool,
     /// The highest levels of repetition and of definition.
     levels: [i16; 2],
 }
@@ -104,7 +117,10 @@ impl Pages {
             if values > size.checked_div(self.width).unwrap_or(0) {
                 return Err(format!("a dictionary of {size} bytes says to have {values} values"));
             }
-            return Ok(());
+            return self.look_at_days(page.buffer());
+        }
+        if self.is_int96 && page.encoding() == Encoding::PLAIN {
+            return self.look_at_days(self.values(page).unwrap_or_default());
         }
         let is_shared = match page.encoding() {
             Encoding::DELTA_LENGTH_BYTE_ARRAY => false,
@@ -122,6 +138,19 @@ impl Pages {
             made = made.saturating_add(first.sum).saturating_add(second.sum);
         }
         self.chunks.make(self.column, made)
+    }
+
+    /// Looks at the days of timestamps of twelve bytes.
+    fn look_at_days(&self, values: &[u8]) -> Result<(), String> {
+        let mut days =
+            values.chunks_exact(INT96_BYTES).filter_map(|value| value.get(INT96_TIME_BYTES..)?.first_chunk::<4>());
+        let is_far = |day: &[u8; 4]| i64::from(i32::from_le_bytes(*day)).abs_diff(INT96_EPOCH) > MOST_DAYS;
+        if self.is_int96 && days.any(is_far) {
+            return Err(format!(
+                "a timestamp is more than {MOST_DAYS} days from 1970, and microseconds do not hold it"
+            ));
+        }
+        Ok(())
     }
 
     /// The values of a page of data, behind its levels; none if there are no levels.

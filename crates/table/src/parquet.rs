@@ -9,10 +9,11 @@ use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, 
 use crate::error::DataError;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
+use ::parquet::basic::{Compression, Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow_array::RecordBatch;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::fs::File;
@@ -38,7 +39,9 @@ impl ParquetData {
         let metadata = guarded("Parquet", || {
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&chunks).map_err(broken)?;
             check_arrow_schema(&metadata)?;
-            ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)
+            let metadata =
+                ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)?;
+            in_microseconds(metadata)
         })?;
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let (batch_rows, spelling) = (batch_rows.max(1), options.spelling.clone());
@@ -68,6 +71,7 @@ impl ParquetData {
         let (reader, rows) = guarded("Parquet", || {
             let metadata = with_views(metadata);
             let mask = ProjectionMask::roots(metadata.parquet_schema(), projection);
+            check_codecs(&parquet, |column| mask.leaf_included(column))?;
             let (batch_rows, rows) = chunks.expect(&parquet, |column| mask.leaf_included(column), batch_rows)?;
             let fields = Some(metadata.schema().fields());
             let levels = parquet_to_arrow_field_levels(metadata.parquet_schema(), mask, fields).map_err(broken)?;
@@ -85,15 +89,62 @@ impl ParquetData {
 
 /// The same metadata with strings as views: a string of a dictionary is in memory once then, however many rows have it.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
-    let schema = metadata.schema();
+    // What cannot be read so is read as it is.
+    read_as(&metadata, casts::with_views).unwrap_or(metadata)
+}
+
+/// The same metadata with microseconds for timestamps of twelve bytes (INT96), as Spark and Impala write them: as nanoseconds, which the library
+/// makes of them by itself, they wrap around outside of the years 1677 to 2262.
+fn in_microseconds(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetadata, DataError> {
+    let columns = metadata.parquet_schema().columns();
+    if columns.iter().all(|column| column.physical_type() != Type::INT96) {
+        return Ok(metadata);
+    }
+    // Both schemas have their leaves in one order.
+    let mut columns = columns.iter();
+    let mut leaf = |leaf: &DataType| match (columns.next().map(|column| column.physical_type()), leaf) {
+        (Some(Type::INT96), DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        (_, other) => other.clone(),
+    };
+    read_as(&metadata, |of| casts::with_leaves(of, &mut leaf)).map_err(broken)
+}
+
+/// The metadata of a file whose columns are read as other types.
+fn read_as(
+    metadata: &ArrowReaderMetadata,
+    of: impl FnMut(&DataType) -> DataType,
+) -> Result<ArrowReaderMetadata, ParquetError> {
+    let (schema, mut of) = (metadata.schema(), of);
     let fields = schema.fields().iter().map(|field| {
-        let data_type = casts::with_views(field.data_type());
+        let data_type = of(field.data_type());
         Field::clone(field).with_data_type(data_type)
     });
     let schema = Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()));
-    let options = ArrowReaderOptions::new().with_schema(schema);
-    // What cannot be read so is read as it is.
-    ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
+    ArrowReaderMetadata::try_new(metadata.metadata().clone(), ArrowReaderOptions::new().with_schema(schema))
+}
+
+/// Looks at how the pages of the columns that are read are compressed.
+///
+/// # Errors
+/// In a way that is not read.
+fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> Result<(), DataError> {
+    for group in metadata.row_groups() {
+        for (_, column) in group.columns().iter().enumerate().filter(|(at, _)| is_read(*at)) {
+            let codec = match column.compression() {
+                Compression::BROTLI(_) => "brotli",
+                Compression::GZIP(_) => "gzip",
+                Compression::LZO => "lzo",
+                _ => continue,
+            };
+            let message =
+                format!("its pages are compressed with {codec}; snappy, zstd, lz4 and no compression are read");
+            let error = DataError::unreadable(message).in_column(&column.column_path().string());
+            return Err(
+                error.hint("write the file with another codec, as `compression=\"zstd\"` in pandas and pyarrow")
+            );
+        }
+    }
+    Ok(())
 }
 
 fn broken(error: ParquetError) -> DataError {

@@ -4,6 +4,7 @@ mod bounded;
 mod csv_as_it_comes;
 mod dictionaries;
 mod every_type;
+mod files_of_others;
 mod foreign;
 mod hostile;
 mod inference;

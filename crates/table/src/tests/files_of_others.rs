@@ -1,0 +1,148 @@
+//! Files as other programs write them, where the libraries that are used here write others: timestamps of twelve bytes in Parquet, and files of Arrow
+//! whose schema is in the table of contents alone.
+
+use super::*;
+use ::parquet::basic::Compression;
+use ::parquet::column::writer::ColumnWriter;
+use ::parquet::data_type::Int96;
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::parser::parse_message_type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_ipc::writer::FileWriter;
+use std::io::Cursor;
+use std::sync::Arc;
+
+/// A timestamp of twelve bytes: a day, counted from 1970-01-01, and nanoseconds.
+fn int96(day: i64, nanoseconds: u64) -> Int96 {
+    let mut value = Int96::new();
+    let day = u32::try_from(day + 2_440_588).expect("a day");
+    value.set_data(nanoseconds as u32, (nanoseconds >> 32) as u32, day);
+    value
+}
+
+/// A file of a column `t`, a struct `s` of one, and lists `l` of them: the second row is missing, the others have the values, each in a list of two.
+fn of_int96(values: &[Int96], properties: WriterProperties) -> Vec<u8> {
+    let schema = "message m { optional int96 t; required group s { optional int96 at; }
+        required group l (LIST) { repeated group list { optional int96 element; } } }";
+    let schema = Arc::new(parse_message_type(schema).expect("a schema"));
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties)).expect("a writer");
+    let mut group = file.next_row_group().expect("rows");
+    let rows = values.len() + 1;
+    let there: Vec<i16> = (0..rows).map(|row| i16::from(row != 1)).collect();
+    let mut column = 0;
+    while let Some(mut writer) = group.next_column().expect("a column") {
+        let ColumnWriter::Int96ColumnWriter(typed) = writer.untyped() else { panic!("another column") };
+        let twice: Vec<Int96> = values.iter().flat_map(|value| [*value; 2]).collect();
+        if column < 2 {
+            typed.write_batch(values, Some(&there), None).expect("values");
+        } else {
+            // An empty list in the place of a missing value.
+            let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
+            for row in 0..rows {
+                definitions.extend_from_slice(if row == 1 { &[0] } else { &[2, 2] });
+                repetitions.extend_from_slice(if row == 1 { &[0] } else { &[0, 1] });
+            }
+            typed.write_batch(&twice, Some(&definitions), Some(&repetitions)).expect("values");
+        }
+        writer.close().expect("an end");
+        column += 1;
+    }
+    group.close().expect("an end");
+    file.close().expect("an end");
+    bytes
+}
+
+fn read(format: Format, bytes: &[u8], wanted: &[(&str, Option<QType>)]) -> Result<Vec<Vec<String>>, String> {
+    let said = |error: crate::error::DataError| error.to_string();
+    let data = Dataset::open(Input::new("rows", Cursor::new(bytes.to_vec())), &options(format, &[])).map_err(said)?;
+    let read = rows(data.bind(&request(wanted)).map_err(said)?)?;
+    Ok(read.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect())
+}
+
+/// As nanoseconds, which the library makes of them by itself, years outside of 1677 to 2262 wrap around.
+#[test]
+fn timestamps_of_twelve_bytes_are_of_any_year() {
+    let values = [
+        int96(2_932_896, 86_399_999_999_999),
+        int96(-354_285, 0),
+        int96(-1, 86_399_999_999_999),
+        int96(19_875, 43_200_000_000_000),
+    ];
+    let expected = [
+        Some("9999-12-31T23:59:59.999999Z"),
+        None,
+        Some("1000-01-01T00:00:00Z"),
+        Some("1969-12-31T23:59:59.999999Z"),
+        Some("2024-06-01T12:00:00Z"),
+    ];
+    for has_dictionary in [true, false] {
+        let properties = WriterProperties::builder().set_dictionary_enabled(has_dictionary).build();
+        let bytes = of_int96(&values, properties);
+        let found = read(Format::Parquet, &bytes, &[("t", None), ("s", None), ("l", None)]).expect("rows");
+        for (row, expected) in found.iter().zip(expected) {
+            let told = expected.unwrap_or("Z");
+            let counts = row.iter().map(|cell| cell.matches(told).count());
+            let wanted = if expected.is_some() { [1, 1, 2] } else { [0; 3] };
+            assert_eq!(counts.collect::<Vec<_>>(), wanted, "{row:?}");
+        }
+        assert_eq!(found.len(), expected.len());
+    }
+    // What microseconds do not hold is an error, never another time.
+    for has_dictionary in [true, false] {
+        let properties = WriterProperties::builder().set_dictionary_enabled(has_dictionary).build();
+        let bytes = of_int96(&[int96(200_000_000, 0)], properties);
+        let error = read(Format::Parquet, &bytes, &[("t", None)]).expect_err("too far");
+        assert!(error.contains("a timestamp is more than 106000000 days from 1970"), "{error}");
+    }
+}
+
+#[test]
+fn a_codec_that_is_not_read_is_named() {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let rows = RecordBatch::try_from_iter([("a", column.clone()), ("b", column)]).expect("rows");
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let bytes = hostile::parquet_with(&rows, properties);
+    assert_eq!(read(Format::Parquet, &bytes, &[("b", None)]).map(|rows| rows.len()), Ok(3));
+    // The codec of a column in the footer: behind its path, which is a list of one name.
+    let changed = hostile::replaced(&bytes, &[0x18, 1, b'b', 0x15, 2], &[0x18, 1, b'b', 0x15, 8]);
+    let told = changed.iter().filter_map(|bytes| read(Format::Parquet, bytes, &[("b", None)]).err());
+    let expected = "rows: column `b`: its pages are compressed with brotli; snappy, zstd, lz4 and no compression are read; \
+        write the file with another codec, as `compression=\"zstd\"` in pandas and pyarrow";
+    assert!(told.into_iter().any(|error| error == expected), "{}", changed.len());
+    // A column that nobody wants may be compressed as it likes.
+    assert!(changed.iter().any(|bytes| read(Format::Parquet, bytes, &[("a", None)]).is_ok_and(|rows| rows.len() == 3)));
+}
+
+/// Polars writes the schema in front without its length, so that it is known from the table of contents alone, and that lies anywhere.
+#[test]
+fn arrow_files_are_read_by_their_table_of_contents() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), Some("yy"), None]));
+    let rows = RecordBatch::try_from_iter([("a", numbers), ("s", texts)]).expect("rows");
+    let mut bytes = Vec::new();
+    let mut writer = FileWriter::try_new(&mut bytes, &rows.schema()).expect("a writer");
+    for _ in 0..3 {
+        writer.write(&rows).expect("rows");
+    }
+    writer.finish().expect("an end");
+    drop(writer);
+    let wanted = [("a", None), ("s", None)];
+    let expected = read(Format::Arrow, &bytes, &wanted);
+    assert_eq!(expected.as_ref().map(Vec::len), Ok(9));
+    // The first message without its mark and its length.
+    let at = bytes.windows(4).position(|word| word == [0xff; 4]).expect("a message");
+    let len = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().expect("four bytes")) as usize;
+    bytes.copy_within(at + 8..at + 8 + len, at);
+    bytes[at + len..at + len + 8].fill(0);
+    let footer = u32::from_le_bytes(bytes[bytes.len() - 10..bytes.len() - 6].try_into().expect("four bytes")) as usize;
+    let footer = bytes.len() - 10 - footer;
+    for moved in 0..9 {
+        let mut file = bytes.clone();
+        file.splice(footer..footer, vec![0; moved]);
+        assert_eq!(read(Format::Arrow, &file, &wanted), expected, "{moved}");
+    }
+    let cut = read(Format::Arrow, &bytes[..bytes.len() - 1], &wanted);
+    assert_eq!(cut, Err("rows: not Arrow: the file ends in the middle".to_owned()));
+}
