@@ -248,7 +248,7 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "UNIT", value_parser = UnixUnit::NAMES, conflicts_with = "timestamp_format")]
     pub(crate) timestamp_unit: Option<String>,
 
-    /// The time zone of timestamps in CSV that say none, in DATA, as `Europe/Zurich`
+    /// The time zone of timestamps in CSV and JSON that say none, in DATA, as `Europe/Zurich`
     #[arg(long, value_name = "ZONE", value_parser = clock)]
     pub(crate) time_zone: Option<LocalClock>,
 

@@ -3,6 +3,7 @@
 
 use crate::inputs::Feed;
 use crate::pipeline::{Failed, Problem, TEXT_BYTES, unreadable};
+use crate::source::STANDARD;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::SchemaRef;
 use cembra::{QType, Scalar};
@@ -55,7 +56,8 @@ impl File {
         columns.extend(feed.kept().iter().cloned());
         let (schema, kept) = (types::schema(fields), types::schema(kept));
         let options = WriteOptions { format: Format::Csv, null: None, delimiter: None, most_bytes };
-        let sink = sink::open(&options, Output::create(path)?, &columns, &schema)?;
+        let output = if path.as_os_str() == STANDARD { Output::stderr() } else { Output::create(path)? };
+        let sink = sink::open(&options, output, &columns, &schema)?;
         Ok(File { sink, schema, kept, most_bytes })
     }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
-/// The path that means standard input.
-pub(crate) const STDIN: &str = "-";
+/// The path that means standard input, or standard error for rows that failed.
+pub(crate) const STANDARD: &str = "-";
 
 /// A model's text, where it came from, and the limits it is read and run within.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl ModelText {
     /// It cannot be read, or is not UTF-8.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, DataError> {
         let (name, text) = text_at(path, limits, Some("an expression is given as `-e EXPR`"))?;
-        Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STDIN), limits))
+        Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STANDARD), limits))
     }
 
     /// The same without the files that the text uses, which need not be there.
@@ -109,7 +109,7 @@ impl ModelText {
 /// The name for messages and the text of a file, or of standard input, with the byte order mark that it may begin with. `hint` is
 /// what to do where there is no such file.
 fn text_at(path: &Path, limits: Limits, hint: Option<&str>) -> Result<(String, String), DataError> {
-    if path.as_os_str() == STDIN {
+    if path.as_os_str() == STANDARD {
         let name = "<stdin>".to_owned();
         let text = text_of(&name, io::stdin(), limits)?;
         return Ok((name, text));

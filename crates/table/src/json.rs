@@ -37,7 +37,7 @@ const MOST_BYTES: usize = 1 << 23;
 pub(crate) struct JsonData {
     objects: Objects<BufReader<Bytes>>,
     /// Rows that were read to find keys and types, as text.
-    ahead: VecDeque<Object>,
+    ahead: VecDeque<FirstRow>,
     looked_ahead: bool,
     /// True if rows may wait for others.
     file: bool,
@@ -47,6 +47,9 @@ pub(crate) struct JsonData {
     tolerant: bool,
     spelling: Spelling,
 }
+
+/// A row that was read to find keys and types: an object, or the line of one that is no JSON between its braces, with what is wrong.
+type FirstRow = Result<Object, (u64, DataError)>;
 
 /// The rows of JSON, cut into pieces.
 struct JsonSource {
@@ -80,7 +83,7 @@ struct RowForm {
 /// Objects that were cut off.
 struct JsonPiece {
     /// The first of them, which were read to find types.
-    ahead: VecDeque<Object>,
+    ahead: VecDeque<FirstRow>,
     /// The bytes of the others.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
@@ -110,11 +113,17 @@ impl JsonData {
             return Ok(());
         }
         let mut left = Ahead::new();
+        let mut bytes = Vec::new();
         while left.goes_on()
-            && let Some(object) = self.objects.read()?
+            && let Some(cut) = self.objects.cut(&mut bytes)?
         {
-            left.take(object.size(), object.values);
-            self.ahead.push_back(object);
+            left.take(bytes.len(), cut.values);
+            let row = cut.parse(&bytes).map_err(|error| (cut.line, error));
+            match row {
+                Err((_, error)) if !self.tolerant => return Err(error),
+                row => self.ahead.push_back(row),
+            }
+            bytes.clear();
         }
         self.looked_ahead = true;
         Ok(())
@@ -124,7 +133,8 @@ impl JsonData {
     pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
         self.look_ahead()?;
         let mut seen = HashSet::new();
-        let all = self.ahead.iter().flat_map(|object| object.row.fields().map(|(key, _)| key));
+        let objects = self.ahead.iter().flatten();
+        let all = objects.flat_map(|object| object.row.fields().map(|(key, _)| key));
         Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
     }
 
@@ -220,7 +230,7 @@ impl JsonData {
         let place = Place { leaf: name, path: name, inferred: true };
         let mut seen = Seen { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
-        for object in &self.ahead {
+        for object in self.ahead.iter().flatten() {
             let value = object.row.get(name);
             found |= value.is_some();
             let value = value.unwrap_or(JsonText::NULL);
@@ -272,6 +282,11 @@ fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>, spelling: &Spe
         if is_twice {
             return DataError::new(DataCode::ColumnType, "the key is there twice").in_column(&path);
         }
+        let time = matches!(expected.scalar(), Some(Scalar::Timestamp)).then(|| found.text()).flatten();
+        if let Some(reason) = time.as_deref().and_then(|text| spelling.skipped(Scalar::Timestamp, text)) {
+            let error = place.mismatch(&expected, &format!("{}, {reason}", quoted(&found.to_string())), None);
+            return error.in_column(&path);
+        }
         let error = match (qtype, found.kind()) {
             // The type of an element is declared with that of its list.
             (QType::Array(kind, _), found_kind) if path != whole.path && found_kind != JsonKind::Null => {
@@ -316,16 +331,20 @@ fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, bett
 }
 
 impl RowForm {
-    /// The values of an object, into `row`.
+    /// The values of an object, into `row`: also those beside one that cannot be read.
+    ///
+    /// # Errors
+    /// What is wrong with the first value that cannot be read.
     fn values(&self, object: &Object, row: &mut Vec<Value>) -> Result<(), DataError> {
         row.clear();
+        let mut wrong = Ok(());
         if let Some(keys) = &self.keys
             && let Some((key, _)) = object.row.fields().find(|(key, _)| !keys.contains(*key))
         {
             let error =
                 DataError::new(DataCode::ColumnType, "the first rows have no such key, and no column is made of it");
             let hint = format!("`--keep a,{key} --types {key}=text?` carries it through, with its type");
-            return Err(error.in_column(key).hint(hint).on_line(object.line));
+            wrong = Err(error.in_column(key).hint(hint).on_line(object.line));
         }
         for (at, column) in self.columns.iter().enumerate() {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
@@ -355,9 +374,15 @@ impl RowForm {
                 }
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };
-            row.push(value.map_err(|error| error.on_line(object.line))?);
+            row.push(value.unwrap_or_else(|error| {
+                if wrong.is_ok() {
+                    wrong = Err(error.on_line(object.line));
+                }
+                // A column adds a missing value for what is not of its type.
+                Value::Nothing
+            }));
         }
-        Ok(())
+        wrong
     }
 }
 
@@ -391,28 +416,34 @@ fn read_once(columns: Vec<Column>) -> (Vec<Column>, usize, Vec<usize>) {
 /// An object that is to be read into columns.
 enum Unread<'b> {
     /// One that was read before, to find types.
-    Object(Object),
+    First(FirstRow),
     Cut(Cut, &'b [u8]),
 }
 
 impl Unread<'_> {
     fn line(&self) -> u64 {
         match self {
-            Unread::Object(object) => object.line,
+            Unread::First(Ok(object)) => object.line,
+            Unread::First(Err((line, _))) => *line,
             Unread::Cut(cut, _) => cut.line,
         }
     }
 
     fn text(&self) -> Option<&str> {
         match self {
-            Unread::Object(object) => Some(object.row.text().as_str()),
+            Unread::First(row) => row.as_ref().ok().map(|object| object.row.text().as_str()),
             Unread::Cut(_, bytes) => str::from_utf8(bytes).ok(),
         }
     }
 
+    /// The row that was read before, if it was.
+    fn into_first(self) -> Option<FirstRow> {
+        if let Unread::First(row) = self { Some(row) } else { None }
+    }
+
     fn read(self) -> Result<Object, DataError> {
         match self {
-            Unread::Object(object) => Ok(object),
+            Unread::First(row) => row.map_err(|(_, error)| error),
             Unread::Cut(cut, bytes) => cut.parse(bytes),
         }
     }
@@ -424,9 +455,9 @@ impl Source for JsonSource {
         let (mut ahead, mut size) = (VecDeque::new(), 0);
         let (mut bytes, mut cuts, mut error) = (Vec::new(), Vec::new(), None);
         while ahead.len() + cuts.len() < data.batch_rows && size + bytes.len() < MOST_BYTES {
-            if let Some(object) = data.ahead.pop_front() {
-                size += object.size();
-                ahead.push_back(object);
+            if let Some(row) = data.ahead.pop_front() {
+                size += row.as_ref().map_or(0, Object::size);
+                ahead.push_back(row);
                 continue;
             }
             // What is there is passed on before a pipe is waited for.
@@ -452,8 +483,8 @@ impl Source for JsonSource {
 impl JsonPiece {
     /// The objects that are not read yet, as long as there are some: those read ahead, then the others.
     fn next(&mut self) -> Option<Unread<'_>> {
-        if let Some(object) = self.ahead.pop_front() {
-            return Some(Unread::Object(object));
+        if let Some(row) = self.ahead.pop_front() {
+            return Some(Unread::First(row));
         }
         let cut = *self.cuts.get(self.read)?;
         let start = self.read.checked_sub(1).and_then(|before| self.cuts.get(before)).map_or(0, |before| before.end);
@@ -462,9 +493,9 @@ impl JsonPiece {
     }
 
     /// Puts back the object that was taken last.
-    fn put_back(&mut self, object: Option<Object>) {
-        match object {
-            Some(object) => self.ahead.push_front(object),
+    fn put_back(&mut self, first: Option<FirstRow>) {
+        match first {
+            Some(row) => self.ahead.push_front(row),
             None => self.read -= 1,
         }
     }
@@ -497,14 +528,20 @@ impl Piece for JsonPiece {
         let (mut error, mut is_full) = (None, false);
         while let Some(object) = self.next() {
             let (at, line) = (columns.rows(), object.line());
+            if failures.len() >= crate::MOST_FAILURES {
+                let first = object.into_first();
+                self.put_back(first);
+                is_full = true;
+                break;
+            }
             if let Some(text) = object.text() {
                 let half = room.bytes / 2;
                 let bytes = if again.is_empty() { room.bytes } else { half };
                 let fits = columns.fits(text, bytes) && (again.is_empty() || others.fits(text, half));
                 let may_be = at == 0 && room.takes_any_row;
                 if !fits && !may_be {
-                    let object = if let Unread::Object(object) = object { Some(object) } else { None };
-                    self.put_back(object);
+                    let first = object.into_first();
+                    self.put_back(first);
                     is_full = true;
                     break;
                 }
@@ -519,23 +556,21 @@ impl Piece for JsonPiece {
             let is_pushed = !form.is_spelled && object.text().is_some_and(&mut push);
             if !is_pushed {
                 columns.truncate(at);
-                match object.read().map(|object| form.values(&object, &mut row)) {
-                    Ok(Ok(())) => {
-                        let (first, again) = row.split_at(form.distinct);
-                        columns.push_values(first);
-                        others.push_values(again);
-                    }
-                    Ok(Err(wrong)) if form.tolerant => {
-                        failures.push((at, wrong));
-                        columns.push_missing();
-                        others.push_missing();
-                    }
+                row.clear();
+                let read = object.read().and_then(|object| form.values(&object, &mut row));
+                match read {
+                    // What is carried through is there if it can be read.
+                    Err(wrong) if form.tolerant => failures.push((at, wrong)),
                     // It comes before whatever is wrong behind the objects.
-                    Ok(Err(wrong)) | Err(wrong) => {
+                    Err(wrong) => {
                         error = Some(wrong);
                         break;
                     }
+                    Ok(()) => {}
                 }
+                let (first, again) = row.split_at_checked(form.distinct).unwrap_or_default();
+                columns.push_values(first);
+                others.push_values(again);
             }
             places.set(at, line);
         }

@@ -105,7 +105,7 @@ pub struct ReadOptions {
     pub nulls: Vec<String>,
     /// For CSV: what separates fields; else what the header has most of.
     pub delimiter: Option<u8>,
-    /// For CSV: how values are spelled.
+    /// How values are spelled: of CSV all of it, of JSON the clocks of timestamps without a time zone.
     pub spelling: Spelling,
     /// About how many rows are read at once.
     pub batch_rows: usize,
@@ -316,6 +316,9 @@ const NAME_BYTES: u64 = 256;
 
 /// The count of columns that are free.
 const FEW_COLUMNS: usize = 1_000;
+
+/// The most rows that failed among those that are read at once: more memory is taken for what is said of each than for most rows.
+pub(crate) const MOST_FAILURES: usize = 4_096;
 
 /// Counts columns before there is memory for them, of which each takes `each` bytes besides its values.
 ///

@@ -14,8 +14,6 @@ pub(crate) struct Object {
     pub(crate) row: JsonRow,
     /// Its first line.
     pub(crate) line: u64,
-    /// At least as many as there are values in it.
-    pub(crate) values: usize,
 }
 
 impl Object {
@@ -42,14 +40,14 @@ impl Cut {
     /// # Errors
     /// They are no JSON.
     pub(crate) fn parse(self, bytes: &[u8]) -> Result<Object, DataError> {
-        let Cut { line, values, .. } = self;
+        let line = self.line;
         let text = str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
             DataError::new(DataCode::Unreadable, "not JSON: invalid unicode code point").on_line(line)
         })?;
         match JsonRow::parse(text) {
-            Ok(row) => Ok(Object { row, line, values }),
+            Ok(row) => Ok(Object { row, line }),
             // The place is counted from the start of the file.
             Err(error) => {
                 let before = error.line().unwrap_or(1).saturating_sub(1) as u64;
@@ -116,19 +114,10 @@ impl<R: BufRead> Objects<R> {
         Objects { input, state: State::Start, line: 1 }
     }
 
-    /// The next object; `None` at the end.
+    /// Adds the bytes of the next object to others; `None` at the end. What is between the braces is not looked at.
     ///
     /// # Errors
     /// The input cannot be read, or is not JSON of the form told above.
-    pub(crate) fn read(&mut self) -> Result<Option<Object>, DataError> {
-        let mut bytes = Vec::new();
-        self.cut(&mut bytes)?.map(|cut| cut.parse(&bytes)).transpose()
-    }
-
-    /// Adds the bytes of the next object to others; `None` at the end.
-    ///
-    /// # Errors
-    /// As for `read`, but for what is between the braces.
     pub(crate) fn cut(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Cut>, DataError> {
         let next = self.next_byte()?;
         if self.state == State::Start {
@@ -268,7 +257,10 @@ mod tests {
             .map(|capacity| {
                 let mut objects = Objects::new(BufReader::with_capacity(capacity, text.as_bytes()));
                 let mut found = Vec::new();
-                while let Some(object) = objects.read().map_err(|e| format!("{}: {e}", e.line().unwrap_or(0)))? {
+                let told = |error: DataError| format!("{}: {error}", error.line().unwrap_or(0));
+                let mut bytes = Vec::new();
+                while let Some(cut) = objects.cut(&mut bytes).map_err(told)? {
+                    let object = cut.parse(&std::mem::take(&mut bytes)).map_err(told)?;
                     found.push((object.line, object.row.text().to_string()));
                 }
                 Ok(found)

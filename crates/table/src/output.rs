@@ -1,4 +1,4 @@
-//! The place of results: standard output, or a file that is whole or not there. Where the system can, a file has no name until it is whole,
+//! The place of results: standard output, standard error, or a file that is whole or not there. Where the system can, a file has no name until it is whole,
 //! so that nothing is left of it however the process ends. Elsewhere it is written under another name beside its place, and is removed if a
 //! signal ends the process. It takes its place by renaming, so that whatever goes wrong, what was there before stays.
 
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub enum Output {
     /// Standard output.
     Stdout(io::Stdout),
+    /// Standard error.
+    Stderr(io::Stderr),
     /// A regular file, not yet in its place.
     File {
         /// The file, not yet in its place.
@@ -27,6 +29,11 @@ impl Output {
     /// Standard output.
     pub fn stdout() -> Self {
         Output::Stdout(io::stdout())
+    }
+
+    /// Standard error, for rows that failed.
+    pub fn stderr() -> Self {
+        Output::Stderr(io::stderr())
     }
 
     /// The file at `path`. A symbolic link keeps pointing where it does: its target is written.
@@ -61,7 +68,7 @@ impl Output {
     pub fn file(&mut self) -> Option<&mut File> {
         match self {
             Output::File { unfinished, .. } => Some(unfinished.file_mut()),
-            Output::Stdout(_) | Output::Special(_) => None,
+            Output::Stdout(_) | Output::Stderr(_) | Output::Special(_) => None,
         }
     }
 
@@ -73,7 +80,7 @@ impl Output {
         let flushed = self.flush();
         flushed.map_err(|cause| DataError::io("cannot write the results", cause))?;
         match self {
-            Output::Stdout(_) | Output::Special(_) => Ok(()),
+            Output::Stdout(_) | Output::Stderr(_) | Output::Special(_) => Ok(()),
             Output::File { unfinished, place } => unfinished.finish(&place).map_err(|cause| {
                 DataError::io("cannot put the results into their place", cause).in_file(&place.display().to_string())
             }),
@@ -85,6 +92,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::Stdout(out) => out.write(bytes),
+            Output::Stderr(out) => out.write(bytes),
             Output::File { unfinished, .. } => unfinished.file_mut().write(bytes),
             Output::Special(file) => file.write(bytes),
         }
@@ -93,6 +101,7 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Output::Stdout(out) => out.flush(),
+            Output::Stderr(out) => out.flush(),
             Output::File { unfinished, .. } => unfinished.file_mut().flush(),
             Output::Special(file) => file.flush(),
         }

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     pub(super) on_error: OnErrorChoice,
 
-    /// Write a CSV of the rows that failed to a file
+    /// Write a CSV of the rows that failed to a file, or to standard error for `-`
     #[arg(long, value_name = "FILE")]
     pub(super) errors: Option<PathBuf>,
 

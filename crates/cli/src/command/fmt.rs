@@ -2,7 +2,7 @@
 
 use super::{print, print_data};
 use crate::failure::{Failure, usage};
-use crate::source::{ModelText, STDIN};
+use crate::source::{ModelText, STANDARD};
 use cembra::Limits;
 use cembra_runtime::visible;
 use cembra_table::error::DataError;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let stdin = [PathBuf::from(STDIN)];
+    let stdin = [PathBuf::from(STANDARD)];
     let files = if args.files.is_empty() { &stdin } else { &*args.files };
     let inputs = files.iter().filter(|file| is_stdin(file)).count();
     if inputs > 0 && files.len() > 1 {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == STDIN
+    file.as_os_str() == STANDARD
 }
 
 /// Formats a file, or says that it is not; true if it was already.

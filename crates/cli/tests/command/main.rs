@@ -4,6 +4,7 @@ mod arrays;
 mod build;
 mod diagnostics;
 mod documents;
+mod edges;
 mod editor;
 mod eval;
 mod formats;

@@ -484,7 +484,7 @@ fn an_input_of_json_is_kept_in_the_type_of_its_data() {
         shell.run(&["eval", "-e", model, "x.jsonl", "--keep-all", "--format", "jsonl", "--on-error", "missing"]);
     assert_eq!(
         found.stdout,
-        "{\"id\":7,\"x\":5,\"y\":20}\n{\"id\":null,\"x\":null,\"y\":null}\n{\"id\":null,\"x\":null,\"y\":null}\n{\"id\":1,\"x\":6,\"y\":16}\n"
+        "{\"id\":7,\"x\":5,\"y\":20}\n{\"id\":8,\"x\":null,\"y\":null}\n{\"id\":9,\"x\":null,\"y\":null}\n{\"id\":1,\"x\":6,\"y\":16}\n"
     );
 }
 

@@ -12,7 +12,7 @@ use crate::cells::ScalarBuilder;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
 use crate::schema::{RECORD_BYTES, RECORD_VALUES, quoted};
-use crate::{Decoded, Piece, Room};
+use crate::{Decoded, MOST_FAILURES, Piece, Room};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringViewBuilder;
 use arrow_buffer::Buffer;
@@ -328,7 +328,7 @@ impl<'l, 'b> Reader<'l, 'b> {
             let (rows, failed) = (self.rows as u64 + 1, self.failures.len() as u64);
             let bytes =
                 self.layout.row_bytes().saturating_mul(rows).saturating_add(failed.saturating_mul(FAILURE_BYTES));
-            if !self.room.takes(self.rows, bytes) {
+            if !self.room.takes(self.rows, bytes) || self.failures.len() >= MOST_FAILURES {
                 (self.scanner, self.is_full) = (before, true);
                 return Ok(());
             }

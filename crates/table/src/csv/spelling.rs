@@ -108,11 +108,6 @@ impl Spelling {
         Some(format!("which clocks in {zone} skip, as they are put forward"))
     }
 
-    /// The moment that a text without a time zone is by the clocks of the zone; none without a zone.
-    pub(crate) fn local(&self, text: &str) -> Option<Timestamp> {
-        self.clock.as_ref()?.moment(Timestamp::from_text_without_zone(text).ok()?)
-    }
-
     /// What to say of a text that is no value of its type as the file spells them; nothing if the usual says it.
     pub(crate) fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         let by_comma = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };

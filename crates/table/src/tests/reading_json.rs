@@ -174,3 +174,53 @@ fn rows_before_broken_data_are_told() {
     let error = decoded.error.expect("the second line is no JSON");
     assert_eq!((error.line(), error.message().as_str()), (Some(2), "expected an object, found `b`"));
 }
+
+/// What is wrong with a row is told of the row alone: its other values are there, also those that are carried through.
+#[test]
+fn rows_that_cannot_be_read_keep_what_can_be() {
+    let tolerant = ReadOptions { tolerant: true, ..options(Format::JsonLines, &[]) };
+    let bad = [
+        "{\"id\": 2, \"x\": \"a\", \"s\": \"two\"}\n",
+        "{\"id\": 3, \"x\": 1, \"x\": 2}\n",
+        "{\"id\": 4, \"x\": 01}\n",
+        "{\"id\": 5, \"s\": \"five\"}\n",
+        "{\"id\": 6, \"x\": [1]}\n",
+    ];
+    // The first rows are read to find types, those behind are not.
+    for before in [1, 1_500] {
+        let good = "{\"id\": 1, \"x\": 1, \"s\": \"one\"}\n".repeat(before);
+        let data = open_with(&tolerant, format!("{good}{}{{\"id\": 7, \"x\": 7}}\n", bad.concat())).expect("JSON");
+        let wanted = Wanted { name: "x".to_owned(), qtype: Some(QType::INT64) };
+        let keep = Keep::These(vec!["id".to_owned(), "s".to_owned()]);
+        let mut table = data.bind(&Request { leaves: vec![wanted], keep, ..Request::default() }).expect("columns");
+        let decoded = table.source.next().expect("rows").expect("a piece").decode();
+        assert_eq!(decoded.error.map(|error| error.to_string()), None);
+        let lines: Vec<(usize, Option<u64>)> =
+            decoded.failures.iter().map(|(row, error)| (row + 1 - before, error.line())).collect();
+        let expected: Vec<(usize, Option<u64>)> = (1..=5).map(|at| (at, Some((at + before) as u64))).collect();
+        assert_eq!(lines, expected);
+        let types = [QType::Optional(Scalar::Int64), QType::Optional(Scalar::Int64), QType::Optional(Scalar::Text)];
+        let found = values(&decoded.batch.slice(before, 6), &types);
+        let row = |x: Option<i64>, id: Option<i64>, s: Option<&str>| {
+            vec![
+                Value::from(x),
+                Value::from(id),
+                s.map_or(Value::Missing(Scalar::Text), |s| Value::Present(ScalarValue::Text(s.into()))),
+            ]
+        };
+        assert_eq!(
+            found,
+            [
+                row(None, Some(2), Some("two")),
+                // No JSON at all.
+                row(None, None, None),
+                row(None, None, None),
+                row(None, Some(5), Some("five")),
+                row(None, Some(6), None),
+                row(Some(7), Some(7), None),
+            ]
+        );
+    }
+    let strict = json("{\"x\": 1}\n{\"x\": 01}\n", &[("x", Some(QType::INT64))]);
+    assert_eq!(strict, Err("rows.json:2: not JSON: invalid number".to_owned()));
+}

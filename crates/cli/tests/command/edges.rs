@@ -1,0 +1,198 @@
+//! What lies at the edges of files: quotes, ends of lines and marks in tables of models, rows that cannot be read, and times in all of their spellings.
+
+use super::shell::Shell;
+
+const TABLE: &str = "table t: text -> f64 = \"t.csv\"\ninput k: text\noutput v = lookup(k, t)\n";
+
+#[test]
+fn tables_are_read_as_strictly_as_data() {
+    let broken = |table: &str| {
+        let outcome = Shell::new().file("t.cem", TABLE).file("t.csv", table).run(&["check", "t.cem"]);
+        assert_eq!(outcome.status, Some(1), "{outcome}");
+        outcome.stderr.lines().take(4).map(|line| line.trim_start().to_owned()).collect::<Vec<_>>()
+    };
+    // Excel ends lines with CRLF; the line is the one with the error.
+    assert_eq!(broken("k,v\r\na,1\r\n\r\nb,x\r\n"), ["error[literal]: `x` is no f64", "--> t.csv:4:1", "|", "4 | b,x"]);
+    assert_eq!(
+        broken("k,v\r\na,1\r\n\"b,2\r\nc,3\r\n"),
+        ["error[literal]: a quote is opened and never closed", "--> t.csv:3:1", "|", "3 | \"b,2"]
+    );
+    assert_eq!(
+        broken("k,v\na,1\nb,\"2\"5\nc,3\n"),
+        [
+            "error[literal]: a field in quotes goes on behind its closing quote: `\"2\"5`",
+            "--> t.csv:3:3",
+            "|",
+            "3 | b,\"2\"5"
+        ]
+    );
+    let utf16: Vec<u8> = "\u{feff}k,v\na,1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [&utf16, &utf16[2..]] {
+        let outcome = Shell::new().file("t.cem", TABLE).file("t.csv", bytes).run(&["check", "t.cem"]);
+        let told = "error[use]: `t.csv` cannot be read: UTF-16 text, not UTF-8; save the file as UTF-8, line 1\n";
+        assert!(outcome.stderr.starts_with(told), "{outcome}");
+    }
+    // A byte order mark, with a quote behind it.
+    let marked = Shell::new().file("t.cem", TABLE).file("t.csv", "\u{feff}\"k\",v\r\n\"a \"\"b\"\"\",1.5\r\n");
+    assert_eq!(marked.stdout(&["eval", "t.cem", "-s", "k=\"a \\\"b\\\"\""]), "v\n1.5\n");
+}
+
+/// As from CSV: what can be read of a row is there, in the results and in the list of rows that failed.
+#[test]
+fn rows_of_json_that_fail_keep_their_columns() {
+    let shell = Shell::new().file("k.jsonl", "{\"id\":1,\"x\":1}\n{\"id\":2,\"x\":\"a\"}\n{\"id\":3,\"x\":01}\n");
+    let args = ["eval", "-e", "input x: i64; x", "k.jsonl", "--keep", "id"];
+    let outcome = shell.run(&[&args[..], &["--on-error", "missing", "--errors", "e.csv"]].concat());
+    assert_eq!(outcome.stdout, "id,result\n1,1\n2,\n,\n", "{outcome}");
+    assert_eq!(
+        shell.read("e.csv"),
+        "file,line,row,column,code,message,id\n\
+         k.jsonl,2,2,x,column-type,\"expected i64, found `\"\"a\"\"`\",2\n\
+         k.jsonl,3,3,,unreadable,not JSON: invalid number,\n"
+    );
+    // A dash is standard error.
+    let outcome = shell.run(&[&args[..], &["--on-error", "skip", "--errors", "-"]].concat());
+    assert_eq!(outcome.stdout, "id,result\n1,1\n", "{outcome}");
+    assert!(outcome.stderr.starts_with(&shell.read("e.csv")), "{outcome}");
+}
+
+/// What is said of rows that failed is in memory for few of them at once; all are told, in their order.
+#[test]
+fn many_rows_that_fail_are_all_told() {
+    let rows = 20_000;
+    let csv: String =
+        (0..rows).map(|row| if row % 5 == 0 { format!("{row},1\n") } else { format!("{row},a\n") }).collect();
+    let json: String = csv
+        .lines()
+        .map(|line| line.split_once(',').expect("two fields"))
+        .map(|(id, x)| format!("{{\"id\":{id},\"x\":{}}}\n", if x == "a" { "\"a\"" } else { x }))
+        .collect();
+    let shell = Shell::new().file("r.csv", format!("id,x\n{csv}")).file("r.jsonl", json);
+    let good: String = (0..rows).step_by(5).map(|row| format!("{row},1\n")).collect();
+    let bad: Vec<String> = (0..rows).filter(|row| row % 5 != 0).map(|row| row.to_string()).collect();
+    for data in ["r.csv", "r.jsonl"] {
+        let args = ["eval", "-e", "input x: i64; x", data, "--keep", "id", "--on-error", "skip", "--errors", "e.csv"];
+        let outcome = shell.run(&args);
+        assert!(outcome.stdout == format!("id,result\n{good}"), "{}", outcome.stderr);
+        assert!(outcome.stderr.starts_with("note: 16000 of 20000 rows failed;"), "{}", outcome.stderr);
+        let errors = shell.read("e.csv");
+        let told: Vec<&str> = errors.lines().skip(1).filter_map(|line| Some(line.rsplit_once(',')?.1)).collect();
+        assert!(told == bad, "{data}");
+    }
+}
+
+/// Digits that a timestamp does not have are cut off, which rounds down, before 1970 too; only who writes them in a model means them.
+#[test]
+fn times_are_the_same_in_every_form() {
+    let spelled = [
+        ("2026-01-01T00:00:00.123456789Z", "2026-01-01T00:00:00.123456Z"),
+        ("1969-12-31T23:59:59.9999999Z", "1969-12-31T23:59:59.999999Z"),
+        ("2026-01-01 01:00:00.000000999+01:00", "2026-01-01T00:00:00Z"),
+        ("2026-01-01T00:00:00.5-0430", "2026-01-01T04:30:00.5Z"),
+    ];
+    let csv: String = spelled.iter().map(|(text, _)| format!("{text}\n")).collect();
+    let json: String = spelled.iter().map(|(text, _)| format!("{{\"t\":\"{text}\"}}\n")).collect();
+    let table: String = spelled.iter().enumerate().map(|(at, (text, _))| format!("{at},{text}\n")).collect();
+    let shell = Shell::new()
+        .file("t.csv", format!("t\n{csv}"))
+        .file("t.jsonl", json)
+        .file("b.csv", format!("k,v\n{table}"))
+        .file("b.cem", "table b: i64 -> timestamp = \"b.csv\"\ninput k: i64\noutput o = lookup(k, b)\n")
+        .file("k.csv", "k\n0\n1\n2\n3\n");
+    let expected: String = spelled.iter().map(|(_, shown)| format!("{shown}\n")).collect();
+    let expected = format!("o\n{expected}");
+    for data in ["t.csv", "t.jsonl"] {
+        assert_eq!(shell.stdout(&["eval", "-e", "input t: timestamp; output o = t", data]), expected, "{data}");
+    }
+    assert_eq!(shell.stdout(&["eval", "-e", "output o = t", "t.csv"]), expected);
+    let parsed = "input t: text; output o = strings.parse_timestamp(t)";
+    for data in ["t.csv", "t.jsonl"] {
+        assert_eq!(shell.stdout(&["eval", "-e", parsed, data]), expected, "{data}");
+    }
+    assert_eq!(shell.stdout(&["eval", "b.cem", "k.csv"]), expected);
+    for (text, shown) in spelled {
+        let set = format!("t={text}");
+        assert_eq!(shell.stdout(&["eval", "-e", "input t: timestamp; t", "-s", &set]), format!("result\n{shown}\n"));
+    }
+    let literal = |text: &str| shell.run(&["eval", "-e", &format!("timestamp\"{text}\"")]);
+    assert_eq!(literal("2026-01-01T00:00:00.25+01:00").stdout, "result\n2025-12-31T23:00:00.25Z\n");
+    let refused = literal("2026-01-01T00:00:00.1234567Z");
+    assert_eq!((refused.status, refused.stdout.as_str()), (Some(1), ""), "{refused}");
+    let hint = "write at most six digits of a fraction: a timestamp has microseconds";
+    assert!(refused.stderr.contains("`2026-01-01T00:00:00.1234567Z` is no timestamp") && refused.stderr.contains(hint));
+}
+
+#[test]
+fn clocks_of_twelve_hours_and_nine_digits_are_read() {
+    let shell = Shell::new().file("t.csv", "t\n01/02/2026 12:05:00.123456789 AM\n01/02/2026 03:05:00.5 pm\n");
+    let args = ["eval", "-e", "input t: timestamp; output o = t", "t.csv", "--timestamp-format"];
+    let read = shell.stdout(&[&args[..], &["%m/%d/%Y %I:%M:%S.%f %p"]].concat());
+    assert_eq!(read, "o\n2026-01-02T00:05:00.123456Z\n2026-01-02T15:05:00.5Z\n");
+    // `%H` says the half of the day itself.
+    let wrong = shell.run(&[&args[..], &["%m/%d/%Y %H:%M:%S.%f %p"]].concat());
+    assert!(wrong.stderr.contains("the format has `%p` without an hour of twelve; write `%I` for the hour"), "{wrong}");
+    let written = "strings.format_timestamp(timestamp\"2026-01-02T15:05:00Z\", \"%I:%M %p\")";
+    assert_eq!(shell.stdout(&["eval", "-e", written]), "result\n03:05 PM\n");
+}
+
+/// JSON has the time zone too, at any depth; columns that are only carried stay as they are.
+#[test]
+fn a_time_zone_is_that_of_all_timestamps_that_say_none() {
+    let rows = "{\"t\":\"2026-07-01T12:15:00\",\"s\":{\"u\":\"2026-01-01 00:00:00.5\",\"n\":\"a \\\"b\\\"\"},\"l\":[\"2026-07-01T12:15:00Z\",\"2026-07-01T12:15:00\",null]}\n";
+    let shell = Shell::new().file("t.jsonl", rows).file("u.jsonl", "{\"t\":\"2026-03-29T02:30:00\"}\n");
+    let model = "input t: timestamp; input s: {u: timestamp, n: text}; input l: [timestamp?]; output a = t; output b = s; output c = l";
+    let args = ["eval", "-e", model, "t.jsonl", "--format", "jsonl", "--keep", "t"];
+    let found = shell.stdout(&[&args[..], &["--time-zone", "Europe/Zurich"]].concat());
+    assert_eq!(
+        found,
+        "{\"t\":\"2026-07-01T12:15:00\",\"a\":\"2026-07-01T10:15:00Z\",\"b\":{\"u\":\"2025-12-31T23:00:00.5Z\",\"n\":\"a \\\"b\\\"\"},\"c\":[\"2026-07-01T12:15:00Z\",\"2026-07-01T10:15:00Z\",null]}\n"
+    );
+    let outcome = shell.run(&args);
+    assert!(
+        outcome.stderr.contains("this says no time zone: `--time-zone UTC`, or another one, says it for all"),
+        "{outcome}"
+    );
+    let skipped = shell.run(&["eval", "-e", "input t: timestamp; t", "u.jsonl", "--time-zone", "Europe/Zurich"]);
+    let told = "expected timestamp, found `\"2026-03-29T02:30:00\"`, which clocks in Europe/Zurich skip, as they are put forward";
+    assert!(skipped.stderr.contains(told), "{skipped}");
+}
+
+/// In the list of rows that failed too, which has no help.
+#[test]
+fn why_a_time_does_not_exist_is_told() {
+    let shell = Shell::new()
+        .file("t.csv", "t\n2026-03-29 02:30:00\n")
+        .file("f.csv", "t\n29.03.2026 02:30\n")
+        .file("z.csv", "z\nEurope/Zurich\neurope/zurich\n");
+    let zone = ["--time-zone", "Europe/Zurich", "--on-error", "missing", "--errors", "e.csv"];
+    let eval = ["eval", "-e", "input t: timestamp; t"];
+    for (more, text) in [
+        (&["t.csv"][..], "2026-03-29 02:30:00"),
+        (&["f.csv", "--timestamp-format", "%d.%m.%Y %H:%M"], "29.03.2026 02:30"),
+    ] {
+        let data = more[0];
+        assert_eq!(shell.run(&[&eval[..], more, &zone].concat()).stdout, "result\n\"\"\n");
+        let reason = "which clocks in Europe/Zurich skip, as they are put forward";
+        assert_eq!(
+            shell.read("e.csv"),
+            format!(
+                "file,line,row,column,code,message\n{data},2,1,t,column-type,\"expected timestamp, found `{text}`, {reason}\"\n"
+            )
+        );
+    }
+    let model = "input z: text; output t = timestamp.local(timestamp\"2026-01-01T00:00:00Z\", z)";
+    let args = ["eval", "-e", model, "z.csv", "--on-error", "missing", "--errors", "e.csv"];
+    assert_eq!(shell.run(&args).stdout, "t\n2026-01-01T01:00:00Z\n\"\"\n");
+    assert!(shell.read("e.csv").contains("there is no time zone `europe/zurich`"), "{}", shell.read("e.csv"));
+}
+
+#[test]
+fn columns_without_a_name_go_through() {
+    let shell = Shell::new().file("index.csv", ",a,b\n0,1,2\n1,3,4\n").file("empty.csv", "id,,\n1,2,3\n");
+    assert_eq!(
+        shell.stdout(&["eval", "-e", "output s = a + b", "index.csv", "--keep-all"]),
+        ",a,b,s\n0,1,2,3\n1,3,4,7\n"
+    );
+    assert_eq!(shell.stdout(&["eval", "-e", "output s = L[\"\"]", "index.csv"]), "s\n0\n1\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "output y = id", "empty.csv", "--keep-all"]), "id,,,y\n1,2,3,1\n");
+}
