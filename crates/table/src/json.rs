@@ -209,13 +209,13 @@ impl JsonData {
 
     /// True if one of the first rows has a number below 0 here.
     fn has_negative(&self, name: &str) -> bool {
-        let mut values = self.ahead.iter().filter_map(|object| object.row.get(name));
+        let mut values = self.ahead.iter().flatten().filter_map(|object| object.row.get(name));
         values.any(|value| value.kind() == JsonKind::Number && value.as_str().starts_with('-'))
     }
 
     /// The error that a number of the first rows fits into no inferred type, with the type that holds all of them.
     fn check_numbers(&self, name: &str, is_kept: bool) -> Result<(), DataError> {
-        let found = || self.ahead.iter().filter_map(|object| Some((object.row.get(name)?, object.line)));
+        let found = || self.ahead.iter().flatten().filter_map(|object| Some((object.row.get(name)?, object.line)));
         let Some((large, line)) = found().find(|(value, _)| is_large(*value)) else { return Ok(()) };
         let is_unsigned = found().all(|(value, _)| is_unsigned(value) || value.kind() == JsonKind::Null);
         let is_missing = found().count() < self.ahead.len() || found().any(|(value, _)| value.kind() == JsonKind::Null);
