@@ -136,6 +136,7 @@ impl Feed {
         let mut problems = Vec::new();
         let inputs = needed(model, outputs);
         let unused = data.as_ref().map_or(Vec::new(), |data| unused(data, &inputs));
+        let is_absent = |name: &str| data.as_ref().is_none_or(|data| !data.has(name) && !data.has_otherwise(name));
         for input in inputs {
             let name = input.name.to_string();
             let declared = input.qtype.as_ref().or(types.get(&*name).copied());
@@ -146,17 +147,14 @@ impl Feed {
                     (Feeding::Constant(value), qtype)
                 }
                 // The data has no such column, or there is no data.
-                None if let (Some(default), true) =
-                    (&input.default, data.as_ref().is_none_or(|data| !data.has(&name))) =>
-                {
+                None if let (Some(default), true) = (&input.default, is_absent(&name)) => {
                     let scalar = default.scalar();
                     (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
                 }
                 // As in data that have no such key. A column of nearly that name is meant to be it.
                 None if let Some(QType::Optional(scalar)) = declared
-                    && data
-                        .as_ref()
-                        .is_none_or(|data| !data.has(&name) && nearest(&name, unused.iter().copied()).is_none()) =>
+                    && is_absent(&name)
+                    && nearest(&name, unused.iter().copied()).is_none() =>
                 {
                     (Feeding::Constant(Value::Missing(*scalar)), QType::Optional(*scalar))
                 }
@@ -272,13 +270,17 @@ impl Feed {
 
     /// Adds to a failure which types were taken from the data, not from the model: the reason of many a mismatch.
     pub(crate) fn explain_types(&self, failure: Failure) -> Failure {
-        let columns = self.data.iter().flat_map(|data| &data.leaves);
-        let guessed = columns.filter(|column| column.inferred).take(SHOWN_VALUES);
+        let columns = || self.data.iter().flat_map(|data| &data.leaves);
+        let guessed = columns().filter(|column| column.inferred).take(SHOWN_VALUES);
         let guessed: Vec<_> = guessed.map(|column| format!("{}: {}", column.name, spelled(&column.qtype))).collect();
         if guessed.is_empty() {
             return failure;
         }
-        failure.note(format!("taken from the data: {}", guessed.join(", ")))
+        let failure = failure.note(format!("taken from the data: {}", guessed.join(", ")));
+        let advised = columns().filter_map(|column| Some((&column.name, column.advice.as_ref()?))).take(SHOWN_VALUES);
+        advised.fold(failure, |failure, (name, (advice, line))| {
+            failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(*line)))
+        })
     }
 
     /// Where a row stood: `rows.csv:17`.

@@ -90,7 +90,7 @@ impl Conversion {
                 (None, None) => QType::Optional(Scalar::Float64),
             };
             let pick = pick(&leaf.name, &qtype, (&positions, file), &spelling, &mut absent)?;
-            leaves.push((Column { name: leaf.name.clone(), qtype, inferred }, pick));
+            leaves.push((Column { name: leaf.name.clone(), qtype, inferred, advice: None }, pick));
         }
         let names: Vec<&str> = match &request.keep {
             Keep::None => Vec::new(),

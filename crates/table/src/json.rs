@@ -173,7 +173,7 @@ impl JsonData {
                     }
                 }
             };
-            columns.push(Column { name: leaf.name, qtype, inferred });
+            columns.push(Column { name: leaf.name, qtype, inferred, advice: None });
         }
         if !absent.is_empty() {
             let keys = self.keys()?;

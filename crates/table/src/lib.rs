@@ -80,11 +80,15 @@ impl Format {
     pub fn of_path(path: &Path) -> Option<Format> {
         let ending = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let last = ending(path)?;
-        let last = match last.as_str() {
-            "gz" | "zst" | "zstd" => ending(Path::new(path.file_stem()?))?,
-            _ => last,
-        };
-        Some(match last.as_str() {
+        match last.as_str() {
+            "gz" | "zst" | "zstd" => Format::of_ending(&ending(Path::new(path.file_stem()?))?),
+            last => Format::of_ending(last),
+        }
+    }
+
+    /// The format that an ending in lower case stands for.
+    pub fn of_ending(ending: &str) -> Option<Format> {
+        Some(match ending {
             "csv" => Format::Csv,
             "tsv" | "tab" => Format::Tsv,
             "json" => Format::Json,
@@ -93,6 +97,18 @@ impl Format {
             "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
             _ => return None,
         })
+    }
+
+    /// The name of the format, for messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "CSV",
+            Format::Tsv => "TSV",
+            Format::Json | Format::JsonLines => "JSON",
+            Format::Parquet => "Parquet",
+            Format::Arrow => "Arrow",
+            Format::Table => "a table",
+        }
     }
 }
 
@@ -303,6 +319,7 @@ pub struct Table {
 /// Data that is open: its columns are known, the types of what is wanted are not yet.
 pub struct Dataset {
     name: String,
+    format: Format,
     form: Opened,
     most_bytes: u64,
 }
@@ -347,7 +364,12 @@ impl Dataset {
     pub fn open(input: Input, options: &ReadOptions) -> Result<Dataset, DataError> {
         let name = input.name().to_owned();
         let form = open(input, options).map_err(|error| error.in_file(&name))?;
-        Ok(Dataset { name, form, most_bytes: options.most_bytes })
+        Ok(Dataset { name, format: options.format, form, most_bytes: options.most_bytes })
+    }
+
+    /// The format of the data.
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// False if the data has no column of this name; of JSON only reading it tells, and what no object has is missing there.
@@ -358,6 +380,11 @@ impl Dataset {
             Opened::Parquet(data) => data.has(name),
             Opened::Arrow(data) => data.has(name),
         }
+    }
+
+    /// True if a CSV that were read with another delimiter would have a column of this name.
+    pub fn has_otherwise(&self, name: &str) -> bool {
+        matches!(&self.form, Opened::Csv(data) if data.other_delimiter(name).is_some())
     }
 
     /// The names of the columns; of JSON only reading it tells.

@@ -144,6 +144,11 @@ impl Seen {
         self.negative
     }
 
+    /// True if there was a text that is not missing.
+    pub(crate) fn has_any(&self) -> bool {
+        self.any
+    }
+
     /// The type that holds them all. Integers beyond 64 bits are texts, so that no digit is lost.
     pub fn scalar(&self) -> Scalar {
         match self {

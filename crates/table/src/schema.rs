@@ -67,6 +67,8 @@ pub struct Column {
     pub qtype: QType,
     /// True if the type was taken from the data.
     pub inferred: bool,
+    /// What to write for the column to have another type, where its first values ask for it, and the line of the first that does.
+    pub advice: Option<(String, u64)>,
 }
 
 /// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.

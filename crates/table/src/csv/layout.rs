@@ -3,6 +3,7 @@
 
 use super::record::Record;
 use super::spelling::Spelling;
+use super::strays::{is_mark, null_advice};
 use crate::cells;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
@@ -254,11 +255,11 @@ impl Layout {
         };
         // Digits among dates in the usual form are no dates in another one.
         let is_apart = target.inferred && target.scalar.is_quoted() && scalar::is_count(text);
-        if let Some(hint) = self.spelling.said(target.scalar, text).filter(|_| !is_apart) {
+        if let Some(hint) = self.spelling.said_of_field(target.scalar, text, &target.leaf).filter(|_| !is_apart) {
             error = error.hint(hint);
         }
-        if matches!(text, "NA" | "N/A" | "NULL" | "null" | "None" | "missing" | "-") && self.nulls.is_empty() {
-            error = error.hint(format!("if {} stands for missing, say `--null {text}`", quoted(text)));
+        if is_mark(text) {
+            error = error.hint(null_advice(text));
         }
         error
     }

@@ -14,6 +14,7 @@ mod number;
 mod record;
 pub(crate) mod rows;
 pub(crate) mod spelling;
+mod strays;
 
 use super::input::Text;
 use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
@@ -30,6 +31,7 @@ use rows::{Rows, Scanner};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
+use strays::Strays;
 
 /// About how many bytes a row takes, and how many are read at once at least and at most.
 const ROW_BYTES: usize = 16;
@@ -122,6 +124,19 @@ impl CsvData {
         self.positions.contains_key(name)
     }
 
+    /// The delimiter by which the header would name a column that it does not name as it was read.
+    pub(crate) fn other_delimiter(&self, name: &str) -> Option<char> {
+        const DELIMITERS: [char; 8] = ['|', ';', '\t', ',', '^', '~', ':', ' '];
+        let names = |other: char, column: &String| {
+            column.contains(other) && column.split(other).any(|part| part.trim() == name)
+        };
+        // Some of them may also be in the name of one of several columns.
+        let may_be = |other: &char| self.header.len() == 1 || *other == '|';
+        let known = char::from(self.dialect.delimiter);
+        let others = DELIMITERS.into_iter().filter(|other| *other != known).filter(may_be);
+        others.into_iter().find(|other| self.header.iter().any(|column| names(*other, column)))
+    }
+
     /// The names of the columns; some may have none.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.header.iter().map(String::as_str).collect()
@@ -151,7 +166,9 @@ impl CsvData {
             place.path.clone_from(&leaf.name);
             cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?);
             schema.push(self.field(&leaf.name, &qtype)?);
-            leaves.push(Column { name: leaf.name.clone(), qtype, inferred });
+            let seen = self.index(&leaf.name).filter(|_| inferred).and_then(|index| found.get(&index)?.as_ref().ok());
+            let advice = seen.and_then(|found| found.advice.clone());
+            leaves.push(Column { name: leaf.name.clone(), qtype, inferred, advice });
         }
         let names: Vec<(&String, Option<usize>)> = match &request.keep {
             Keep::None => Vec::new(),
@@ -166,10 +183,11 @@ impl CsvData {
             let given = request.kept_types.get(name).filter(|_| !request.verbatim);
             let qtype = match (given, index) {
                 (Some(given), _) => given.clone(),
-                (None, Some(index)) if !request.verbatim => {
-                    let found = found.get(&index).map_or(Ok(Scalar::Float64), |seen| seen.as_ref().map(Seen::scalar));
-                    QType::Optional(found.map_err(|error| error.to_error(name))?)
-                }
+                (None, Some(index)) if !request.verbatim => match found.get(&index) {
+                    Some(Ok(found)) => QType::Optional(found.scalar),
+                    Some(Err(error)) => return Err(error.to_error(name)),
+                    None => QType::Optional(Scalar::Float64),
+                },
                 _ => QType::Optional(Scalar::Text),
             };
             let verbatim = request.verbatim;
@@ -188,11 +206,17 @@ impl CsvData {
             kept.push(Named { name: name.clone(), form });
         }
         if !absent.is_empty() {
-            return Err(absent_columns(&absent, self.header.iter().map(String::as_str)));
+            let error = absent_columns(&absent, self.header.iter().map(String::as_str));
+            let other = absent.iter().find_map(|name| self.other_delimiter(name));
+            return Err(match other {
+                Some('\t') => error.hint("`--delimiter '\\t'` if the fields are separated by tabs"),
+                Some(other) => error.hint(format!("`--delimiter '{other}'` if the fields are separated by it")),
+                None => error,
+            });
         }
         let schema = types::schema(schema);
         for target in &mut targets {
-            target.has_negative = matches!(found.get(&target.index), Some(Ok(seen)) if seen.has_negative());
+            target.has_negative = matches!(found.get(&target.index), Some(Ok(found)) if found.has_negative);
         }
         let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
         let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };
@@ -278,9 +302,10 @@ impl CsvData {
     }
 
     /// Reads the first rows, and finds what the fields of each column have in common.
-    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Seen, NotText>>, DataError> {
+    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Found, NotText>>, DataError> {
         let mut left = Ahead::new();
-        let mut seen: Vec<Result<Seen, NotText>> = vec![Ok(Seen::nothing()); self.header.len()];
+        let mut seen: Vec<Result<(Seen, Strays), NotText>> =
+            vec![Ok((Seen::nothing(), Strays::default())); self.header.len()];
         let mut looked = 0;
         while left.goes_on() {
             if looked == self.ahead.len() {
@@ -301,14 +326,22 @@ impl CsvData {
             }
             looked += 1;
         }
-        Ok(seen.into_iter().enumerate().collect())
+        let found = seen.into_iter().enumerate().map(|(index, seen)| {
+            let found = seen.map(|(seen, strays)| {
+                let scalar = seen.scalar();
+                let advice = strays.advice(&self.header[index], scalar, &self.dialect.spelling);
+                Found { scalar, has_negative: seen.has_negative(), advice }
+            });
+            (index, found)
+        });
+        Ok(found.collect())
     }
 
-    fn see(&self, record: &Record<'_>, seen: &mut [Result<Seen, NotText>]) {
+    fn see(&self, record: &Record<'_>, seen: &mut [Result<(Seen, Strays), NotText>]) {
         for (field, seen) in record.fields.iter().zip(seen) {
             if field.value.is_empty() {
                 // Whether an empty text in quotes is one depends on the type.
-                if let (true, false, Ok(known)) = (field.quoted, self.dialect.nulls.is_empty(), seen) {
+                if let (true, false, Ok((known, _))) = (field.quoted, self.dialect.nulls.is_empty(), seen) {
                     known.add_empty();
                 }
                 continue;
@@ -317,7 +350,10 @@ impl CsvData {
                 continue;
             }
             match (std::str::from_utf8(&field.value), &mut *seen) {
-                (Ok(text), Ok(known)) => known.add(text, &self.dialect.spelling),
+                (Ok(text), Ok((known, strays))) => {
+                    strays.add(text, record.line, known, &self.dialect.spelling);
+                    known.add(text, &self.dialect.spelling);
+                }
                 (Err(_), Ok(_)) => *seen = Err(NotText { bytes: field.value.to_vec(), line: record.line }),
                 (_, Err(_)) => {}
             }
@@ -325,9 +361,9 @@ impl CsvData {
     }
 
     /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
-    fn infer(&self, name: &str, found: &HashMap<usize, Result<Seen, NotText>>) -> Result<QType, DataError> {
+    fn infer(&self, name: &str, found: &HashMap<usize, Result<Found, NotText>>) -> Result<QType, DataError> {
         let column = |index: usize| match found.get(&index) {
-            Some(Ok(seen)) => Ok(QType::Optional(seen.scalar())),
+            Some(Ok(found)) => Ok(QType::Optional(found.scalar)),
             Some(Err(error)) => Err(error.to_error(&self.header[index])),
             None => Ok(QType::Optional(Scalar::Float64)),
         };
@@ -352,6 +388,16 @@ impl CsvData {
         let fields = named.and_then(|names| Fields::named(names, types));
         Ok(fields.map_or(QType::Optional(Scalar::Float64), QType::Tuple))
     }
+}
+
+/// What the first rows say of a column.
+#[derive(Clone, Debug)]
+struct Found {
+    scalar: Scalar,
+    /// True if a number is below 0.
+    has_negative: bool,
+    /// What to write for the column to have another type, and the line of the text that says so.
+    advice: Option<(String, u64)>,
 }
 
 /// A field that is no text, found where types were looked for.

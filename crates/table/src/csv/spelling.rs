@@ -1,6 +1,7 @@
 //! How values of data are spelled where that is not as everywhere: numbers with a decimal comma, dates and timestamps in forms of their
 //! own, timestamps by the clocks of a time zone or as numbers that count from 1970. How they are spelled everywhere is in `scalar`.
 
+use super::strays::Grouped;
 use crate::scalar;
 use cembra::JsonMoments;
 use cembra_ops::{LocalClock, MomentForm};
@@ -86,12 +87,6 @@ impl Spelling {
         moment.map(ScalarValue::from)
     }
 
-    /// What to say of a text, or of a number's digits, that is no value of its type.
-    #[must_use]
-    pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
-        self.said_elsewhere(scalar, text).or_else(|| scalar::spelling(scalar, text))
-    }
-
     /// What clocks of no zone that is said show at the moment that a text is.
     fn shown(&self, text: &str) -> Option<Timestamp> {
         match &self.timestamps {
@@ -108,18 +103,46 @@ impl Spelling {
         Some(format!("which clocks in {zone} skip, as they are put forward"))
     }
 
-    /// What to say of a text that is no value of its type as the file spells them; nothing if the usual says it.
-    pub(crate) fn said_elsewhere(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
-        let by_comma = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };
-        let is_number = by_comma.number(text).is_some_and(|number| scalar::is_number(&number));
+    /// What to write for a text of the column `name` to be a number, where it may be one in another spelling.
+    pub(crate) fn said_of_number(&self, text: &str, name: &str) -> Option<String> {
+        if let Some(grouped) = Grouped::of(text) {
+            let parsed = format!("`input {name}: text`, and `{}` for its number", grouped.parsed(name));
+            return Some(match grouped.may_be_decimal(text) && !self.decimal_comma {
+                true => {
+                    format!("{parsed}, if the comma is between thousands; `--decimal ,` if it is before the fraction")
+                }
+                false => format!("{parsed}: numbers have nothing between their thousands"),
+            });
+        }
+        let other = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };
+        let is_number = other.number(text).is_some_and(|number| scalar::is_number(&number));
+        match self.decimal_comma {
+            false if is_number && text.contains(',') => {
+                Some("`--decimal ,`: numbers with a decimal comma are read with it".to_owned())
+            }
+            true if text.contains('.') && is_number => {
+                Some("leave `--decimal ,` out, or write a comma: with it a number has no point, and nothing between its thousands".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// What to say of a field of the column `name` of CSV that is no value of its type.
+    pub(crate) fn said_of_field(&self, scalar: Scalar, text: &str, name: &str) -> Option<Cow<'static, str>> {
+        let of_number = scalar.is_number().then(|| self.said_of_number(text, name)).flatten();
+        of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
+    }
+
+    /// What to say of a text, or of a number's digits, that is no value of its type.
+    #[must_use]
+    pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
+        self.said_of_moment(scalar, text).or_else(|| scalar::spelling(scalar, text))
+    }
+
+    /// What to say of a text that is no date, timestamp or duration as the data spell them; nothing if the usual says it.
+    fn said_of_moment(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         let is_count = scalar::is_count(text);
         match scalar {
-            _ if scalar.is_number() && is_number && !self.decimal_comma && text.contains(',') => {
-                Some("numbers with a decimal comma are read with `--decimal ,`")
-            }
-            _ if scalar.is_number() && self.decimal_comma && text.contains('.') => {
-                Some("with `--decimal ,` a number has no point, and nothing between its thousands")
-            }
             Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
             Scalar::Timestamp if self.unit.is_some() && is_count => {
                 Some("with `--timestamp-unit` this is not of the years 1 to 9999: is the unit another one?")

@@ -102,7 +102,7 @@ fn a_misfit_is_named_with_its_true_line() {
     );
     assert_eq!(
         csv("x\nNA\n", &[("x", Some(OPTIONAL_F64))]),
-        Err("rows.csv:2: column `x`: expected f64?, found `NA`; if `NA` stands for missing, say `--null NA`".to_owned())
+        Err("rows.csv:2: column `x`: expected f64?, found `NA`; `--null NA` if `NA` stands for missing".to_owned())
     );
 }
 
