@@ -233,8 +233,8 @@ pub(crate) struct DataOptions {
     pub(crate) delimiter: Option<u8>,
 
     /// What numbers of CSV have before their fraction, in DATA: `.` or `,`
-    #[arg(long, value_name = "CHARACTER", default_value = ".", value_parser = [".", ","], hide_default_value = true)]
-    pub(crate) decimal: String,
+    #[arg(long, value_name = "CHARACTER", value_enum)]
+    pub(crate) decimal: Option<Decimal>,
 
     /// The form of dates in DATA and `-s`, as `%d.%m.%Y`; the letters are those of `strings.parse_date`. `%Y%m%d` is for whole numbers too
     #[arg(long, value_name = "FORMAT", value_parser = date_form)]
@@ -248,7 +248,7 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "UNIT", value_parser = UnixUnit::NAMES, conflicts_with = "timestamp_format")]
     pub(crate) timestamp_unit: Option<String>,
 
-    /// The time zone of timestamps in CSV and JSON that say none, in DATA, as `Europe/Zurich`
+    /// The time zone of timestamps in CSV, JSON and `-s` that say none, as `Europe/Zurich`
     #[arg(long, value_name = "ZONE", value_parser = clock)]
     pub(crate) time_zone: Option<LocalClock>,
 
@@ -257,11 +257,20 @@ pub(crate) struct DataOptions {
     pub(crate) batch_rows: Option<u32>,
 }
 
+/// What numbers have before their fraction.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum Decimal {
+    #[value(name = ".")]
+    Point,
+    #[value(name = ",")]
+    Comma,
+}
+
 impl DataOptions {
     /// How values are spelled.
     pub(crate) fn spelling(&self) -> Spelling {
         Spelling {
-            decimal_comma: self.decimal == ",",
+            decimal_comma: self.decimal == Some(Decimal::Comma),
             dates: self.date_format.clone(),
             timestamps: self.timestamp_format.clone(),
             clock: self.time_zone.clone(),

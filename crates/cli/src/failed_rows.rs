@@ -55,7 +55,8 @@ impl File {
         fields.extend(kept.iter().cloned());
         columns.extend(feed.kept().iter().cloned());
         let (schema, kept) = (types::schema(fields), types::schema(kept));
-        let options = WriteOptions { format: Format::Csv, null: None, delimiter: None, most_bytes };
+        let options =
+            WriteOptions { format: Format::Csv, null: None, delimiter: None, decimal_comma: false, most_bytes };
         let output = if path.as_os_str() == STANDARD { Output::stderr() } else { Output::create(path)? };
         let sink = sink::open(&options, output, &columns, &schema)?;
         Ok(File { sink, schema, kept, most_bytes })

@@ -6,6 +6,7 @@ mod command;
 mod deadline;
 mod diagnose;
 mod disassembly;
+mod effects;
 mod evaluate;
 mod failed_rows;
 mod failure;

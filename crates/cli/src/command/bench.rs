@@ -87,10 +87,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
     let goes_on = !matches!(args.on_error, OnErrorChoice::Fail);
     let feed = match data {
-        None => None,
+        None => {
+            args.data_options.check_origins(None, false, false, NAME)?;
+            None
+        }
         Some(path) => {
             let most_bytes = text.limits().array_bytes;
             let dataset = open_dataset(open(&path)?, &path, &args.data_options, most_bytes, goes_on)?;
+            args.data_options.check_origins(Some(dataset.format()), false, false, NAME)?;
             let types = args.model.types().collect();
             let sources = Sources {
                 types,
@@ -103,6 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 deadline: &Deadline::start(None),
             };
             let feed = Feed::new(&text, &model, sources, NAME)?;
+            args.data_options.check_types(&feed, NAME)?;
             options = feed.with_types(options);
             Some(feed)
         }

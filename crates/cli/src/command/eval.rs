@@ -3,7 +3,7 @@
 use super::eval_arguments::{Args, NAME, open};
 use super::eval_tensors;
 use super::options_with_types_of;
-use crate::arguments::DataOptions;
+use crate::arguments::{DataOptions, Decimal};
 use crate::deadline::Deadline;
 use crate::evaluate::{Evaluator, Feeding, output_type};
 use crate::failed_rows::Failures;
@@ -40,6 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !ranks::works_alone("a model of rows is not shared out to ranks") {
         return Ok(());
     }
+    args.tiles.check(false)?;
+    args.ranks.check(false, false)?;
     if !args.input.is_empty() {
         return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));
     }
@@ -54,8 +56,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(usage(NAME, format!("`--keep` names `{}` twice", twice.1)));
     }
     let format = args.format()?;
+    args.check_errors()?;
     let on_error = OnError::from(args.on_error);
-    let results_on_terminal = args.output.is_none() && io::stdout().is_terminal();
+    let results_on_terminal = args.output_path().is_none() && io::stdout().is_terminal();
     let input = data.as_deref().map(open).transpose()?;
     let size = input.as_ref().and_then(Input::size);
     let mut progress = Progress::new(size, results_on_terminal);
@@ -71,6 +74,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         _ => None,
     };
+    let writes_csv = matches!(format, Format::Csv | Format::Tsv);
+    if args.output_decimal.is_some() && !writes_csv {
+        let form = format.name();
+        return Err(usage(NAME, format!("leave `--output-decimal` out: it is about CSV, and the results are {form}")));
+    }
+    args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_csv, NAME)?;
 
     let spelling = args.data_options.spelling();
     let sources = Sources {
@@ -80,10 +89,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         data: dataset,
         outputs: &args.only,
         keep: args.keep(),
-        verbatim: matches!(format, Format::Csv | Format::Tsv | Format::Table),
+        verbatim: args.is_verbatim(format),
         deadline: &deadline,
     };
     let mut feed = Feed::new(&text, &model, sources, NAME)?;
+    args.data_options.check_types(&feed, NAME)?;
     let mut options =
         feed.with_types(options.backend(args.backend.into()).row_player(args.isa.into()).compat(args.compat));
     if !args.only.is_empty() {
@@ -93,20 +103,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.warnings.tell(&text, &model, &options);
     note_fallback(&executor, args.verbose);
 
-    if let (Some(output), Some(errors)) = (&args.output, &args.errors)
+    if let (Some(output), Some(errors)) = (args.output_path(), &args.errors)
         && place_of(output) == place_of(errors)
     {
         let message = format!("`-o` and `--errors` both name `{}`: one would replace the other", errors.display());
         return Err(usage(NAME, message));
     }
     let results = results(&feed, &executor, args.keep_inputs, on_error)?;
-    let output = match &args.output {
+    let output = match args.output_path() {
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
     };
     let null = args.data_options.null.first().map(String::as_str);
     let most_bytes = text.limits().array_bytes;
-    let write = WriteOptions { format, null, delimiter: None, most_bytes };
+    let decimal_comma = args.output_decimal == Some(Decimal::Comma);
+    let write = WriteOptions { format, null, delimiter: None, decimal_comma, most_bytes };
     let mut sink = sink::open(&write, output, &results.columns, &results.recipe.schema)?;
     let mut failures = Failures::new(args.errors.as_deref(), &feed, most_bytes)?;
     let recipe = Recipe { limit: args.limit, most_bytes, ..results.recipe };

@@ -1,9 +1,10 @@
 //! The arguments of `cembra eval`, and what they come to: for rows and for tensors.
 
-use crate::arguments::{Assignment, BackendChoice, DataOptions, ModelArgs, PlayerChoice, WarningArgs};
+use crate::arguments::{Assignment, BackendChoice, DataOptions, Decimal, ModelArgs, PlayerChoice, WarningArgs};
 use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::pipeline::OnError;
+use crate::source::STANDARD;
 use cembra_table::input::Input;
 use cembra_table::{Format, Keep};
 use clap::ValueEnum;
@@ -14,6 +15,15 @@ use std::time::Duration;
 
 /// The name of the command, for its usage errors.
 pub(super) const NAME: &str = "eval";
+
+/// The endings of files for the results of models of rows.
+const ROW_ENDINGS: &str = "`.csv`, `.tsv`, `.json`, `.jsonl`, `.parquet` or `.arrow`";
+
+/// The ending of Arrow's streams, which are read, while results are Arrow's files.
+const ARROW_STREAM: &str = "arrows";
+
+/// The endings of compressed files.
+const COMPRESSED: [&str; 4] = ["gz", "zst", "zstd", "bz2"];
 
 /// The most threads that compute: each takes memory, and more than there are processors are of no use.
 const MOST_THREADS: usize = 256;
@@ -63,6 +73,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) data_options: DataOptions,
 
+    /// What numbers of CSV results have before their fraction: `.` or `,`; with `,` a semicolon separates the fields
+    #[arg(long, value_name = "CHARACTER", value_enum)]
+    pub(super) output_decimal: Option<Decimal>,
+
     /// Compute and print only these outputs, in this order
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub(super) only: Vec<String>,
@@ -97,7 +111,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) ranks: RankArgs,
 
-    /// Write the results to a file, which appears only when it is whole
+    /// Write the results to a file, which appears only when it is whole; `-` is standard output
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
@@ -175,12 +189,53 @@ impl Args {
             Some(OutputFormat::Npy | OutputFormat::Npz) => {
                 return Err(usage(NAME, "files of NumPy are written of models with tensors, not of rows"));
             }
-            None => match &self.output {
-                Some(path) => Format::of_path(path).unwrap_or(Format::Csv),
-                None if io::stdout().is_terminal() => Format::Table,
+            None => match self.ending() {
+                Some(ending) => Format::of_ending(&ending)
+                    .filter(|_| ending != ARROW_STREAM)
+                    .ok_or_else(|| self.no_ending(&ending, "rows", ROW_ENDINGS))?,
+                None if self.output.is_none() && io::stdout().is_terminal() => Format::Table,
                 None => Format::Csv,
             },
         })
+    }
+
+    /// The file for the results; `None` for standard output.
+    pub(super) fn output_path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| path.as_os_str() != STANDARD)
+    }
+
+    /// The ending that says the form of the results, in lower case; `None` where nothing or `--format` says it. The names of devices and pipes
+    /// say nothing.
+    pub(super) fn ending(&self) -> Option<String> {
+        let path = self.output_path().filter(|_| self.format.is_none())?;
+        let is_special = std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+        let ending = path.extension().filter(|_| !is_special)?;
+        Some(ending.to_string_lossy().to_ascii_lowercase())
+    }
+
+    /// The error that the name of the output file ends in what is no form of `results`, whose forms are `known`.
+    pub(super) fn no_ending(&self, ending: &str, results: &str, known: &str) -> Failure {
+        let path = self.output.as_deref().unwrap_or(Path::new("")).display();
+        let advice = if COMPRESSED.contains(&ending) {
+            "results are not compressed: leave the last ending out"
+        } else {
+            "say the form by `--format`, or end the name in one"
+        };
+        usage(NAME, format!("`-o {path}`: `.{ending}` is no form of {results}, which are {known}; {advice}"))
+    }
+
+    /// Refuses a file for failed rows whose name says another form than CSV.
+    pub(super) fn check_errors(&self) -> Result<(), Failure> {
+        let Some(path) = &self.errors else { return Ok(()) };
+        let is_compressed = path.extension().is_some_and(|ending| COMPRESSED.iter().any(|known| ending == *known));
+        if is_compressed || Format::of_path(path).is_some_and(|format| format != Format::Csv) {
+            let path = path.display();
+            return Err(usage(
+                NAME,
+                format!("`--errors {path}`: failed rows are written as CSV; end the name in `.csv`"),
+            ));
+        }
+        Ok(())
     }
 
     /// Which columns of the data are carried through.
@@ -190,6 +245,13 @@ impl Args {
             (false, []) => Keep::None,
             (false, names) => Keep::These(names.to_vec()),
         }
+    }
+
+    /// True if fields of CSV data are carried through as they are written, which a form of results other than `format` cannot have. Numbers are not
+    /// if those of results are asked to be written otherwise.
+    pub(super) fn is_verbatim(&self, format: Format) -> bool {
+        let is_same = |decimal| decimal == self.data_options.decimal.unwrap_or(Decimal::Point);
+        matches!(format, Format::Csv | Format::Tsv | Format::Table) && self.output_decimal.is_none_or(is_same)
     }
 
     /// How many threads compute.

@@ -1,7 +1,7 @@
 //! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
 //! are no rows: the model is evaluated once, on whole tensors.
 
-use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat, open};
+use super::eval_arguments::{Args, ArrayFile, NAME, OnErrorChoice, OutputFormat, open};
 use super::eval_tiles::{self, Stored, Task};
 use crate::arguments::Assignment;
 use crate::deadline::{Deadline, Timed};
@@ -53,12 +53,14 @@ pub(super) fn run(
         args.warnings.tell(text, model, options);
     }
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
+    let types: Vec<&QType> = executor.inputs().iter().map(|field| &field.qtype).collect();
+    args.data_options.check_among(&types, None, NAME)?;
     if !executor.is_tiled() && !ranks::works_alone("the model cuts no tensor into tiles") {
         return Ok(());
     }
-    args.tiles.check(&executor)?;
+    args.tiles.check(executor.is_tiled())?;
     let form = form(args, &executor)?;
-    args.ranks.check(&executor, form == Form::Checkpoint)?;
+    args.ranks.check(executor.is_tiled(), form == Form::Checkpoint)?;
     // Ranks join before they open files, so that one whose file is missing ends the others at once. With a limit of time another thread evaluates,
     // and joins.
     if executor.is_tiled() && args.ranks.ranks.is_none() && args.time_limit.is_none() {
@@ -125,7 +127,7 @@ pub(super) fn run(
         }
         Ok(arrays)
     };
-    let output = match &args.output {
+    let output = match args.output_path() {
         Some(path) => Output::create(path)?,
         None => Output::stdout(),
     };
@@ -153,9 +155,12 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
         ("--keep-inputs", args.keep_inputs),
         ("--errors", args.errors.is_some()),
         ("--limit", args.limit.is_some()),
+        ("--output-decimal", args.output_decimal.is_some()),
+        ("--on-error", !matches!(args.on_error, OnErrorChoice::Fail)),
     ];
-    match option.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(usage(NAME, format!("`{option}` is of rows, and a model with tensors has none"))),
+    let option = option.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option);
+    match option.or_else(|| args.data_options.of_rows(!args.set.is_empty())) {
+        Some(option) => Err(usage(NAME, format!("`{option}` is of rows, and a model with tensors has none"))),
         None => Ok(()),
     }
 }
@@ -165,8 +170,8 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     for name in &args.only {
         check_among(name, "output", model.outputs().iter().map(|output| &*output.name), "--only", NAME)?;
     }
-    let ending = args.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-    let form = match (args.format, ending) {
+    let ending = args.ending();
+    let form = match (args.format, ending.as_deref()) {
         (Some(OutputFormat::Table), _) => Form::Text,
         (Some(OutputFormat::Json | OutputFormat::Jsonl), _) => Form::Json,
         (Some(OutputFormat::Npy), _) => Form::Npy,
@@ -178,9 +183,14 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
         }
         (None, Some(NPY)) => Form::Npy,
         (None, Some(NPZ)) => Form::Npz,
-        (None, Some("json" | "jsonl")) => Form::Json,
+        (None, Some("json" | "jsonl" | "ndjson")) => Form::Json,
         (None, Some(TILES)) if model.is_tiled() => Form::Checkpoint,
-        (None, _) => Form::Text,
+        (None, Some(ending)) => {
+            let known =
+                if model.is_tiled() { "`.npy`, `.npz`, `.json` or `.tiles`" } else { "`.npy`, `.npz` or `.json`" };
+            return Err(args.no_ending(ending, "tensors", known));
+        }
+        (None, None) => Form::Text,
     };
     let count = if args.only.is_empty() { model.outputs().len() } else { args.only.len() };
     if form == Form::Npy && count != 1 {

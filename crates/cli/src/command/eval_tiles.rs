@@ -24,10 +24,10 @@ impl TileArgs {
         given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
     }
 
-    /// An error if something is said of tiles and the model has none.
-    pub(super) fn check(&self, model: &Executor) -> Result<(), Failure> {
+    /// An error if an option of tiles is given and the model has none.
+    pub(super) fn check(&self, is_tiled: bool) -> Result<(), Failure> {
         match self.given() {
-            Some(option) if !model.is_tiled() => {
+            Some(option) if !is_tiled => {
                 let message = format!("`{option}` is of tiles, and the model cuts no tensor into tiles");
                 Err(usage(NAME, format!("{message}: it does by `tile i = 64` and inputs `tiled[f64, \"i,j\"]`")))
             }
@@ -50,10 +50,10 @@ impl TileArgs {
 
 impl RankArgs {
     /// An error if something is said of ranks or of checkpoints that the model does not have, or that was said already.
-    pub(super) fn check(&self, model: &Executor, writes_checkpoint: bool) -> Result<(), Failure> {
+    pub(super) fn check(&self, is_tiled: bool, writes_checkpoint: bool) -> Result<(), Failure> {
         let given =
             [("--ranks", self.ranks.is_some()), ("--any-processor", self.any_processor), ("--resume", self.resume)];
-        if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given && !model.is_tiled()) {
+        if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given && !is_tiled) {
             return Err(usage(NAME, format!("`{option}` is of tiles, and the model cuts no tensor into tiles")));
         }
         if self.resume && !writes_checkpoint {

@@ -1,5 +1,6 @@
 //! Tests of the command as its users run it: the real binary, in a folder of its own.
 
+mod advice;
 mod arrays;
 mod build;
 mod diagnostics;
@@ -11,6 +12,7 @@ mod formats;
 mod formatted;
 mod hostile;
 mod moments;
+mod options;
 mod others;
 mod ranks;
 mod repl;

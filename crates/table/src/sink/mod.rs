@@ -74,8 +74,10 @@ pub struct WriteOptions<'a> {
     pub format: Format,
     /// For CSV: what stands for missing.
     pub null: Option<&'a str>,
-    /// For CSV: what separates fields.
+    /// For CSV: what separates fields; by default a comma, or a semicolon if numbers have commas.
     pub delimiter: Option<u8>,
+    /// For CSV: true if numbers have a comma before their fraction.
+    pub decimal_comma: bool,
     /// For Parquet: the most bytes that the writers of columns may take before there are rows.
     pub most_bytes: u64,
 }
@@ -101,8 +103,13 @@ pub fn open(
     }
     Ok(match options.format {
         Format::Csv | Format::Tsv => {
-            let usual = if options.format == Format::Tsv { b'\t' } else { b',' };
-            let encoder = text::CsvEncoder::new(columns, options.delimiter.unwrap_or(usual), options.null);
+            let usual = match (options.format, options.decimal_comma) {
+                (Format::Tsv, _) => b'\t',
+                (_, true) => b';',
+                (_, false) => b',',
+            };
+            let delimiter = options.delimiter.unwrap_or(usual);
+            let encoder = text::CsvEncoder::new(columns, delimiter, options.null, options.decimal_comma);
             let frame = Frame::default();
             let header = encoder.header();
             Sink::Lines(Lines::open(output, &header, Arc::new(encoder), frame)?)

@@ -125,6 +125,16 @@ impl Flat<'_> {
         }
     }
 
+    /// True if the text of a value may have a decimal point.
+    fn has_point(&self) -> bool {
+        match self {
+            Flat::Scalars(scalars) => scalars.scalar.is_float(),
+            Flat::Foreign(array) => array.data_type().is_numeric(),
+            Flat::Part(_, part) => part.has_point(),
+            Flat::Json(..) | Flat::Verbatim(_) => false,
+        }
+    }
+
     /// True if what is written may need quotes.
     fn may_need_quotes(&self) -> bool {
         match self {
@@ -140,13 +150,15 @@ pub(super) struct CsvEncoder {
     columns: Vec<Named>,
     delimiter: u8,
     null: Option<String>,
+    decimal_comma: bool,
 }
 
 impl CsvEncoder {
-    /// Records of these columns, separated so, with this for what is missing.
-    pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>) -> Self {
+    /// Records of these columns, whose fields `delimiter` separates, with `null` for what is missing; with `decimal_comma`, numbers have a comma
+    /// in the place of the point.
+    pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>, decimal_comma: bool) -> Self {
         let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
-        CsvEncoder { columns: columns.to_vec(), delimiter, null }
+        CsvEncoder { columns: columns.to_vec(), delimiter, null, decimal_comma }
     }
 
     /// The record of the names.
@@ -171,6 +183,7 @@ impl Encoder for CsvEncoder {
         let flat = flat(&self.columns, rows);
         let alone = flat.len() == 1;
         let null = self.null.as_deref();
+        let with_comma: Vec<bool> = flat.iter().map(|column| self.decimal_comma && column.has_point()).collect();
         let quoting: Vec<bool> = flat.iter().map(Flat::may_need_quotes).collect();
         let mut out = Vec::with_capacity(rows.num_rows() * flat.len() * FIELD_BYTES);
         for row in 0..rows.num_rows() {
@@ -180,6 +193,11 @@ impl Encoder for CsvEncoder {
                 }
                 let start = out.len();
                 let present = column.write(&mut out, row);
+                if with_comma[at]
+                    && let Some(point) = out[start..].iter().position(|byte| *byte == b'.')
+                {
+                    out[start + point] = b',';
+                }
                 if !present {
                     out.extend_from_slice(null.unwrap_or_default().as_bytes());
                 }

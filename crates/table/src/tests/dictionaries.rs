@@ -23,7 +23,8 @@ fn through(batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, String> {
     let named = named.map(|of| Named { name: of.name().clone(), form: Form::Foreign(of.data_type().clone()) });
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rows.arrow");
-    let write = WriteOptions { format: Format::Arrow, null: None, delimiter: None, most_bytes: u64::MAX };
+    let write =
+        WriteOptions { format: Format::Arrow, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
     let output = Output::create(&path).expect("a file");
     let mut sink = sink::open(&write, output, &named.collect::<Vec<_>>(), &schema).map_err(said)?;
     for batch in batches {

@@ -264,7 +264,7 @@ pub(super) fn carried(name: &str, array: &ArrayRef, format: Format) -> Result<Ar
     let named = fields.map(|of| Named { name: of.name().clone(), form: Form::Foreign(of.data_type().clone()) });
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rows");
-    let write = WriteOptions { format, null: None, delimiter: None, most_bytes: u64::MAX };
+    let write = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
     let mut sink = sink::open(&write, Output::create(&path).expect("a file"), &named, &rows.schema()).map_err(said)?;
     sink.write(&rows).map_err(said)?;
     sink.finish().and_then(Output::commit).map_err(said)?;
@@ -407,7 +407,7 @@ fn texts_of_files_are_plain_unless_they_were_views() {
     for format in [Format::Arrow, Format::Parquet] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("rows");
-        let write = WriteOptions { format, null: None, delimiter: None, most_bytes: u64::MAX };
+        let write = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
         let mut sink =
             sink::open(&write, Output::create(&path).expect("a file"), &named, &rows.schema()).expect("a sink");
         // A part of the rows is a part of the texts.

@@ -81,7 +81,7 @@ pub(super) fn carried_as_text(columns: Vec<(&str, ArrayRef)>, format: Format) ->
     let folder = tempfile::tempdir().expect("a folder");
     let (file, text) = (folder.path().join("rows"), folder.path().join("out"));
     let write = |to: &std::path::Path, format, named: &[Named], rows: &RecordBatch| {
-        let options = WriteOptions { format, null: None, delimiter: None, most_bytes: u64::MAX };
+        let options = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
         let output = Output::create(to).expect("a file");
         let mut sink = sink::open(&options, output, named, &rows.schema()).expect("a sink");
         sink.write(rows).and_then(|()| sink.finish()).and_then(Output::commit).expect("a file");
@@ -159,7 +159,7 @@ fn every_type_has_a_cell_in_every_form() {
     let written = |format: Format| {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("out");
-        let options = WriteOptions { format, null: None, delimiter: None, most_bytes: u64::MAX };
+        let options = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
         let output = Output::create(&path).expect("a file");
         let mut sink = sink::open(&options, output, &named, &rows.schema()).expect("a sink");
         sink.write(&rows).expect("rows");

@@ -116,7 +116,7 @@ fn write(rows: &RecordBatch, format: Format, output: Output) {
     let fields = schema.fields().iter();
     let named = fields.map(|of| Named { name: of.name().clone(), form: Form::Foreign(of.data_type().clone()) });
     let named: Vec<Named> = named.collect();
-    let options = WriteOptions { format, null: None, delimiter: None, most_bytes: u64::MAX };
+    let options = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
     let mut sink = sink::open(&options, output, &named, &schema).expect("a sink");
     sink.write(rows).expect("rows");
     sink.finish().and_then(Output::commit).expect("an end");

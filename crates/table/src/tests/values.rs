@@ -83,7 +83,7 @@ fn file(value: &Value, qtype: &QType, format: Format) -> Vec<u8> {
     let named = [Named { name: "x".to_owned(), form: Form::Values(qtype.clone()) }];
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rows");
-    let options = WriteOptions { format, null: None, delimiter: None, most_bytes: u64::MAX };
+    let options = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: u64::MAX };
     let mut sink = sink::open(&options, Output::create(&path).expect("a file"), &named, &schema).expect("a sink");
     let rows = crate::batch(&schema, vec![array_of(value).expect("data")], 1).expect("a row");
     sink.write(&rows).expect("a row");

@@ -11,8 +11,13 @@ fn written(format: Format, null: &str, columns: &[(&str, QType)], rows: &[Vec<Va
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("out");
     let output = Output::create(&path).expect("a file");
-    let options =
-        WriteOptions { format, null: (!null.is_empty()).then_some(null), delimiter: None, most_bytes: u64::MAX };
+    let options = WriteOptions {
+        format,
+        null: (!null.is_empty()).then_some(null),
+        delimiter: None,
+        decimal_comma: false,
+        most_bytes: u64::MAX,
+    };
     let mut sink = sink::open(&options, output, &named, &schema).expect("a header");
     for row in rows {
         let arrays = row.iter().map(|value| array_of(value).expect("data")).collect();

@@ -1,0 +1,160 @@
+//! Options about values that would do nothing in a run: an error each, since whoever gives an option relies on its effect.
+
+use crate::arguments::DataOptions;
+use crate::evaluate::Feeding;
+use crate::failure::{Failure, usage};
+use crate::inputs::Feed;
+use cembra::{QType, Scalar};
+use cembra_table::{Form, Format};
+
+/// Where the values of a run come from, as far as options tell them apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// CSV and TSV.
+    Csv,
+    /// JSON and JSON lines.
+    Json,
+    /// Parquet and Arrow, whose columns have types.
+    Typed,
+    /// Values of `-s`.
+    Constant,
+}
+
+use Origin::{Constant, Csv, Json, Typed};
+
+/// The origins of rows.
+const DATA: &[Origin] = &[Csv, Json, Typed];
+
+/// The origins of whatever is read.
+const VALUES: &[Origin] = &[Csv, Json, Typed, Constant];
+
+/// An option, and what must be there for it to have an effect.
+struct Effect {
+    option: &'static str,
+    is_given: bool,
+    /// The origins that it says something about.
+    origins: &'static [Origin],
+    /// The type of the values that it says something about; `None` for all values.
+    scalar: Option<Scalar>,
+}
+
+impl From<Format> for Origin {
+    fn from(format: Format) -> Origin {
+        match format {
+            Format::Csv | Format::Tsv | Format::Table => Csv,
+            Format::Json | Format::JsonLines => Json,
+            Format::Parquet | Format::Arrow => Typed,
+        }
+    }
+}
+
+impl DataOptions {
+    /// The options about values, in the order of the help.
+    fn effects(&self) -> [Effect; 8] {
+        let effect = |option, is_given, origins, scalar| Effect { option, is_given, origins, scalar };
+        [
+            effect("--data-format", self.data_format.is_some(), DATA, None),
+            effect("--delimiter", self.delimiter.is_some(), &[Csv], None),
+            effect("--decimal", self.decimal.is_some(), &[Csv], None),
+            effect("--date-format", self.date_format.is_some(), VALUES, Some(Scalar::Date)),
+            effect("--timestamp-format", self.timestamp_format.is_some(), VALUES, Some(Scalar::Timestamp)),
+            effect("--timestamp-unit", self.timestamp_unit.is_some(), VALUES, Some(Scalar::Timestamp)),
+            effect("--time-zone", self.time_zone.is_some(), &[Csv, Json, Constant], Some(Scalar::Timestamp)),
+            effect("--batch-rows", self.batch_rows.is_some(), DATA, None),
+        ]
+    }
+
+    /// The first option that is given and says nothing about the values of `-s`, which are all that a model with tensors reads as text;
+    /// `has_constants` is true if there are such values.
+    pub(crate) fn of_rows(&self, has_constants: bool) -> Option<&'static str> {
+        let null = (!self.null.is_empty()).then_some("--null");
+        let is_of_rows = |effect: &&Effect| effect.is_given && !(has_constants && effect.origins.contains(&Constant));
+        self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
+    }
+
+    /// Refuses options that say nothing about data of this form, `None` without data, or about values of `-s` if `has_constants`. `writes_csv`
+    /// is true if results are CSV, where `--null` stands for missing too.
+    pub(crate) fn check_origins(
+        &self,
+        data: Option<Format>,
+        has_constants: bool,
+        writes_csv: bool,
+        command: &'static str,
+    ) -> Result<(), Failure> {
+        let here = |origin: &Origin| match data {
+            _ if *origin == Constant => has_constants,
+            Some(format) => *origin == Origin::from(format),
+            None => false,
+        };
+        let refuse = |option: &str, origins: &[Origin]| {
+            let about = match origins {
+                [Csv] => "CSV",
+                [Csv, Json, Constant] => "CSV, JSON and `-s`",
+                _ => "data",
+            };
+            let found = match data {
+                None => "there is no DATA".to_owned(),
+                Some(format) => format!("DATA is {}", format.name()),
+            };
+            Err(usage(command, format!("leave `{option}` out: it is about {about}, and {found}")))
+        };
+        if let Some(effect) = self.effects().iter().find(|effect| effect.is_given && !effect.origins.iter().any(here)) {
+            return refuse(effect.option, effect.origins);
+        }
+        if !self.null.is_empty() && !writes_csv && !here(&Csv) {
+            return refuse("--null", &[Csv]);
+        }
+        Ok(())
+    }
+
+    /// Refuses options about values of a type that neither an input nor a column that is carried through has.
+    pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
+        let inputs = feed.fields().iter().map(|(_, qtype)| qtype);
+        let kept = feed.kept().iter().filter_map(|kept| match &kept.form {
+            Form::Values(qtype) => Some(qtype),
+            Form::Verbatim | Form::Foreign(_) => None,
+        });
+        // A column whose values an option does not fit is a text.
+        let text = feed.fields().iter().enumerate().find(|(at, (_, qtype))| {
+            qtype.scalar() == Some(Scalar::Text) && matches!(feed.from(*at), Feeding::Column(..))
+        });
+        let text = text.map(|(_, (name, _))| name.as_str());
+        self.check_among(&inputs.chain(kept).collect::<Vec<_>>(), text, command)
+    }
+
+    /// Refuses options about values of a type that none of `types` has. `text` is a column of texts, which might be declared to have it.
+    pub(crate) fn check_among(
+        &self,
+        types: &[&QType],
+        text: Option<&str>,
+        command: &'static str,
+    ) -> Result<(), Failure> {
+        for Effect { option, scalar, .. } in self.effects().into_iter().filter(|effect| effect.is_given) {
+            let Some(scalar) = scalar.filter(|scalar| !types.iter().any(|qtype| has(qtype, *scalar))) else { continue };
+            let name = scalar.short_name();
+            let message = format!("leave `{option}` out: it is about values of the type {name}, and none is read");
+            return Err(usage(
+                command,
+                match text {
+                    Some(text) => format!("{message}; or declare one, as in `input {text}: {name}?`"),
+                    None => message,
+                },
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// True if values of a type are, or have in them, values of the scalar type.
+fn has(qtype: &QType, scalar: Scalar) -> bool {
+    let mut open = vec![qtype];
+    while let Some(qtype) = open.pop() {
+        match qtype {
+            QType::Tuple(fields) => open.extend(fields.iter()),
+            QType::Array(_, of) if *of == scalar => return true,
+            other if other.scalar() == Some(scalar) => return true,
+            _ => {}
+        }
+    }
+    false
+}

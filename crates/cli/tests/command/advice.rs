@@ -1,0 +1,96 @@
+//! Advice to give an option: for thousands, marks of missing values and delimiters.
+
+use super::shell::Shell;
+
+/// The message of a run that fails with status 1.
+fn failed(shell: &Shell, args: &[&str]) -> String {
+    let outcome = shell.run(args);
+    assert_eq!(outcome.status, Some(1), "{outcome}");
+    outcome.stderr
+}
+
+#[test]
+fn thousands_get_advice_of_their_own() {
+    let shell = Shell::new()
+        .file("us.csv", "id,amount\n1,\"2,590\"\n2,\"7,770.25\"\n")
+        .file("large.csv", "amount\n\"1,234,567\"\n")
+        .file("de.csv", "id;amount\n1;1.355,90\n2;12,50\n")
+        .file("ch.csv", "amount\n1'234.50\n");
+    let parsed = "strings.parse_float64(strings.replace(amount, \",\", \"\"))";
+    let message = failed(&shell, &["eval", "-e", "input amount: f64; amount", "us.csv"]);
+    let advice = format!(
+        "help: `input amount: text`, and `{parsed}` for its number, if the comma is between thousands; `--decimal ,` if it is before the fraction"
+    );
+    assert!(message.contains(&advice), "{message}");
+    let message = failed(&shell, &["eval", "-e", "input amount: i64; amount", "large.csv"]);
+    let advice = format!(
+        "help: `input amount: text`, and `{parsed}` for its number: numbers have nothing between their thousands"
+    );
+    assert!(message.contains(&advice), "{message}");
+    // The advice is right.
+    let model = format!("input amount: text; {parsed}");
+    assert_eq!(shell.stdout(&["eval", "-e", &model, "us.csv"]), "result\n2590\n7770.25\n");
+    let german = "strings.parse_float64(strings.replace(strings.replace(amount, \".\", \"\"), \",\", \".\"))";
+    for more in [&[][..], &["--decimal", ","]] {
+        let message = failed(&shell, &[&["eval", "-e", "input amount: f64; amount", "de.csv"], more].concat());
+        assert!(message.contains(german), "{message}");
+    }
+    let message = failed(&shell, &["eval", "-e", "input amount: f64; amount", "ch.csv"]);
+    assert!(message.contains("strings.parse_float64(strings.replace(amount, \"'\", \"\"))"), "{message}");
+    // Without a declaration the column is a text.
+    assert_eq!(shell.stdout(&["eval", "-e", "amount", "us.csv"]), "result\n\"2,590\"\n\"7,770.25\"\n");
+    let message = failed(&shell, &["eval", "-e", "amount * 2", "us.csv"]);
+    assert!(message.contains(&format!("note: `input amount: text`, and `{parsed}`")), "{message}");
+    assert!(message.contains("it makes `amount` a text, at us.csv:2"), "{message}");
+}
+
+#[test]
+fn marks_of_missing_values_are_told_declared_or_not() {
+    let shell = Shell::new()
+        .file("na.csv", "id,n,d,s\n1,NA,2026-01-02,x\n2,5,n/a,NA\n3,NA,2026-01-03,y\n")
+        .file("two.csv", "n,m\n-,1\nNA,2\n3,a\n");
+    for model in ["output x = n + 1", "input n: i64?; output x = n + 1", "input n: i64; output x = n + 1"] {
+        let message = failed(&shell, &["eval", "-e", model, "na.csv"]);
+        assert!(message.contains("`--null NA` if `NA` stands for missing"), "{model}: {message}");
+    }
+    let message = failed(&shell, &["eval", "-e", "n + 1", "na.csv"]);
+    assert!(
+        message.contains("note: `--null NA` if `NA` stands for missing: it makes `n` a text, at na.csv:2"),
+        "{message}"
+    );
+    let message = failed(&shell, &["eval", "-e", "date.year(d)", "na.csv"]);
+    assert!(
+        message.contains("`--null n/a` if `n/a` stands for missing: it makes `d` a text, at na.csv:3"),
+        "{message}"
+    );
+    // Texts are texts whatever a mark is.
+    let message = failed(&shell, &["eval", "-e", "s + 1", "na.csv"]);
+    assert!(!message.contains("--null"), "{message}");
+    assert_eq!(shell.stdout(&["eval", "-e", "n + 1", "na.csv", "--null", "NA"]), "result\nNA\n6\nNA\n");
+    // Another mark than that which is given already.
+    let message = failed(&shell, &["eval", "-e", "input n: i64?; n", "two.csv", "--null", "NA"]);
+    assert!(message.contains("`--null -` if `-` stands for missing"), "{message}");
+    assert_eq!(shell.stdout(&["eval", "-e", "n", "two.csv", "--null", "NA", "--null", "-"]), "result\nNA\nNA\n3\n");
+}
+
+#[test]
+fn a_delimiter_is_advised_where_the_header_has_another() {
+    let shell = Shell::new()
+        .file("pipe.csv", "id|n\n1|2\n3|4\n")
+        .file("comma.csv", "id,n\n1,2\n")
+        .file("caret.csv", "id^n\n1^2\n")
+        .file("name.csv", "first|second,n\n1,2\n");
+    for model in ["n * 2", "input n: i64; n * 2", "input n: i64?; n * 2", "input n: i64? = 7; n * 2"] {
+        let message = failed(&shell, &["eval", "-e", model, "pipe.csv"]);
+        assert!(message.contains("error[absent-column]: no column `n`\n"), "{message}");
+        assert!(message.contains("= help: `--delimiter '|'` if the fields are separated by it"), "{model}: {message}");
+    }
+    assert_eq!(shell.stdout(&["eval", "-e", "n * 2", "pipe.csv", "--delimiter", "|"]), "result\n4\n8\n");
+    let message = failed(&shell, &["eval", "-e", "n", "comma.csv", "--delimiter", ";"]);
+    assert!(message.contains("`--delimiter ','` if"), "{message}");
+    let message = failed(&shell, &["eval", "-e", "1", "caret.csv", "--keep", "n"]);
+    assert!(message.contains("`--delimiter '^'` if"), "{message}");
+    // A name of a column may have such a character.
+    assert_eq!(shell.stdout(&["eval", "-e", "L[\"first|second\"]", "name.csv"]), "result\n1\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "input z: i64? = 7; z", "name.csv"]), "result\n7\n");
+}

@@ -1,0 +1,180 @@
+//! Options that would do nothing, names of results that say another form, and the decimal comma of results.
+
+use super::shell::{Outcome, Shell};
+
+/// Checks that a command line is refused by a message that has `said` in it.
+fn refused(outcome: &Outcome, said: &str) {
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
+    assert!(outcome.stderr.contains(said), "{said}: {outcome}");
+}
+
+/// A shell with the same two rows in all forms.
+fn forms() -> Shell {
+    let shell = Shell::new().file("r.csv", "n,t,d,x\n1,a,2026-01-02,1.5\n2,b,2026-01-03,\n");
+    for form in ["r.jsonl", "r.parquet", "r.arrow"] {
+        let args = ["eval", "-e", "output \"n\" = n", "r.csv", "--keep", "t,d,x", "-o", form];
+        assert_eq!(shell.stdout(&args), "");
+    }
+    shell
+}
+
+#[test]
+fn options_about_csv_are_refused_for_other_data() {
+    let shell = forms();
+    for (file, form) in [("r.jsonl", "JSON"), ("r.parquet", "Parquet"), ("r.arrow", "Arrow")] {
+        for options in [["--decimal", ","], ["--decimal", "."], ["--delimiter", ";"]] {
+            let outcome = shell.run(&[&["eval", "-e", "n", file], &options[..]].concat());
+            refused(&outcome, &format!("leave `{}` out: it is about CSV, and DATA is {form}", options[0]));
+        }
+        // What is missing in results is written so too.
+        let null = shell.stdout(&["eval", "-e", "input x: f64?; x", file, "--null", "NA"]);
+        assert_eq!(null, "result\n1.5\nNA\n");
+        let null = shell.run(&["eval", "-e", "input x: f64?; x", file, "--null", "NA", "--format", "jsonl"]);
+        refused(&null, &format!("leave `--null` out: it is about CSV, and DATA is {form}"));
+    }
+    for (options, about) in [
+        (["--decimal", ","], "CSV"),
+        (["--null", "NA"], "CSV"),
+        (["--data-format", "csv"], "data"),
+        (["--batch-rows", "7"], "data"),
+        (["--time-zone", "UTC"], "CSV, JSON and `-s`"),
+        (["--timestamp-unit", "s"], "data"),
+        (["--date-format", "%d.%m.%Y"], "data"),
+    ] {
+        let outcome = shell.run(&[&["eval", "-e", "1", "--format", "json"], &options[..]].concat());
+        refused(&outcome, &format!("leave `{}` out: it is about {about}, and there is no DATA", options[0]));
+    }
+    let outcome = shell.run(&["bench", "-e", "n", "r.parquet", "--decimal", ","]);
+    refused(&outcome, "leave `--decimal` out: it is about CSV, and DATA is Parquet");
+    let outcome = shell.run(&["eval", "-e", "n", "--keep", "t", "-s", "n=1"]);
+    refused(&outcome, "leave `--keep` out: it is about columns of DATA, and there is no DATA");
+}
+
+/// A column that could be a date is one that is read: an input, or one that is carried through as a value.
+#[test]
+fn options_about_dates_need_one_among_what_is_read() {
+    let shell = forms().file("german.csv", "d;t\n02.01.2026;1.2.2026 12:00\n");
+    let (date, moment) = (["--date-format", "%d.%m.%Y"], ["--timestamp-format", "%d.%m.%Y %H:%M"]);
+    let run = |model: &str, file: &str, more: &[&str]| shell.run(&[&["eval", "-e", model, file], more].concat());
+    for file in ["r.csv", "r.jsonl", "r.parquet"] {
+        let outcome = run("n", file, &date);
+        refused(&outcome, "leave `--date-format` out: it is about values of the type date, and none is read");
+    }
+    let zone = ["--time-zone", "Europe/Zurich"];
+    refused(
+        &run("n", "r.csv", &zone),
+        "leave `--time-zone` out: it is about values of the type timestamp, and none is read",
+    );
+    refused(&run("t", "r.jsonl", &zone), "none is read; or declare one, as in `input t: timestamp?`");
+    refused(
+        &run("n", "r.parquet", &zone),
+        "leave `--time-zone` out: it is about CSV, JSON and `-s`, and DATA is Parquet",
+    );
+    for file in ["r.csv", "r.jsonl", "r.parquet"] {
+        for option in [&moment, &["--timestamp-unit", "s"]] {
+            let said = format!("leave `{}` out: it is about values of the type timestamp, and none is read", option[0]);
+            refused(&run("n", file, option), &said);
+        }
+    }
+    // Values of `-s` have clocks too.
+    let moment_of_row = "input t: timestamp; input n: i64; output u = t";
+    let given = [&["-s", "t=2026-07-01T12:15:00", "--limit", "1"][..], &zone].concat();
+    assert_eq!(run(moment_of_row, "r.parquet", &given).stdout, "u\n2026-07-01T10:15:00Z\n");
+    // Declared, found, within a tuple, carried through as a value, or absent from data that may lack it.
+    assert_eq!(run("input d: date; d", "german.csv", &date).stdout, "result\n2026-01-02\n");
+    assert_eq!(run("d", "german.csv", &date).stdout, "result\n2026-01-02\n");
+    assert_eq!(run("t", "german.csv", &[&moment[..], &zone].concat()).stdout, "result\n2026-02-01T11:00:00Z\n");
+    let kept = run("1", "german.csv", &["--date-format", "%d.%m.%Y", "--keep", "d", "--format", "jsonl"]);
+    assert_eq!(kept.stdout, "{\"d\":\"2026-01-02\",\"result\":1}\n");
+    assert_eq!(run("input born: date?; has(born)", "german.csv", &date).stdout, "result\nfalse\n");
+    let parts = Shell::new().file("p.csv", "p.d;p.n\n02.01.2026;1\n");
+    assert_eq!(
+        parts.stdout(&[&["eval", "-e", "input p: {d: date, n: i64}; p.d", "p.csv"], &date[..]].concat()),
+        "result\n2026-01-02\n"
+    );
+    // A form that no field has makes a text of the column.
+    refused(&run("d", "german.csv", &["--date-format", "%Y/%m/%d"]), "or declare one, as in `input d: date?`");
+}
+
+#[test]
+fn options_of_tiles_are_refused_without_tiles() {
+    let shell = forms();
+    for options in
+        [&["--threshold", "1e-3"][..], &["--most-bytes", "1G"], &["--ranks", "3"], &["--any-processor"], &["--resume"]]
+    {
+        let outcome = shell.run(&[&["eval", "-e", "n", "r.csv"], options].concat());
+        refused(&outcome, &format!("`{}` is of tiles, and the model cuts no tensor into tiles", options[0]));
+    }
+    for options in [&["--decimal", ","][..], &["--null", "NA"], &["--on-error", "skip"], &["--output-decimal", ","]] {
+        let outcome = shell.run(&[&["eval", "-e", "input x: tensor[f64, 1]; x"], options].concat());
+        refused(&outcome, &format!("`{}` is of rows, and a model with tensors has none", options[0]));
+    }
+    let model = "input k: f64; input x: tensor[f64, 1]; output y = x * k";
+    let outcome = shell.run(&["eval", "-e", model, "-s", "k=1", "--date-format", "%Y%m%d"]);
+    refused(&outcome, "leave `--date-format` out: it is about values of the type date, and none is read");
+}
+
+#[test]
+fn the_name_of_the_results_says_their_form_or_is_refused() {
+    let shell = forms();
+    let to = |name: &str, more: &[&str]| shell.run(&[&["eval", "-e", "n", "r.csv", "-o", name], more].concat());
+    for name in ["y.npz", "y.npy", "y.tiles", "y.xlsx", "y.txt", "y.CSVV", "y.csv.gz", "y.jsonl.zst", "y.arrows"] {
+        let outcome = to(name, &[]);
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
+        refused(&outcome, &format!("`-o {name}`: `.{ending}` is no form of rows, which are `.csv`, `.tsv`"));
+        assert!(!shell.path(name).exists());
+    }
+    assert!(to("y.csv.gz", &[]).stderr.contains("results are not compressed: leave the last ending out"));
+    for (name, expected) in
+        [("y", "result\n1\n2\n"), ("y.CSV", "result\n1\n2\n"), ("y.ndjson", "{\"result\":1}\n{\"result\":2}\n")]
+    {
+        assert_eq!(to(name, &[]).status, Some(0));
+        assert_eq!(shell.read(name), expected, "{name}");
+    }
+    assert_eq!(to("y.txt", &["--format", "csv"]).status, Some(0));
+    assert_eq!(shell.read("y.txt"), "result\n1\n2\n");
+    assert_eq!(to("-", &[]).stdout, "result\n1\n2\n");
+    assert!(!shell.path("-").exists());
+    #[cfg(unix)]
+    assert_eq!(to("/dev/stdout", &[]).stdout, "result\n1\n2\n");
+    refused(
+        &shell.run(&["eval", "-e", "n", "r.csv", "--errors", "e.jsonl"]),
+        "failed rows are written as CSV; end the name in `.csv`",
+    );
+
+    let tensor = "input x: f64; input h: tensor[f64, 1]; output y = h * x";
+    for name in ["y.parquet", "y.csv", "y.tiles", "y.txt"] {
+        let outcome = shell.run(&["eval", "-e", tensor, "--input", "h=none.npy", "-s", "x=1", "-o", name]);
+        refused(&outcome, "is no form of tensors, which are `.npy`, `.npz` or `.json`");
+    }
+}
+
+#[test]
+fn results_have_a_decimal_comma_where_that_is_asked_for() {
+    let shell = Shell::new()
+        .file("in.csv", "id;betrag;am\n007;1234,50;2026-01-02T00:00:00.5Z\n008;-0,5;\n")
+        .file("dots.csv", "id,x,note\n007,1.50,\"a;b.c\"\n008,-3,\n");
+    let model = "input betrag: f64; output brutto = betrag * 2; output n = 1; output z = 1e-9";
+    let args = ["eval", "-e", model, "in.csv", "--decimal", ",", "--output-decimal", ",", "--keep-all"];
+    let expected = "id;betrag;am;brutto;n;z\n007;1234,50;2026-01-02T00:00:00.5Z;2469;1;1e-9\n008;-0,5;;-1;1;1e-9\n";
+    assert_eq!(shell.stdout(&args), expected);
+    // Fields that are carried through are numbers too where the results' have another sign than the data's.
+    let model = "output half = x / 4.0f64";
+    let args = ["eval", "-e", model, "dots.csv", "--output-decimal", ",", "--keep-all", "--null", "NA"];
+    assert_eq!(shell.stdout(&args), "id;x;note;half\n007;1,5;\"a;b.c\";0,375\n008;-3;NA;-0,75\n");
+    let args = ["eval", "-e", model, "dots.csv", "--output-decimal", ",", "-o", "y.tsv"];
+    assert_eq!(shell.stdout(&args), "");
+    assert_eq!(shell.read("y.tsv"), "half\n0,375\n-0,75\n");
+    // What is written is read back.
+    shell.stdout(&["eval", "-e", model, "dots.csv", "--output-decimal", ",", "-o", "y.csv"]);
+    assert_eq!(shell.stdout(&["eval", "-e", "half * 2.0f64", "y.csv", "--decimal", ","]), "result\n0.75\n-1.5\n");
+    let back =
+        shell.stdout(&["eval", "-e", "1", "in.csv", "--decimal", ",", "--output-decimal", ".", "--keep", "betrag"]);
+    assert_eq!(back, "betrag,result\n1234.5,1\n-0.5,1\n");
+    let json = shell.run(&["eval", "-e", "x", "dots.csv", "--output-decimal", ",", "--format", "json"]);
+    refused(&json, "leave `--output-decimal` out: it is about CSV, and the results are JSON");
+    let stored = Shell::new().file("a.csv", "x\n1.25\n");
+    stored.stdout(&["eval", "-e", "output y = x", "a.csv", "-o", "a.parquet"]);
+    let args = ["eval", "-e", "1", "a.parquet", "--output-decimal", ",", "--keep", "y"];
+    assert_eq!(stored.stdout(&args), "y;result\n1,25;1\n");
+}
