@@ -36,7 +36,7 @@ const MOST_BYTES: usize = 1 << 23;
 /// JSON of which nothing needs to have been read.
 pub(crate) struct JsonData {
     objects: Objects<BufReader<Bytes>>,
-    /// Rows that were read to find keys and types, as text.
+    /// Rows that were read to find keys and types, as text, and those that are none.
     ahead: VecDeque<FirstRow>,
     looked_ahead: bool,
     /// True if rows may wait for others.
@@ -48,8 +48,15 @@ pub(crate) struct JsonData {
     spelling: Spelling,
 }
 
-/// A row that was read to find keys and types: an object, or the line of one that is no JSON between its braces, with what is wrong.
-type FirstRow = Result<Object, (u64, DataError)>;
+/// A row that was read to find keys and types.
+type FirstRow = Result<Object, Broken>;
+
+/// An object that cannot be read.
+#[derive(Debug)]
+struct Broken {
+    line: u64,
+    error: DataError,
+}
 
 /// The rows of JSON, cut into pieces.
 struct JsonSource {
@@ -100,8 +107,8 @@ impl JsonData {
     /// # Errors
     /// None so far; what is no JSON is found when it is read.
     pub(crate) fn open(text: Text, options: &ReadOptions) -> Result<Self, DataError> {
-        let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader));
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
+        let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader), tolerant);
         let (file, batch_rows) = (text.file, batch_rows.max(1));
         let spelling = options.spelling.clone();
         let ahead = VecDeque::new();
@@ -118,11 +125,10 @@ impl JsonData {
             && let Some(cut) = self.objects.cut(&mut bytes)?
         {
             left.take(bytes.len(), cut.values);
-            let row = cut.parse(&bytes).map_err(|error| (cut.line, error));
-            match row {
-                Err((_, error)) if !self.tolerant => return Err(error),
-                row => self.ahead.push_back(row),
-            }
+            self.ahead.push_back(match cut.parse(&bytes) {
+                Err(error) if self.tolerant => Err(Broken { line: cut.line, error }),
+                read => Ok(read?),
+            });
             bytes.clear();
         }
         self.looked_ahead = true;
@@ -133,8 +139,7 @@ impl JsonData {
     pub(crate) fn keys(&mut self) -> Result<Vec<String>, DataError> {
         self.look_ahead()?;
         let mut seen = HashSet::new();
-        let objects = self.ahead.iter().flatten();
-        let all = objects.flat_map(|object| object.row.fields().map(|(key, _)| key));
+        let all = self.ahead.iter().flatten().flat_map(|object| object.row.fields().map(|(key, _)| key));
         Ok(all.filter(|key| seen.insert(*key)).map(str::to_owned).collect())
     }
 
@@ -424,15 +429,15 @@ impl Unread<'_> {
     fn line(&self) -> u64 {
         match self {
             Unread::First(Ok(object)) => object.line,
-            Unread::First(Err((line, _))) => *line,
+            Unread::First(Err(broken)) => broken.line,
             Unread::Cut(cut, _) => cut.line,
         }
     }
 
     fn text(&self) -> Option<&str> {
         match self {
-            Unread::First(row) => row.as_ref().ok().map(|object| object.row.text().as_str()),
-            Unread::Cut(_, bytes) => str::from_utf8(bytes).ok(),
+            Unread::First(row) => Some(row.as_ref().ok()?.row.text().as_str()),
+            Unread::Cut(cut, bytes) => str::from_utf8(bytes).ok().filter(|_| !cut.is_broken),
         }
     }
 
@@ -443,7 +448,7 @@ impl Unread<'_> {
 
     fn read(self) -> Result<Object, DataError> {
         match self {
-            Unread::First(row) => row.map_err(|(_, error)| error),
+            Unread::First(row) => row.map_err(|broken| broken.error),
             Unread::Cut(cut, bytes) => cut.parse(bytes),
         }
     }
@@ -557,8 +562,7 @@ impl Piece for JsonPiece {
             if !is_pushed {
                 columns.truncate(at);
                 row.clear();
-                let read = object.read().and_then(|object| form.values(&object, &mut row));
-                match read {
+                match object.read().and_then(|object| form.values(&object, &mut row)) {
                     // What is carried through is there if it can be read.
                     Err(wrong) if form.tolerant => failures.push((at, wrong)),
                     // It comes before whatever is wrong behind the objects.

@@ -1,11 +1,14 @@
 //! JSON objects one at a time, each with the line it starts on: from one array of objects, or from objects one after the
 //! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it, which may
 //! be later and on another thread.
+//!
+//! Where rows that cannot be read are passed over, a line of JSON lines that begins no whole object is one of them.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
 use cembra::JsonRow;
-use std::io::{BufRead, BufReader, Read};
+use memchr::memchr;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 /// An object as text, and the line it starts on, counted from 1.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(crate) struct Cut {
     pub(crate) line: u64,
     /// At least as many as there are values in it.
     pub(crate) values: usize,
+    /// True if the bytes are a line that begins no whole object.
+    pub(crate) is_broken: bool,
 }
 
 impl Cut {
@@ -40,13 +45,15 @@ impl Cut {
     /// # Errors
     /// They are no JSON.
     pub(crate) fn parse(self, bytes: &[u8]) -> Result<Object, DataError> {
-        let line = self.line;
+        let Cut { line, is_broken, .. } = self;
         let text = str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
             DataError::new(DataCode::Unreadable, "not JSON: invalid unicode code point").on_line(line)
         })?;
         match JsonRow::parse(text) {
+            // It has more values than a row may have.
+            Ok(_) if is_broken => Err(DataError::unreadable("an object is too large for a row").on_line(line)),
             Ok(row) => Ok(Object { row, line }),
             // The place is counted from the start of the file.
             Err(error) => {
@@ -93,9 +100,46 @@ impl Stops {
 /// How deep objects and arrays may nest: what is found of their types takes the stack.
 const DEEPEST: u32 = 127;
 
+/// A reader whose bytes may be put back, to be read again.
+struct Rereader<R> {
+    again: Cursor<Vec<u8>>,
+    input: R,
+}
+
+impl<R: BufRead> Rereader<R> {
+    /// The bytes that were put back and not read again.
+    fn again(&self) -> &[u8] {
+        let from = usize::try_from(self.again.position()).unwrap_or(usize::MAX);
+        self.again.get_ref().get(from..).unwrap_or_default()
+    }
+
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.again().is_empty() { self.input.fill_buf() } else { self.again.fill_buf() }
+    }
+
+    fn consume(&mut self, count: usize) {
+        if self.again().is_empty() {
+            self.input.consume(count);
+            return;
+        }
+        self.again.consume(count);
+        if self.again().is_empty() {
+            self.again = Cursor::default();
+        }
+    }
+
+    /// Puts back bytes, which were the last ones read.
+    fn put_back(&mut self, mut bytes: Vec<u8>) {
+        bytes.extend_from_slice(self.again());
+        self.again = Cursor::new(bytes);
+    }
+}
+
 /// Reads objects one after the other.
 pub(crate) struct Objects<R> {
-    input: R,
+    input: Rereader<R>,
+    /// True if a line that begins no whole object is cut off as an object that cannot be read.
+    tolerant: bool,
     state: State,
     /// The line of the next byte.
     line: u64,
@@ -104,14 +148,15 @@ pub(crate) struct Objects<R> {
 impl<R: Read> Objects<BufReader<R>> {
     /// True if nothing of the next object was read yet.
     pub(crate) fn would_wait(&self) -> bool {
-        self.input.buffer().iter().all(u8::is_ascii_whitespace)
+        self.input.again().iter().chain(self.input.input.buffer()).all(u8::is_ascii_whitespace)
     }
 }
 
 impl<R: BufRead> Objects<R> {
-    /// Objects of `input`.
-    pub(crate) fn new(input: R) -> Self {
-        Objects { input, state: State::Start, line: 1 }
+    /// Objects of `input`; with `tolerant`, lines that are none are cut off, too.
+    pub(crate) fn new(input: R, tolerant: bool) -> Self {
+        let input = Rereader { again: Cursor::default(), input };
+        Objects { input, tolerant, state: State::Start, line: 1 }
     }
 
     /// Adds the bytes of the next object to others; `None` at the end. What is between the braces is not looked at.
@@ -180,14 +225,47 @@ impl<R: BufRead> Objects<R> {
     }
 
     fn cut_next(&mut self, first: u8, bytes: &mut Vec<u8>) -> Result<Cut, DataError> {
-        if first != b'{' {
-            return Err(self
+        let (start, line) = (bytes.len(), self.line);
+        let values = if first == b'{' {
+            self.cut_object(bytes)
+        } else {
+            Err(self
                 .unexpected("an object", first)
-                .hint("JSON data is an array of objects, or one object on each line; each object is a row"));
+                .hint("JSON data is an array of objects, or one object on each line; each object is a row"))
+        };
+        match values {
+            Ok(values) => Ok(Cut { end: bytes.len(), line, values, is_broken: false }),
+            Err(error) if error.code() == DataCode::Unreadable && self.tolerant && self.state == State::Sequence => {
+                self.cut_line(start, line, bytes, error)
+            }
+            Err(error) => Err(error),
         }
-        let line = self.line;
-        let values = self.cut_object(bytes)?;
-        Ok(Cut { end: bytes.len(), line, values })
+    }
+
+    /// Adds the rest of the line `line` on which a broken object begins. Its bytes from `start` on were added already, and those behind the line are read
+    /// again. The work is bounded, as one scan that fails lies in at most [`DEEPEST`] others: an object that is never closed nests in each before it.
+    ///
+    /// # Errors
+    /// The input cannot be read, or the line is longer than a row may be: `error` says so.
+    fn cut_line(&mut self, start: usize, line: u64, bytes: &mut Vec<u8>, error: DataError) -> Result<Cut, DataError> {
+        match memchr(b'\n', &bytes[start..]) {
+            Some(end) => self.input.put_back(bytes.split_off(start + end + 1)),
+            None => loop {
+                let input = self.input.fill_buf().map_err(DataError::unread)?;
+                let end = memchr(b'\n', input);
+                let taken = end.map_or(input.len(), |end| end + 1);
+                bytes.extend_from_slice(&input[..taken]);
+                self.input.consume(taken);
+                if bytes.len() - start > RECORD_BYTES {
+                    return Err(error);
+                }
+                if end.is_some() || taken == 0 {
+                    break;
+                }
+            },
+        }
+        self.line = line + 1;
+        Ok(Cut { end: bytes.len(), line, values: 1, is_broken: true })
     }
 
     /// Reads from an opening brace to the brace that closes it, and counts the values.
@@ -255,7 +333,7 @@ mod tests {
         let shown: Vec<_> = [1, 5, 8192]
             .into_iter()
             .map(|capacity| {
-                let mut objects = Objects::new(BufReader::with_capacity(capacity, text.as_bytes()));
+                let mut objects = Objects::new(BufReader::with_capacity(capacity, text.as_bytes()), false);
                 let mut found = Vec::new();
                 let told = |error: DataError| format!("{}: {error}", error.line().unwrap_or(0));
                 let mut bytes = Vec::new();
@@ -309,6 +387,49 @@ mod tests {
             Err("1: expected an object, found `1`; JSON data is an array of objects, or one object on each line; each object is a row"
                 .to_owned())
         );
+    }
+
+    #[test]
+    fn a_line_that_is_no_object_is_one_broken_row() {
+        let cases: [(&str, &[(u64, bool)]); 8] = [
+            ("{\"a\":1}\noops\n{\"a\":2}\n", &[(1, true), (2, false), (3, true)]),
+            ("{\"a\":1\n{\"a\":2}\n{\"a\":3}\n", &[(1, false), (2, true), (3, true)]),
+            ("{\"a\":\"x}\n{\"a\":2}\n", &[(1, false), (2, true)]),
+            ("{\"a\":{\n{\"a\":[\n{\"a\":2}", &[(1, false), (2, false), (3, true)]),
+            ("{\"a\":1}\n\n{\"a\":", &[(1, true), (3, false)]),
+            ("{\n\"a\":1\n}\n]\n{\"a\":\n2}", &[(1, true), (4, false), (5, true)]),
+            ("7\n{\"a\":}\n{\"a\":2}", &[(1, false), (2, false), (3, true)]),
+            ("{\"a\":1}x\n{\"a\":2}", &[(1, true), (1, false), (2, true)]),
+        ];
+        for (text, expected) in cases {
+            for capacity in [1, 5, 8192] {
+                let mut objects = Objects::new(BufReader::with_capacity(capacity, text.as_bytes()), true);
+                let (mut bytes, mut found) = (Vec::new(), Vec::new());
+                while let Some(cut) = objects.cut(&mut bytes).expect("all lines are cut off") {
+                    found.push((cut.line, cut.parse(&bytes).is_ok()));
+                    bytes.clear();
+                }
+                assert_eq!(found, expected, "{text}, {capacity} bytes at once");
+            }
+        }
+        // What is not a sequence cannot go on.
+        let mut objects = Objects::new("[{\"a\":1},\noops]".as_bytes(), true);
+        let mut bytes = Vec::new();
+        assert!(objects.cut(&mut bytes).is_ok() && objects.cut(&mut bytes).is_err());
+    }
+
+    /// Each line begins an object that is never closed.
+    #[test]
+    fn many_broken_lines_take_linear_time() {
+        let text = "{\"a\":1,\n".repeat(20_000);
+        let mut objects = Objects::new(text.as_bytes(), true);
+        let (mut bytes, mut count) = (Vec::new(), 0);
+        while let Some(cut) = objects.cut(&mut bytes).expect("all lines are cut off") {
+            assert!(cut.is_broken);
+            count += 1;
+            bytes.clear();
+        }
+        assert_eq!(count, 20_000);
     }
 
     #[test]
