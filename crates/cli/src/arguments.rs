@@ -1,9 +1,10 @@
 //! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
 //! What they mean for a model is decided by the commands.
 
+use crate::data_files::DataFiles;
 use crate::diagnose;
 use crate::failure::{Failure, usage};
-use crate::source::ModelText;
+use crate::source::{ModelText, STANDARD};
 use cembra::{
     Backend, Code, Diagnostic, Error, Limits, Literal, Model, Options, QType, RowPlayer, Value, Warnings, cast_literal,
     literal_type,
@@ -13,7 +14,10 @@ use cembra_runtime::UnixUnit;
 use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+/// The ending of files of models.
+const MODEL_ENDING: &str = "cem";
 
 /// The model of a command.
 #[derive(Args, Clone, Debug)]
@@ -52,24 +56,22 @@ impl ModelArgs {
         }
     }
 
-    /// The model and the data of a command that takes both: with `-e`, the only path is the data's.
+    /// The model and the data of a command that takes both: with `-e`, all paths are the data's.
     ///
     /// # Errors
     /// There are two models, the file cannot be read, or a limit is none.
-    pub(crate) fn load_with(
-        &self,
-        data: Option<PathBuf>,
-        command: &'static str,
-    ) -> Result<(ModelText, Option<PathBuf>), Failure> {
-        let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-        match (&self.model, &self.expression, data) {
-            (path, Some(expression), None) => {
-                Ok((ModelText::expression(expression, self.limits(command)?), path.clone()))
-            }
-            (Some(model), None, Some(data)) if is_stdin(model) && is_stdin(&data) => {
+    pub(crate) fn load_with(&self, data: &[PathBuf], command: &'static str) -> Result<(ModelText, DataFiles), Failure> {
+        let is_stdin = |path: &PathBuf| path.as_os_str() == STANDARD;
+        let is_model = |path: &PathBuf| path.extension().is_some_and(|ending| ending == MODEL_ENDING);
+        match (&self.model, &self.expression) {
+            (Some(model), None) if is_stdin(model) && data.iter().any(is_stdin) => {
                 Err(usage(command, "standard input cannot be both the model and the data"))
             }
-            (_, _, data) => Ok((self.load(command)?, data)),
+            (model, Some(expression)) if !model.as_ref().is_some_and(is_model) => {
+                let files: Vec<PathBuf> = model.iter().chain(data).cloned().collect();
+                Ok((ModelText::expression(expression, self.limits(command)?), DataFiles::of(&files)?))
+            }
+            _ => Ok((self.load(command)?, DataFiles::of(data)?)),
         }
     }
 
@@ -82,11 +84,6 @@ impl ModelArgs {
                 .map_err(|problems| usage(command, format!("`--set-limit {setting}`: {problems}")))?;
         }
         Ok(limits)
-    }
-
-    /// The first path of the command line: the model's, or with `-e` the data's.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.model.as_deref()
     }
 
     /// The name of the model's file without its extension.

@@ -64,7 +64,10 @@ impl File {
 
     /// Writes failures, a line each.
     fn write(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
-        let place = |one: &Failed| feed.file_and_line(one.place);
+        let file = |one: &Failed| one.file.as_deref().unwrap_or(feed.name()).to_owned();
+        let line = |one: &Failed| (!feed.is_numbered()).then_some(one.place);
+        // Of a file without lines the number in it tells more.
+        let row = |one: &Failed| if one.file.is_some() && feed.is_numbered() { one.place } else { one.number };
         let text = |of: &dyn Fn(&Failed) -> Option<String>| -> ArrayRef {
             Arc::new(failures.iter().map(of).collect::<StringViewArray>())
         };
@@ -72,9 +75,9 @@ impl File {
             Arc::new(failures.iter().map(|one| of(one).map(u64::cast_signed)).collect::<Int64Array>())
         };
         let mut columns = vec![
-            text(&|one| Some(place(one).0.to_owned())),
-            number(&|one| place(one).1),
-            number(&|one| Some(one.number)),
+            text(&|one| Some(file(one))),
+            number(&line),
+            number(&|one| Some(row(one))),
             text(&|one| one.problem.column().map(str::to_owned)),
             text(&|one| Some(one.problem.code().to_owned())),
             text(&|one| Some(one.problem.message())),
@@ -132,7 +135,9 @@ impl Failures {
     pub(crate) fn add(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
         let Some(first) = failures.first() else { return Ok(()) };
         self.count += failures.len() as u64;
-        self.first.get_or_insert_with(|| format!("{}: {}", feed.place(first.place), first.problem.message()));
+        self.first.get_or_insert_with(|| {
+            format!("{}: {}", feed.place(first.file.as_deref(), first.place), first.problem.message())
+        });
         match &mut self.file {
             Some(file) => file.write(failures, feed),
             None => Ok(()),

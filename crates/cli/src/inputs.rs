@@ -180,7 +180,7 @@ impl Feed {
             return Err(Failure::Model { source: text.clone(), problems, notes: Vec::new() });
         }
         let kept_types = types.iter().map(|(name, qtype)| ((*name).to_owned(), QType::clone(qtype))).collect();
-        let request = Request { leaves: wanted, keep, kept_types, verbatim };
+        let request = Request { leaves: wanted, keep, kept_types, verbatim, found: None };
         let bind = |data: Dataset| deadline.run(move || data.bind(&request)).flatten();
         let table = data.map(bind).transpose().map_err(|error| match error.code() {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
@@ -279,23 +279,28 @@ impl Feed {
         let failure = failure.note(format!("taken from the data: {}", guessed.join(", ")));
         let advised = columns().filter_map(|column| Some((&column.name, column.advice.as_ref()?))).take(SHOWN_VALUES);
         advised.fold(failure, |failure, (name, (advice, line))| {
-            failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(*line)))
+            failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(None, *line)))
         })
     }
 
-    /// Where a row stood: `rows.csv:17`.
-    pub(crate) fn place(&self, place: u64) -> String {
+    /// Where a row stood: `rows.csv:17`. `file` is the name of the row's file, where there are several.
+    pub(crate) fn place(&self, file: Option<&str>, place: u64) -> String {
+        let name = file.unwrap_or(self.name());
         match &self.data {
-            Some(Data { name, numbered: false, .. }) => format!("{name}:{place}"),
-            Some(Data { name, numbered: true, .. }) => format!("{name}, row {place}"),
+            Some(Data { numbered: false, .. }) => format!("{name}:{place}"),
+            Some(Data { numbered: true, .. }) => format!("{name}, row {place}"),
             None => "the only row".to_owned(),
         }
     }
 
-    /// The name of the data, and the line of a row if there are lines.
-    pub(crate) fn file_and_line(&self, place: u64) -> (&str, Option<u64>) {
-        let name = self.data.as_ref().map_or("", |data| data.name.as_str());
-        (name, self.data.as_ref().filter(|data| !data.numbered).map(|_| place))
+    /// The name of the data, or of its first file.
+    pub(crate) fn name(&self) -> &str {
+        self.data.as_ref().map_or("", |data| data.name.as_str())
+    }
+
+    /// True if the place of a row is its number in its file, not its line.
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.data.as_ref().is_none_or(|data| data.numbered)
     }
 
     /// Adds the only row of a batch to a failure: `in the row at rows.csv:17: x = 1, y = 0`.
@@ -308,7 +313,7 @@ impl Feed {
             values.push(format!("and {} more inputs", self.fields.len() - SHOWN_VALUES));
         }
         let values = values.join(", ");
-        let place = self.place(batch.places.at(0));
+        let place = self.place(batch.places.file().map(|file| &**file), batch.places.at(0));
         match &self.data {
             Some(_) if values.is_empty() => failure.note(format!("in the row at {place}")),
             Some(_) => failure.note(format!("in the row at {place}: {values}")),

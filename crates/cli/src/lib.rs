@@ -3,6 +3,7 @@
 
 mod arguments;
 mod command;
+mod data_files;
 mod deadline;
 mod diagnose;
 mod disassembly;

@@ -62,6 +62,8 @@ pub(crate) struct Recipe {
 pub(crate) struct Failed {
     /// Its number among the rows of the data, from 1.
     pub(crate) number: u64,
+    /// The name of its file, where there are several.
+    pub(crate) file: Option<Arc<str>>,
     /// Where it stood.
     pub(crate) place: u64,
     /// What happened.
@@ -419,7 +421,7 @@ impl Worker {
             Ok((rows, kept)) => {
                 let failure = |(row, problem)| {
                     let (number, place) = (row as u64 + 1, batch.places.at(row));
-                    Failed { number, place, problem, kept: kept.slice(row, 1) }
+                    Failed { number, file: batch.places.file().cloned(), place, problem, kept: kept.slice(row, 1) }
                 };
                 results.failures = found.into_iter().map(failure).collect();
                 results.rows = rows;

@@ -78,10 +78,11 @@ impl Conversion {
         }
         let mut absent = Vec::new();
         let mut leaves = Vec::new();
-        for leaf in &request.leaves {
+        for (at, leaf) in request.leaves.iter().enumerate() {
             let inferred = leaf.qtype.is_none();
             let found = positions.get(leaf.name.as_str()).map(|at| file.field(*at));
-            let qtype = match (&leaf.qtype, found) {
+            let known = leaf.qtype.as_ref().or_else(|| request.found.as_ref()?.leaf(at));
+            let qtype = match (known, found) {
                 (Some(qtype), _) => qtype.clone(),
                 (None, Some(field)) => types::to_qtype(field.data_type(), field.is_nullable()).ok_or_else(|| {
                     let message = format!("no input is of the type {}", field.data_type());

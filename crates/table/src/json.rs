@@ -160,7 +160,10 @@ impl JsonData {
         let mut absent = Vec::new();
         for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {
             let inferred = leaf.qtype.is_none();
-            let qtype = match leaf.qtype {
+            let is_kept = at >= request.leaves.len();
+            let found = request.found.as_ref();
+            let found = found.and_then(|found| if is_kept { found.kept(&leaf.name) } else { found.leaf(at) });
+            let qtype = match leaf.qtype.or_else(|| found.cloned()) {
                 Some(qtype) if types::of_qtype(&qtype).is_none() => {
                     return Err(DataError::no_data(&qtype).in_column(&leaf.name));
                 }
@@ -169,7 +172,7 @@ impl JsonData {
                     self.look_ahead()?;
                     match self.infer(&leaf.name, at >= request.leaves.len())? {
                         // A column that is only carried through may be missing where it likes.
-                        Some(qtype) if at >= request.leaves.len() => qtype.to_optional(),
+                        Some(qtype) if is_kept => qtype.to_optional(),
                         Some(qtype) => qtype,
                         None => {
                             absent.push(leaf.name);

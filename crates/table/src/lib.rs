@@ -28,6 +28,7 @@ mod parquet;
 pub mod place;
 pub mod scalar;
 pub mod schema;
+mod several;
 pub mod sink;
 mod structs;
 mod thrift;
@@ -47,6 +48,8 @@ pub use guard::is_guarded;
 use input::Input;
 use place::Places;
 use schema::{Column, Wanted};
+use several::Later;
+pub use several::{Following, Found};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -155,6 +158,8 @@ pub struct Request {
     pub kept_types: BTreeMap<String, QType>,
     /// True if a CSV's fields are carried through as they are written, not as values of a type found for them.
     pub verbatim: bool,
+    /// The types that were found in a file before this one, for leaves without a type and for columns that are carried through.
+    pub found: Option<Found>,
 }
 
 /// How the values of a column are to be understood.
@@ -322,6 +327,9 @@ pub struct Dataset {
     format: Format,
     form: Opened,
     most_bytes: u64,
+    /// The files behind this one, and the names of their columns.
+    later: Vec<Later>,
+    later_names: Vec<String>,
 }
 
 /// About the bytes that a column takes besides its values: its name in several places, what is filled with its values, and the array
@@ -364,7 +372,24 @@ impl Dataset {
     pub fn open(input: Input, options: &ReadOptions) -> Result<Dataset, DataError> {
         let name = input.name().to_owned();
         let form = open(input, options).map_err(|error| error.in_file(&name))?;
-        Ok(Dataset { name, format: options.format, form, most_bytes: options.most_bytes })
+        let (format, most_bytes) = (options.format, options.most_bytes);
+        Ok(Dataset { name, format, form, most_bytes, later: Vec::new(), later_names: Vec::new() })
+    }
+
+    /// The data with the rows of more files behind its own.
+    ///
+    /// # Errors
+    /// A file cannot be opened, or is of another form.
+    pub fn followed_by(mut self, files: Vec<Following>) -> Result<Dataset, DataError> {
+        let mut names = Vec::new();
+        for file in files {
+            let later = Later::look(file, &self, &mut names)?;
+            self.later.push(later);
+            names.sort_unstable();
+            names.dedup();
+        }
+        self.later_names = names;
+        Ok(self)
     }
 
     /// The format of the data.
@@ -372,8 +397,20 @@ impl Dataset {
         self.format
     }
 
-    /// False if the data has no column of this name; of JSON only reading it tells, and what no object has is missing there.
+    /// The keys of the first rows of JSON; `None` for other data.
+    pub(crate) fn keys(&mut self) -> Result<Option<Vec<String>>, DataError> {
+        match &mut self.form {
+            Opened::Json(data) => data.keys().map(Some),
+            Opened::Csv(_) | Opened::Parquet(_) | Opened::Arrow(_) => Ok(None),
+        }
+    }
+
+    /// False if no file of the data has a column of this name; of JSON only reading it tells, and what no object has is missing there.
     pub fn has(&self, name: &str) -> bool {
+        self.later_names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() || self.first_has(name)
+    }
+
+    fn first_has(&self, name: &str) -> bool {
         match &self.form {
             Opened::Csv(data) => data.has(name),
             Opened::Json(_) => true,
@@ -403,7 +440,13 @@ impl Dataset {
     /// # Errors
     /// A column is not there or of another type, or the first rows, read to find a type, are no rows; or there are more columns than may
     /// be in memory at once.
-    pub fn bind(self, request: &Request) -> Result<Table, DataError> {
+    pub fn bind(mut self, request: &Request) -> Result<Table, DataError> {
+        let later = std::mem::take(&mut self.later);
+        let table = self.bind_alone(request)?;
+        if later.is_empty() { Ok(table) } else { several::after(table, later, request) }
+    }
+
+    fn bind_alone(self, request: &Request) -> Result<Table, DataError> {
         // JSON counts all of its columns itself, once it knows them.
         let kept = match &request.keep {
             Keep::None => 0,

@@ -1,6 +1,8 @@
 //! Where the rows of a batch stood: the line of a text file, or the number of the row. Almost all rows stand on the line
 //! after that of the row before, so only the others are kept.
 
+use std::sync::Arc;
+
 /// The place of each row.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Places {
@@ -9,12 +11,14 @@ pub struct Places {
     jumps: Vec<(usize, u64)>,
     /// The row of the batch that the first row here is.
     start: usize,
+    /// The name of the file, where there are several.
+    file: Option<Arc<str>>,
 }
 
 impl Places {
     /// Rows one after the other, the first of them at `first`.
     pub fn consecutive(first: u64) -> Self {
-        Places { jumps: vec![(0, first)], start: 0 }
+        Places { jumps: vec![(0, first)], start: 0, file: None }
     }
 
     /// Says that `row`, which comes after those said before, stands at `place`.
@@ -36,7 +40,18 @@ impl Places {
 
     /// The places of the rows from this one on.
     pub fn from(&self, row: usize) -> Places {
-        Places { jumps: self.jumps.clone(), start: self.start + row }
+        Places { jumps: self.jumps.clone(), start: self.start + row, file: self.file.clone() }
+    }
+
+    /// The same places, in a file of this name.
+    #[must_use]
+    pub fn in_file(self, file: Arc<str>) -> Places {
+        Places { file: Some(file), ..self }
+    }
+
+    /// The name of the file; `None` if there is only one.
+    pub fn file(&self) -> Option<&Arc<str>> {
+        self.file.as_ref()
     }
 }
 

@@ -6,8 +6,8 @@
 use super::{options_with_types, print, print_json};
 use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report, WarningArgs};
-use crate::command::eval::open_dataset;
-use crate::command::eval_arguments::{OnErrorChoice, open};
+use crate::command::eval_arguments::OnErrorChoice;
+use crate::data_files::Opening;
 use crate::deadline::Deadline;
 
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ const MISSING_SHARE: f64 = 0.3;
 /// The rows are those of DATA, or else random: numbers in -10 to 10, 30 % of optional values missing.
 #[derive(clap::Args, Debug)]
 #[command(
-    override_usage = "cembra bench [OPTIONS] <MODEL> [DATA]\n       cembra bench [OPTIONS] -e <EXPR> [DATA]",
+    override_usage = "cembra bench [OPTIONS] <MODEL> [DATA]...\n       cembra bench [OPTIONS] -e <EXPR> [DATA]...",
     after_help = "prepare: from text to the prepared graph. compile: from there to something callable. \
                   row: one evaluation, its inputs being in the frame."
 )]
@@ -57,9 +57,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// The file with the rows; `-` is standard input
+    /// The files with the rows, of one form, in this order; `-` is standard input, and `'b*.csv'` all files of such names
     #[arg(value_name = "DATA")]
-    data: Option<PathBuf>,
+    data: Vec<PathBuf>,
 
     #[command(flatten)]
     data_options: DataOptions,
@@ -82,18 +82,23 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
+    let (text, files) = args.model.load_with(&args.data, NAME)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
     let goes_on = !matches!(args.on_error, OnErrorChoice::Fail);
-    let feed = match data {
+    let opening = Opening {
+        options: args.data_options.clone(),
+        most_bytes: text.limits().array_bytes,
+        tolerant: goes_on,
+        bar: None,
+    };
+    let names = files.names();
+    let feed = match files.open(&opening)? {
         None => {
             args.data_options.check_origins(None, false, false, NAME)?;
             None
         }
-        Some(path) => {
-            let most_bytes = text.limits().array_bytes;
-            let dataset = open_dataset(open(&path)?, &path, &args.data_options, most_bytes, goes_on)?;
+        Some(dataset) => {
             args.data_options.check_origins(Some(dataset.format()), false, false, NAME)?;
             let types = args.model.types().collect();
             let sources = Sources {
@@ -112,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             Some(feed)
         }
     };
-    let of_data = feed.is_some().then(|| data_name(args));
+    let of_data = feed.is_some().then_some(names);
     let (rows, failing) = rows(&text, &model, &options, feed, goes_on, args.seed)?;
     args.warnings.tell(&text, &model, &options);
     let measured = measure(&text, &model, &options, &rows)?;
@@ -127,12 +132,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         Report::Json => print_json(&to_json(&measured, text.name())),
     }
-}
-
-/// The name of the data, which is the only file where the model is an expression.
-fn data_name(args: &Args) -> String {
-    let path = args.data.as_deref().or_else(|| args.model.path());
-    path.map_or_else(String::new, |path| path.display().to_string())
 }
 
 /// What random rows are.

@@ -1,9 +1,10 @@
 //! `cembra eval`: runs a model over rows of data, or over one row from the command line.
 
-use super::eval_arguments::{Args, NAME, open};
+use super::eval_arguments::{Args, NAME};
 use super::eval_tensors;
 use super::options_with_types_of;
-use crate::arguments::{DataOptions, Decimal};
+use crate::arguments::Decimal;
+use crate::data_files::Opening;
 use crate::deadline::Deadline;
 use crate::evaluate::{Evaluator, Feeding, output_type};
 use crate::failed_rows::Failures;
@@ -17,10 +18,9 @@ use cembra::{Backend, Executor};
 use cembra_runtime::visible;
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
-use cembra_table::input::Input;
 use cembra_table::output::Output;
 use cembra_table::sink::{self, Sink, WriteOptions};
-use cembra_table::{BATCH_ROWS, Dataset, Form, Format, Named, ReadOptions, types};
+use cembra_table::{Dataset, Form, Format, Keep, Named, types};
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -31,11 +31,12 @@ use std::time::Instant;
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
-    let (text, data) = args.model.load_with(args.data.clone(), NAME)?;
+    let (text, files) = args.model.load_with(&args.data, NAME)?;
     let model = text.parse()?;
     let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     if model.has_tensors(&options) {
-        return eval_tensors::run(args, &text, &model, &options, data.as_deref());
+        let data = files.only().map_err(|two| usage(NAME, format!("{two}; a model with tensors takes one")))?;
+        return eval_tensors::run(args, &text, &model, &options, data);
     }
     if !ranks::works_alone("a model of rows is not shared out to ranks") {
         return Ok(());
@@ -59,21 +60,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.check_errors()?;
     let on_error = OnError::from(args.on_error);
     let results_on_terminal = args.output_path().is_none() && io::stdout().is_terminal();
-    let input = data.as_deref().map(open).transpose()?;
-    let size = input.as_ref().and_then(Input::size);
+    let size = files.size();
     let mut progress = Progress::new(size, results_on_terminal);
     // Opening the data takes time too: a header may name very many columns.
     let deadline = Deadline::start(args.time_limit);
-    let dataset = match (input, &data) {
-        (Some(input), Some(path)) => {
-            let bar = progress.bar().clone();
-            let input = input.through(|reader| bar.wrap_read(reader));
-            let (path, options, most_bytes) = (path.clone(), args.data_options.clone(), text.limits().array_bytes);
-            let tolerant = on_error != OnError::Fail;
-            Some(deadline.run(move || open_dataset(input, &path, &options, most_bytes, tolerant))??)
-        }
-        _ => None,
+    let opening = Opening {
+        options: args.data_options.clone(),
+        most_bytes: text.limits().array_bytes,
+        tolerant: on_error != OnError::Fail,
+        bar: Some(progress.bar().clone()),
     };
+    let dataset = deadline.run(move || files.open(&opening)).flatten()?;
+    if dataset.is_none() && args.keep() != Keep::None {
+        let option = if args.keep_all { "--keep-all" } else { "--keep" };
+        return Err(usage(NAME, format!("leave `{option}` out: it is about columns of DATA, and there is no DATA")));
+    }
     let writes_csv = matches!(format, Format::Csv | Format::Tsv);
     if args.output_decimal.is_some() && !writes_csv {
         let form = format.name();
@@ -206,28 +207,7 @@ fn place_of(path: &Path) -> PathBuf {
 
 /// The error with the name of the data, where it has none.
 fn in_file(error: DataError, feed: &Feed) -> DataError {
-    if error.file().is_some() { error } else { error.in_file(feed.file_and_line(0).0) }
-}
-
-/// Opens the rows in the form asked for, or that of the file's name, or that it looks like. At most so many bytes of them are in memory
-/// at once. With `tolerant`, rows that are no rows are passed over.
-pub(crate) fn open_dataset(
-    input: Input,
-    path: &Path,
-    options: &DataOptions,
-    most_bytes: u64,
-    tolerant: bool,
-) -> Result<Dataset, DataError> {
-    let known = options.data_format.map(Format::from).or_else(|| Format::of_path(path));
-    let (input, format) = match known {
-        Some(format) => (input, format),
-        None => input.guess()?,
-    };
-    let batch_rows = options.batch_rows.map_or(BATCH_ROWS, |rows| rows as usize);
-    let nulls = options.null.clone();
-    let (delimiter, spelling) = (options.delimiter, options.spelling());
-    let read = ReadOptions { format, nulls, delimiter, spelling, batch_rows, most_bytes, tolerant };
-    Dataset::open(input, &read)
+    if error.file().is_some() { error } else { error.in_file(feed.name()) }
 }
 
 /// What the results are made of.

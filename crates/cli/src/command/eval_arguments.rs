@@ -5,7 +5,6 @@ use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::pipeline::OnError;
 use crate::source::STANDARD;
-use cembra_table::input::Input;
 use cembra_table::{Format, Keep};
 use clap::ValueEnum;
 use std::io::{self, IsTerminal};
@@ -39,16 +38,16 @@ const MOST_THREADS: usize = 256;
 /// Standard output carries the results and nothing else: the model's outputs in the order they are written.
 #[derive(clap::Args, Clone, Debug)]
 #[command(
-    override_usage = "cembra eval [OPTIONS] <MODEL> [DATA]\n       cembra eval [OPTIONS] -e <EXPR> [DATA]",
+    override_usage = "cembra eval [OPTIONS] <MODEL> [DATA]...\n       cembra eval [OPTIONS] -e <EXPR> [DATA]...",
     after_help = "Exit status: 0 done, 1 a problem with the model or the data, 2 a wrong command line."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) model: ModelArgs,
 
-    /// The file with the rows; `-` is standard input
+    /// The files with the rows, of one form, in this order; `-` is standard input, and `'b*.csv'` all files of such names
     #[arg(value_name = "DATA")]
-    pub(super) data: Option<PathBuf>,
+    pub(super) data: Vec<PathBuf>,
 
     /// A value for an input, the same for all rows: `-s x=1.5`, `-s 'name="Ann"'`
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
@@ -329,9 +328,4 @@ impl ArrayFile {
             _ => Err("expected a name and a file, as in `a=a.npy`".to_owned()),
         }
     }
-}
-
-/// Opens the file of rows.
-pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
-    if path.as_os_str() == "-" { Ok(Input::stdin()) } else { Ok(Input::file(path)?) }
 }

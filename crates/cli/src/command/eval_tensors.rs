@@ -1,9 +1,10 @@
 //! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
 //! are no rows: the model is evaluated once, on whole tensors.
 
-use super::eval_arguments::{Args, ArrayFile, NAME, OnErrorChoice, OutputFormat, open};
+use super::eval_arguments::{Args, ArrayFile, NAME, OnErrorChoice, OutputFormat};
 use super::eval_tiles::{self, Stored, Task};
 use crate::arguments::Assignment;
+use crate::data_files::open;
 use crate::deadline::{Deadline, Timed};
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;

@@ -8,6 +8,7 @@ mod documents;
 mod edges;
 mod editor;
 mod eval;
+mod files;
 mod formats;
 mod formatted;
 mod hostile;

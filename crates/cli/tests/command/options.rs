@@ -86,7 +86,10 @@ fn options_about_dates_need_one_among_what_is_read() {
     assert_eq!(run("t", "german.csv", &[&moment[..], &zone].concat()).stdout, "result\n2026-02-01T11:00:00Z\n");
     let kept = run("1", "german.csv", &["--date-format", "%d.%m.%Y", "--keep", "d", "--format", "jsonl"]);
     assert_eq!(kept.stdout, "{\"d\":\"2026-01-02\",\"result\":1}\n");
-    assert_eq!(run("input born: date?; has(born)", "german.csv", &date).stdout, "result\nfalse\n");
+    assert_eq!(
+        run("input born: date?; born ?? date\"2026-01-05\"", "german.csv", &date).stdout,
+        "result\n2026-01-05\n"
+    );
     let parts = Shell::new().file("p.csv", "p.d;p.n\n02.01.2026;1\n");
     assert_eq!(
         parts.stdout(&[&["eval", "-e", "input p: {d: date, n: i64}; p.d", "p.csv"], &date[..]].concat()),

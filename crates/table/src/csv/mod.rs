@@ -148,7 +148,8 @@ impl CsvData {
     /// A column is not there, or the first rows are no rows.
     pub(crate) fn bind(mut self, request: &Request) -> Result<Table, DataError> {
         let untyped = request.leaves.iter().any(|leaf| leaf.qtype.is_none());
-        let found = if untyped || request.keep != Keep::None && !request.verbatim {
+        let before = request.found.as_ref();
+        let found = if before.is_none() && (untyped || request.keep != Keep::None && !request.verbatim) {
             self.look_ahead()?
         } else {
             HashMap::new()
@@ -156,9 +157,9 @@ impl CsvData {
         let mut absent = Vec::new();
         let mut targets = Vec::new();
         let (mut cells, mut leaves, mut kept, mut schema) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for leaf in &request.leaves {
+        for (at, leaf) in request.leaves.iter().enumerate() {
             let inferred = leaf.qtype.is_none();
-            let qtype = match &leaf.qtype {
+            let qtype = match leaf.qtype.as_ref().or_else(|| before?.leaf(at)) {
                 Some(qtype) => qtype.clone(),
                 None => self.infer(&leaf.name, &found)?,
             };
@@ -181,8 +182,9 @@ impl CsvData {
         }
         for (name, index) in names {
             let given = request.kept_types.get(name).filter(|_| !request.verbatim);
-            let qtype = match (given, index) {
-                (Some(given), _) => given.clone(),
+            let known = given.or_else(|| before?.kept(name).filter(|_| !request.verbatim));
+            let qtype = match (known, index) {
+                (Some(known), _) => known.clone(),
                 (None, Some(index)) if !request.verbatim => match found.get(&index) {
                     Some(Ok(found)) => QType::Optional(found.scalar),
                     Some(Err(error)) => return Err(error.to_error(name)),

@@ -121,7 +121,7 @@ impl Spelling {
                 Some("`--decimal ,`: numbers with a decimal comma are read with it".to_owned())
             }
             true if text.contains('.') && is_number => {
-                Some("leave `--decimal ,` out, or write a comma: with it a number has no point, and nothing between its thousands".to_owned())
+                Some("write a comma, or leave the option out: with `--decimal ,` a number has no point, and nothing between its thousands".to_owned())
             }
             _ => None,
         }

@@ -1,0 +1,244 @@
+//! Several files of rows as one table, in the order given. They are of one form, and each has the columns that are wanted of the first, whose
+//! types those of the others have. A file is opened when its rows come, so that there may be many; each is looked at before, so that a
+//! file without the columns is told before there are results.
+
+use crate::error::{DataCode, DataError};
+use crate::schema::quoted;
+use crate::{Dataset, Decoded, Form, Held, Keep, Named, Piece, Request, Room, Source, Table};
+use arrow_schema::SchemaRef;
+use cembra_runtime::QType;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A file of rows behind the first.
+pub struct Following {
+    /// Opens the file; `true` where its rows will be read, not only its columns looked at.
+    pub open: Box<dyn Fn(bool) -> Result<Dataset, DataError> + Send>,
+    /// True if the file can be opened again. A pipe cannot: its bytes are there once.
+    pub reopens: bool,
+}
+
+/// A file behind the first, and its rows if it is open.
+pub(crate) struct Later {
+    following: Following,
+    dataset: Option<Dataset>,
+}
+
+/// The types that were found in the first file.
+#[derive(Clone, Debug)]
+pub struct Found {
+    leaves: Vec<QType>,
+    kept: BTreeMap<String, QType>,
+}
+
+impl Found {
+    /// The type of the leaf at this place.
+    pub(crate) fn leaf(&self, at: usize) -> Option<&QType> {
+        self.leaves.get(at)
+    }
+
+    /// The type of a column that is carried through.
+    pub(crate) fn kept(&self, name: &str) -> Option<&QType> {
+        self.kept.get(name)
+    }
+
+    fn of(table: &Table) -> Found {
+        let kept = table.kept.iter().filter_map(|kept| match &kept.form {
+            Form::Values(qtype) => Some((kept.name.clone(), qtype.clone())),
+            Form::Verbatim | Form::Foreign(_) => None,
+        });
+        Found { leaves: table.leaves.iter().map(|leaf| leaf.qtype.clone()).collect(), kept: kept.collect() }
+    }
+}
+
+impl Later {
+    /// Looks at a file: it must be of the form of the first. `names` gets the names of its columns.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is of another form.
+    pub(crate) fn look(following: Following, first: &Dataset, names: &mut Vec<String>) -> Result<Later, DataError> {
+        let dataset = (following.open)(!following.reopens)?;
+        if std::mem::discriminant(&dataset.form) != std::mem::discriminant(&first.form) {
+            let (found, wanted) = (dataset.format.name(), first.format.name());
+            let message = format!("the file is {found}, and {} is {wanted}", quoted(&first.name));
+            let error = DataError::unreadable(message).in_file(&dataset.name);
+            return Err(error.hint("`--data-format` says the form of all files; run the command once for each form"));
+        }
+        names.extend(dataset.names().into_iter().map(str::to_owned));
+        let dataset = Some(dataset).filter(|_| !following.reopens);
+        Ok(Later { following, dataset })
+    }
+}
+
+/// The demands of the first file on the others.
+struct Plan {
+    request: Request,
+    /// The name of the first file.
+    name: String,
+    /// The columns that are carried through.
+    kept: Vec<Named>,
+    schema: SchemaRef,
+}
+
+impl Plan {
+    /// Opens a file and finds its columns; also the place of each column of the first file among them, unless it is the same.
+    fn bind(&self, mut dataset: Dataset) -> Result<(Table, Option<Vec<usize>>), DataError> {
+        let name = dataset.name.clone();
+        self.try_bind(&mut dataset)
+            .and_then(|request| dataset.bind(&request))
+            .and_then(|table| {
+                let columns = self.columns(&table)?;
+                Ok((table, columns))
+            })
+            .map_err(|error| if error.file().is_some() { error } else { error.in_file(&name) })
+    }
+
+    /// The request for a file. Keys of JSON may be absent, so that those of the first file are asked for by name.
+    fn try_bind(&self, dataset: &mut Dataset) -> Result<Request, DataError> {
+        let mut request = self.request.clone();
+        if let (Keep::All, Some(keys)) = (&request.keep, dataset.keys()?) {
+            let is_known = |key: &String| self.kept.iter().any(|kept| kept.name == *key);
+            if let Some(other) = keys.iter().find(|key| !is_known(key)) {
+                return Err(self.not_in_first(other));
+            }
+            request.keep = Keep::These(self.kept.iter().map(|kept| kept.name.clone()).collect());
+        }
+        Ok(request)
+    }
+
+    fn not_in_first(&self, column: &str) -> DataError {
+        let message = format!("the column {} is not in {}, the first file", quoted(column), quoted(&self.name));
+        let error = DataError::new(DataCode::AbsentColumn, message);
+        error.hint("`--keep` with the names of columns that are in all files")
+    }
+
+    fn columns(&self, table: &Table) -> Result<Option<Vec<usize>>, DataError> {
+        // Columns of one name come in their order.
+        let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+        for (at, kept) in table.kept.iter().enumerate() {
+            places.entry(&kept.name).or_default().push_back(table.leaves.len() + at);
+        }
+        let mut columns: Vec<usize> = (0..table.leaves.len()).collect();
+        for kept in &self.kept {
+            let at = places.get_mut(&*kept.name).and_then(VecDeque::pop_front).ok_or_else(|| {
+                let message =
+                    format!("no column {}, which {} has, the first file", quoted(&kept.name), quoted(&self.name));
+                DataError::new(DataCode::AbsentColumn, message)
+            })?;
+            columns.push(at);
+        }
+        if let Some((other, _)) = places.iter().find(|(_, left)| !left.is_empty()) {
+            return Err(self.not_in_first(other));
+        }
+        for (at, field) in columns.iter().zip(self.schema.fields()) {
+            let found = table.schema.field(*at);
+            if !found.data_type().equals_datatype(field.data_type()) {
+                let message = format!(
+                    "the column is {}, and in {}, the first file, {}",
+                    found.data_type(),
+                    quoted(&self.name),
+                    field.data_type()
+                );
+                return Err(DataError::new(DataCode::ColumnType, message).in_column(field.name()));
+            }
+        }
+        let is_same = columns.iter().copied().eq(0..table.schema.fields().len());
+        Ok((!is_same).then_some(columns))
+    }
+}
+
+/// The rows of a table and those of the files behind it.
+///
+/// # Errors
+/// A file lacks a column, or has one of another type.
+pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Result<Table, DataError> {
+    let request = Request { found: Some(Found::of(&first)), ..request.clone() };
+    let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
+    let mut total = first.total;
+    for one in later.iter().filter(|one| one.following.reopens) {
+        let (table, _) = plan.bind((one.following.open)(false)?)?;
+        total = total.zip(table.total).map(|(rows, more)| rows.saturating_add(more));
+    }
+    if later.iter().any(|one| !one.following.reopens) {
+        total = None;
+    }
+    let files = 1 + later.len() as u64;
+    let open = Open { name: first.name.as_str().into(), source: first.source, columns: None };
+    let source = Box::new(Files { plan, open, index: 0, files, later: later.into() });
+    Ok(Table { total, source, ..first })
+}
+
+/// A file whose rows are read.
+struct Open {
+    name: Arc<str>,
+    source: Box<dyn Source>,
+    columns: Option<Vec<usize>>,
+}
+
+/// Rows of file after file.
+struct Files {
+    plan: Plan,
+    open: Open,
+    /// The number of the open file.
+    index: u64,
+    files: u64,
+    later: VecDeque<Later>,
+}
+
+impl Source for Files {
+    fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError> {
+        loop {
+            let Open { name, source, columns } = &mut self.open;
+            if let Some(piece) = source.next().map_err(|error| named(error, name))? {
+                let Held { block, bytes } = piece.held();
+                // Blocks of files are numbered alike.
+                let held = Held { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
+                return Ok(Some(Box::new(OfFile { piece, name: name.clone(), columns: columns.clone(), held })));
+            }
+            let Some(Later { following, dataset }) = self.later.pop_front() else { return Ok(None) };
+            let dataset = dataset.map_or_else(|| (following.open)(true), Ok)?;
+            let name: Arc<str> = dataset.name.as_str().into();
+            let (Table { source, .. }, columns) = self.plan.bind(dataset)?;
+            self.open = Open { name, source, columns };
+            self.index += 1;
+        }
+    }
+
+    fn is_at_hand(&self) -> bool {
+        self.open.source.is_at_hand()
+    }
+}
+
+/// The error with the name of the file, where it has none.
+fn named(error: DataError, file: &str) -> DataError {
+    if error.file().is_some() { error } else { error.in_file(file) }
+}
+
+/// A piece of one of several files.
+struct OfFile {
+    piece: Box<dyn Piece>,
+    name: Arc<str>,
+    columns: Option<Vec<usize>>,
+    held: Held,
+}
+
+impl Piece for OfFile {
+    fn held(&self) -> Held {
+        self.held
+    }
+
+    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+        let OfFile { piece, name, columns, held } = *self;
+        let (mut decoded, rest) = piece.decode_within(room);
+        decoded.error = decoded.error.map(|error| named(error, &name));
+        if let Some(columns) = &columns {
+            match decoded.batch.rows.project(columns) {
+                Ok(rows) => decoded.batch.rows = rows,
+                Err(error) => decoded.error = Some(DataError::unreadable(error.to_string()).in_file(&name)),
+            }
+        }
+        decoded.batch.places = decoded.batch.places.in_file(name.clone());
+        let rest = rest.map(|piece| -> Box<dyn Piece> { Box::new(OfFile { piece, name, columns, held }) });
+        (decoded, rest)
+    }
+}
