@@ -37,7 +37,6 @@ fn files_are_read_in_the_order_given() {
     // A name that is there is no pattern.
     let shell = shell.file("d[1]*.csv", "x\n8\n").file("sub/e.csv", "x\n9\n").file("sub2/e.csv", "x\n10\n");
     assert_eq!(shell.stdout(&["eval", "m.cem", "d[1]*.csv", "s*/e.csv"]), "y\n16\n18\n20\n");
-    assert!(shell.stdout(&["bench", "m.cem", "a1.csv", "a2.csv"]).contains("4 of a1.csv, a2.csv"));
 }
 
 #[test]
@@ -46,7 +45,7 @@ fn all_forms_are_read_file_after_file() {
     for ending in ["parquet", "arrow", "jsonl", "json", "tsv"] {
         for (file, keep) in [("a1", "id,x"), ("a2", "x,id")] {
             let (from, to) = (format!("{file}.csv"), format!("{file}.{ending}"));
-            let args = ["eval", "-e", "1", &from, "--keep", keep, "--types", "id=text", "-o", &to];
+            let args = ["eval", "-e", "1", &from, "--keep", keep, "--types", "id=text,x=f64", "-o", &to];
             assert_eq!(shell.stdout(&args), "", "{to}");
         }
         let (one, two) = (format!("a1.{ending}"), format!("a2.{ending}"));
@@ -149,7 +148,10 @@ fn a_broken_line_of_json_is_one_bad_row() {
         let lines: Vec<&str> = errors.lines().skip(1).filter_map(|line| line.strip_prefix("r.jsonl,")).collect();
         assert_eq!(lines.len(), 4, "{errors}");
         for (line, place) in lines.iter().zip(["2,2,", "4,4,", "5,5,", "6,6,"]) {
-            assert!(line.starts_with(place) && line.contains(",unreadable,not JSON: "), "{errors}");
+            assert!(
+                line.starts_with(place) && line.contains(",unreadable,") && line.contains("not JSON: "),
+                "{errors}"
+            );
         }
         let missing = told(model, &["--on-error", "missing"]);
         assert_eq!(missing.stdout, "y\n2\n\"\"\n6\n\"\"\n\"\"\n\"\"\n14\n", "{missing}");

@@ -171,7 +171,7 @@ impl CsvEncoder {
             }
             let start = bytes.len();
             bytes.extend_from_slice(column.name.as_bytes());
-            quote(&mut bytes, start, self.delimiter, flat.len() == 1);
+            quote(&mut bytes, start, self.delimiter, flat.len() == 1, flat.len() == 1);
         }
         bytes.push(b'\n');
         bytes
@@ -205,7 +205,7 @@ impl Encoder for CsvEncoder {
                 let empty_text = present && null.is_some() && !matches!(column, Flat::Verbatim(_));
                 // A number needs quotes only where the field is all there is of the row, and empty.
                 if quoting[at] || !present || self.delimiter != b',' {
-                    quote(&mut out, start, self.delimiter, alone || empty_text);
+                    quote(&mut out, start, self.delimiter, alone, alone || empty_text);
                 }
             }
             out.push(b'\n');
@@ -214,13 +214,15 @@ impl Encoder for CsvEncoder {
     }
 }
 
-/// Puts the field that starts at `start` into quotes if it needs them; an empty one if `empty_too`.
-fn quote(out: &mut Vec<u8>, start: usize, delimiter: u8, empty_too: bool) {
+/// Puts the field that starts at `start` into quotes if it needs them; an empty one if `empty_too`. Where it is `alone` in its row, no semicolon
+/// tells readers that a comma does not separate fields.
+fn quote(out: &mut Vec<u8>, start: usize, delimiter: u8, alone: bool, empty_too: bool) {
     let field = &out[start..];
     let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+    let has_comma = alone && delimiter == b';' && field.contains(&b',');
     if field.is_empty() && empty_too {
         out.extend_from_slice(b"\"\"");
-    } else if field.iter().any(special) {
+    } else if has_comma || field.iter().any(special) {
         let field = out.split_off(start);
         out.push(b'"');
         for byte in field {
