@@ -1,7 +1,6 @@
 //! Arguments that several commands share: the model, types of its inputs, values for them, the backend, forms of output.
 //! What they mean for a model is decided by the commands.
 
-use crate::data_files::DataFiles;
 use crate::diagnose;
 use crate::failure::{Failure, usage};
 use crate::source::{ModelText, STANDARD};
@@ -60,7 +59,11 @@ impl ModelArgs {
     ///
     /// # Errors
     /// There are two models, the file cannot be read, or a limit is none.
-    pub(crate) fn load_with(&self, data: &[PathBuf], command: &'static str) -> Result<(ModelText, DataFiles), Failure> {
+    pub(crate) fn load_with(
+        &self,
+        data: &[PathBuf],
+        command: &'static str,
+    ) -> Result<(ModelText, Vec<PathBuf>), Failure> {
         let is_stdin = |path: &PathBuf| path.as_os_str() == STANDARD;
         let is_model = |path: &PathBuf| path.extension().is_some_and(|ending| ending == MODEL_ENDING);
         match (&self.model, &self.expression) {
@@ -69,9 +72,9 @@ impl ModelArgs {
             }
             (model, Some(expression)) if !model.as_ref().is_some_and(is_model) => {
                 let files: Vec<PathBuf> = model.iter().chain(data).cloned().collect();
-                Ok((ModelText::expression(expression, self.limits(command)?), DataFiles::of(&files)?))
+                Ok((ModelText::expression(expression, self.limits(command)?), files))
             }
-            _ => Ok((self.load(command)?, DataFiles::of(data)?)),
+            _ => Ok((self.load(command)?, data.to_vec())),
         }
     }
 

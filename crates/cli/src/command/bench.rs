@@ -7,7 +7,7 @@ use super::{options_with_types, print, print_json};
 use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report, WarningArgs};
 use crate::command::eval_arguments::OnErrorChoice;
-use crate::data_files::Opening;
+use crate::data_files::{DataFiles, Opening};
 use crate::deadline::Deadline;
 
 use crate::failure::Failure;
@@ -82,7 +82,8 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (text, files) = args.model.load_with(&args.data, NAME)?;
+    let (text, paths) = args.model.load_with(&args.data, NAME)?;
+    let files = DataFiles::of(&paths)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
     let goes_on = !matches!(args.on_error, OnErrorChoice::Fail);

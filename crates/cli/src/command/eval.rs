@@ -4,7 +4,7 @@ use super::eval_arguments::{Args, NAME};
 use super::eval_tensors;
 use super::options_with_types_of;
 use crate::arguments::Decimal;
-use crate::data_files::Opening;
+use crate::data_files::{DataFiles, Opening};
 use crate::deadline::Deadline;
 use crate::evaluate::{Evaluator, Feeding, output_type};
 use crate::failed_rows::Failures;
@@ -31,7 +31,8 @@ use std::time::Instant;
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let start = Instant::now();
-    let (text, files) = args.model.load_with(&args.data, NAME)?;
+    let (text, paths) = args.model.load_with(&args.data, NAME)?;
+    let files = DataFiles::of(&paths)?;
     let model = text.parse()?;
     let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     if model.has_tensors(&options) {

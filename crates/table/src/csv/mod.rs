@@ -15,6 +15,7 @@ mod record;
 pub(crate) mod rows;
 pub(crate) mod spelling;
 mod strays;
+mod thousands;
 
 use super::input::Text;
 use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};

@@ -1,7 +1,7 @@
 //! How values of data are spelled where that is not as everywhere: numbers with a decimal comma, dates and timestamps in forms of their
 //! own, timestamps by the clocks of a time zone or as numbers that count from 1970. How they are spelled everywhere is in `scalar`.
 
-use super::strays::Grouped;
+use super::thousands::Grouped;
 use crate::scalar;
 use cembra::JsonMoments;
 use cembra_ops::{LocalClock, MomentForm};

@@ -1,0 +1,84 @@
+//! Numbers with something between their thousands, as `2,590`, `1.355,90` or `1'234.50`. No column has them: which sign is which is not guessed.
+
+/// A number with something between its thousands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Grouped {
+    /// What is between thousands.
+    group: char,
+    /// What is before the fraction, if there is one.
+    decimal: Option<char>,
+}
+
+impl Grouped {
+    /// How a text is grouped; `None` if it is not. Groups have three digits, as in India two.
+    pub(crate) fn of(text: &str) -> Option<Grouped> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let group = unsigned.chars().find(|c| !c.is_ascii_digit())?;
+        if !matches!(group, ',' | '.' | '\'' | '’' | ' ' | '\u{a0}' | '\u{202f}' | '_') {
+            return None;
+        }
+        let decimal = unsigned.chars().find(|c| matches!(c, '.' | ',') && *c != group);
+        let (whole, fraction) = decimal.and_then(|decimal| unsigned.split_once(decimal)).unwrap_or((unsigned, ""));
+        let is_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+        let (first, rest) = whole.split_once(group)?;
+        let (inner, last) = rest.rsplit_once(group).map_or((None, rest), |(inner, last)| (Some(inner), last));
+        let is_grouped = matches!(first.len(), 1..=3)
+            && is_digits(first)
+            && inner.is_none_or(|inner| inner.split(group).all(|part| matches!(part.len(), 2 | 3) && is_digits(part)))
+            && last.len() == 3
+            && is_digits(last)
+            && is_digits(fraction);
+        is_grouped.then_some(Grouped { group, decimal })
+    }
+
+    /// What makes numbers of the column `name`, in the language of models.
+    pub(crate) fn parsed(self, name: &str) -> String {
+        let replaced = format!("strings.replace({name}, \"{}\", \"\")", self.group);
+        match self.decimal {
+            Some(decimal) if decimal != '.' => {
+                format!("strings.parse_float64(strings.replace({replaced}, \"{decimal}\", \".\"))")
+            }
+            _ => format!("strings.parse_float64({replaced})"),
+        }
+    }
+
+    /// True if the text may also be a number with a decimal comma.
+    pub(crate) fn may_be_decimal(self, text: &str) -> bool {
+        self.group == ',' && self.decimal.is_none() && text.matches(',').count() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_thousands_are_told_from_others() {
+        let found = |text: &str| Grouped::of(text).map(|grouped| grouped.parsed("x"));
+        let no_commas = Some("strings.parse_float64(strings.replace(x, \",\", \"\"))".to_owned());
+        for text in ["2,590", "7,770.25", "-1,234,567", "12,34,567.5", "+100,000"] {
+            assert_eq!(found(text), no_commas, "{text}");
+        }
+        let german = "strings.parse_float64(strings.replace(strings.replace(x, \".\", \"\"), \",\", \".\"))";
+        assert_eq!(found("1.355,90").as_deref(), Some(german));
+        assert_eq!(found("1'234.5").as_deref(), Some("strings.parse_float64(strings.replace(x, \"'\", \"\"))"));
+        for text in [
+            "1,5",
+            "1234,567",
+            "1,23",
+            "1,2345",
+            "a,123",
+            "1,,234",
+            "1,234,",
+            "12:345",
+            "2,590kg",
+            "1,234.5.6",
+            ",123",
+            "",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
+        assert!(Grouped::of("2,590").is_some_and(|grouped| grouped.may_be_decimal("2,590")));
+        assert!(Grouped::of("1,234,567").is_some_and(|grouped| !grouped.may_be_decimal("1,234,567")));
+    }
+}
