@@ -12,7 +12,7 @@ use super::cells;
 use super::chunks::too_large;
 use super::input::{Bytes, Text};
 use super::place::Places;
-use super::{Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types};
+use super::{Decoded, Form, Found, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types};
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
@@ -153,7 +153,9 @@ impl JsonData {
             Keep::These(names) => names.clone(),
             Keep::All => self.keys()?,
         };
-        let all = (request.keep == Keep::All).then(|| names.clone());
+        // A later file is asked for the columns of the first by name.
+        let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(Found::is_all);
+        let all = is_all.then(|| names.clone());
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
         let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
@@ -197,7 +199,10 @@ impl JsonData {
         let spelling = self.spelling.clone();
         let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
         let leaf_names: HashSet<&str> = request.leaves.iter().map(|leaf| &*leaf.name).collect();
-        let below_zero = columns.iter().filter(|column| column.inferred && self.has_negative(&column.name));
+        // The numbers of an earlier file are not known here, and may be below 0.
+        let is_later = request.found.is_some();
+        let below_zero =
+            columns.iter().filter(|column| column.inferred && (is_later || self.has_negative(&column.name)));
         let form = Arc::new(RowForm {
             leaves: leaf_names.len(),
             keys: all.map(|keys| keys.into_iter().chain(leaf_names.iter().map(ToString::to_string)).collect()),
@@ -351,7 +356,7 @@ impl RowForm {
         {
             let error =
                 DataError::new(DataCode::ColumnType, "the first rows have no such key, and no column is made of it");
-            let hint = format!("`--keep a,{key} --types {key}=text?` carries it through, with its type");
+            let hint = format!("`--types {key}=text?`, with `{key}` among the names of `--keep`, carries it through");
             wrong = Err(error.in_column(key).hint(hint).on_line(object.line));
         }
         for (at, column) in self.columns.iter().enumerate() {

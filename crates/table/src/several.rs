@@ -29,6 +29,8 @@ pub(crate) struct Later {
 pub struct Found {
     leaves: Vec<QType>,
     kept: BTreeMap<String, QType>,
+    /// True if all columns are carried through, so that a later file may have no others.
+    is_all: bool,
 }
 
 impl Found {
@@ -42,12 +44,18 @@ impl Found {
         self.kept.get(name)
     }
 
-    fn of(table: &Table) -> Found {
+    /// True if all columns of the first file are carried through.
+    pub(crate) fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    fn of(table: &Table, request: &Request) -> Found {
         let kept = table.kept.iter().filter_map(|kept| match &kept.form {
             Form::Values(qtype) => Some((kept.name.clone(), qtype.clone())),
             Form::Verbatim | Form::Foreign(_) => None,
         });
-        Found { leaves: table.leaves.iter().map(|leaf| leaf.qtype.clone()).collect(), kept: kept.collect() }
+        let leaves = table.leaves.iter().map(|leaf| leaf.qtype.clone()).collect();
+        Found { leaves, kept: kept.collect(), is_all: request.keep == Keep::All }
     }
 }
 
@@ -152,7 +160,7 @@ impl Plan {
 /// # Errors
 /// A file lacks a column, or has one of another type.
 pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Result<Table, DataError> {
-    let request = Request { found: Some(Found::of(&first)), ..request.clone() };
+    let request = Request { found: Some(Found::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
     let mut total = first.total;
     for one in later.iter().filter(|one| one.following.reopens) {

@@ -120,6 +120,32 @@ fn problems_name_the_file_and_its_line() {
     assert!(whole.stderr.contains("in the row at b.parquet, row 1"), "{whole}");
 }
 
+/// What the types of the first file would lose is refused in the files behind it too.
+#[test]
+fn later_files_are_read_as_strictly_as_the_first() {
+    let late = |key: &str| format!("{}{{\"a\":2,\"{key}\":3}}\n", "{\"a\":1}\n".repeat(1_000));
+    let shell = Shell::new()
+        .file("a.jsonl", "{\"a\":-1}\n")
+        .file("b.jsonl", late("b"))
+        .file("c.jsonl", "{\"a\":18446744073709551615}\n")
+        .file("a.csv", "a\n-1\n")
+        .file("c.csv", "a\n18446744073709551615\n")
+        .file("d.csv", "a\n007\n");
+    let told = |files: [&str; 2], more: &[&str]| shell.run(&[&["eval", "-e", "a", files[0], files[1]], more].concat());
+    let key = told(["a.jsonl", "b.jsonl"], &["--keep-all", "--format", "jsonl"]);
+    assert!(key.stderr.contains("the first rows have no such key, and no column is made of it\n"), "{key}");
+    assert!(key.stderr.contains("--> b.jsonl:1001"), "{key}");
+    // A u64 would not hold the number of the first file.
+    for ending in ["jsonl", "csv"] {
+        let (first, second) = (format!("a.{ending}"), format!("c.{ending}"));
+        let large = told([&first, &second], &[]);
+        let better = if ending == "csv" { "text?" } else { "text" };
+        assert!(large.stderr.contains(&format!("declare `input a: {better}`\n")), "{large}");
+    }
+    let code = told(["a.csv", "d.csv"], &[]);
+    assert!(code.stderr.contains("expected i64?, found `007`") && code.stderr.contains("--> d.csv:2"), "{code}");
+}
+
 #[test]
 fn many_files_are_read() {
     let mut shell = Shell::new();

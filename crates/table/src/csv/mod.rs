@@ -219,7 +219,11 @@ impl CsvData {
         }
         let schema = types::schema(schema);
         for target in &mut targets {
-            target.has_negative = matches!(found.get(&target.index), Some(Ok(found)) if found.has_negative);
+            // The numbers of an earlier file are not known here, and may be below 0.
+            target.has_negative = match found.get(&target.index) {
+                Some(found) => found.as_ref().is_ok_and(|found| found.has_negative),
+                None => before.is_some(),
+            };
         }
         let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
         let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };

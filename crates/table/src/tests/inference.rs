@@ -148,7 +148,7 @@ fn keys_that_come_late_are_told_where_all_are_carried() {
     assert_eq!(
         read(Keep::All, &[("a", None)]),
         Err("rows.json:1001: column `b`: the first rows have no such key, and no column is made of it; \
-             `--keep a,b --types b=text?` carries it through, with its type"
+             `--types b=text?`, with `b` among the names of `--keep`, carries it through"
             .to_owned())
     );
     assert_eq!(read(Keep::These(vec!["a".to_owned()]), &[("a", None)]).expect("rows").len(), 1_001);
