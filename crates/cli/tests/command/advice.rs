@@ -15,7 +15,8 @@ fn thousands_get_advice_of_their_own() {
         .file("us.csv", "id,amount\n1,\"2,590\"\n2,\"7,770.25\"\n")
         .file("large.csv", "amount\n\"1,234,567\"\n")
         .file("de.csv", "id;amount\n1;1.355,90\n2;12,50\n")
-        .file("ch.csv", "amount\n1'234.50\n");
+        .file("ch.csv", "amount\n1'234.50\n")
+        .file("fraction.csv", "amount\n2.590\n");
     let parsed = "strings.parse_float64(strings.replace(amount, \",\", \"\"))";
     let message = failed(&shell, &["eval", "-e", "input amount: f64; amount", "us.csv"]);
     let advice = format!(
@@ -37,6 +38,9 @@ fn thousands_get_advice_of_their_own() {
     }
     let message = failed(&shell, &["eval", "-e", "input amount: f64; amount", "ch.csv"]);
     assert!(message.contains("strings.parse_float64(strings.replace(amount, \"'\", \"\"))"), "{message}");
+    // A point is before a fraction where no option says otherwise.
+    let message = failed(&shell, &["eval", "-e", "input amount: i64; amount", "fraction.csv"]);
+    assert!(message.contains("expected i64, found `2.590`") && !message.contains("strings.replace"), "{message}");
     // Without a declaration the column is a text.
     assert_eq!(shell.stdout(&["eval", "-e", "amount", "us.csv"]), "result\n\"2,590\"\n\"7,770.25\"\n");
     let message = failed(&shell, &["eval", "-e", "amount * 2", "us.csv"]);

@@ -105,7 +105,9 @@ impl Spelling {
 
     /// What to write for a text of the column `name` to be a number, where it may be one in another spelling.
     pub(crate) fn said_of_number(&self, text: &str, name: &str) -> Option<String> {
-        if let Some(grouped) = Grouped::of(text) {
+        let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
+        // A number as the file spells them, such as `2.590` among integers, has a fraction.
+        if let Some(grouped) = Grouped::of(text).filter(|_| !is_number(self)) {
             let parsed = format!("`input {name}: text`, and `{}` for its number", grouped.parsed(name));
             return Some(match grouped.may_be_decimal(text) && !self.decimal_comma {
                 true => {
@@ -114,13 +116,12 @@ impl Spelling {
                 false => format!("{parsed}: numbers have nothing between their thousands"),
             });
         }
-        let other = Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() };
-        let is_number = other.number(text).is_some_and(|number| scalar::is_number(&number));
+        let is_other = is_number(&Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() });
         match self.decimal_comma {
-            false if is_number && text.contains(',') => {
+            false if is_other && text.contains(',') => {
                 Some("`--decimal ,`: numbers with a decimal comma are read with it".to_owned())
             }
-            true if text.contains('.') && is_number => {
+            true if is_other && text.contains('.') => {
                 Some("write a comma, or leave the option out: with `--decimal ,` a number has no point, and nothing between its thousands".to_owned())
             }
             _ => None,
