@@ -6,7 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A `DATE`: days since 1970-01-01, as Arrow has them. All of an `i32` are dates; those of the years 1 to 9999 have a text.
+/// A `DATE`: days since 1970-01-01, as Arrow has them. All of an `i32` are dates. The years 1 to 9999 are written in four digits, other
+/// years with a sign and at least four digits; the year before 1 is `+0000`.
 ///
 /// ```
 /// use cembra_runtime::Date;
@@ -14,14 +15,16 @@ use std::str::FromStr;
 /// let date: Date = "2026-11-20".parse()?;
 /// assert_eq!((date, date.civil()), (Date(20_777), (2026, 11, 20)));
 /// assert_eq!((date.to_string(), format!("{date:?}")), ("2026-11-20".into(), "Date(2026-11-20)".into()));
+/// let [ides, far]: [Date; 2] = ["-0044-03-15".parse()?, "+12345-01-01".parse()?];
+/// assert_eq!((ides.civil(), far.to_string()), ((-44, 3, 15), "+12345-01-01".into()));
 /// # Ok::<(), cembra_runtime::Misspelled>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
 pub struct Date(pub i32);
 
-/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as Arrow has them. All of an `i64` are timestamps; those of the
-/// years 1 to 9999 have a text.
+/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as Arrow has them. All of an `i64` are timestamps, whose years are written
+/// as those of a [`Date`].
 ///
 /// ```
 /// use cembra_runtime::{Date, Timestamp};
@@ -42,7 +45,7 @@ pub struct Misspelled;
 impl fmt::Display for Misspelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "neither a date as 2026-11-20 or a timestamp as 2026-11-20T10:15:00Z, of the years 0001 to 9999, nor a duration as P1DT12H",
+            "neither a date as 2026-11-20 or +12345-01-01, nor a timestamp as 2026-11-20T10:15:00Z, nor a duration as P1DT12H",
         )
     }
 }
@@ -81,9 +84,9 @@ pub(crate) const fn is_leap(year: i32) -> bool {
 }
 
 impl Date {
-    /// 0001-01-01, the first that has a text.
+    /// 0001-01-01, the first day whose year is written without a sign.
     pub const FIRST: Date = Date(-719_162);
-    /// 9999-12-31, the last that has a text.
+    /// 9999-12-31, the last day whose year is written without a sign.
     pub const LAST: Date = Date(2_932_896);
     /// The last whose midnight is a timestamp; the first is as far from 1970.
     pub const LAST_WITH_MIDNIGHT: Date = Date(106_751_991);
@@ -130,20 +133,30 @@ impl Date {
         i64::from(self.0).checked_mul(Timestamp::DAY).map(Timestamp)
     }
 
-    /// True for the years that have texts.
+    /// True for the years 1 to 9999, which are written in four digits. Operators read and make texts of no other years.
     #[must_use]
     pub fn has_text(self) -> bool {
         (Date::FIRST..=Date::LAST).contains(&self)
     }
 
-    /// The day that is written so: four digits, two and two, of a year from 0001.
+    /// The day that a text spells as `Display` does: the year, two digits and two. A year from 1 to 9999 has four digits, another one a sign
+    /// and as many digits as it needs, at least four.
     ///
     /// # Errors
-    /// It is written in another way, or there is no such day.
+    /// The day is written in another way, or there is no such day.
     pub fn from_text(text: &str) -> Result<Date, Misspelled> {
-        let &[a, b, c, d, b'-', e, f, b'-', g, h] = text.as_bytes() else { return Err(Misspelled) };
-        let (year, month, day) = (number(&[a, b, c, d])?, number(&[e, f])?, number(&[g, h])?);
-        Date::of(year.cast_signed(), month, day).filter(|date| date.has_text()).ok_or(Misspelled)
+        let (year, &[b'-', a, b, b'-', c, d]) = text.as_bytes().split_last_chunk().ok_or(Misspelled)? else {
+            return Err(Misspelled);
+        };
+        let (year, is_signed) = match year {
+            [_, _, _, _] => (number(year)?.cast_signed(), false),
+            [b'+', digits @ ..] => (signed_year(digits)?, true),
+            // The year 0 has one sign only.
+            [b'-', digits @ ..] => (-Some(signed_year(digits)?).filter(|year| *year != 0).ok_or(Misspelled)?, true),
+            _ => return Err(Misspelled),
+        };
+        let date = Date::of(year, number(&[a, b])?, number(&[c, d])?);
+        date.filter(|date| date.has_text() != is_signed).ok_or(Misspelled)
     }
 }
 
@@ -169,7 +182,7 @@ impl Timestamp {
         (part(seconds / 3600), part(seconds / 60 % 60), part(seconds % 60), part(micros % Timestamp::SECOND))
     }
 
-    /// True for the years that have texts.
+    /// True for the years 1 to 9999, which are written in four digits. Operators read and make texts of no other years.
     #[must_use]
     pub fn has_text(self) -> bool {
         self.date().has_text()
@@ -183,7 +196,7 @@ impl Timestamp {
     pub fn from_text(text: &str) -> Result<Timestamp, Misspelled> {
         let digits =
             text.split_once('.').map_or("", |(_, behind)| behind).bytes().take_while(u8::is_ascii_digit).count();
-        let is_exact = text.as_bytes().get(10) == Some(&b'T') && digits <= FRACTION_DIGITS;
+        let is_exact = !text.contains(' ') && digits <= FRACTION_DIGITS;
         if is_exact { Timestamp::from_data_text(text) } else { Err(Misspelled) }
     }
 
@@ -194,8 +207,8 @@ impl Timestamp {
     /// It is written in another way, or there is no such moment.
     pub fn from_data_text(text: &str) -> Result<Timestamp, Misspelled> {
         let (shown, offset) = Timestamp::shown(text)?;
-        let moment = Timestamp(shown.0 - i64::from(offset.ok_or(Misspelled)?) * Timestamp::MINUTE);
-        if moment.has_text() { Ok(moment) } else { Err(Misspelled) }
+        let behind = i64::from(offset.ok_or(Misspelled)?) * Timestamp::MINUTE;
+        shown.0.checked_sub(behind).map(Timestamp).ok_or(Misspelled)
     }
 
     /// What a clock of no known zone shows: the same without the `Z`. It is the moment at which that of UTC shows so.
@@ -211,9 +224,8 @@ impl Timestamp {
 
     /// What a clock shows, and how many minutes it is before that of UTC, if that is said.
     fn shown(text: &str) -> Result<(Timestamp, Option<i32>), Misspelled> {
-        let (date, time) = text.split_at_checked(10).ok_or(Misspelled)?;
+        let (date, time) = text.split_once(['T', ' ']).ok_or(Misspelled)?;
         let date = Date::from_text(date)?;
-        let time = time.strip_prefix(['T', ' ']).ok_or(Misspelled)?;
         let (time, end) = time.split_at(time.find(['Z', '+', '-']).unwrap_or(time.len()));
         let offset = match end.as_bytes() {
             [] => None,
@@ -236,8 +248,10 @@ impl Timestamp {
             return Err(Misspelled);
         }
         let seconds = i64::from(hour * 3600 + minute * 60 + second);
-        let micros = i64::from(date.0) * Timestamp::DAY + seconds * Timestamp::SECOND + i64::from(fraction);
-        Ok((Timestamp(micros), offset))
+        // The first midnight of all is not an `i64`, and some moments after it are.
+        let micros = i128::from(date.0) * i128::from(Timestamp::DAY)
+            + i128::from(seconds * Timestamp::SECOND + i64::from(fraction));
+        Ok((Timestamp(i64::try_from(micros).map_err(|_| Misspelled)?), offset))
     }
 }
 
@@ -251,6 +265,16 @@ fn offset(sign: u8, hours: &[u8], minutes: &[u8]) -> Result<i32, Misspelled> {
     Ok(if sign == b'-' { -all } else { all })
 }
 
+/// The digits of a year that has a sign: four, or more that do not begin with a zero.
+fn signed_year(digits: &[u8]) -> Result<i32, Misspelled> {
+    match digits {
+        [_, _, _, _] | [b'1'..=b'9', _, _, _, _] | [b'1'..=b'9', _, _, _, _, _] | [b'1'..=b'9', _, _, _, _, _, _] => {
+            Ok(number(digits)?.cast_signed())
+        }
+        _ => Err(Misspelled),
+    }
+}
+
 /// A number of a few digits.
 fn number(digits: &[u8]) -> Result<u32, Misspelled> {
     digits.iter().try_fold(0, |number, digit| match digit {
@@ -260,13 +284,13 @@ fn number(digits: &[u8]) -> Result<u32, Misspelled> {
 }
 
 impl fmt::Display for Date {
-    /// As text; what has none as the number of days, which is no text of any other date.
+    /// The text that [`from_text`](Date::from_text) reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.has_text() {
-            return self.0.fmt(f);
-        }
         let (year, month, day) = self.civil();
-        write!(f, "{year:04}-{month:02}-{day:02}")
+        match self.has_text() {
+            true => write!(f, "{year:04}-{month:02}-{day:02}"),
+            false => write!(f, "{year:+05}-{month:02}-{day:02}"),
+        }
     }
 }
 
@@ -283,11 +307,8 @@ impl fmt::Debug for Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// As text, with as many digits of a fraction as there are; what has none as the number of microseconds.
+    /// The text that [`from_text`](Timestamp::from_text) reads, with as many digits of a fraction as there are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.has_text() {
-            return self.0.fmt(f);
-        }
         let (hour, minute, second, micros) = self.time();
         write!(f, "{}T{hour:02}:{minute:02}:{second:02}", self.date())?;
         let (mut digits, mut rest) = (6, micros);
@@ -306,12 +327,9 @@ macro_rules! read {
         impl FromStr for $ty {
             type Err = Misspelled;
 
-            /// Reads what `Display` writes; a number is read only where there is no text.
+            /// Reads what `Display` writes. A number is not read: nothing says whether it counts days or has the digits of a year.
             fn from_str(text: &str) -> Result<$ty, Misspelled> {
-                $ty::from_text(text).or_else(|misspelled| {
-                    let counted = text.parse().map($ty).map_err(|_| misspelled)?;
-                    if counted.has_text() || text.starts_with('+') { Err(misspelled) } else { Ok(counted) }
-                })
+                $ty::from_text(text)
             }
         }
     )* };
@@ -435,18 +453,42 @@ mod tests {
             "0",
             "-719162",
             "2932896",
+            "2932897",
             "+2932897",
             "2147483648",
+            "20260101",
+            "-0000-03-01",
+            "+9999-12-31",
+            "+0001-01-01",
+            "+000-01-01",
+            "+010000-01-01",
+            "-00044-03-15",
+            "-044-03-15",
+            "--044-03-15",
+            "+10001-02-29",
+            "+5881580-07-12",
+            "-5877641-06-22",
+            "+9999999-01-01",
+            "+10000000-01-01",
+            "+123\u{e9}-01-01",
+            "-01-01",
         ] {
             assert_eq!(wrong.parse::<Date>(), Err(Misspelled), "{wrong}");
         }
-        for (text, date) in [("2024-02-29", Date(19_782)), ("2932897", Date(2_932_897)), ("-719163", Date(-719_163))] {
+        for (text, date) in [
+            ("2024-02-29", Date(19_782)),
+            ("+10000-01-01", Date(2_932_897)),
+            ("+0000-12-31", Date(-719_163)),
+            ("+0000-02-29", Date(-719_469)),
+            ("-0001-12-31", Date(-719_529)),
+            ("-0044-03-15", Date(-735_525)),
+            ("+12345-01-01", Date(3_789_391)),
+            ("-10000-01-01", Date(-4_371_953)),
+            ("+5881580-07-11", Date(i32::MAX)),
+            ("-5877641-06-23", Date(i32::MIN)),
+        ] {
             assert_eq!((text.parse(), date.to_string().as_str()), (Ok(date), text));
         }
-        assert_eq!(
-            (Date::from_text("2932897"), Timestamp::from_text("9223372036854775807")),
-            (Err(Misspelled), Err(Misspelled))
-        );
         for wrong in [
             "2026-11-20",
             "2026-11-20T10:15Z",
@@ -461,6 +503,13 @@ mod tests {
             "2026-11-20t10:15:00z",
             "2026-11-20T1:15:00Z",
             "2026-11-20T10:15:00.-5Z",
+            "+2026-11-20T10:15:00Z",
+            "+12345-01-01 00:00:00Z",
+            "+12345-01-01T00:00:00",
+            "-290308-12-21T19:59:05.224191Z",
+            "+294247-01-10T04:00:54.775808Z",
+            "+5881580-07-11T00:00:00Z",
+            "9223372036854775807",
             "0",
         ] {
             assert_eq!(wrong.parse::<Timestamp>(), Err(Misspelled), "{wrong}");
@@ -472,8 +521,10 @@ mod tests {
             ("2026-11-20T10:15:00.05Z", 1_795_169_700_050_000),
             ("0001-01-01T00:00:00Z", -62_135_596_800_000_000),
             ("9999-12-31T23:59:59.999999Z", 253_402_300_799_999_999),
-            ("253402300800000000", 253_402_300_800_000_000),
-            ("-62135596800000001", -62_135_596_800_000_001),
+            ("+10000-01-01T00:00:00Z", 253_402_300_800_000_000),
+            ("+0000-12-31T23:59:59.999999Z", -62_135_596_800_000_001),
+            ("-290308-12-21T19:59:05.224192Z", i64::MIN),
+            ("+294247-01-10T04:00:54.775807Z", i64::MAX),
         ] {
             assert_eq!((text.parse(), Timestamp(micros).to_string().as_str()), (Ok(Timestamp(micros)), text));
         }
@@ -492,6 +543,9 @@ mod tests {
             ("1970-01-01T00:00:00.123456999Z", 123_456),
             ("1969-12-31T23:59:59.999999999Z", -1),
             ("1969-12-31T23:59:59.0000000000000000000001Z", -1_000_000),
+            ("0001-01-01T00:00:00+00:01", -62_135_596_860_000_000),
+            ("9999-12-31 23:59:00-00:01", 253_402_300_800_000_000),
+            ("+10000-01-01 00:00:00.1234567+00:00", 253_402_300_800_123_456),
         ] {
             assert_eq!(Timestamp::from_data_text(text), Ok(Timestamp(micros)), "{text}");
             assert_eq!(Timestamp::from_text_without_zone(text), Err(Misspelled), "{text}");
@@ -508,13 +562,16 @@ mod tests {
             "2026-11-20  10:15:00Z",
             "2026-11-20_10:15:00Z",
             "2026-11-2\u{e9}T10:15:00Z",
-            "0001-01-01T00:00:00+00:01",
-            "9999-12-31T23:59:59-00:01",
+            "+294247-01-10T04:00:54.775807-00:01",
+            "-290308-12-21T19:59:06+00:01",
+            "1-01-01T00:00:00Z",
         ] {
             assert_eq!(Timestamp::from_data_text(wrong), Err(Misspelled), "{wrong}");
         }
         for text in ["1970-01-01T00:00:01", "1970-01-01 00:00:01.000"] {
             assert_eq!(Timestamp::from_text_without_zone(text), Ok(Timestamp(1_000_000)), "{text}");
         }
+        let far = Timestamp(253_402_300_800_000_000);
+        assert_eq!(Timestamp::from_text_without_zone("+10000-01-01T00:00:00"), Ok(far));
     }
 }

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | integers, decimals | all digits | a number |
 //! | floats | as floats of models | a number, or `"NaN"` and its like |
-//! | dates, times, moments | ISO 8601, years beyond 9999 with a sign | the same in quotes |
+//! | dates, times, moments | ISO 8601, years outside of 0001 to 9999 with a sign | the same in quotes |
 //! | durations, intervals | ISO 8601 (`PT1.5S`, `P1M2DT3S`) | the same in quotes |
 //! | binary | base64 | the same in quotes |
 //! | lists, structs, maps | JSON | `[..]`, `{..}`, `{..}` if keys are texts, else `[[key, value], ..]` |
@@ -311,7 +311,7 @@ fn day(days: i64) -> String {
     let (year, month, day) = Date(within).civil();
     let year = i64::from(year) + 400 * days.div_euclid(CYCLE);
     match year {
-        0..=9999 => format!("{year:04}-{month:02}-{day:02}"),
+        1..=9999 => format!("{year:04}-{month:02}-{day:02}"),
         _ => format!("{year:+05}-{month:02}-{day:02}"),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
-    ArrayKind, Date, Excerpt, Fields, Form, FramePtr, Plain, QType, Scalar, Shape, Slot, Timestamp, for_each_scalar,
+    ArrayKind, Excerpt, Fields, Form, FramePtr, Plain, QType, Scalar, Shape, Slot, Timestamp, for_each_scalar,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -137,12 +137,10 @@ for_each_scalar!(scalar_values []);
 
 impl ScalarValue {
     /// The value of a type that data spell so: as [`spelled`](ScalarValue::spelled), and a timestamp in the further forms of
-    /// [`Timestamp::from_data_text`]. A number is no date and no timestamp: nothing says whether it counts days or has the digits of a
-    /// year. None if it is none.
+    /// [`Timestamp::from_data_text`]. `None` if the text is not of the type.
     #[must_use]
     pub fn spelled_in_data(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match scalar {
-            Scalar::Date => Date::from_text(text).ok().map(ScalarValue::from),
             Scalar::Timestamp => Timestamp::from_data_text(text).ok().map(ScalarValue::from),
             _ => ScalarValue::spelled(scalar, text),
         }

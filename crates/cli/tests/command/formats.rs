@@ -159,17 +159,28 @@ fn dates_and_timestamps_go_through_csv_and_json() {
     assert_eq!(pass("date?", "r.csv", "x,z\n,\n1970-01-01,\n", &[]), "y\n\"\"\n1970-01-01\n");
     let moments = "2026-11-20T10:15:00.5Z\n1969-12-31T23:59:59Z\n";
     assert_eq!(pass("timestamp", "r.csv", &format!("x\n{moments}"), &[]), format!("y\n{moments}"));
+    let far = "+12345-01-01\n-0044-03-15\n+0000-12-31\n+5881580-07-11\n-5877641-06-23\n";
+    assert_eq!(pass("date", "r.csv", &format!("x\n{far}"), &[]), format!("y\n{far}"));
+    let quoted: String = far.lines().map(|day| format!("{{\"y\":\"{day}\"}}\n")).collect();
+    assert_eq!(pass("date", "r.jsonl", &quoted.replace('y', "x"), &json), quoted);
+    let far = "-290308-12-21T19:59:05.224192Z\n+294247-01-10T04:00:54.775807Z\n+0000-12-31T00:00:00Z\n";
+    let given = far.replace("31T00", "31 01").replace("00:00Z", "00:00+01:00");
+    assert_eq!(pass("timestamp", "r.csv", &format!("x\n{given}"), &[]), format!("y\n{far}"));
+    // Types are taken from years of four digits only.
+    assert_eq!(pass("text", "r.csv", "x\n+2026-01-01\n", &[]), "y\n+2026-01-01\n");
+    let untyped = Shell::new().file("r.csv", "x\n+12345-01-01\n");
+    assert_eq!(untyped.stdout(&["eval", "-e", "strings.upper(x)", "r.csv"]), "result\n+12345-01-01\n");
     assert_eq!(
         pass("(date?, timestamp)", "r.jsonl", "{\"x\": [null, \"1970-01-01T00:00:00.000001Z\"]}\n", &json),
         "{\"y\":[null,\"1970-01-01T00:00:00.000001Z\"]}\n"
     );
-    // What has no text is the number of days or microseconds, which is written only.
+    // Years outside of 1 to 9999 have a sign.
     let far = "output y = date\"9999-12-31\" + 1; output z = timestamp\"9999-12-31T23:59:59Z\" + 1s";
     let shell = Shell::new();
-    assert_eq!(shell.stdout(&["eval", "-e", far]), "y,z\n2932897,253402300800000000\n");
+    assert_eq!(shell.stdout(&["eval", "-e", far]), "y,z\n+10000-01-01,+10000-01-01T00:00:00Z\n");
     assert_eq!(
-        shell.stdout(&["eval", "-e", far, "--format", "jsonl"]),
-        "{\"y\":\"2932897\",\"z\":\"253402300800000000\"}\n"
+        shell.stdout(&["eval", "-e", far, "--backend", "interp", "--format", "jsonl"]),
+        "{\"y\":\"+10000-01-01\",\"z\":\"+10000-01-01T00:00:00Z\"}\n"
     );
     let shell = Shell::new()
         .file("visits.csv", "name,born,seen\nAnn,1990-02-28,2026-11-20T23:30:00Z\nBob,2000-02-29,\n")

@@ -7,6 +7,7 @@
 //! | infinities, NaNs | `inf`, `-inf`, `nan`, `f32{inf}`, `f64{nan:0x7ff8000000000001}` |
 //! | `bool`, `text`, `bytes`, `unit` | `true`, `"text"`, `b"bytes\xff"`, `unit{}` |
 //! | masks | `present`, `missing[unit]` |
+//! | dates, timestamps | `date"2026-11-20"`, `timestamp"+12345-01-01T00:00:00Z"` |
 //! | optionals | `i64?{7}`, `missing[i64]` or `i64?{NA}` |
 //! | tuples | `TUPLE{1, "a"}`, `NAMEDTUPLE{x: 1, y: "a"}` |
 //! | arrays | `[i32?]{1, NA, 3}` |
@@ -24,7 +25,7 @@ use super::cursor::{Cursor, Stop, ends_text};
 use super::token::{Token, TokenKind};
 use super::types::{self, FieldNames, TypeName};
 use super::{number, quoted};
-use cembra_runtime::{ArrayKind, Duration, EDGE_WORD, EdgeType, Excerpt, Fields, QType, Scalar, Timestamp};
+use cembra_runtime::{ArrayKind, Date, Duration, EDGE_WORD, EdgeType, Excerpt, Fields, QType, Scalar, Timestamp};
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 
 /// What begins the literals of optional structs and of lists of structs. It is a word like any other everywhere else.
@@ -433,15 +434,10 @@ impl<'s> Cursor<'s> {
         if value.is_none() {
             let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
-            // Data may have more digits, and lose them; who writes one means it.
-            let has_time = scalar == Scalar::Timestamp && text.as_bytes().get(10) == Some(&b'T');
-            let problem = match has_time && Timestamp::from_data_text(text).is_ok() {
-                true => problem.hint("write at most six digits of a fraction: a timestamp has microseconds"),
-                false => problem,
-            };
             // The smallest number is a value of every type, and shows how values are written.
-            let example = ScalarValue::from_bits(scalar, 0).map(|value| crate::print_value(&Value::Scalar(value)));
-            let problem = example.into_iter().fold(problem, |problem, form| problem.hint(format!("as in `{form}`")));
+            let example = || ScalarValue::from_bits(scalar, 0).map(|value| crate::print_value(&Value::Scalar(value)));
+            let hint = said_of_moment(scalar, text).or_else(|| example().map(|form| format!("as in `{form}`")));
+            let problem = hint.into_iter().fold(problem, Diagnostic::hint);
             // Without quotes there may be brackets in it that are none.
             self.report_syntax(problem);
         }
@@ -547,6 +543,34 @@ impl<'s> Cursor<'s> {
                 None
             }
         }
+    }
+}
+
+/// What to write for a text that is not a date or a timestamp, where the text shows what is meant.
+fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
+    let count = text.parse::<i64>().ok();
+    let signed = format!("+{text}");
+    match (scalar, count) {
+        (Scalar::Date, Some(_)) if text.len() == 8 => {
+            let (year, (month, day)) =
+                text.split_at_checked(4).and_then(|(year, rest)| Some((year, rest.split_at_checked(2)?)))?;
+            let date = Date::from_text(&format!("{year}-{month}-{day}")).ok()?;
+            Some(format!("write `date\"{date}\"`"))
+        }
+        (Scalar::Date, Some(days)) if i32::try_from(days).is_ok() => {
+            Some(format!("write `date\"1970-01-01\" + {days}` for the day so many days after 1970-01-01"))
+        }
+        (Scalar::Timestamp, Some(count)) => Some(format!(
+            "write `timestamp.from_unix({count}, \"s\")` for seconds since 1970, or `\"ms\"`, `\"us\"`, `\"ns\"` for their parts"
+        )),
+        // Data may have more digits, and lose them; who writes one means it.
+        (Scalar::Timestamp, None) if !text.contains(' ') && Timestamp::from_data_text(text).is_ok() => {
+            Some("write at most six digits of a fraction: a timestamp has microseconds".to_owned())
+        }
+        (Scalar::Date | Scalar::Timestamp, None) if ScalarValue::spelled(scalar, &signed).is_some() => {
+            Some(format!("write `{scalar}\"{signed}\"`: years outside of 0001 to 9999 have a sign"))
+        }
+        _ => None,
     }
 }
 

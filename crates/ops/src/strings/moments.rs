@@ -9,7 +9,7 @@ use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, QType, Scalar, Text, Timestamp};
+use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, Misspelled, QType, Scalar, Text, Timestamp};
 use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::fmt::Write;
@@ -56,6 +56,16 @@ fn types(
 /// A text by a format.
 fn by_format<T>(text: Text<'static>, format: Text<'static>, read: fn(&str, &str) -> Option<T>) -> Result<T, Fault> {
     read(format.as_str(), text.as_str()).ok_or(text_fault(FaultKind::Parse, text))
+}
+
+/// The date of the years 1 to 9999 that a text spells.
+fn plain_date(text: &str) -> Result<Date, Misspelled> {
+    Some(Date::from_text(text)?).filter(|date| date.has_text()).ok_or(Misspelled)
+}
+
+/// The timestamp of the years 1 to 9999 that a text spells.
+fn plain_timestamp(text: &str) -> Result<Timestamp, Misspelled> {
+    Some(Timestamp::from_data_text(text)?).filter(|moment| moment.has_text()).ok_or(Misspelled)
 }
 
 const PARSE_FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];
@@ -118,7 +128,7 @@ pub(crate) static PARSE_DATE: OpDef = parse!(
     "parse_date",
     "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it spells none of the years 0001 to 9999.",
     Date,
-    Date::from_text,
+    plain_date,
     read_date,
     [
         ex("strings.parse_date(\"2026-11-20\")", "date{2026-11-20}"),
@@ -131,7 +141,7 @@ pub(crate) static PARSE_TIMESTAMP: OpDef = parse!(
     "parse_timestamp",
     "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999.",
     Timestamp,
-    Timestamp::from_data_text,
+    plain_timestamp,
     read_timestamp,
     [
         ex("strings.parse_timestamp(\"1970-01-01T01:00:01.5+01:00\")", "timestamp{1970-01-01T00:00:01.5Z}"),
@@ -147,7 +157,7 @@ pub(crate) static TRY_PARSE_DATE: OpDef = try_parse!(
     "try_parse_date",
     "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it spells none of the years 0001 to 9999.",
     Date,
-    Date::from_text,
+    plain_date,
     read_date,
     [
         ex("strings.try_parse_date(\"2026-02-29\")", "date?{NA}"),
@@ -160,7 +170,7 @@ pub(crate) static TRY_PARSE_TIMESTAMP: OpDef = try_parse!(
     "try_parse_timestamp",
     "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999.",
     Timestamp,
-    Timestamp::from_data_text,
+    plain_timestamp,
     read_timestamp,
     [ex("strings.try_parse_timestamp(\"2026-11-20\")", "timestamp?{NA}")]
 );

@@ -14,7 +14,7 @@ pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// A date or timestamp. That a number stands for one where there is no text is the way of data, not of this.
+/// A date, timestamp or duration that `parse` finds in a text, or the fault that it finds none.
 pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
@@ -166,13 +166,19 @@ mod tests {
     fn dates_are_of_the_years_that_have_texts() {
         let date = |string| call("strings.parse_date", &[text(string)]);
         assert_eq!(date("2024-02-29"), Ok(Value::from(Date(19_782))));
-        for wrong in ["2023-02-29", "10000-01-01", "0000-12-31", "2932897", "2024-2-29", "2024-02-29T00:00:00Z"] {
+        for wrong in
+            ["2023-02-29", "+10000-01-01", "+0000-12-31", "10000-01-01", "2932897", "2024-2-29", "2024-02-29T00:00:00Z"]
+        {
             assert_eq!(date(wrong), fault(FaultKind::Parse), "{wrong}");
         }
         let moment = |string: &str| call("strings.parse_timestamp", &[bytes(string.as_bytes())]);
         assert_eq!(moment("1969-12-31T23:59:59.999999Z"), Ok(Value::from(Timestamp(-1))));
         assert_eq!(moment("1969-12-31T23:59:59.9999999Z"), fault(FaultKind::Parse));
-        assert_eq!(moment("253402300800000000"), fault(FaultKind::Parse));
+        for wrong in
+            ["253402300800000000", "+10000-01-01T00:00:00Z", "9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01"]
+        {
+            assert_eq!(moment(wrong), fault(FaultKind::Parse), "{wrong}");
+        }
         for (value, expected) in
             [(Date(19_782), Ok(text("2024-02-29"))), (Date(2_932_897), fault(FaultKind::CastRange))]
         {
