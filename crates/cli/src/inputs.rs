@@ -9,6 +9,8 @@ use crate::source::ModelText;
 use arrow_schema::SchemaRef;
 use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value, cast_literal, literal_type};
 use cembra_expr::{Input, Node, NodeId};
+use cembra_ops::MomentForm;
+use cembra_runtime::{Date, Scalar};
 use cembra_table::cells::Cells;
 use cembra_table::error;
 use cembra_table::error::{DataCode, DataError};
@@ -435,7 +437,9 @@ fn typed(
                 if scalar.is_quoted()
                     && let Some(said) = spelling.said(*scalar, &constant.text) =>
             {
-                format!("; {said}")
+                let day = day_of_digits(&constant.text).filter(|_| *scalar == Scalar::Date && spelling.dates.is_none());
+                let written = day.map(|day| format!("; write `{day}`")).unwrap_or_default();
+                format!("{written}; {said}")
             }
             Some(declared) if declared.to_optional() != *declared && found_nothing => {
                 format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
@@ -444,4 +448,9 @@ fn typed(
         };
         usage(command, message + &hint)
     })
+}
+
+/// The date that eight digits are if they are year, month and day.
+fn day_of_digits(text: &str) -> Option<Date> {
+    MomentForm::of_dates("%Y%m%d").ok()?.date(text).filter(|_| text.len() == 8)
 }

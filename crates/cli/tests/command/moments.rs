@@ -26,6 +26,13 @@ fn digits_are_dates_only_by_their_format() {
         assert_eq!(shell.stdout(&["eval", "-e", DATES, file, format[0], format[1]]), made, "{file}");
     }
     refused(&shell.run(&["eval", "-e", DATES, "-s", "d=20260101"]), "`-s d=20260101`", "`--date-format %Y%m%d` reads");
+    let outcome = shell.run(&["eval", "-e", DATES, "-s", "d=20260101"]);
+    refused(&outcome, "the input `d` is date, found i64; write `2026-01-01`", "");
+    let outcome = shell.run(&["eval", "-e", "date.year(date\"20260101\")"]);
+    refused(&outcome, "error[literal]: `20260101` is no date", "help: write `date\"2026-01-01\"`");
+    for (set, made) in [("d=-0044-03-15", "y,z\n-44,-0044-03-15\n"), ("d=+12345-01-01", "y,z\n12345,+12345-01-01\n")] {
+        assert_eq!(shell.stdout(&["eval", "-e", DATES, "-s", set]), made);
+    }
     let one = "y,z\n2026,2026-01-01\n";
     // The usual form is good for `-s` beside the other one.
     for d in ["d=20260101", "d=2026-01-01", "d=date\"2026-01-01\""] {
@@ -106,6 +113,10 @@ fn a_table_has_no_numbers_for_dates() {
     refused(&outcome, "rates.csv:2", "`20250101` is no date; write it as `2026-01-31`");
     let outcome = shell.run(&["check", "v.cem"]);
     refused(&outcome, "v.csv:2", "`1505154600` is no timestamp; write it as `2026-01-31T10:15:00Z`");
-    let shell = shell.file("rates.csv", "from,rate\n2025-01-01,1\n2026-01-01,2\n");
+    let shell = shell.file("rates.csv", "from,rate\n-0044-03-15,0\n2025-01-01,1\n2026-01-01,2\n+12345-01-01,3\n");
+    for (day, rate) in [("-0044-03-14", "\"\""), ("-0044-03-15", "0"), ("+12344-12-31", "2"), ("+12345-01-01", "3")] {
+        let set = format!("d={day}");
+        assert_eq!(shell.stdout(&["eval", "r.cem", "-s", &set]), format!("rate\n{rate}\n"), "{day}");
+    }
     assert_eq!(shell.stdout(&["eval", "r.cem", "-s", "d=2026-02-01"]), "rate\n2\n");
 }
