@@ -16,7 +16,7 @@ use cembra_table::error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::place::Places;
 use cembra_table::scalar;
-use cembra_table::schema::{Column, Wanted, listed, nearest, spelled};
+use cembra_table::schema::{Column, Inferred, Wanted, listed, nearest, spelled};
 use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Spelling, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -100,6 +100,7 @@ struct Data {
     name: String,
     leaves: Vec<Column>,
     kept: Vec<Named>,
+    inferred: Vec<Inferred>,
     numbered: bool,
     total: Option<u64>,
     schema: SchemaRef,
@@ -188,7 +189,7 @@ impl Feed {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
             _ => error,
         })?;
-        let Some(Table { name, leaves, kept, schema, numbered, total, source }) = table else {
+        let Some(Table { name, leaves, kept, inferred, schema, numbered, total, source }) = table else {
             return Ok(Feed { fields, from, data: None, source: Some(Box::new(OneRow { done: false })) });
         };
         for ((_, qtype), feeding) in fields.iter_mut().zip(&mut from) {
@@ -200,7 +201,7 @@ impl Feed {
         Ok(Feed {
             fields,
             from,
-            data: Some(Data { name, leaves, kept, numbered, total, schema }),
+            data: Some(Data { name, leaves, kept, inferred, numbered, total, schema }),
             source: Some(source),
         })
     }
@@ -282,6 +283,18 @@ impl Feed {
         let advised = columns().filter_map(|column| Some((&column.name, column.advice.as_ref()?))).take(SHOWN_VALUES);
         advised.fold(failure, |failure, (name, (advice, line))| {
             failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(None, *line)))
+        })
+    }
+
+    /// The types that were taken from the data: each with where it is from, as `decided at rows.csv:17`.
+    pub(crate) fn inferred(&self) -> impl Iterator<Item = (&Inferred, String)> {
+        self.data.iter().flat_map(|data| &data.inferred).map(|inferred| {
+            let from = match inferred.line {
+                Some(line) => format!("decided at {}", self.place(None, line)),
+                None if self.is_numbered() => format!("the type of its column in {}", self.name()),
+                None => format!("no value in the first rows of {}", self.name()),
+            };
+            (inferred, from)
         })
     }
 

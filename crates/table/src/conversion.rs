@@ -126,8 +126,8 @@ impl Conversion {
         let named = kept.iter().map(|at| {
             let field = file.field(*at);
             let qtype = types::to_qtype(field.data_type(), field.is_nullable());
-            // What is carried through as a value of a model is written as one: views stay views, and days and moments have years that
-            // those of models have no text for.
+            // What is carried through as a value of a model is written as one: views stay views, and days, moments and lengths of time
+            // stay in their units.
             let exactly = |qtype: &QType| {
                 types::of_qtype(qtype).as_ref() == Some(field.data_type())
                     && !foreign::has_views(field.data_type())

@@ -10,6 +10,7 @@ use super::messages::{CONTINUES, Messages, check_batch, check_schema};
 use super::parquet::Read;
 use super::{Held, Piece, ReadOptions, Request, Source, Spelling, Table};
 use crate::error::DataError;
+use crate::schema::Inferred;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
@@ -141,7 +142,17 @@ impl ArrowData {
             held: Held::default(),
             rows: 0,
         };
-        Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total: None, source: Box::new(source) })
+        let inferred = Inferred::of_columns(&leaves);
+        Ok(Table {
+            name: String::new(),
+            leaves,
+            kept,
+            inferred,
+            schema,
+            numbered: true,
+            total: None,
+            source: Box::new(source),
+        })
     }
 }
 

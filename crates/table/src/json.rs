@@ -16,7 +16,7 @@ use super::{Decoded, Form, Found, Keep, Named, Piece, ReadOptions, Request, Room
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
-use crate::schema::{Ahead, Column, Place, Wanted, absent_columns, carried_as, quoted};
+use crate::schema::{Ahead, Column, Decided, Inferred, Place, Wanted, absent_columns, carried_as, quoted};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::{JsonColumns, JsonKind, JsonMisfit, JsonText};
@@ -159,6 +159,7 @@ impl JsonData {
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
         let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
+        let mut found_types = Vec::new();
         let mut absent = Vec::new();
         for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {
             let inferred = leaf.qtype.is_none();
@@ -172,10 +173,12 @@ impl JsonData {
                 Some(qtype) => qtype,
                 None => {
                     self.look_ahead()?;
-                    match self.infer(&leaf.name, at >= request.leaves.len())? {
-                        // A column that is only carried through may be missing where it likes.
-                        Some(qtype) if is_kept => qtype.to_optional(),
-                        Some(qtype) => qtype,
+                    match self.infer(&leaf.name, is_kept)? {
+                        Some((qtype, line)) => {
+                            let name = leaf.name.clone();
+                            found_types.push(Inferred { name, qtype: qtype.clone(), line, kept: is_kept });
+                            qtype
+                        }
                         None => {
                             absent.push(leaf.name);
                             continue;
@@ -217,7 +220,17 @@ impl JsonData {
             is_spelled,
         });
         let source = JsonSource { data: self, form };
-        Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
+        let inferred = found_types;
+        Ok(Table {
+            name: String::new(),
+            leaves,
+            kept,
+            inferred,
+            schema,
+            numbered: false,
+            total: None,
+            source: Box::new(source),
+        })
     }
 
     /// True if one of the first rows has a number below 0 here.
@@ -237,20 +250,28 @@ impl JsonData {
         Err(misfit_of(name, is_kept, &QType::INT64, large, Some(&better)).on_line(line))
     }
 
-    /// The type of an undeclared leaf; `None` if there are rows, but none with such a key.
-    fn infer(&self, name: &str, is_kept: bool) -> Result<Option<QType>, DataError> {
+    /// The type of an undeclared leaf, and the line of the row that decided it; `None` if there are rows, but none with such a key. A column
+    /// that is only carried through may be missing anywhere.
+    fn infer(&self, name: &str, is_kept: bool) -> Result<Option<(QType, Option<u64>)>, DataError> {
         self.check_numbers(name, is_kept)?;
         let place = Place { leaf: name, path: name, inferred: true };
         let mut seen = Seen { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
+        let type_of = |seen: &Seen| if is_kept { seen.qtype().to_optional() } else { seen.qtype() };
+        let mut decided = Decided::nothing();
         for object in self.ahead.iter().flatten() {
             let value = object.row.get(name);
             found |= value.is_some();
             let value = value.unwrap_or(JsonText::NULL);
             let here = Seen::of(value, place).map_err(|error| error.on_line(object.line))?;
-            seen = seen
+            let joined = seen
                 .join(&here)
                 .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
+            // Types are made where something is new: those of structs take longer than a look at what was seen.
+            if joined != seen && joined.kind != Kind::Nothing {
+                decided.add(type_of(&joined), object.line);
+            }
+            seen = joined;
         }
         let qtype = seen.qtype();
         let always_there = match qtype {
@@ -268,7 +289,7 @@ impl JsonData {
             let message = format!("{what} is missing in some rows");
             return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
         }
-        Ok(found.then_some(qtype))
+        Ok(found.then(|| (type_of(&seen), decided.line())))
     }
 }
 

@@ -47,7 +47,7 @@ use error::{DataCode, DataError};
 pub use guard::is_guarded;
 use input::Input;
 use place::Places;
-use schema::{Column, Wanted};
+use schema::{Column, Inferred, Wanted};
 use several::Later;
 pub use several::{Following, Found};
 use std::collections::BTreeMap;
@@ -311,6 +311,8 @@ pub struct Table {
     pub leaves: Vec<Column>,
     /// The columns carried through, which follow them.
     pub kept: Vec<Named>,
+    /// The types of both that were taken from the data.
+    pub inferred: Vec<Inferred>,
     /// The columns of every batch, as they are stored.
     pub schema: SchemaRef,
     /// True if a row's place is its number, not its line.

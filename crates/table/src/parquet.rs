@@ -7,6 +7,7 @@ use super::messages::check_schema;
 use super::pages::Groups;
 use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
 use crate::error::DataError;
+use crate::schema::Inferred;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
 use ::parquet::basic::{Compression, Type};
@@ -83,7 +84,8 @@ impl ParquetData {
         })?;
         let schema = conversion.schema().clone();
         let source = Box::new(ParquetSource { reader, begin: rows, conversion, rows: 0 });
-        Ok(Table { name: String::new(), leaves, kept, schema, numbered: true, total, source })
+        let inferred = Inferred::of_columns(&leaves);
+        Ok(Table { name: String::new(), leaves, kept, inferred, schema, numbered: true, total, source })
     }
 }
 

@@ -71,6 +71,55 @@ pub struct Column {
     pub advice: Option<(String, u64)>,
 }
 
+/// A type that was taken from the data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inferred {
+    /// The name of the leaf, or of the column that is carried through.
+    pub name: String,
+    /// The type.
+    pub qtype: QType,
+    /// The line of the row that decided the type: the first after which it stayed the same. `None` if the type is that of the file's
+    /// column, or no row that was looked at has a value.
+    pub line: Option<u64>,
+    /// True if the column is carried through.
+    pub kept: bool,
+}
+
+impl Inferred {
+    /// The types of leaves that are those of the file's columns.
+    pub(crate) fn of_columns(leaves: &[Column]) -> Vec<Inferred> {
+        let inferred = leaves.iter().filter(|leaf| leaf.inferred);
+        inferred
+            .map(|leaf| Inferred { name: leaf.name.clone(), qtype: leaf.qtype.clone(), line: None, kept: false })
+            .collect()
+    }
+}
+
+/// The type that the rows so far have in common, and the line of the row since which it is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided<T> {
+    found: Option<(T, u64)>,
+}
+
+impl<T: PartialEq> Decided<T> {
+    /// No row yet.
+    pub(crate) const fn nothing() -> Self {
+        Decided { found: None }
+    }
+
+    /// The type after one more row.
+    pub(crate) fn add(&mut self, now: T, line: u64) {
+        if self.found.as_ref().is_none_or(|(before, _)| *before != now) {
+            self.found = Some((now, line));
+        }
+    }
+
+    /// The line of the row that decided the type.
+    pub(crate) fn line(&self) -> Option<u64> {
+        self.found.as_ref().map(|(_, line)| *line)
+    }
+}
+
 /// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {

@@ -1,27 +1,48 @@
 //! `cembra check`: says what a model takes and gives, or what is wrong with it, and what it probably does not mean.
 
 use super::{options_with_types, print, print_json, tell_json};
-use crate::arguments::{ModelArgs, Report};
+use crate::arguments::{Assignment, DataOptions, ModelArgs, Report};
+use crate::data_files::{DataFiles, Opening};
+use crate::deadline::Deadline;
 use crate::diagnose;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
+use crate::inputs::{Feed, Sources};
 use crate::source::ModelText;
-use cembra::{Code, Diagnostic, Error, Field, Signature, Warnings};
+use cembra::{Code, Diagnostic, Error, Field, Model, Options, Signature, Warnings};
+use cembra_table::Keep;
 use cembra_value::dashed_code;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 const NAME: &str = "check";
 
 /// Prints the inputs and outputs of a model with their types, or what is wrong with it
+///
+/// With DATA, inputs without a type take theirs from it, as in `cembra eval`, and the row that decided a type is told.
 #[derive(clap::Args, Debug)]
-#[command(override_usage = "cembra check [OPTIONS] <MODEL>\n       cembra check [OPTIONS] -e <EXPR>")]
+#[command(
+    override_usage = "cembra check [OPTIONS] <MODEL> [DATA]...\n       cembra check [OPTIONS] -e <EXPR> [DATA]..."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
+
+    /// The files with the rows, of one form; `-` is standard input, and `'b*.csv'` all files of such names
+    #[arg(value_name = "DATA")]
+    data: Vec<PathBuf>,
+
+    /// A value for an input that DATA has no column for: `-s x=1.5`, `-s 'name="Ann"'`
+    #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
+    set: Vec<Assignment>,
+
+    #[command(flatten)]
+    data_options: DataOptions,
 
     /// The form of the answer; as JSON, problems are on standard output too
     #[arg(long, value_enum, default_value_t)]
@@ -89,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match args.format {
         Report::Text => tell(checked?, args),
         Report::Json => {
-            let Checked { text, signature, warnings: found } = checked.map_err(tell_json)?;
+            let Checked { text, signature, warnings: found, feed } = checked.map_err(tell_json)?;
             let warnings = diagnose::to_json(found.as_slice(), text.sources());
             let signature = match &signature {
                 Ok(signature) => signature,
@@ -100,7 +121,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                     return Err(Failure::Told);
                 }
             };
-            let (inputs, outputs) = (told(&signature.inputs), told(&signature.outputs));
+            let (mut inputs, outputs) = (told(&signature.inputs), told(&signature.outputs));
+            let mut decided = decided(feed.as_ref());
+            inputs.iter_mut().for_each(|input| input.from = decided.remove(input.name));
             print_json(&Told { inputs, outputs, warnings })?;
             let is_denied = found.as_slice().iter().any(|one| is_denied(one, args));
             if is_denied { Err(Failure::Told) } else { Ok(()) }
@@ -113,17 +136,67 @@ struct Checked {
     text: ModelText,
     signature: Result<Signature, Error>,
     warnings: Warnings,
+    /// The inputs with the types that the data give them; `None` without data.
+    feed: Option<Feed>,
 }
 
 fn check(args: &Args) -> Result<Checked, Failure> {
-    let text = args.model.load(NAME)?;
+    let (text, paths) = args.model.load_with(&args.data, NAME)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
+    let feed = feed(args, &text, &model, &options, DataFiles::of(&paths)?)?;
+    if let Some(feed) = &feed {
+        options = feed.with_types(options);
+    }
     for code in args.allow.iter().flat_map(|which| which.codes()) {
         options = options.allow(code);
     }
     let (signature, warnings) = model.check(&options);
-    Ok(Checked { text, signature, warnings })
+    Ok(Checked { text, signature, warnings, feed })
+}
+
+/// Where each type is from that was taken from data, by the name of the input.
+fn decided(feed: Option<&Feed>) -> HashMap<&str, String> {
+    feed.iter().flat_map(|feed| feed.inferred()).map(|(inferred, from)| (&*inferred.name, from)).collect()
+}
+
+/// The inputs with the types that the data give them; `None` without data.
+fn feed(
+    args: &Args,
+    text: &ModelText,
+    model: &Model,
+    options: &Options,
+    files: DataFiles,
+) -> Result<Option<Feed>, Failure> {
+    let data_options = args.data_options.clone();
+    let most_bytes = text.limits().array_bytes;
+    let opening = Opening { options: data_options, most_bytes, tolerant: false, bar: None };
+    let Some(dataset) = files.open(&opening)? else {
+        args.data_options.check_origins(None, false, false, NAME)?;
+        return match args.set.first() {
+            Some(_) => {
+                Err(usage(NAME, "leave `-s` out: it is about inputs that DATA has no column for, and there is no DATA"))
+            }
+            None => Ok(None),
+        };
+    };
+    if model.has_tensors(options) {
+        return Err(usage(NAME, "leave DATA out: the types of tensors are not taken from data"));
+    }
+    args.data_options.check_origins(Some(dataset.format()), !args.set.is_empty(), false, NAME)?;
+    let sources = Sources {
+        types: args.model.types().collect(),
+        constants: &args.set,
+        spelling: &args.data_options.spelling(),
+        data: Some(dataset),
+        outputs: &[],
+        keep: Keep::None,
+        verbatim: true,
+        deadline: &Deadline::start(None),
+    };
+    let feed = Feed::new(text, model, sources, NAME)?;
+    args.data_options.check_types(&feed, NAME)?;
+    Ok(Some(feed))
 }
 
 fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
@@ -132,7 +205,7 @@ fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
 
 /// Tells of a model for people: warnings and errors on standard error, what it takes and gives on standard output.
 fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
-    let Checked { text, signature, warnings } = checked;
+    let Checked { text, signature, warnings, feed } = checked;
     let more = warnings.count() - warnings.as_slice().len();
     // With an error there is a failure already.
     let (denied, shown): (Vec<_>, Vec<_>) =
@@ -144,16 +217,22 @@ fn tell(checked: Checked, args: &Args) -> Result<(), Failure> {
             writeln!(std::io::stderr(), "{shown}{}", if signature.is_ok() && denied.is_empty() { "" } else { "\n" });
     }
     match signature {
-        Err(error) => Err(text.blame(&error)),
+        Err(error) => {
+            let failure = text.blame(&error);
+            Err(feed.iter().fold(failure, |failure, feed| feed.explain_types(failure)))
+        }
         Ok(_) if !denied.is_empty() => Err(Failure::Model { source: text, problems: denied, notes: Vec::new() }),
-        Ok(signature) => print(&to_text(&signature)),
+        Ok(signature) => print(&to_text(&signature, &decided(feed.as_ref()))),
     }
 }
 
-fn to_text(signature: &Signature) -> String {
-    let line = |kind: &str, field: &Field| format!("{kind} {}: {}\n", field.name, field.declaration());
-    let inputs = signature.inputs.iter().map(|field| line("input", field));
-    inputs.chain(signature.outputs.iter().map(|field| line("output", field))).collect()
+fn to_text(signature: &Signature, decided: &HashMap<&str, String>) -> String {
+    let line = |kind: &str, field: &Field, from: Option<&String>| {
+        let from = from.map(|from| format!("  # {from}")).unwrap_or_default();
+        format!("{kind} {}: {}{from}\n", field.name, field.declaration())
+    };
+    let inputs = signature.inputs.iter().map(|field| line("input", field, decided.get(&*field.name)));
+    inputs.chain(signature.outputs.iter().map(|field| line("output", field, None))).collect()
 }
 
 /// The answer for programs. The keys are written in this order.
@@ -178,6 +257,9 @@ pub(super) struct FieldTold<'a> {
     qtype: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<String>,
+    /// Where a type is from that was taken from data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
 }
 
 /// Inputs or outputs for programs.
@@ -185,6 +267,11 @@ pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
     let default = |field: &Field| field.default.as_ref().map(cembra::print_default);
     fields
         .iter()
-        .map(|field| FieldTold { name: &field.name, qtype: field.spelled_type(), default: default(field) })
+        .map(|field| FieldTold {
+            name: &field.name,
+            qtype: field.spelled_type(),
+            default: default(field),
+            from: None,
+        })
         .collect()
 }

@@ -19,6 +19,7 @@ use cembra_runtime::visible;
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
 use cembra_table::output::Output;
+use cembra_table::schema::{Inferred, spelled};
 use cembra_table::sink::{self, Sink, WriteOptions};
 use cembra_table::{Dataset, Form, Format, Keep, Named, types};
 use std::collections::HashSet;
@@ -96,6 +97,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut feed = Feed::new(&text, &model, sources, NAME)?;
     args.data_options.check_types(&feed, NAME)?;
+    if args.verbose {
+        for (Inferred { name, qtype, kept, .. }, from) in feed.inferred() {
+            let what = if *kept { "column" } else { "input" };
+            let line = format!("note: {what} {name}: {}, {from}", spelled(qtype));
+            let _ = writeln!(io::stderr(), "{}", visible(&line));
+        }
+    }
     let mut options =
         feed.with_types(options.backend(args.backend.into()).row_player(args.isa.into()).compat(args.compat));
     if !args.only.is_empty() {

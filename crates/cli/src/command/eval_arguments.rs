@@ -129,7 +129,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) warnings: WarningArgs,
 
-    /// Say on standard error what ran, and for how long; of tensors in tiles, what each step took
+    /// Say on standard error which types were taken from DATA and which rows decided them, what ran, and for how long; of tensors in tiles, what each step took
     #[arg(short, long)]
     pub(super) verbose: bool,
 }

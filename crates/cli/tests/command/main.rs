@@ -12,6 +12,7 @@ mod files;
 mod formats;
 mod formatted;
 mod hostile;
+mod inferred;
 mod moments;
 mod options;
 mod others;

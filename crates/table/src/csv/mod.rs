@@ -21,7 +21,7 @@ use super::input::Text;
 use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
 use crate::error::{DataCode, DataError};
 use crate::scalar::Seen;
-use crate::schema::{Ahead, Column, absent_columns, quoted};
+use crate::schema::{Ahead, Column, Decided, Inferred, absent_columns, quoted};
 use arrow_schema::Field;
 use blocks::{Block, Blocks};
 use cembra_expr::found_delimiter;
@@ -158,12 +158,17 @@ impl CsvData {
         let mut absent = Vec::new();
         let mut targets = Vec::new();
         let (mut cells, mut leaves, mut kept, mut schema) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut types_found = Vec::new();
         for (at, leaf) in request.leaves.iter().enumerate() {
             let inferred = leaf.qtype.is_none();
             let qtype = match leaf.qtype.as_ref().or_else(|| before?.leaf(at)) {
                 Some(qtype) => qtype.clone(),
                 None => self.infer(&leaf.name, &found)?,
             };
+            if inferred && before.is_none() {
+                let (name, line) = (leaf.name.clone(), self.decided(&leaf.name, &found));
+                types_found.push(Inferred { name, qtype: qtype.clone(), line, kept: false });
+            }
             let mut place = Target { leaf: leaf.name.clone(), inferred, ..self.target() };
             place.path.clone_from(&leaf.name);
             cells.push(self.cell(&place, &qtype, &mut targets, &mut absent)?);
@@ -193,6 +198,10 @@ impl CsvData {
                 },
                 _ => QType::Optional(Scalar::Text),
             };
+            if let (None, Some(_), false) = (known, index, request.verbatim) {
+                let (name, line) = (name.clone(), self.decided(name, &found));
+                types_found.push(Inferred { name, qtype: qtype.clone(), line, kept: true });
+            }
             let verbatim = request.verbatim;
             let (leaf, path) = (name.clone(), name.clone());
             let place = Target { leaf, path, verbatim, kept: true, inferred: given.is_none(), ..self.target() };
@@ -227,7 +236,17 @@ impl CsvData {
         }
         let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
         let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };
-        Ok(Table { name: String::new(), leaves, kept, schema, numbered: false, total: None, source: Box::new(source) })
+        let inferred = types_found;
+        Ok(Table {
+            name: String::new(),
+            leaves,
+            kept,
+            inferred,
+            schema,
+            numbered: false,
+            total: None,
+            source: Box::new(source),
+        })
     }
 
     /// A target with nothing particular.
@@ -311,8 +330,8 @@ impl CsvData {
     /// Reads the first rows, and finds what the fields of each column have in common.
     fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Found, NotText>>, DataError> {
         let mut left = Ahead::new();
-        let mut seen: Vec<Result<(Seen, Strays), NotText>> =
-            vec![Ok((Seen::nothing(), Strays::default())); self.header.len()];
+        let nothing = Looked { seen: Seen::nothing(), strays: Strays::default(), decided: Decided::nothing() };
+        let mut seen: Vec<Result<Looked, NotText>> = vec![Ok(nothing); self.header.len()];
         let mut looked = 0;
         while left.goes_on() {
             if looked == self.ahead.len() {
@@ -334,22 +353,23 @@ impl CsvData {
             looked += 1;
         }
         let found = seen.into_iter().enumerate().map(|(index, seen)| {
-            let found = seen.map(|(seen, strays)| {
+            let found = seen.map(|Looked { seen, strays, decided }| {
                 let scalar = seen.scalar();
                 let advice = strays.advice(&self.header[index], scalar, &self.dialect.spelling);
-                Found { scalar, has_negative: seen.has_negative(), advice }
+                Found { scalar, line: decided.line(), has_negative: seen.has_negative(), advice }
             });
             (index, found)
         });
         Ok(found.collect())
     }
 
-    fn see(&self, record: &Record<'_>, seen: &mut [Result<(Seen, Strays), NotText>]) {
+    fn see(&self, record: &Record<'_>, seen: &mut [Result<Looked, NotText>]) {
         for (field, seen) in record.fields.iter().zip(seen) {
             if field.value.is_empty() {
                 // Whether an empty text in quotes is one depends on the type.
-                if let (true, false, Ok((known, _))) = (field.quoted, self.dialect.nulls.is_empty(), seen) {
-                    known.add_empty();
+                if let (true, false, Ok(known)) = (field.quoted, self.dialect.nulls.is_empty(), seen) {
+                    known.seen.add_empty();
+                    known.decided.add(known.seen.scalar(), record.line);
                 }
                 continue;
             }
@@ -357,14 +377,26 @@ impl CsvData {
                 continue;
             }
             match (std::str::from_utf8(&field.value), &mut *seen) {
-                (Ok(text), Ok((known, strays))) => {
-                    strays.add(text, record.line, known, &self.dialect.spelling);
-                    known.add(text, &self.dialect.spelling);
+                (Ok(text), Ok(known)) => {
+                    known.strays.add(text, record.line, &known.seen, &self.dialect.spelling);
+                    known.seen.add(text, &self.dialect.spelling);
+                    known.decided.add(known.seen.scalar(), record.line);
                 }
                 (Err(_), Ok(_)) => *seen = Err(NotText { bytes: field.value.to_vec(), line: record.line }),
                 (_, Err(_)) => {}
             }
         }
+    }
+
+    /// The line of the row that decided the type of a leaf, or that of its last field; `None` if no row has a value.
+    fn decided(&self, name: &str, found: &HashMap<usize, Result<Found, NotText>>) -> Option<u64> {
+        let line = |index: &usize| found.get(index)?.as_ref().ok()?.line;
+        if let Some(index) = self.positions.get(name) {
+            return line(index);
+        }
+        let prefix = format!("{name}.");
+        let fields = self.positions.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        fields.take_while(|(column, _)| column.starts_with(&prefix)).filter_map(|(_, index)| line(index)).max()
     }
 
     /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
@@ -397,10 +429,21 @@ impl CsvData {
     }
 }
 
+/// The texts of a column in the rows that were looked at.
+#[derive(Clone, Debug)]
+struct Looked {
+    seen: Seen,
+    strays: Strays,
+    /// The type that they have in common.
+    decided: Decided<Scalar>,
+}
+
 /// What the first rows say of a column.
 #[derive(Clone, Debug)]
 struct Found {
     scalar: Scalar,
+    /// The line of the row that decided the type; `None` if no row has a value.
+    line: Option<u64>,
     /// True if a number is below 0.
     has_negative: bool,
     /// What to write for the column to have another type, and the line of the text that says so.
