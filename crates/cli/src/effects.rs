@@ -107,8 +107,11 @@ impl DataOptions {
         Ok(())
     }
 
-    /// Refuses options about values of a type that neither an input nor a column that is carried through has.
+    /// Refuses options about values of a type that neither an input nor a column that is carried through has, or that columns have already.
     pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
+        if let Some(counted) = feed.counted() {
+            return self.check_counted(feed, counted, command);
+        }
         let inputs = feed.fields().iter().map(|(_, qtype)| qtype);
         let kept = feed.kept().iter().filter_map(|kept| match &kept.form {
             Form::Values(qtype) => Some(qtype),
@@ -120,6 +123,29 @@ impl DataOptions {
         });
         let text = text.map(|(_, (name, _))| name.as_str());
         self.check_among(&inputs.chain(kept).collect::<Vec<_>>(), text, command)
+    }
+
+    /// Refuses options about values of a type that no column of the data is read as, `counted` aside, and no value of `-s` has.
+    fn check_counted(&self, feed: &Feed, counted: &[Scalar], command: &'static str) -> Result<(), Failure> {
+        let (columns, constants): (Vec<_>, Vec<_>) =
+            feed.fields().iter().enumerate().partition(|(at, _)| matches!(feed.from(*at), Feeding::Column(..)));
+        for Effect { option, scalar, .. } in self.effects().into_iter().filter(|effect| effect.is_given) {
+            let Some(scalar) = scalar.filter(|scalar| !counted.contains(scalar)) else { continue };
+            let is_of = |field: &&(usize, &(String, QType))| has(&field.1.1, scalar);
+            if let Some((_, (name, _))) = columns.iter().find(is_of)
+                && !constants.iter().any(|field| is_of(&field))
+            {
+                let of = scalar.short_name();
+                let message = format!("leave `{option}` out: it is about texts and whole numbers");
+                return Err(usage(
+                    command,
+                    format!("{message}, and the column of `{name}` is of the type {of} already"),
+                ));
+            }
+        }
+        let counted: Vec<QType> = counted.iter().map(|scalar| QType::Scalar(*scalar)).collect();
+        let constants = constants.into_iter().map(|(_, (_, qtype))| qtype);
+        self.check_among(&counted.iter().chain(constants).collect::<Vec<_>>(), None, command)
     }
 
     /// Refuses options about values of a type that none of `types` has. `text` is a column of texts, which might be declared to have it.

@@ -101,6 +101,7 @@ struct Data {
     leaves: Vec<Column>,
     kept: Vec<Named>,
     inferred: Vec<Inferred>,
+    counted: Option<Vec<Scalar>>,
     numbered: bool,
     total: Option<u64>,
     schema: SchemaRef,
@@ -189,7 +190,7 @@ impl Feed {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
             _ => error,
         })?;
-        let Some(Table { name, leaves, kept, inferred, schema, numbered, total, source }) = table else {
+        let Some(Table { name, leaves, kept, inferred, counted, schema, numbered, total, source }) = table else {
             return Ok(Feed { fields, from, data: None, source: Some(Box::new(OneRow { done: false })) });
         };
         for ((_, qtype), feeding) in fields.iter_mut().zip(&mut from) {
@@ -201,7 +202,7 @@ impl Feed {
         Ok(Feed {
             fields,
             from,
-            data: Some(Data { name, leaves, kept, inferred, numbered, total, schema }),
+            data: Some(Data { name, leaves, kept, inferred, counted, numbered, total, schema }),
             source: Some(source),
         })
     }
@@ -284,6 +285,11 @@ impl Feed {
         advised.fold(failure, |failure, (name, (advice, line))| {
             failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(None, *line)))
         })
+    }
+
+    /// The types of inputs that are read from numbers of the data, where its columns have types; `None` where values of data are texts.
+    pub(crate) fn counted(&self) -> Option<&[Scalar]> {
+        self.data.as_ref()?.counted.as_deref()
     }
 
     /// The types that were taken from the data: each with where it is from, as `decided at rows.csv:17`.

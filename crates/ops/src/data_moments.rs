@@ -2,8 +2,8 @@
 //! models have the same forms and zones.
 
 use crate::calendar::zones;
-use crate::strings::time_format::{Kind, WrongForm, has_offset, read_date, read_timestamp};
 use cembra_runtime::{Date, Timestamp};
+use cembra_value::time_format::{Kind, WrongForm, has_offset, read_date, read_timestamp};
 use jiff::tz::TimeZone;
 
 /// A form of dates or of timestamps, as `%d.%m.%Y`: the letters are those of `strings.parse_date` and `strings.parse_timestamp`.

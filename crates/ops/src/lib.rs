@@ -54,6 +54,7 @@ pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS
 pub use calendar::zones::time_zones;
 pub use call::{call, call_within};
 pub use cembra_runtime::Kernel;
+pub use cembra_value::time_format::WrongForm;
 pub use compound::optional_field;
 pub use data_moments::{LocalClock, MomentForm};
 pub use declared::becomes_declared;
@@ -70,7 +71,6 @@ pub use qtype::compare_types;
 pub use registry::{OpId, Registry};
 pub use sequence::Sequence;
 pub use strings::limits;
-pub use strings::time_format::WrongForm;
 pub use structure::structs;
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, Recording, UserArgument, UserFunction, UserOperator, UserResult};

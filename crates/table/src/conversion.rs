@@ -53,6 +53,8 @@ pub(crate) struct Planned {
     pub(crate) leaves: Vec<Column>,
     /// The columns carried through.
     pub(crate) kept: Vec<Named>,
+    /// The types of leaves that are read from numbers as the spelling says.
+    pub(crate) counted: Vec<Scalar>,
     /// What becomes of the columns that are needed.
     pub(crate) conversion: Arc<Conversion>,
 }
@@ -109,6 +111,14 @@ impl Conversion {
                 None => absent.push(name.to_owned()),
             }
         }
+        let needs = |scalar: &Scalar| {
+            let without = spelling.without(*scalar);
+            let of = |(column, _): &(Column, Pick)| {
+                pick(&column.name, &column.qtype, (&positions, file), &without, &mut Vec::new()).is_err()
+            };
+            leaves.iter().any(of)
+        };
+        let counted = [Scalar::Date, Scalar::Timestamp].into_iter().filter(needs).collect();
         if !absent.is_empty() {
             return Err(absent_columns(&absent, file.fields().iter().map(|field| field.name().as_str())));
         }
@@ -140,6 +150,7 @@ impl Conversion {
         Ok(Planned {
             leaves: leaves.iter().map(|(column, _)| column.clone()).collect(),
             kept: named,
+            counted,
             conversion: Arc::new(Conversion {
                 kept: kept.iter().map(place).collect(),
                 leaves,

@@ -126,7 +126,7 @@ impl ArrowData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
-        let Planned { projection, leaves, kept, conversion } =
+        let Planned { projection, leaves, kept, counted, conversion } =
             Conversion::plan(&self.schema, request, self.tolerant, self.stream.most_bytes(), self.spelling)?;
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;
         let schema = conversion.schema().clone();
@@ -142,12 +142,13 @@ impl ArrowData {
             held: Held::default(),
             rows: 0,
         };
-        let inferred = Inferred::of_columns(&leaves);
+        let (inferred, counted) = (Inferred::of_columns(&leaves), Some(counted));
         Ok(Table {
             name: String::new(),
             leaves,
             kept,
             inferred,
+            counted,
             schema,
             numbered: true,
             total: None,

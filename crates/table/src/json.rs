@@ -226,6 +226,7 @@ impl JsonData {
             leaves,
             kept,
             inferred,
+            counted: None,
             schema,
             numbered: false,
             total: None,

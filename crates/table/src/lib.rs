@@ -41,7 +41,7 @@ mod tests;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, SchemaRef};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 pub use csv::spelling::Spelling;
 use error::{DataCode, DataError};
 pub use guard::is_guarded;
@@ -313,6 +313,9 @@ pub struct Table {
     pub kept: Vec<Named>,
     /// The types of both that were taken from the data.
     pub inferred: Vec<Inferred>,
+    /// The types of leaves that are read from numbers as the spelling says, where columns have types; `None` for texts, all of which are
+    /// read as it says.
+    pub counted: Option<Vec<Scalar>>,
     /// The columns of every batch, as they are stored.
     pub schema: SchemaRef,
     /// True if a row's place is its number, not its line.

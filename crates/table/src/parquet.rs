@@ -65,7 +65,7 @@ impl ParquetData {
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         let ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant, spelling } = self;
-        let Planned { projection, leaves, kept, conversion } =
+        let Planned { projection, leaves, kept, counted, conversion } =
             Conversion::plan(metadata.schema(), request, tolerant, most_bytes, spelling)?;
         let parquet = metadata.metadata().clone();
         let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
@@ -84,8 +84,8 @@ impl ParquetData {
         })?;
         let schema = conversion.schema().clone();
         let source = Box::new(ParquetSource { reader, begin: rows, conversion, rows: 0 });
-        let inferred = Inferred::of_columns(&leaves);
-        Ok(Table { name: String::new(), leaves, kept, inferred, schema, numbered: true, total, source })
+        let (inferred, counted) = (Inferred::of_columns(&leaves), Some(counted));
+        Ok(Table { name: String::new(), leaves, kept, inferred, counted, schema, numbered: true, total, source })
     }
 }
 

@@ -27,6 +27,7 @@ mod structs;
 pub mod tensor;
 mod texts;
 mod threads;
+pub mod time_format;
 mod value;
 mod value_ref;
 mod value_run;

@@ -267,11 +267,6 @@ pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
     let default = |field: &Field| field.default.as_ref().map(cembra::print_default);
     fields
         .iter()
-        .map(|field| FieldTold {
-            name: &field.name,
-            qtype: field.spelled_type(),
-            default: default(field),
-            from: None,
-        })
+        .map(|field| FieldTold { name: &field.name, qtype: field.spelled_type(), default: default(field), from: None })
         .collect()
 }

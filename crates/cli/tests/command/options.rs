@@ -95,6 +95,14 @@ fn options_about_dates_need_one_among_what_is_read() {
         parts.stdout(&[&["eval", "-e", "input p: {d: date, n: i64}; p.d", "p.csv"], &date[..]].concat()),
         "result\n2026-01-02\n"
     );
+    // Columns with types have dates already, whatever their form.
+    for file in ["r.parquet", "r.arrow"] {
+        let said = "leave `--date-format` out: it is about texts and whole numbers, and the column of `d` is of the type date already";
+        refused(&run("d", file, &date), said);
+        let given = [&["-s", "e=31.01.2026", "--limit", "1"][..], &date].concat();
+        let read = run("input d, e: date; output y = d; output z = e", file, &given).stdout;
+        assert_eq!(read, "y,z\n2026-01-02,2026-01-31\n", "{file}");
+    }
     // A form that no field has makes a text of the column.
     refused(&run("d", "german.csv", &["--date-format", "%Y/%m/%d"]), "or declare one, as in `input d: date?`");
 }

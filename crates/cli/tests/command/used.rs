@@ -118,3 +118,71 @@ fn tables_by_ranges_are_read_from_files() {
         assert_eq!((found.stdout.as_str(), found.status), (expected, Some(0)), "{}", found.stderr);
     }
 }
+
+#[test]
+fn tables_say_how_they_are_written() {
+    let shell = Shell::new()
+        .file("fees.csv", "name|fee\na|1,5\nb|7\nc|\n")
+        .file("fees.cem", "table fees: text -> f64 = \"fees.csv\", delimiter = \"|\", decimal = \",\"\ninput k: text\noutput fee = lookup(k, fees)\n")
+        .file("k.csv", "k\na\nb\nc\n")
+        .file("rates.csv", "from;to;rate;seen\n1.2.2026;1.3.2026;0,25;20260301 1015\n01.03.2026;;,5;\n")
+        .file(
+            "rates.cem",
+            "table rates: ranges of date -> {rate: f64, seen: timestamp?} = \"rates.csv\", decimal = \",\",
+                date_format = \"%d.%m.%Y\", timestamp_format = \"%Y%m%d %H%M\"
+            input d: date; output rate = lookup(d, rates).rate; output seen = lookup(d, rates).seen",
+        )
+        .file("d.csv", "d\n2026-01-31\n2026-02-01\n2026-03-31\n");
+    for backend in ["native", "interp"] {
+        assert_eq!(shell.stdout(&["eval", "fees.cem", "k.csv", "--backend", backend]), "fee\n1.5\n7\n\"\"\n");
+        let rates = "rate,seen\n,\n0.25,2026-03-01T10:15:00Z\n0.5,\n";
+        assert_eq!(shell.stdout(&["eval", "rates.cem", "d.csv", "--backend", backend]), rates);
+    }
+}
+
+#[test]
+fn options_of_tables_are_checked() {
+    let told = |line: &str, file: &str| {
+        let model = format!("table t: {line}\ninput k: text\noutput y = has(lookup(k, t))\n");
+        let found = Shell::new().file("m.cem", model).file("t.csv", file).run(&["check", "m.cem"]);
+        assert_eq!(found.status, Some(1), "{line}");
+        found.stderr
+    };
+    for (line, says) in [
+        ("text -> f64 = \"t.csv\", delimiter = \";;\"", "a delimiter is one character, not `;;`"),
+        ("text -> f64 = \"t.csv\", decimal = \";\"", "write `decimal = \",\"`"),
+        (
+            "text -> f64 = \"t.csv\", decimals = \",\"",
+            "the options are `delimiter`, `decimal`, `date_format`, `timestamp_format`",
+        ),
+        ("text -> f64 = \"t.csv\", decimal = \",\", decimal = \",\"", "`decimal` is there twice"),
+        (
+            "text -> i64 = \"t.csv\", decimal = \",\"",
+            "`decimal` is about numbers with a fraction, and the table has none",
+        ),
+        ("text -> f64 = \"t.csv\", date_format = \"%Y\"", "`date_format` is about dates, and the table has none"),
+        ("text -> date = \"t.csv\", date_format = \"%d.%m.\"", "the format has no year"),
+        ("text -> date = \"t.csv\", date_format = \"%H\"", "a date has no hour"),
+        ("text -> f64 = \"t.csv\", delimiter \";\"", "expected `=` and the option's value"),
+        ("text -> f64 = \"t.csv\", decimal = 5", "expected a value in quotes"),
+        ("text -> f64 = \"t.csv\",", "expected an option of the table"),
+    ] {
+        let found = told(line, "k,v\n");
+        assert!(found.contains(says), "{line}: {found}");
+    }
+    // What is in the file asks for an option, or against one.
+    for (line, file, says) in [
+        ("text -> f64 = \"t.csv\"", "k;v\na;1,5\n", "`1,5` is no f64; add `decimal = \",\"` behind the file"),
+        ("text -> f64 = \"t.csv\", decimal = \",\"", "k;v\na;1.5\n", "with `decimal = \",\"` numbers have no point"),
+        ("text -> date = \"t.csv\"", "k,v\na,31.1.2026\n", "as in `date_format = \"%d.%m.%Y\"`"),
+        ("text -> date = \"t.csv\"", "k,v\na,20260131\n", "or add `date_format = \"%Y%m%d\"` behind the file"),
+        (
+            "text -> date = \"t.csv\", date_format = \"%Y%m%d\"",
+            "k,v\na,2026-01-31\n",
+            "dates are read as `date_format` says",
+        ),
+    ] {
+        let found = told(line, file);
+        assert!(found.contains(says) && found.contains("t.csv:2"), "{line}: {found}");
+    }
+}

@@ -209,6 +209,8 @@ impl Sources {
             {
                 found.push((name, text.into_owned(), is_table));
             }
+            // What is behind the file says how it is written.
+            is_table &= token.kind != TokenKind::Equals;
         }
         found
     }

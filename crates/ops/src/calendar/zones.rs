@@ -4,11 +4,11 @@
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::strings::made::copied;
-use crate::strings::time_format::WrongForm;
 use crate::strings::{invalid, text_fault};
 use crate::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
+use cembra_value::time_format::WrongForm;
 use cembra_value::{Code, ScalarValue, Value, near_names};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};

@@ -13,8 +13,7 @@ pub const MATCHED_BYTES: usize = 1 << 20;
 /// `Limits::string_work`.
 pub const MATCHING_WORK: usize = 128 << 20;
 
-/// Bytes of the format of a date or a timestamp.
-pub const TIME_FORMAT_BYTES: usize = 256;
+pub use cembra_value::time_format::TIME_FORMAT_BYTES;
 
 /// Elements of an array that is made of sizes and counts alone. More are the fault `arena-limit`.
 pub const ARRAY_ELEMENTS: usize = 1 << 28;

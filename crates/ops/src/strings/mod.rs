@@ -36,7 +36,6 @@ mod number;
 mod pattern;
 mod re2;
 mod rendering;
-pub(crate) mod time_format;
 
 #[cfg(test)]
 mod eager;

@@ -3,13 +3,13 @@
 use super::convert::utf8;
 use super::made::ArenaText;
 use super::parse::of_text;
-use super::time_format::{Kind, Written, read_date, read_timestamp};
 use super::{invalid, text_fault};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, Misspelled, QType, Scalar, Text, Timestamp};
+use cembra_value::time_format::{Kind, Written, read_date, read_timestamp};
 use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::fmt::Write;

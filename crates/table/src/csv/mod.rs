@@ -242,6 +242,7 @@ impl CsvData {
             leaves,
             kept,
             inferred,
+            counted: None,
             schema,
             numbered: false,
             total: None,

@@ -62,6 +62,15 @@ impl Spelling {
         }
     }
 
+    /// The same spelling, with dates or timestamps as everywhere.
+    pub(crate) fn without(&self, scalar: Scalar) -> Spelling {
+        match scalar {
+            Scalar::Date => Spelling { dates: None, ..self.clone() },
+            Scalar::Timestamp => Spelling { timestamps: None, unit: None, ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
     /// True if dates or timestamps are spelled otherwise than everywhere.
     pub(crate) fn has_moments(&self) -> bool {
         self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()

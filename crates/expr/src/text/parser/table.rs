@@ -1,17 +1,21 @@
 //! Statements that name a table in a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys,
 //! `table bands: ranges of f64 -> f64 = "bands.csv"`. The first is a dictionary like one that is written in the text, the second is
 //! what `dict.ranges` makes of three arrays, and one of several columns is what `dict._columns` makes of dictionaries. The file is found as files
-//! with definitions are, and is part of the model from then on. How it is read is said in `rows`.
+//! with definitions are, and is part of the model from then on. How it is read is said in `rows`, and how its values are spelled, which options
+//! behind its name say, in `spelling`.
 
 mod rows;
+mod spelling;
 
 use super::{Meaning, Parser};
 use crate::text::cursor::Stop;
+use crate::text::quoted;
 use crate::text::token::TokenKind;
 use crate::{Defines, NameKind, NodeId};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, Span, Value};
 use rows::{Keys, Misread, Shape};
+use spelling::TableSpelling;
 use std::ops::Range;
 
 /// The word that begins such a statement, before a name. It is a name everywhere else.
@@ -203,6 +207,37 @@ impl Parser<'_, '_> {
         Ok(found)
     }
 
+    /// Reads the options behind the name of a file: `, delimiter = ";", date_format = "%d.%m.%Y"`.
+    fn table_spelling(&mut self, shape: &Shape) -> Result<TableSpelling, Stop> {
+        let mut spelling = TableSpelling::default();
+        let columns: Vec<Scalar> = shape.scalars().collect();
+        while self.cursor.take(TokenKind::Comma) {
+            let name = self.cursor.token.span;
+            if self.cursor.token.kind != TokenKind::Word {
+                return Err(self.cursor.unexpected("an option of the table, as in `delimiter = \";\"`"));
+            }
+            self.cursor.advance();
+            if !self.cursor.take(TokenKind::Equals) {
+                return Err(self.cursor.unexpected("`=` and the option's value"));
+            }
+            let value = self.cursor.token.span;
+            if self.cursor.token.kind != TokenKind::Text {
+                return Err(self.cursor.unexpected("a value in quotes"));
+            }
+            self.cursor.advance();
+            let text = match quoted::decode(self.cursor.text(value), value) {
+                Ok(text) => text.into_owned(),
+                Err(fault) => return Err(self.cursor.stop(fault.diagnostic())),
+            };
+            let set = spelling.set(self.cursor.text(name), &text, &columns);
+            set.map_err(|wrong| {
+                let place = if wrong.is_of_name { name } else { value };
+                self.cursor.stop(Diagnostic::new(Code::Literal, wrong.message).at(place).hint(wrong.hint))
+            })?;
+        }
+        Ok(spelling)
+    }
+
     /// Reads what stands behind the name, and the file. None if that is not there or not a table, which is reported.
     fn table_in_file(&mut self) -> Result<Option<Table>, Stop> {
         if !self.cursor.take(TokenKind::Colon) {
@@ -223,7 +258,9 @@ impl Parser<'_, '_> {
         let shape = Shape { keys, value };
         // A file may be the table of many names.
         self.cursor.check_time()?;
-        Ok(match self.data_file()? {
+        let file = self.data_file()?;
+        let spelling = self.table_spelling(&shape)?;
+        Ok(match file {
             Some(table) => {
                 // A host that has the files itself may leave in the mark that a text begins with.
                 let text = table.text.strip_prefix('\u{feff}').unwrap_or(table.text);
@@ -242,7 +279,7 @@ impl Parser<'_, '_> {
                     };
                     self.cursor.report(problem.also(span, "the table is used here").hint(hint.unwrap_or(form)));
                 };
-                rows::read(text, &shape).map_err(misread).ok()
+                rows::read(text, &shape, &spelling).map_err(misread).ok()
             }
             None => None,
         })

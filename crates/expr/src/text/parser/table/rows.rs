@@ -1,6 +1,7 @@
 //! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers here, and structs one
 //! dictionary for each field. The parser of the statement is in `table`.
 
+use super::spelling::TableSpelling;
 use super::{ByKey, Table};
 use crate::text::{QuoteFault, found_delimiter, quote_fault};
 use cembra_runtime::{Excerpt, QType, Scalar};
@@ -21,6 +22,18 @@ pub(super) struct Shape {
     pub(super) keys: Keys,
     /// A scalar, or a struct of scalars.
     pub(super) value: QType,
+}
+
+impl Shape {
+    /// The types of the columns.
+    pub(super) fn scalars(&self) -> impl Iterator<Item = Scalar> {
+        let keys = match &self.keys {
+            Keys::Parts(parts) => &parts[..],
+            Keys::Ranges(key) => std::slice::from_ref(key),
+        };
+        let fields = self.value.as_tuple().into_iter().flat_map(|fields| fields.iter().filter_map(QType::scalar));
+        keys.iter().copied().chain(fields).chain(self.value.scalar())
+    }
 }
 
 /// The line of a table that is wrong, and what is.
@@ -94,8 +107,8 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
 }
 
 /// Reads a table.
-pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
-    let delimiter = found_delimiter(text.as_bytes());
+pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Result<Table, Misread> {
+    let delimiter = spelling.delimiter.unwrap_or_else(|| found_delimiter(text.as_bytes()));
     let mut reader =
         csv::ReaderBuilder::new().delimiter(delimiter).has_headers(true).flexible(true).from_reader(text.as_bytes());
     let line = |at: usize| at..at + text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default().len();
@@ -139,8 +152,8 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
                 }
                 _ if field.is_empty() => None,
                 Scalar::Text => Some(ScalarValue::Text(field.into())),
-                scalar => match ScalarValue::spelled_in_data(*scalar, field.trim()) {
-                    None => return Err(wrong(at, misspelled(*scalar, field))),
+                scalar => match spelling.value(*scalar, field.trim()) {
+                    None => return Err(wrong(at, spelling.misspelled(*scalar, field))),
                     read => read,
                 },
             };
@@ -186,19 +199,6 @@ pub(super) fn read(text: &str, shape: &Shape) -> Result<Table, Misread> {
         }
     };
     Ok(Table { parts, rows: by_key, value })
-}
-
-/// What is wrong with a field that is no value of its type. That a number is no date is said by how dates are written.
-fn misspelled(scalar: Scalar, field: &str) -> String {
-    let digits = field.trim().trim_start_matches(['+', '-']);
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let form = match scalar {
-        Scalar::Date if is_number => "; write it as `2026-01-31`",
-        Scalar::Timestamp if is_number => "; write it as `2026-01-31T10:15:00Z`",
-        Scalar::Duration if is_number => "; write it with its unit, as `PT90S`",
-        _ => "",
-    };
-    format!("`{}` is no {scalar}{form}", Excerpt::quoted(field))
 }
 
 /// How many columns a value has.

@@ -1,10 +1,12 @@
 //! The language of formats of dates and timestamps: the letters of C's `strftime` that Python has in its C locale, years having
 //! four digits. A format is read with each text anew: it is short.
 
-use super::limits::TIME_FORMAT_BYTES;
 use cembra_runtime::{Date, Excerpt, Timestamp};
 use smallvec::SmallVec;
 use std::fmt;
+
+/// The most bytes of a format.
+pub const TIME_FORMAT_BYTES: usize = 256;
 
 /// What a letter stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,10 +95,12 @@ const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Frid
 /// The most digits of a fraction that are read: those of nanoseconds.
 const FRACTION_DIGITS: usize = 9;
 
-/// What a format is for.
+/// The type of the values that a format is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Dates.
     Date,
+    /// Timestamps.
     Timestamp,
 }
 
@@ -162,7 +166,10 @@ impl Kind {
     }
 
     /// Checks a format that is written with; what texts are read with has each part once, and a year.
-    pub(crate) fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
+    ///
+    /// # Errors
+    /// The format is too long, or has a part that values of this type lack; one to read with lacks a year, or has a part twice.
+    pub fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
         let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
         if format.len() > TIME_FORMAT_BYTES {
             return wrong(
@@ -221,7 +228,8 @@ impl Kind {
 }
 
 /// True if a format has how far clocks are before those of UTC.
-pub(crate) fn has_offset(format: &str) -> bool {
+#[must_use]
+pub fn has_offset(format: &str) -> bool {
     Pieces(format).any(|piece| matches!(piece, Ok(Piece::Letter(at)) if LETTERS[at].2 == Field::Offset))
 }
 
@@ -366,12 +374,14 @@ fn date_of(found: &Found) -> Option<Date> {
 }
 
 /// The date that a text is by a format. A month or a day that the format has not is the first; a weekday is read and not compared.
-pub(crate) fn read_date(format: &str, text: &str) -> Option<Date> {
+#[must_use]
+pub fn read_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text)?)
 }
 
 /// The timestamp that a text is by a format. What it has not of the time is 0, and without an offset it is in UTC.
-pub(crate) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
+#[must_use]
+pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     let found = found(format, text).filter(|found| found[Field::Second as usize].is_none_or(|second| second < 60))?;
     let part = |what: Field| i64::from(found[what as usize].unwrap_or(0));
     // Twelve o'clock is the first hour of its half of the day.
@@ -385,14 +395,18 @@ pub(crate) fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
 }
 
 /// A moment in the form of a format. What is wrong with the format ends the text.
-pub(super) struct Written<'f> {
-    pub(super) format: &'f str,
-    pub(super) moment: Timestamp,
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'f> {
+    /// The format.
+    pub format: &'f str,
+    /// The moment, of the years 1 to 9999.
+    pub moment: Timestamp,
 }
 
 impl Written<'_> {
-    /// How many bytes it is at most.
-    pub(super) fn most(&self) -> usize {
+    /// The most bytes of the text.
+    #[must_use]
+    pub fn most(&self) -> usize {
         // A letter of two bytes makes nine at most.
         self.format.len() * 5
     }

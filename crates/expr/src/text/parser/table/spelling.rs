@@ -1,0 +1,135 @@
+//! How the values of a table's file are spelled where that is not as everywhere: options behind the name of the file, which have the names and
+//! the meaning of those that `cembra eval` has for data.
+
+use cembra_runtime::{Excerpt, Scalar};
+use cembra_value::ScalarValue;
+use cembra_value::time_format::{Kind, WrongForm, read_date, read_timestamp};
+
+/// The options.
+const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_format"];
+
+/// How values are spelled; by default as everywhere.
+#[derive(Default, Debug)]
+pub(super) struct TableSpelling {
+    /// The character that separates fields; `None` for the one that the first line has most of.
+    pub(super) delimiter: Option<u8>,
+    /// True if numbers have a comma before their fraction, `None` if nothing is said.
+    decimal_comma: Option<bool>,
+    /// The format of dates.
+    dates: Option<String>,
+    /// The format of timestamps.
+    timestamps: Option<String>,
+}
+
+/// Why an option is refused.
+#[derive(Debug)]
+pub(super) struct WrongOption {
+    pub(super) message: String,
+    pub(super) hint: String,
+    /// True if the name is wrong, not the value.
+    pub(super) is_of_name: bool,
+}
+
+impl From<WrongForm> for WrongOption {
+    fn from(WrongForm { message, hint }: WrongForm) -> WrongOption {
+        WrongOption { message, hint, is_of_name: false }
+    }
+}
+
+impl TableSpelling {
+    /// Takes an option of a table whose columns have these types.
+    ///
+    /// # Errors
+    /// There is no such option, it is there already, has no such value, or the table has no values that it is about.
+    pub(super) fn set(&mut self, name: &str, value: &str, columns: &[Scalar]) -> Result<(), WrongOption> {
+        let wrong =
+            |is_of_name, message: String, hint: &str| WrongOption { message, hint: hint.to_owned(), is_of_name };
+        let (is_there, about, is_used): (bool, &str, fn(Scalar) -> bool) = match name {
+            "delimiter" => (self.delimiter.is_some(), "fields", |_| true),
+            "decimal" => (self.decimal_comma.is_some(), "numbers with a fraction", Scalar::is_float),
+            "date_format" => (self.dates.is_some(), "dates", |scalar| scalar == Scalar::Date),
+            "timestamp_format" => (self.timestamps.is_some(), "timestamps", |scalar| scalar == Scalar::Timestamp),
+            _ => {
+                let message = format!("a table has no option `{}`", Excerpt::quoted(name));
+                return Err(wrong(true, message, &format!("the options are `{}`", OPTIONS.join("`, `"))));
+            }
+        };
+        if is_there {
+            return Err(wrong(true, format!("`{name}` is there twice"), "leave one of them out"));
+        }
+        if !columns.iter().any(|scalar| is_used(*scalar)) {
+            let hint = "leave it out, or give the column the type";
+            return Err(wrong(true, format!("`{name}` is about {about}, and the table has none"), hint));
+        }
+        match name {
+            "delimiter" => match value.as_bytes() {
+                [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => self.delimiter = Some(*byte),
+                _ => {
+                    let message = format!("a delimiter is one character, not `{}`", Excerpt::quoted(value));
+                    return Err(wrong(false, message, "write `delimiter = \";\"`, or `\"\\t\"` for a tab"));
+                }
+            },
+            "decimal" => match value {
+                "." | "," => self.decimal_comma = Some(value == ","),
+                _ => {
+                    let message =
+                        format!("numbers have `.` or `,` before their fraction, not `{}`", Excerpt::quoted(value));
+                    return Err(wrong(false, message, "write `decimal = \",\"`"));
+                }
+            },
+            "date_format" => {
+                Kind::Date.check(value, true)?;
+                self.dates = Some(value.to_owned());
+            }
+            _ => {
+                Kind::Timestamp.check(value, true)?;
+                self.timestamps = Some(value.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a type that a field is; `None` if it is not one.
+    pub(super) fn value(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
+        match (scalar, &self.dates, &self.timestamps) {
+            (Scalar::Date, Some(format), _) => read_date(format, text).map(ScalarValue::from),
+            (Scalar::Timestamp, _, Some(format)) => read_timestamp(format, text).map(ScalarValue::from),
+            _ if scalar.is_float() && self.decimal_comma == Some(true) => match text.contains('.') {
+                true => None,
+                false => ScalarValue::spelled_in_data(scalar, &text.replacen(',', ".", 1)),
+            },
+            _ => ScalarValue::spelled_in_data(scalar, text),
+        }
+    }
+
+    /// The error that a field is not a value of its type, with what to write.
+    pub(super) fn misspelled(&self, scalar: Scalar, field: &str) -> String {
+        let field = field.trim();
+        let digits = field.trim_start_matches(['+', '-']);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let is_dashed = field.as_bytes().get(4) == Some(&b'-');
+        let form = match scalar {
+            Scalar::Date if self.dates.is_some() => "; dates are read as `date_format` says",
+            Scalar::Timestamp if self.timestamps.is_some() => "; timestamps are read as `timestamp_format` says",
+            Scalar::Date if is_number => {
+                "; write it as `2026-01-31`, or add `date_format = \"%Y%m%d\"` behind the file"
+            }
+            Scalar::Date if !is_dashed && field.contains(['.', '/']) => {
+                "; add its form behind the file, as in `date_format = \"%d.%m.%Y\"`"
+            }
+            Scalar::Timestamp if is_number => "; write it as `2026-01-31T10:15:00Z`",
+            Scalar::Timestamp if !is_dashed && field.contains(['.', '/']) => {
+                "; add its form behind the file, as in `timestamp_format = \"%d.%m.%Y %H:%M\"`"
+            }
+            Scalar::Duration if is_number => "; write it with its unit, as `PT90S`",
+            _ if scalar.is_float() && field.contains(',') && self.decimal_comma != Some(true) => {
+                "; add `decimal = \",\"` behind the file if the comma is before the fraction"
+            }
+            _ if scalar.is_float() && field.contains('.') && self.decimal_comma == Some(true) => {
+                "; with `decimal = \",\"` numbers have no point"
+            }
+            _ => "",
+        };
+        format!("`{}` is no {scalar}{form}", Excerpt::quoted(field))
+    }
+}
