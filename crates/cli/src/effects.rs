@@ -115,7 +115,7 @@ impl DataOptions {
         let inputs = feed.fields().iter().map(|(_, qtype)| qtype);
         let kept = feed.kept().iter().filter_map(|kept| match &kept.form {
             Form::Values(qtype) => Some(qtype),
-            Form::Verbatim | Form::Foreign(_) => None,
+            Form::Verbatim | Form::Foreign(_) | Form::AsWritten => None,
         });
         // A column whose values an option does not fit is a text.
         let text = feed.fields().iter().enumerate().find(|(at, (_, qtype))| {

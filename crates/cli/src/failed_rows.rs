@@ -38,6 +38,8 @@ struct File {
     schema: SchemaRef,
     /// The columns that are carried through.
     kept: SchemaRef,
+    /// Their places among all that are.
+    places: Vec<usize>,
     /// The most bytes of the text of a row.
     most_bytes: u64,
 }
@@ -50,16 +52,18 @@ impl File {
             fields.push(types::stored_field(name, &qtype, false)?);
             columns.push(Named { name: name.to_owned(), form: Form::Values(qtype) });
         }
-        let kept: Vec<_> =
-            (feed.first_kept()..).map_while(|at| feed.stored(at)).take(feed.kept().len()).cloned().collect();
+        // Members of JSON are no column of CSV.
+        let all = feed.kept().iter().enumerate();
+        let (places, named): (Vec<usize>, Vec<&Named>) = all.filter(|(_, kept)| kept.form != Form::AsWritten).unzip();
+        let kept: Vec<_> = places.iter().filter_map(|at| feed.stored(feed.first_kept() + at)).cloned().collect();
         fields.extend(kept.iter().cloned());
-        columns.extend(feed.kept().iter().cloned());
+        columns.extend(named.into_iter().cloned());
         let (schema, kept) = (types::schema(fields), types::schema(kept));
         let options =
             WriteOptions { format: Format::Csv, null: None, delimiter: None, decimal_comma: false, most_bytes };
         let output = if path.as_os_str() == STANDARD { Output::stderr() } else { Output::create(path)? };
         let sink = sink::open(&options, output, &columns, &schema)?;
-        Ok(File { sink, schema, kept, most_bytes })
+        Ok(File { sink, schema, kept, places, most_bytes })
     }
 
     /// Writes failures, a line each.
@@ -82,8 +86,8 @@ impl File {
             text(&|one| Some(one.problem.code().to_owned())),
             text(&|one| Some(one.problem.message())),
         ];
-        let kept = arrow_select::concat::concat_batches(&self.kept, failures.iter().map(|one| &one.kept))
-            .map_err(unreadable)?;
+        let kept = failures.iter().map(|one| one.kept.project(&self.places)).collect::<Result<Vec<_>, _>>();
+        let kept = kept.and_then(|kept| arrow_select::concat::concat_batches(&self.kept, &kept)).map_err(unreadable)?;
         columns.extend(kept.columns().iter().cloned());
         let rows: RecordBatch = cembra_table::batch(&self.schema, columns, failures.len())?;
         let mut first = 0;

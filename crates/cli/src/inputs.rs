@@ -80,6 +80,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) keep: Keep,
     /// True if a CSV's fields are carried through as they are written.
     pub(crate) verbatim: bool,
+    /// The names of the outputs, if columns of JSON are carried through as they are written.
+    pub(crate) as_written: Option<Vec<String>>,
     /// The time that finding the columns may take, with all that comes behind.
     pub(crate) deadline: &'a Deadline,
 }
@@ -133,7 +135,7 @@ impl Feed {
         sources: Sources<'_>,
         command: &'static str,
     ) -> Result<Feed, Failure> {
-        let Sources { types, constants, spelling, data, outputs, keep, verbatim, deadline } = sources;
+        let Sources { types, constants, spelling, data, outputs, keep, verbatim, as_written, deadline } = sources;
         let mut constants = by_name(model, constants, command)?;
         let (mut fields, mut from) = (Vec::new(), Vec::new());
         let mut wanted = Vec::new();
@@ -184,7 +186,7 @@ impl Feed {
             return Err(Failure::Model { source: text.clone(), problems, notes: Vec::new() });
         }
         let kept_types = types.iter().map(|(name, qtype)| ((*name).to_owned(), QType::clone(qtype))).collect();
-        let request = Request { leaves: wanted, keep, kept_types, verbatim, found: None };
+        let request = Request { leaves: wanted, keep, kept_types, verbatim, as_written, found: None };
         let bind = |data: Dataset| deadline.run(move || data.bind(&request)).flatten();
         let table = data.map(bind).transpose().map_err(|error| match error.code() {
             DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),

@@ -7,6 +7,7 @@
 //! its elements have none.
 
 mod seen;
+mod written;
 
 use super::cells;
 use super::chunks::too_large;
@@ -26,9 +27,13 @@ use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, is_whole, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
+use written::Carried;
 
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
+
+/// The type of a column whose values are carried through as they are written.
+const TEXTS: QType = QType::Optional(Scalar::Text);
 
 /// About how many bytes of objects are read at once at most.
 const MOST_BYTES: usize = 1 << 23;
@@ -83,6 +88,10 @@ struct RowForm {
     keys: Option<HashSet<String>>,
     /// The columns of which one of the first rows has a number below 0.
     below_zero: HashSet<String>,
+    /// The members that are carried through as they are written, if results can have them.
+    carried: Option<Carried>,
+    /// The columns of declared types that are carried through too, in which nothing is lost: a leaf has the fields that are declared.
+    strict: HashSet<usize>,
     /// True if rows are read value by value, because their dates or timestamps are spelled in a way of their own.
     is_spelled: bool,
 }
@@ -156,6 +165,9 @@ impl JsonData {
         // A later file is asked for the columns of the first by name.
         let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(Found::is_all);
         let all = is_all.then(|| names.clone());
+        // A type that is given for a column is that of all its values.
+        let is_given = names.iter().any(|name| request.kept_types.contains_key(name));
+        let as_written = request.as_written.as_ref().filter(|_| !is_given);
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
         let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
@@ -164,6 +176,7 @@ impl JsonData {
         for (at, leaf) in request.leaves.iter().cloned().chain(kept).enumerate() {
             let inferred = leaf.qtype.is_none();
             let is_kept = at >= request.leaves.len();
+            let mut is_digits = false;
             let found = request.found.as_ref();
             let found = found.and_then(|found| if is_kept { found.kept(&leaf.name) } else { found.leaf(at) });
             let qtype = match leaf.qtype.or_else(|| found.cloned()) {
@@ -173,7 +186,19 @@ impl JsonData {
                 Some(qtype) => qtype,
                 None => {
                     self.look_ahead()?;
-                    match self.infer(&leaf.name, is_kept)? {
+                    let found = match self.infer(&leaf.name, is_kept) {
+                        Err(_) if is_kept && as_written.is_some() => {
+                            columns.push(Column { name: leaf.name, qtype: TEXTS, inferred, advice: None });
+                            continue;
+                        }
+                        Err(error) if is_kept => {
+                            let found = written::type_of_digits(self.found(&leaf.name)).ok_or(error)?;
+                            is_digits = true;
+                            Some(found)
+                        }
+                        found => found?,
+                    };
+                    match found {
                         Some((qtype, line)) => {
                             let name = leaf.name.clone();
                             found_types.push(Inferred { name, qtype: qtype.clone(), line, kept: is_kept });
@@ -186,26 +211,41 @@ impl JsonData {
                     }
                 }
             };
-            columns.push(Column { name: leaf.name, qtype, inferred, advice: None });
+            columns.push(Column { name: leaf.name, qtype, inferred: inferred && !is_digits, advice: None });
         }
         if !absent.is_empty() {
             let keys = self.keys()?;
             return Err(absent_columns(&absent, keys.iter().map(String::as_str)));
         }
-        let fields = columns.iter().map(|column| types::stored_field(&column.name, &column.qtype, self.tolerant));
-        let schema = types::schema(fields.collect::<Result<Vec<_>, DataError>>()?);
         let leaves = columns[..request.leaves.len()].to_vec();
         let kept = columns[request.leaves.len()..].iter();
-        let kept = kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
+        let mut kept: Vec<Named> =
+            kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
+        let outputs = as_written.filter(|_| is_all || !kept.is_empty());
+        let carried =
+            outputs.map(|outputs| Carried::new(kept.iter().map(|kept| kept.name.clone()).collect(), outputs, is_all));
+        let all_columns = columns.clone();
         let (columns, distinct, shown) = read_once(columns);
+        let is_lenient = |(at, of): (&usize, &Column)| (of.inferred && !columns[*at].inferred).then_some(*at);
+        let strict = shown.iter().zip(&all_columns).skip(request.leaves.len()).filter_map(is_lenient).collect();
         let JsonData { tolerant, most_bytes, .. } = self;
         let spelling = self.spelling.clone();
         let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
         let leaf_names: HashSet<&str> = request.leaves.iter().map(|leaf| &*leaf.name).collect();
+        let fields = all_columns.iter().zip(&shown).map(|(column, at)| {
+            // A value that is carried as it is written is missing in its column.
+            let may_lack = tolerant || carried.is_some() && *at >= leaf_names.len();
+            types::stored_field(&column.name, &column.qtype, may_lack)
+        });
+        let mut fields = fields.collect::<Result<Vec<_>, DataError>>()?;
+        if carried.is_some() {
+            kept.push(Carried::column());
+            fields.push(types::stored_field("", &TEXTS, false)?);
+        }
+        let schema = types::schema(fields);
         // The numbers of an earlier file are not known here, and may be below 0.
-        let is_later = request.found.is_some();
-        let below_zero =
-            columns.iter().filter(|column| column.inferred && (is_later || self.has_negative(&column.name)));
+        let has_negative = |name: &str| request.found.is_some() || self.has_negative(name);
+        let below_zero = columns.iter().filter(|column| column.inferred && has_negative(&column.name));
         let form = Arc::new(RowForm {
             leaves: leaf_names.len(),
             keys: all.map(|keys| keys.into_iter().chain(leaf_names.iter().map(ToString::to_string)).collect()),
@@ -217,6 +257,8 @@ impl JsonData {
             tolerant,
             most_bytes,
             spelling,
+            carried,
+            strict,
             is_spelled,
         });
         let source = JsonSource { data: self, form };
@@ -236,13 +278,17 @@ impl JsonData {
 
     /// True if one of the first rows has a number below 0 here.
     fn has_negative(&self, name: &str) -> bool {
-        let mut values = self.ahead.iter().flatten().filter_map(|object| object.row.get(name));
-        values.any(|value| value.kind() == JsonKind::Number && value.as_str().starts_with('-'))
+        self.found(name).any(|(value, _)| value.kind() == JsonKind::Number && value.as_str().starts_with('-'))
+    }
+
+    /// The values of the first rows under a key, and their lines.
+    fn found<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (JsonText<'a>, u64)> {
+        self.ahead.iter().flatten().filter_map(move |object| Some((object.row.get(name)?, object.line)))
     }
 
     /// The error that a number of the first rows fits into no inferred type, with the type that holds all of them.
     fn check_numbers(&self, name: &str, is_kept: bool) -> Result<(), DataError> {
-        let found = || self.ahead.iter().flatten().filter_map(|object| Some((object.row.get(name)?, object.line)));
+        let found = || self.found(name);
         let Some((large, line)) = found().find(|(value, _)| is_large(*value)) else { return Ok(()) };
         let is_unsigned = found().all(|(value, _)| is_unsigned(value) || value.kind() == JsonKind::Null);
         let is_missing = found().count() < self.ahead.len() || found().any(|(value, _)| value.kind() == JsonKind::Null);
@@ -366,24 +412,41 @@ fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, bett
 }
 
 impl RowForm {
-    /// The values of an object, into `row`: also those beside one that cannot be read.
+    /// The values of an object, into `row`: also those beside one that cannot be read. Those that are carried through go into `members` where
+    /// the types of their columns do not take them as they are.
     ///
     /// # Errors
     /// What is wrong with the first value that cannot be read.
-    fn values(&self, object: &Object, row: &mut Vec<Value>) -> Result<(), DataError> {
+    fn values(&self, object: &Object, row: &mut Vec<Value>, members: &mut Option<String>) -> Result<(), DataError> {
         row.clear();
         let mut wrong = Ok(());
+        let mut is_as_written = false;
         if let Some(keys) = &self.keys
             && let Some((key, _)) = object.row.fields().find(|(key, _)| !keys.contains(*key))
         {
             let error =
                 DataError::new(DataCode::ColumnType, "the first rows have no such key, and no column is made of it");
             let hint = format!("`--types {key}=text?`, with `{key}` among the names of `--keep`, carries it through");
-            wrong = Err(error.in_column(key).hint(hint).on_line(object.line));
+            match self.carried {
+                Some(_) => is_as_written = true,
+                None => wrong = Err(error.in_column(key).hint(hint).on_line(object.line)),
+            }
         }
         for (at, column) in self.columns.iter().enumerate() {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
             let is_kept = at >= self.leaves;
+            if self.strict.contains(&at)
+                && let Some(value) = object.row.get(&column.name)
+                && loses(&column.qtype, value)
+            {
+                is_as_written = true;
+                if wrong.is_ok() && self.carried.is_none() {
+                    let place = Place { inferred: true, ..place };
+                    let better = better(&column.qtype, value, place);
+                    wrong =
+                        Err(misfit_of(&column.name, true, &column.qtype, value, better.as_ref()).on_line(object.line));
+                }
+            }
             let value = match (object.row.get(&column.name), &column.qtype) {
                 // Digits that no number holds are a text, and so are shorter ones among them.
                 (Some(value), QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text))
@@ -410,13 +473,15 @@ impl RowForm {
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };
             row.push(value.unwrap_or_else(|error| {
-                if wrong.is_ok() {
+                is_as_written = true;
+                if wrong.is_ok() && !(is_kept && self.carried.is_some()) {
                     wrong = Err(error.on_line(object.line));
                 }
                 // A column adds a missing value for what is not of its type.
                 Value::Nothing
             }));
         }
+        *members = self.carried.as_ref().filter(|_| is_as_written).map(|carried| carried.members(&object.row));
         wrong
     }
 }
@@ -555,10 +620,11 @@ impl Piece for JsonPiece {
             let inferred = of.iter().enumerate().filter(|(_, column)| column.inferred);
             inferred.for_each(|(at, _)| columns.refuse_losses(at));
         }
+        form.strict.iter().for_each(|at| columns.refuse_losses(*at));
         if form.keys.is_some() {
             columns.refuse_others();
         }
-        let mut row = Vec::new();
+        let (mut row, mut members) = (Vec::new(), Vec::new());
         let (mut places, mut failures) = (Places::default(), Vec::new());
         let (mut error, mut is_full) = (None, false);
         while let Some(object) = self.next() {
@@ -592,7 +658,9 @@ impl Piece for JsonPiece {
             if !is_pushed {
                 columns.truncate(at);
                 row.clear();
-                match object.read().and_then(|object| form.values(&object, &mut row)) {
+                let mut own = None;
+                let read = object.read().and_then(|object| form.values(&object, &mut row, &mut own));
+                match read {
                     // What is carried through is there if it can be read.
                     Err(wrong) if form.tolerant => failures.push((at, wrong)),
                     // It comes before whatever is wrong behind the objects.
@@ -602,6 +670,7 @@ impl Piece for JsonPiece {
                     }
                     Ok(()) => {}
                 }
+                members.extend(own.map(|own| (at, own)));
                 let (first, again) = row.split_at_checked(form.distinct).unwrap_or_default();
                 columns.push_values(first);
                 others.push_values(again);
@@ -615,13 +684,17 @@ impl Piece for JsonPiece {
             None
         };
         let rows = columns.rows();
-        let stored = |qtype: &QType| if form.tolerant { types::all_optional(qtype) } else { qtype.clone() };
+        let stored = |at: usize, qtype: &QType| {
+            let may_lack = form.tolerant || form.carried.is_some() && at >= form.leaves;
+            if may_lack { types::all_optional(qtype) } else { qtype.clone() }
+        };
         let made = [columns, others].into_iter().flat_map(|columns| columns.into_columns().unwrap_or_default());
         let made: Vec<ArrayRef> = made
-            .zip(&form.columns)
-            .map(|(made, column)| cells::array_of_column(made, &stored(&column.qtype), rows))
+            .zip(form.columns.iter().enumerate())
+            .map(|(made, (at, column))| cells::array_of_column(made, &stored(at, &column.qtype), rows))
             .collect();
-        let columns = form.shown.iter().filter_map(|at| made.get(*at).cloned()).collect();
+        let mut columns: Vec<ArrayRef> = form.shown.iter().filter_map(|at| made.get(*at).cloned()).collect();
+        columns.extend(form.carried.as_ref().map(|_| written::column_of(&members, rows)));
         (Decoded::new(&form.schema, columns, rows, places, failures, error), rest)
     }
 }

@@ -158,6 +158,9 @@ pub struct Request {
     pub kept_types: BTreeMap<String, QType>,
     /// True if a CSV's fields are carried through as they are written, not as values of a type found for them.
     pub verbatim: bool,
+    /// The names of outputs, where the columns of JSON are carried through as they are written, which results that are JSON too can have; `None`
+    /// where the columns are values of types.
+    pub as_written: Option<Vec<String>>,
     /// The types that were found in a file before this one, for leaves without a type and for columns that are carried through.
     pub found: Option<Found>,
 }
@@ -171,6 +174,8 @@ pub enum Form {
     Verbatim,
     /// As values of a type that models do not have.
     Foreign(DataType),
+    /// As members of an object of JSON, which stand for the columns before; missing where these have the values.
+    AsWritten,
 }
 
 /// A column of results or of the data.

@@ -52,7 +52,7 @@ impl Found {
     fn of(table: &Table, request: &Request) -> Found {
         let kept = table.kept.iter().filter_map(|kept| match &kept.form {
             Form::Values(qtype) => Some((kept.name.clone(), qtype.clone())),
-            Form::Verbatim | Form::Foreign(_) => None,
+            Form::Verbatim | Form::Foreign(_) | Form::AsWritten => None,
         });
         let leaves = table.leaves.iter().map(|leaf| leaf.qtype.clone()).collect();
         Found { leaves, kept: kept.collect(), is_all: request.keep == Keep::All }
@@ -106,10 +106,11 @@ impl Plan {
         let mut request = self.request.clone();
         if let (Keep::All, Some(keys)) = (&request.keep, dataset.keys()?) {
             let is_known = |key: &String| self.kept.iter().any(|kept| kept.name == *key);
-            if let Some(other) = keys.iter().find(|key| !is_known(key)) {
+            if let Some(other) = keys.iter().find(|key| request.as_written.is_none() && !is_known(key)) {
                 return Err(self.not_in_first(other));
             }
-            request.keep = Keep::These(self.kept.iter().map(|kept| kept.name.clone()).collect());
+            let named = self.kept.iter().filter(|kept| kept.form != Form::AsWritten);
+            request.keep = Keep::These(named.map(|kept| kept.name.clone()).collect());
         }
         Ok(request)
     }

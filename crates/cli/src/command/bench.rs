@@ -110,6 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 outputs: &[],
                 keep: Keep::None,
                 verbatim: true,
+                as_written: None,
                 deadline: &Deadline::start(None),
             };
             let feed = Feed::new(&text, &model, sources, NAME)?;

@@ -192,6 +192,7 @@ fn feed(
         outputs: &[],
         keep: Keep::None,
         verbatim: true,
+        as_written: None,
         deadline: &Deadline::start(None),
     };
     let feed = Feed::new(text, model, sources, NAME)?;

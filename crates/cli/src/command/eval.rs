@@ -85,6 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_csv, NAME)?;
 
     let spelling = args.data_options.spelling();
+    let is_json = matches!(format, Format::Json | Format::JsonLines);
+    let outputs = || model.program().outputs.iter().map(|output| output.name.to_string());
+    let shown = if args.only.is_empty() { outputs().collect() } else { args.only.clone() };
     let sources = Sources {
         types: args.model.types().collect(),
         constants: &args.set,
@@ -93,6 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         outputs: &args.only,
         keep: args.keep(),
         verbatim: args.is_verbatim(format),
+        as_written: (is_json && !args.data_options.spelling().has_moments()).then_some(shown),
         deadline: &deadline,
     };
     let mut feed = Feed::new(&text, &model, sources, NAME)?;

@@ -196,3 +196,92 @@ fn columns_without_a_name_go_through() {
     assert_eq!(shell.stdout(&["eval", "-e", "output s = L[\"\"]", "index.csv"]), "s\n0\n1\n");
     assert_eq!(shell.stdout(&["eval", "-e", "output y = id", "empty.csv", "--keep-all"]), "id,,,y\n1,2,3,1\n");
 }
+
+/// A thousand rows from which types are taken, and one that has more.
+fn late() -> Shell {
+    let first = "{\"id\":1,\"x\":1,\"s\":{\"a\":1}}\n".repeat(1_000);
+    let last =
+        "{\"id\": 1234567890123456789012, \"x\": 2, \"s\": {\"a\": 2, \"b\": \"t\"}, \"late\": [1, {\"k\": 2.50}]}\n";
+    Shell::new().file("late.jsonl", format!("{first}{last}{{\"id\":2,\"x\":3,\"s\":null}}\n"))
+}
+
+#[test]
+fn json_is_carried_to_json_as_it_comes() {
+    let shell = late();
+    let ends = |args: &[&str], last: &str| {
+        let model = ["eval", "-e", "input x: i64; output y = x * 2", "late.jsonl"];
+        for backend in ["native", "interp"] {
+            let made = shell.stdout(&[&model[..], args, &["--backend", backend, "--format", "jsonl"]].concat());
+            assert_eq!(made.lines().count(), 1_002);
+            assert!(made.ends_with(last), "{args:?}: {}", made.lines().rev().take(3).collect::<String>());
+        }
+    };
+    let large = "\"id\":1234567890123456789012";
+    ends(
+        &["--keep-all"],
+        &format!(
+            "{{\"id\":1,\"x\":1,\"s\":{{\"a\":1}},\"y\":2}}\n\
+             {{{large},\"x\":2,\"s\":{{\"a\":2,\"b\":\"t\"}},\"late\":[1,{{\"k\":2.50}}],\"y\":4}}\n\
+             {{\"id\":2,\"x\":3,\"s\":null,\"y\":6}}\n"
+        ),
+    );
+    ends(
+        &["--keep", "s,id"],
+        &format!("{{\"s\":{{\"a\":2,\"b\":\"t\"}},{large},\"y\":4}}\n{{\"s\":null,\"id\":2,\"y\":6}}\n"),
+    );
+    // An output takes the place of what has its name.
+    let model = "input x: i64; output s = x; output late = x + 1";
+    let made = shell.stdout(&["eval", "-e", model, "late.jsonl", "--keep-all", "--format", "jsonl"]);
+    let last = format!("{{{large},\"x\":2,\"s\":2,\"late\":3}}\n{{\"id\":2,\"x\":3,\"s\":3,\"late\":4}}\n");
+    assert!(made.ends_with(&last), "{}", made.lines().rev().take(2).collect::<String>());
+    // A declared struct has the fields that are declared; the column has all.
+    let model = "input s: {a: i64}?; output a = s.a";
+    let made = shell.stdout(&["eval", "-e", model, "late.jsonl", "--keep", "s", "--format", "jsonl"]);
+    assert!(made.ends_with("{\"s\":{\"a\":2,\"b\":\"t\"},\"a\":2}\n{\"s\":null,\"a\":null}\n"), "{made}");
+}
+
+#[test]
+fn json_that_no_type_holds_is_carried() {
+    let rows =
+        "[{\"id\": 12345678901234567890123, \"x\": 1, \"v\": [1, \"a\"]},\n {\"id\": 7, \"x\": \"no\", \"v\": 2.50}]";
+    let shell = Shell::new().file("r.json", rows);
+    let run = ["eval", "-e", "input x: i64; x", "r.json", "--on-error", "missing", "--errors", "e.csv"];
+    let outcome = shell.run(&[&run[..], &["--keep", "v,id", "--format", "json"]].concat());
+    let made =
+        "[\n{\"v\":[1,\"a\"],\"id\":12345678901234567890123,\"result\":1},\n{\"v\":2.50,\"id\":7,\"result\":null}\n]\n";
+    assert_eq!(outcome.stdout, made, "{outcome}");
+    assert!(shell.read("e.csv").starts_with("file,line,row,column,code,message,v,id\nr.json,2,2,x,"), "{outcome}");
+}
+
+#[test]
+fn json_that_is_carried_to_other_forms_loses_nothing() {
+    let shell = late()
+        .file(
+            "ids.jsonl",
+            "{\"id\":1234567890123456789012,\"n\":18446744073709551615}\n{\"id\":7,\"n\":0}\n{\"id\":null}\n",
+        )
+        .file("neg.jsonl", "{\"n\":-1}\n{\"n\":18446744073709551615}\n");
+    let csv = shell.stdout(&["eval", "-e", "output y = 1", "ids.jsonl", "--keep", "id,n"]);
+    assert_eq!(csv, "id,n,y\n1234567890123456789012,18446744073709551615,1\n7,0,1\n,,1\n");
+    assert_eq!(
+        shell.stdout(&["eval", "-e", "1", "neg.jsonl", "--keep", "n"]),
+        "n,result\n-1,1\n18446744073709551615,1\n"
+    );
+    let noted = shell.run(&["eval", "-e", "1", "ids.jsonl", "--keep", "id,n", "--verbose"]).stderr;
+    let types = "note: column id: text?, decided at ids.jsonl:1\nnote: column n: u64?, decided at ids.jsonl:1\n";
+    assert!(noted.starts_with(types), "{noted}");
+    for (keep, says) in [
+        (&["--keep-all"][..], "column `late`: the first rows have no such key"),
+        (&["--keep", "id"], "`--types id=text?`"),
+        (&["--keep", "s"], "`--types s={a: i64, b: text?}`"),
+    ] {
+        let outcome = shell.run(&[&["eval", "-e", "output y = 1", "late.jsonl"], keep].concat());
+        assert_eq!(outcome.status, Some(1), "{outcome}");
+        assert!(outcome.stderr.contains(says) && outcome.stderr.contains("late.jsonl:1001"), "{outcome}");
+    }
+    // A column that is a leaf too, and a declared struct, are as strict.
+    let model = "input s: {a: i64}?; output a = s.a";
+    let outcome = shell.run(&["eval", "-e", model, "late.jsonl", "--keep", "s"]);
+    assert!(outcome.stderr.contains("late.jsonl:1001"), "{outcome}");
+    assert!(shell.stdout(&["eval", "-e", model, "late.jsonl"]).ends_with("\n2\n\"\"\n"));
+}

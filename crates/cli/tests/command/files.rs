@@ -132,9 +132,11 @@ fn later_files_are_read_as_strictly_as_the_first() {
         .file("c.csv", "a\n18446744073709551615\n")
         .file("d.csv", "a\n007\n");
     let told = |files: [&str; 2], more: &[&str]| shell.run(&[&["eval", "-e", "a", files[0], files[1]], more].concat());
-    let key = told(["a.jsonl", "b.jsonl"], &["--keep-all", "--format", "jsonl"]);
+    let key = told(["a.jsonl", "b.jsonl"], &["--keep-all"]);
     assert!(key.stderr.contains("the first rows have no such key, and no column is made of it\n"), "{key}");
     assert!(key.stderr.contains("--> b.jsonl:1001"), "{key}");
+    let carried = told(["a.jsonl", "b.jsonl"], &["--keep-all", "--format", "jsonl", "--only", "result"]).stdout;
+    assert!(carried.ends_with("{\"a\":1,\"result\":1}\n{\"a\":2,\"b\":3,\"result\":2}\n"), "{carried}");
     // A u64 would not hold the number of the first file.
     for ending in ["jsonl", "csv"] {
         let (first, second) = (format!("a.{ending}"), format!("c.{ending}"));

@@ -34,6 +34,7 @@ fn tokens_have_one_blank_between_them_or_none() {
         numbers   f64
         use"common.cem"
         table vat : text - > f64="vat.csv"
+        table due:text->date="due.csv" ,delimiter=";",date_format  ="%d.%m.%Y"
         output"odd name"=a ?? b|c&d //e%f(y = 1 , x=-2,)
         -----
         input a: f32, b, c: f64? = 30
@@ -44,6 +45,7 @@ fn tokens_have_one_blank_between_them_or_none() {
         numbers f64
         use "common.cem"
         table vat: text -> f64 = "vat.csv"
+        table due: text -> date = "due.csv", delimiter = ";", date_format = "%d.%m.%Y"
         output "odd name" = a ?? b | c & d // e % f(y=1, x=-2,)
         =====
         let t={ x :1,if:- 2,"odd name":[ 1,- 2,[ ] ], }

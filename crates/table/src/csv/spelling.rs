@@ -72,7 +72,8 @@ impl Spelling {
     }
 
     /// True if dates or timestamps are spelled otherwise than everywhere.
-    pub(crate) fn has_moments(&self) -> bool {
+    #[must_use]
+    pub fn has_moments(&self) -> bool {
         self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()
     }
 

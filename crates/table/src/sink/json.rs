@@ -33,21 +33,32 @@ impl JsonEncoder {
 impl Encoder for JsonEncoder {
     fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
         let columns = self.columns.iter().zip(rows.columns());
-        let nodes: Vec<Node<'_>> =
-            columns.filter_map(|(column, array)| Node::of_column(array.as_ref(), &column.form)).collect();
+        let nodes: Vec<Option<Node<'_>>> =
+            columns.map(|(column, array)| Node::of_column(array.as_ref(), &column.form)).collect();
+        let written = self.columns.iter().position(|column| column.form == Form::AsWritten);
+        let written = written.and_then(|at| Some((at, rows.columns().get(at)?.as_string_view_opt()?)));
         let mut out = Vec::new();
         for row in 0..rows.num_rows() {
             if self.array {
                 out.extend_from_slice(b",\n");
             }
             let mut before = b'{';
-            for (key, node) in self.keys.iter().zip(&nodes) {
+            let from = written.map_or(0, |(at, texts)| {
+                if texts.is_valid(row) && !texts.value(row).is_empty() {
+                    out.push(before);
+                    out.extend_from_slice(texts.value(row).as_bytes());
+                    before = b',';
+                }
+                if texts.is_valid(row) { at } else { 0 }
+            });
+            for (key, node) in self.keys.iter().zip(&nodes).skip(from) {
+                let Some(node) = node else { continue };
                 out.push(before);
                 out.extend_from_slice(key.as_bytes());
                 node.write(&mut out, row);
                 before = b',';
             }
-            out.extend_from_slice(if nodes.is_empty() { b"{}" } else { b"}" });
+            out.extend_from_slice(if before == b'{' { b"{}" } else { b"}" });
             if !self.array {
                 out.push(b'\n');
             }
@@ -77,6 +88,8 @@ impl<'a> Node<'a> {
         match form {
             Form::Values(qtype) => Node::of(array, qtype),
             Form::Verbatim | Form::Foreign(_) => Some(Node::Foreign(array)),
+            // Its members stand for other columns.
+            Form::AsWritten => None,
         }
     }
 

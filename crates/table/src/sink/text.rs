@@ -47,6 +47,8 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
             Form::Verbatim | Form::Foreign(_) => {
                 flat.push(FlatColumn { name: column.name.clone(), scalar: None });
             }
+            // Only results that are JSON have such a column.
+            Form::AsWritten => {}
         }
     }
     flat
@@ -92,6 +94,7 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
             Form::Values(qtype) => push(array.as_ref(), qtype, &mut all),
             Form::Verbatim => all.extend(array.as_string_view_opt().map(Flat::Verbatim)),
             Form::Foreign(_) => all.push(Flat::Foreign(array.as_ref())),
+            Form::AsWritten => {}
         }
     }
     all

@@ -1,0 +1,139 @@
+//! Members of objects that are carried through as they are written, where results are JSON too: the type of a column loses something in a value,
+//! or does not take it, or a key first comes after the rows that types are taken from.
+
+use super::seen::{is_large, is_unsigned, is_whole};
+use crate::schema::Decided;
+use crate::{Form, Named};
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::{ArrayRef, new_null_array};
+use arrow_schema::DataType;
+use cembra::{JsonKind, JsonRow, JsonText};
+use cembra_runtime::{QType, Scalar};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The members of an object that are carried through.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// The keys, in the order of the columns, without those that outputs have.
+    keys: Vec<String>,
+    /// The keys that are not carried beside those, where all others are.
+    left_out: Option<HashSet<String>>,
+}
+
+impl Carried {
+    /// The members under `keys`, and all others if `is_all`, without those that have a name of `outputs`.
+    pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> Carried {
+        let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
+        let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
+        Carried { keys, left_out: is_all.then_some(left_out) }
+    }
+
+    /// The column of the members, which follows those of the values.
+    pub(super) fn column() -> Named {
+        Named { name: String::new(), form: Form::AsWritten }
+    }
+
+    /// The members of a row as JSON, without the brackets of an object: those of the columns, then others in their order.
+    pub(super) fn members(&self, row: &JsonRow) -> String {
+        let mut text = String::new();
+        let mut add = |key: &str, value: &str| {
+            if !text.is_empty() {
+                text.push(',');
+            }
+            text.push_str(&serde_json::Value::from(key).to_string());
+            text.push(':');
+            push_on_a_line(&mut text, value);
+        };
+        for key in &self.keys {
+            let value = row.get(key);
+            add(key, value.as_ref().map_or("null", |value| value.as_str()));
+        }
+        let is_other = |key: &str| self.left_out.as_ref().is_some_and(|left_out| !left_out.contains(key));
+        row.fields().filter(|(key, _)| is_other(key)).for_each(|(key, value)| add(key, value.as_str()));
+        text
+    }
+}
+
+/// The type of a column that is only carried through, whose whole numbers an `i64` does not hold, and the line of the row that decided it: a
+/// text takes them as they are written. `None` if there are other values.
+pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
+    let (mut has_large, mut are_unsigned) = (false, true);
+    let mut decided = Decided::nothing();
+    let mut scalar = Scalar::Int64;
+    for (value, line) in found.filter(|(value, _)| value.kind() != JsonKind::Null) {
+        if !is_whole(value) {
+            return None;
+        }
+        has_large |= is_large(value);
+        are_unsigned &= is_unsigned(value);
+        scalar = match (has_large, are_unsigned) {
+            (false, _) => Scalar::Int64,
+            (true, true) => Scalar::UInt64,
+            (true, false) => Scalar::Text,
+        };
+        decided.add(scalar, line);
+    }
+    has_large.then(|| (QType::Optional(scalar), decided.line()))
+}
+
+/// Adds JSON without the white space around its values, which may have line ends in it.
+fn push_on_a_line(text: &mut String, json: &str) {
+    let (mut in_text, mut is_escaped) = (false, false);
+    text.extend(json.chars().filter(|character| {
+        let is_blank = !in_text && matches!(character, ' ' | '\t' | '\n' | '\r');
+        match character {
+            '"' if !is_escaped => in_text = !in_text,
+            _ => {}
+        }
+        is_escaped = in_text && *character == '\\' && !is_escaped;
+        !is_blank
+    }));
+}
+
+/// The column of the members of some rows, each with the row's number, in their order.
+pub(super) fn column_of(members: &[(usize, String)], rows: usize) -> ArrayRef {
+    if members.is_empty() {
+        return new_null_array(&DataType::Utf8View, rows);
+    }
+    let mut column = StringViewBuilder::with_capacity(rows);
+    let mut members = members.iter().peekable();
+    for row in 0..rows {
+        match members.next_if(|(at, _)| *at == row) {
+            Some((_, text)) => column.append_value(text),
+            None => column.append_null(),
+        }
+    }
+    Arc::new(column.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stay_as_they_are_written() {
+        let row = JsonRow::parse(
+            "{\"id\": 1234567890123456789012, \"s\": {\"a\": 1.50,\n \"b\": \"x \\\" \\\\\"}, \"y\": 2, \"late\": [ 1 , 2 ]}",
+        )
+        .expect("an object");
+        let keys = || ["s", "id", "none", "y"].map(str::to_owned).to_vec();
+        let outputs = ["y".to_owned(), "late".to_owned()];
+        let of_columns = r#""s":{"a":1.50,"b":"x \" \\"},"id":1234567890123456789012,"none":null"#;
+        assert_eq!(Carried::new(keys(), &outputs, false).members(&row), of_columns);
+        assert_eq!(Carried::new(keys(), &outputs, true).members(&row), of_columns);
+        let all = Carried::new(keys(), &[], true).members(&row);
+        assert_eq!(all, format!("{of_columns},\"y\":2,\"late\":[1,2]"));
+        assert_eq!(
+            Carried::new(Vec::new(), &outputs[..1], true).members(&row).len(),
+            all.len() - "\"none\":null,\"y\":2,".len()
+        );
+    }
+
+    #[test]
+    fn rows_without_members_are_missing() {
+        let column = column_of(&[(1, "a".to_owned()), (3, "b".to_owned())], 4);
+        assert_eq!((column.len(), column.null_count()), (4, 2));
+        assert_eq!(column_of(&[], 3).null_count(), 3);
+    }
+}
