@@ -38,8 +38,8 @@ fn digits_are_dates_only_by_their_format() {
     for d in ["d=20260101", "d=2026-01-01", "d=date\"2026-01-01\""] {
         assert_eq!(shell.stdout(&["eval", "-e", DATES, "-s", d, format[0], format[1]]), one, "{d}");
     }
-    let lists = "input d: [date]; input m: dict[date, f64]
-        output a = d; output b = m[date\"2026-01-03\"]";
+    let lists = "input d: [date?]; input m: dict[date, f64]
+        output a = d; output b = lookup(date\"2026-01-03\", m)";
     let lists = ["eval", "-e", lists, "list.jsonl", "--format", "jsonl"];
     refused(&shell.run(&lists), "column `d.0`: expected date?, found `20260101`", "`--date-format %Y%m%d` reads");
     let read = shell.stdout(&[&lists[..], &format].concat());
@@ -95,7 +95,7 @@ fn integers_of_parquet_and_arrow_are_dates_only_where_that_is_said() {
         let read = shell.stdout(&[&run[..], &options].concat());
         assert_eq!(read, "a,b\n2026-01-01,2017-09-11T18:30:00Z\n,1969-12-31T23:59:59.999Z\n", "{data}");
         let outcome = shell.run(&[&["eval", "-e", "input u: date; u", data], &options[..2]].concat());
-        refused(&outcome, "row 2, column `u`: expected date, found `20260199`", "as `--date-format` says");
+        refused(&outcome, "column `u`: in row 2, expected date, found `20260199`", "as `--date-format` says");
         let outcome = shell.run(&[&["eval", "-e", "input n: duration; n", data], &options[..]].concat());
         refused(&outcome, "column `n`: expected duration, found a column of Int64", "`n * 1s`");
     }
