@@ -57,7 +57,10 @@ impl ArrowData {
             Some(behind) => {
                 // Behind the mark there is room for nothing, up to where messages are aligned.
                 let empty = behind.chunks(MARK.len()).take_while(|word| word.iter().all(|byte| *byte == 0)).count();
-                let before = MARK.len() * (1 + empty.min(ALIGNED_WORDS - 1));
+                if empty >= ALIGNED_WORDS {
+                    return Err(DataError::unreadable("not Arrow: there is no schema"));
+                }
+                let before = MARK.len() * (1 + empty);
                 if start.get(before..).is_some_and(|message| message.starts_with(&CONTINUES)) {
                     let mut bytes = input.into_bytes()?;
                     bytes.read_exact(&mut vec![0; before]).map_err(DataError::unread)?;

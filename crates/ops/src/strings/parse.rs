@@ -173,7 +173,7 @@ mod tests {
         }
         let moment = |string: &str| call("strings.parse_timestamp", &[bytes(string.as_bytes())]);
         assert_eq!(moment("1969-12-31T23:59:59.999999Z"), Ok(Value::from(Timestamp(-1))));
-        assert_eq!(moment("1969-12-31T23:59:59.9999999Z"), fault(FaultKind::Parse));
+        assert_eq!(moment("1969-12-31T23:59:59.9999999Z"), Ok(Value::from(Timestamp(-1))));
         for wrong in
             ["253402300800000000", "+10000-01-01T00:00:00Z", "9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01"]
         {

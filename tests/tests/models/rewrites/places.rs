@@ -122,6 +122,7 @@ const LOWERED: &[(&str, &str, &str)] = &[
     ("strings.printf", "strings.printf(\"%s-%s\", t, t)", "arena-limit"),
     ("strings.static_decode", "strings.static_decode(b\"\\xff\")", "invalid"),
     ("strings.format", "strings.format(\"{a}-{b}\", a=t, b=t)", "arena-limit"),
+    ("timestamp.from_unix", "timestamp.from_unix(1000000000000 + i, \"s\")", "time-range"),
 ];
 
 #[test]
