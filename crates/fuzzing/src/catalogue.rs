@@ -77,7 +77,8 @@ impl Catalogue {
             // Programs on scalars have no arrays: neither what makes them, nor what takes only them.
             .filter(|(_, def)| !def.is_of_arrays() && !["array.", "edge."].iter().any(|of| def.name.starts_with(of)))
             .filter(|(op, _)| {
-                stands_by_itself(*op) && !matches!(*op, id::DICT_MAKE | id::DICT_RANGES | id::DICT_RANGED)
+                stands_by_itself(*op)
+                    && !matches!(*op, id::DICT_MAKE | id::DICT_RANGES | id::DICT_RANGED | id::DICT_RANGED_ROW)
             })
             .map(|(op, def)| {
                 let kinds = if def.params.len() > 3 { values } else { wanted.len() };

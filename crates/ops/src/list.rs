@@ -484,6 +484,7 @@ operators! {
     LIST_SIZE = structure::structs::SIZE;
     LIST_SELECT = structure::structs::SELECT;
     DICT_COLUMNS = dict::COLUMNS;
+    DICT_RANGED_ROW = dict::RANGED_ROW;
     TABLE_LOOKUP = dict::TABLE_LOOKUP;
     TABLE_GET = dict::TABLE_GET;
     TABLE_CONTAINS = dict::TABLE_CONTAINS;

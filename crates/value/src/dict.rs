@@ -18,12 +18,12 @@ static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 /// Values by key. Keys are there and unlike each other; a value may be missing.
 ///
 /// Of a dictionary of ranges the keys are bounds that ascend, and each value is that of the segment from its bound on. Ranges `0..5` and `7..`
-/// have the bounds 0, 5 and 7, and the segment from 5 on is in no range.
+/// have the bounds 0, 5 and 7, and the segment from 5 on is in no range. Of ranges in groups, bounds ascend within each group.
 #[derive(Clone, Debug)]
 pub struct Dict {
     keys: Array,
     values: Array,
-    /// Of ranges, the segments that are in one: units, missing for the others.
+    /// Of ranges, an element for each segment: missing if the segment is in no range, else a unit or, of ranges in groups, the number of the group.
     ranges: Option<Array>,
     /// A text may name one dictionary very often: whatever takes as long as it is large is done once.
     hash: OnceLock<u64>,
@@ -124,20 +124,51 @@ impl Dict {
     /// There are not as many bounds as values, bounds are of a type without an order or of two types, a range is empty, or does not begin at or
     /// behind the end of the one before it.
     pub fn of_ranges(from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
+        let units = Array::from_scalars(Scalar::Unit, (0..from.len()).map(|_| Some(ScalarValue::Unit)));
+        Dict::in_segments(&units, from, to, values)
+    }
+
+    /// The dictionary of ranges in groups, by whose numbers they ascend: within a group they are as [`Dict::of_ranges`] wants all of them. The values
+    /// are the numbers of the ranges, from 0 on in the order of the arrays, as `i64`.
+    ///
+    /// # Errors
+    /// The groups are no `i64`, one is missing or comes again behind another one, or ranges of one group are none of [`Dict::of_ranges`].
+    pub fn of_ranges_in(groups: &Array, from: &Array, to: &Array) -> Result<Dict, DictFault> {
+        if groups.scalar() != Scalar::Int64 {
+            return Err(DictFault::Type(groups.scalar()));
+        }
+        let rows = (0..from.len() as i64).map(|row| Some(ScalarValue::Int64(row)));
+        Dict::in_segments(groups, from, to, &Array::from_scalars(Scalar::Int64, rows))
+    }
+
+    /// Ranges with the group of each; all units are one group.
+    fn in_segments(groups: &Array, from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
         let scalar = from.scalar();
         if !Dict::may_be_bounds(scalar) || to.scalar() != scalar {
             return Err(DictFault::Type(scalar));
         }
-        if let Some(other) = [to, values].into_iter().find(|array| array.len() != from.len()) {
+        if let Some(other) = [to, values, groups].into_iter().find(|array| array.len() != from.len()) {
             return Err(DictFault::Counts(from.len(), other.len()));
         }
         let (mut bounds, mut found) =
             (ArrayBuilder::new(scalar, from.len()), ArrayBuilder::new(values.scalar(), from.len()));
-        let mut ranges = ArrayBuilder::new(Scalar::Unit, from.len());
+        let mut ranges = ArrayBuilder::new(groups.scalar(), from.len());
         let mut end = None;
+        let mut group: Option<ScalarValue> = None;
         for (at, (lower, (upper, value))) in from.iter().zip(to.iter().zip(values.iter())).enumerate() {
+            let own = groups.get(at).ok_or(DictFault::Missing(at))?;
+            let begins = group.as_ref() != Some(&own);
+            if begins && group.as_ref().is_some_and(|group| Dict::order_of_bounds(group, &own) != Some(Ordering::Less))
+            {
+                return Err(DictFault::Twice(at, own));
+            }
+            if begins && let Some(Some(end)) = end.take() {
+                bounds.push(Some(&end));
+                found.push(None);
+                ranges.push(None);
+            }
             let lower = match lower {
-                None if at == 0 => least(scalar),
+                None if begins => least(scalar),
                 lower => lower.ok_or(DictFault::Overlap(at))?,
             };
             if [Some(&lower), upper.as_ref()]
@@ -165,7 +196,8 @@ impl Dict {
             }
             bounds.push(Some(&lower));
             found.push(value.as_ref());
-            ranges.push(Some(&ScalarValue::Unit));
+            ranges.push(Some(&own));
+            group = Some(own);
         }
         if let Some(Some(end)) = end {
             bounds.push(Some(&end));
@@ -181,17 +213,25 @@ impl Dict {
         !matches!(scalar, Scalar::Unit | Scalar::Boolean | Scalar::Bytes)
     }
 
-    /// Of a dictionary of ranges, a unit for each segment that is in a range; none for one of keys.
+    /// Of a dictionary of ranges, what each segment that is in a range has: a unit, or the number of its group. `None` for one of keys.
     #[must_use]
     pub const fn ranges(&self) -> Option<&Array> {
         self.ranges.as_ref()
     }
 
+    /// Of a dictionary of ranges in groups, the number of the group of each segment that is in a range; `None` for any other one. A segment that is
+    /// in no range is behind one of its group.
+    #[must_use]
+    pub fn groups(&self) -> Option<&Array> {
+        self.ranges.as_ref().filter(|ranges| ranges.scalar() == Scalar::Int64)
+    }
+
     /// The dictionary that has a unit for each key that this one has, or that is in one of its ranges.
     #[must_use]
     pub fn of_units(&self) -> Dict {
-        let all = || Array::from_scalars(Scalar::Unit, (0..self.len()).map(|_| Some(ScalarValue::Unit)));
-        Dict::of(self.keys.clone(), self.ranges.clone().unwrap_or_else(all), self.ranges.clone())
+        let is_in = |at: usize| self.ranges.as_ref().is_none_or(|ranges| ranges.is_present(at));
+        let units = (0..self.len()).map(|at| is_in(at).then_some(ScalarValue::Unit));
+        Dict::of(self.keys.clone(), Array::from_scalars(Scalar::Unit, units), self.ranges.clone())
     }
 
     /// True if keys may be of this type: its values are equal to themselves, and there is more than one.
@@ -383,6 +423,36 @@ mod tests {
         assert_eq!(fault(&[Some(0.0), Some(2.0)], &[Some(1.0), Some(f64::NAN)]), DictFault::NoNumber(1));
         let bools = Array::from_scalars(Scalar::Boolean, [Some(ScalarValue::Boolean(true))]);
         assert_eq!(Dict::of_ranges(&bools, &bools, &values(1)), Err(DictFault::Type(Scalar::Boolean)));
+    }
+
+    #[test]
+    fn ranges_in_groups_have_ends_of_their_own() {
+        let int64s =
+            |all: &[Option<i64>]| Array::from_scalars(Scalar::Int64, all.iter().map(|one| one.map(ScalarValue::Int64)));
+        let of = |groups: &[Option<i64>], from: &[Option<i64>], to: &[Option<i64>]| {
+            Dict::of_ranges_in(&int64s(groups), &int64s(from), &int64s(to))
+        };
+        let [a, b, c] = [Some(2), Some(3), Some(9)];
+        let dict = of(&[a, a, b, c], &[None, Some(5), None, Some(1)], &[Some(4), None, Some(7), Some(2)]).unwrap();
+        let least = i64::MIN;
+        let listed = format!("ranges{{{least}: 0, 4: NA, 5: 1, {least}: 2, 7: NA, 1: 3, 2: NA}}");
+        assert_eq!(dict.to_string(), listed);
+        assert_eq!(dict.groups(), Some(&int64s(&[a, None, a, b, None, c, None])));
+        let is_in = [true, false, true, true, false, true, false];
+        assert!(dict.of_units().values().iter().map(|unit| unit.is_some()).eq(is_in));
+        assert_eq!(dict.qtype().to_string(), "dict[i64, i64]");
+        // Ranges of two groups may overlap, those of one do not.
+        assert!(of(&[a, b], &[Some(1), Some(0)], &[Some(5), Some(2)]).is_ok());
+        assert_eq!(of(&[a, a], &[Some(1), Some(0)], &[Some(5), Some(2)]), Err(DictFault::Overlap(1)));
+        assert_eq!(of(&[a, a], &[Some(1), None], &[Some(5), None]), Err(DictFault::Overlap(1)));
+        assert_eq!(of(&[a, b], &[Some(1), Some(3)], &[Some(5), Some(3)]), Err(DictFault::Empty(1)));
+        assert_eq!(of(&[a, None], &[a, b], &[None, None]), Err(DictFault::Missing(1)));
+        for again in [[a, b, a], [b, a, a]] {
+            let fault = of(&again, &[a; 3], &[None; 3]).unwrap_err();
+            assert!(matches!(fault, DictFault::Twice(_, ScalarValue::Int64(2))), "{fault}");
+        }
+        assert_eq!(of(&[a], &[a], &[]), Err(DictFault::Counts(1, 0)));
+        assert!(of(&[], &[], &[]).unwrap().is_empty());
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum Form {
 pub struct TableForm {
     /// How many parts a key has.
     pub keys: usize,
+    /// True if the last part of a key is looked for in ranges.
+    pub is_of_ranges: bool,
     /// Of keys of several parts, by what the numbers before each part are multiplied: one more than there are of the part.
     pub bases: Box<[i64]>,
     /// The struct that a value is; none of scalars.

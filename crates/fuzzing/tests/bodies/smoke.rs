@@ -57,7 +57,7 @@ fn many_programs_agree() {
         let of_arrays = matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_))
             && (matches!(family, "array" | "edge" | "dict" | "math" | "strings" | "random" | "bool")
                 || matches!(def.name, "core.map" | "core._in_value" | "core._sum"))
-            || matches!(def.name, "dict.keys" | "dict.values" | "dict._ranged");
+            || matches!(def.name, "dict.keys" | "dict.values" | "dict._ranged" | "dict._ranged_row");
         // What an operator is of structs is not written: the operator is.
         let of_structs = def.name == "core._formed"
             || cembra::Registry::standard().iter().any(|(_, other)| {

@@ -1,16 +1,22 @@
 //! Tables of several columns: keys of several parts, and values that are structs. Such a table is some dictionaries, in a tuple that only typing
 //! sees: of each part of a key the number that stands for it, from 1 on; of such numbers put together, or of the one key, the row; and of rows the
 //! value in each column. Looking something up is looking it up in these, so that nothing else knows such tables.
+//!
+//! Where the last part of a key is looked for in ranges, the numbers of the others put together are those of groups of ranges, in which it has its
+//! row (`grouped.rs`).
 
+use super::grouped::NO_ROW;
 use super::membership::nothing_in;
+use super::ranges::{bound_type, promoted};
 use super::{GET, LOOKUP};
+use crate::array::composites::cast;
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param, param_or};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::structure::structs::{common_struct, formed, made, part};
 use crate::typing::TypeFault;
 use cembra_runtime::{Fields, Form, QType, Scalar, TableForm};
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Dict, ScalarValue, Value, common_scalar};
 
 type Made = Result<NodeHandle, Stop>;
 
@@ -38,8 +44,16 @@ fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<
     Err(TypeFault::mismatch(format!("{operator} expects a dictionary or a table, found {found}"), None).into())
 }
 
-/// The one number that stands for a key, or the key itself; it is in no row of the table where the table does not have a part of it, and missing
-/// where a part is.
+/// How many parts of a key have numbers: none of one part, which is a key itself, and none that is looked for in ranges.
+fn numbered_parts(of: &TableForm) -> usize {
+    match of.keys {
+        1 => 0,
+        keys => keys - usize::from(of.is_of_ranges),
+    }
+}
+
+/// The key of the rows of a table: a key of one part itself, the number of a key of several, or the row of one that is looked for in ranges. It is in
+/// no row of the table where the table does not have the key, and missing where a part is.
 fn key_of(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: NodeHandle, of: &TableForm) -> Made {
     let found = g.qtype(key);
     if of.keys == 1 {
@@ -57,7 +71,7 @@ fn key_of(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
     }
     let none = g.literal(Value::from(0_i64));
     let mut whole = None;
-    for at in 0..of.keys {
+    for at in 0..numbered_parts(of) {
         let (own, numbers) = (part(g, key, at)?, part(g, table, at)?);
         let number = g.apply(id::DICT_LOOKUP, &[own, numbers, none])?;
         whole = Some(match whole {
@@ -69,19 +83,52 @@ fn key_of(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
             }
         });
     }
-    whole.ok_or_else(|| TypeFault::mismatch(format!("{operator} has no key"), Some(0)).into())
+    let Some(whole) = whole else {
+        return Err(TypeFault::mismatch(format!("{operator} has no key"), Some(0)).into());
+    };
+    if !of.is_of_ranges {
+        return Ok(whole);
+    }
+    let (own, ranges) = (part(g, key, of.keys - 1)?, part(g, table, of.keys - 1)?);
+    row_in_ranges(g, operator, ranges, whole, own)
 }
 
-/// The dictionary by whole keys, which is behind those of their parts.
+/// The row of the range that the last part of a key is in, among those of the group of the others.
+fn row_in_ranges(
+    g: &mut dyn Instantiation,
+    operator: &str,
+    ranges: NodeHandle,
+    group: NodeHandle,
+    key: NodeHandle,
+) -> Made {
+    let QType::Dict(bounds, _) = g.qtype(ranges) else {
+        return Err(TypeFault::mismatch(format!("{operator} has no ranges"), Some(1)).into());
+    };
+    let found = g.qtype(key);
+    if found.of_each().scalar().and_then(|scalar| common_scalar(bounds, scalar)) != Some(bounds) {
+        let fault = format!("{operator} looks for the last part of a key in ranges of {bounds}, found {found}");
+        return Err(TypeFault::mismatch(fault, Some(0)).into());
+    }
+    let key = cast(g, key, bounds)?;
+    Ok(g.apply(id::DICT_RANGED_ROW, &[ranges, group, key])?)
+}
+
+/// The dictionary of rows or of their values that is behind those of the parts of keys, and behind the ranges of the last part.
 fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> Made {
-    Ok(part(g, table, if of.keys > 1 { of.keys } else { 0 })?)
+    Ok(part(g, table, numbered_parts(of) + usize::from(of.is_of_ranges))?)
+}
+
+/// Present where a row is one of the table.
+fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> Made {
+    let first = g.literal(Value::from(0_i64));
+    Ok(g.apply(id::GREATER_EQUAL, &[row, first])?)
 }
 
 fn lookup(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: NodeHandle, default: NodeHandle) -> Made {
     let (of, members) = table_of(g, operator, table)?;
     let key = key_of(g, operator, key, table, &of)?;
-    let rows = rows_of(g, table, &of)?;
     let Some(value) = &of.value else {
+        let rows = rows_of(g, table, &of)?;
         if let (found @ QType::Tuple(_), QType::Dict(_, value)) = (g.qtype(default), g.qtype(rows)) {
             let fault = format!("{operator} finds {value}, and the default is {found}");
             return Err(TypeFault::mismatch(fault, Some(2)).into());
@@ -93,8 +140,12 @@ fn lookup(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
         let fault = TypeFault::mismatch(format!("{operator} finds one struct, and the keys are an array"), Some(0));
         return Err(fault.hint("`map(fn(k) = lookup(k, t), keys)` finds one for each").into());
     }
-    let none = g.literal(Value::from(-1_i64));
-    let row = g.apply(id::DICT_LOOKUP, &[key, rows, none])?;
+    let row = if of.is_of_ranges {
+        key
+    } else {
+        let (rows, none) = (rows_of(g, table, &of)?, g.literal(Value::from(NO_ROW)));
+        g.apply(id::DICT_LOOKUP, &[key, rows, none])?
+    };
     let first = members.len() - fields.len();
     let mut found = Vec::with_capacity(fields.len());
     for (at, field) in fields.iter().enumerate() {
@@ -110,8 +161,7 @@ fn lookup(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
         });
     }
     let found = made(g, fields, found)?;
-    let zero = g.literal(Value::from(0_i64));
-    let is_found = g.apply(id::GREATER_EQUAL, &[row, zero])?;
+    let is_found = is_row(g, row)?;
     if g.qtype(default) == QType::Nothing {
         return Ok(formed(g, &value.optional_struct(), &[is_found, found])?);
     }
@@ -128,12 +178,28 @@ fn lookup(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
     Ok(g.apply(id::PRESENCE_AND, &[chosen, has])?)
 }
 
+/// The dictionary of ranges in groups that literal arrays of groups, beginnings and ends are.
+fn grouped(g: &dyn Instantiation, arrays: [NodeHandle; 3]) -> Result<Dict, TypeFault> {
+    let literal = |array: NodeHandle| match g.value(array) {
+        Some(Value::Array(_, array)) => Ok(array),
+        _ => Err(TypeFault::mismatch("dict._columns expects arrays that are written", None)),
+    };
+    let [groups, from, to] = [literal(arrays[0])?, literal(arrays[1])?, literal(arrays[2])?];
+    // Integers of any width are looked for.
+    let scalar = match bound_type(from.scalar()) {
+        Scalar::Int32 => Scalar::Int64,
+        scalar => scalar,
+    };
+    let [from, to] = [from, to].map(|bounds| promoted(bounds, scalar));
+    Dict::of_ranges_in(&groups, &from, &to).map_err(|fault| TypeFault::mismatch(fault.to_string(), None))
+}
+
 /// What operators on tables share: they are put in the place of those on dictionaries.
 const OF_TABLES: OpDef = HIGHER_ORDER;
 
 pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._columns",
-    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field.",
+    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field. Where the last part of a key is looked for in ranges, arrays of literals are in the place of its dictionary, a group, a beginning and an end for each range, in the order of their rows; then of rows the value, or that of each field.",
     params: &[param("value"), param("keys"), param("dictionaries")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
@@ -141,13 +207,28 @@ pub(crate) static TABLE: OpDef = OpDef {
             Some(Value::Type(qtype)) if qtype.as_tuple().is_some() => Some(qtype),
             _ => None,
         };
-        let keys = g.value(args[1]).as_ref().and_then(Value::as_scalar).map_or(0, |keys| keys.bits() as usize);
-        let fields = value.as_ref().and_then(QType::as_tuple).map_or(0, |fields| fields.len());
-        let of_parts = if keys > 1 { keys } else { 0 };
-        let types: Vec<QType> = args[2..].iter().map(|dict| g.qtype(*dict)).collect();
+        let keys = g.value(args[1]).as_ref().and_then(Value::as_scalar).map(|keys| keys.bits() as usize);
+        // There is an operand for each part.
+        let keys = keys.filter(|keys| *keys <= args.len()).unwrap_or(0);
+        let mut members = args[2..].to_vec();
+        // Of ranges there are three arrays behind the numbers of the other parts of keys.
+        let last = keys.checked_sub(1).filter(|last| *last > 0 && members.len() >= last + 3);
+        let at = last.filter(|last| matches!(g.qtype(members[*last]), QType::Array(..)));
+        if let Some(at) = at {
+            let ranges = grouped(g, [members[at], members[at + 1], members[at + 2]])?;
+            members.drain(at + 1..at + 3);
+            members[at] = g.literal(ranges.into());
+        }
+        let is_of_ranges = at.is_some();
+        let mut form = TableForm { keys, is_of_ranges, bases: Box::default(), value };
+        let of_parts = if keys > 0 { numbered_parts(&form) } else { 0 };
+        // A row has one value where it is no struct, which only ranges keep apart from their rows.
+        let columns =
+            form.value.as_ref().and_then(QType::as_tuple).map_or(usize::from(is_of_ranges), |fields| fields.len());
+        let types: Vec<QType> = members.iter().map(|dict| g.qtype(*dict)).collect();
         let is_dict = |qtype: &QType, value: Option<Scalar>| matches!(qtype, QType::Dict(_, found) if value.is_none_or(|value| value == *found));
-        let rows = value.as_ref().map(|_| Scalar::Int64);
-        let are_dicts = types.len() == of_parts + 1 + fields
+        let rows = (is_of_ranges || form.value.is_some()).then_some(Scalar::Int64);
+        let are_dicts = types.len() == of_parts + 1 + columns
             && types[..of_parts].iter().all(|qtype| is_dict(qtype, Some(Scalar::Int64)))
             && is_dict(&types[of_parts], rows)
             && types[of_parts + 1..].iter().all(|qtype| matches!(qtype, QType::Dict(Scalar::Int64, _)));
@@ -155,7 +236,7 @@ pub(crate) static TABLE: OpDef = OpDef {
             return Err(TypeFault::mismatch("dict._columns expects the dictionaries of a table", None).into());
         }
         let mut bases = Vec::with_capacity(of_parts);
-        for dict in &args[2..2 + of_parts] {
+        for dict in &members[..of_parts] {
             match g.value(*dict) {
                 Some(Value::Dict(numbers)) => bases.push(numbers.len() as i64 + 1),
                 _ => {
@@ -163,13 +244,17 @@ pub(crate) static TABLE: OpDef = OpDef {
                 }
             }
         }
-        let form = Form::Table(TableForm { keys, bases: bases.into(), value }.into());
-        Ok(formed(g, &QType::Tuple(Fields::from(types).in_form(form)), &args[2..])?)
+        form.bases = bases.into();
+        Ok(formed(g, &QType::Tuple(Fields::from(types).in_form(Form::Table(form.into()))), &members)?)
     }),
     examples: &[
         ex(
             "lookup((\"a\", 7), dict._columns(missing, 2, dict{\"a\": 1i64, \"b\": 2i64}, dict{7: 1i64}, dict{3i64: 0.5}), 1.5)",
             "weak_float{0.5}",
+        ),
+        ex(
+            "lookup((\"a\", 7.5), dict._columns(missing, 2, dict{\"a\": 1i64}, [i64?]{1, 1}, [f64?]{0, 5}, [f64?]{5, NA}, dict{0i64: 10, 1i64: 20}))",
+            "i32?{20}",
         ),
         ex(
             "lookup(\"b\", dict._columns(QTYPE{{x: i32}}, 1, dict{\"a\": 0i64, \"b\": 1i64}, dict{0i64: 5, 1i64: 7}))",
@@ -209,6 +294,9 @@ pub(crate) static TABLE_GET: OpDef = OpDef {
 fn contains(g: &mut dyn Instantiation, operator: &str, table: NodeHandle, key: NodeHandle) -> Made {
     let (of, _) = table_of(g, operator, table)?;
     let key = key_of(g, operator, key, table, &of)?;
+    if of.is_of_ranges {
+        return is_row(g, key);
+    }
     let rows = rows_of(g, table, &of)?;
     Ok(g.apply(id::DICT_CONTAINS, &[rows, key])?)
 }

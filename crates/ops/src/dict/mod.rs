@@ -2,12 +2,14 @@
 //! other, in whatever plays the rest of the expression, and others are found in a table. Those of arrays have rows (`rows.rs`).
 
 mod columns;
+mod grouped;
 mod membership;
 mod ranges;
 mod rows;
 mod table;
 
 pub(crate) use columns::{IN_TABLE, TABLE as COLUMNS, TABLE_CONTAINS, TABLE_GET, TABLE_LOOKUP};
+pub(crate) use grouped::RANGED_ROW;
 pub(crate) use membership::{IN, IN_RANGE, IN_VALUE};
 pub(crate) use ranges::{RANGED, RANGES};
 pub(crate) use rows::{CHECKED, MAKE, ROWS};

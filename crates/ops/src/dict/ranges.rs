@@ -48,11 +48,20 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
 }
 
 /// The type of bounds that are written as literals of a type.
-const fn bound_type(scalar: Scalar) -> Scalar {
+pub(super) const fn bound_type(scalar: Scalar) -> Scalar {
     match scalar {
         Scalar::WeakFloat => Scalar::Float64,
         scalar => scalar,
     }
+}
+
+/// Bounds of a wider type.
+pub(super) fn promoted(bounds: Arc<Array>, scalar: Scalar) -> Arc<Array> {
+    if bounds.scalar() == scalar {
+        return bounds;
+    }
+    let wide = bounds.iter().map(|bound| bound.and_then(|bound| bound.promoted(scalar)));
+    Arc::new(Array::from_scalars(scalar, wide))
 }
 
 /// The dictionary of ranges of literal arrays.
@@ -64,13 +73,7 @@ fn ranges_of(g: &dyn Expansion, args: &[NodeHandle]) -> Result<Dict, TypeFault> 
     };
     let [from, to, values] = [literal(0)?, literal(1)?, literal(2)?];
     let scalar = bound_type(from.scalar());
-    let [from, to] = [from, to].map(|bounds| match bounds.scalar() == scalar {
-        true => bounds,
-        false => {
-            let wide = bounds.iter().map(|bound| bound.and_then(|bound| bound.promoted(scalar)));
-            Arc::new(Array::from_scalars(scalar, wide))
-        }
-    });
+    let [from, to] = [from, to].map(|bounds| promoted(bounds, scalar));
     Dict::of_ranges(&from, &to, &values).map_err(|fault| TypeFault::mismatch(fault.to_string(), Some(0)))
 }
 
@@ -104,7 +107,7 @@ pub(crate) static RANGES: OpDef = OpDef {
 };
 
 /// A type of bounds.
-trait Bound: Repr + 'static {
+pub(super) trait Bound: Repr + 'static {
     /// A bound as a list keeps it.
     type Kept: Send + Sync + 'static;
 
@@ -181,7 +184,7 @@ struct Ranged<K: Bound, W> {
 }
 
 /// Bounds, which ascend.
-struct Bounds<K: Bound> {
+pub(super) struct Bounds<K: Bound> {
     kept: Box<[K::Kept]>,
     buckets: Option<Buckets>,
 }
@@ -231,15 +234,14 @@ impl Buckets {
 }
 
 impl<K: Bound> Bounds<K> {
-    fn of(dict: &Dict) -> Self {
-        let kept: Box<[K::Kept]> = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
+    pub(super) fn of(kept: Box<[K::Kept]>) -> Self {
         let places: Option<Vec<f64>> = kept.iter().map(K::place).collect();
         Bounds { kept, buckets: places.as_deref().and_then(Buckets::of) }
     }
 
     /// How many bounds are not above the key.
     #[inline]
-    fn behind(&self, key: &K) -> usize {
+    pub(super) fn behind(&self, key: &K) -> usize {
         let [from, to] = match &self.buckets {
             Some(buckets) => buckets.before[buckets.part(K::place_of_key(key))].map(|bounds| bounds as usize),
             None => [0, self.kept.len()],
@@ -288,7 +290,8 @@ where
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
         compiled(literal, |dict| {
             let (values, presence) = values_of(dict, V::keep);
-            Ranged::<K, V::Kept> { bounds: Bounds::of(dict), values, presence }
+            let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
+            Ranged::<K, V::Kept> { bounds: Bounds::of(bounds), values, presence }
         })
     }
 
@@ -335,7 +338,7 @@ mod tests {
             Array::from_scalars(Scalar::Int32, (0..bounds.len() as i32).map(|at| Some(ScalarValue::Int32(at))));
         let dict =
             Dict::of_ranges(&Array::from_scalars(scalar, from), &Array::from_scalars(scalar, to), &values).unwrap();
-        let bounds_of = Bounds::<K>::of(&dict);
+        let bounds_of = Bounds::<K>::of(dict.entries().map(|(bound, _)| K::keep(&bound)).collect());
         let keys = bounds.iter().flat_map(|bound| [[*bound; 2], beside(*bound)]).flatten();
         for key in keys.chain(odd.iter().copied()) {
             let behind = bounds.iter().filter(|bound| **bound <= key).count();

@@ -191,7 +191,7 @@ impl Found for Bytes<'static> {
 }
 
 /// Values by key.
-enum Table<K, V> {
+pub(super) enum Table<K, V> {
     /// By the place of their keys, from the first one's on; where there is no key, there is no value.
     Near { first: u64, values: Box<[Option<V>]> },
     /// By the hash of their keys.
@@ -203,34 +203,36 @@ const PLACES: u64 = 4;
 
 impl<K: KeptKey, V> Table<K, V> {
     fn of(dict: &Dict, keep_key: fn(&ScalarValue) -> K, keep: fn(&ScalarValue) -> V) -> Table<K, V> {
+        Table::of_entries(dict.entries().map(|(key, value)| (keep_key(&key), value.as_ref().map(keep))).collect())
+    }
+
+    /// The table of keys, each of which is there once, and their values.
+    pub(super) fn of_entries(entries: Vec<(K, Option<V>)>) -> Table<K, V> {
         // Signed keys are in order as such: those near each other may be of both signs.
-        let place = |key: &ScalarValue| K::place(keep_key(key).borrow()).map(u64::cast_signed);
+        let place = |key: &K| K::place(key.borrow()).map(u64::cast_signed);
         let mut ends: Option<[i64; 2]> = None;
-        for place in dict.entries().filter_map(|(key, _)| place(&key)) {
+        for place in entries.iter().filter_map(|(key, _)| place(key)) {
             let [first, last] = ends.unwrap_or([place; 2]);
             ends = Some([first.min(place), last.max(place)]);
         }
         if let Some([first, last]) = ends
-            && last.abs_diff(first) < PLACES * dict.len() as u64
+            && last.abs_diff(first) < PLACES * entries.len() as u64
         {
             let mut values: Vec<Option<V>> = Vec::new();
             values.resize_with(last.abs_diff(first) as usize + 1, || None);
-            for (key, value) in dict.entries() {
+            for (key, value) in entries {
                 if let Some(place) = place(&key) {
-                    values[place.abs_diff(first) as usize] = value.as_ref().map(keep);
+                    values[place.abs_diff(first) as usize] = value;
                 }
             }
             return Table::Near { first: first.cast_unsigned(), values: values.into() };
         }
-        let mut values = HashMap::with_capacity_and_hasher(dict.len(), RandomState::default());
-        for (key, value) in dict.entries() {
-            values.insert(keep_key(&key), value.as_ref().map(keep));
-        }
-        Table::Hashed(values)
+        Table::Hashed(entries.into_iter().collect())
     }
 
+    /// The value of a key.
     #[inline(always)]
-    fn find(&self, key: &K::Sought) -> Option<&V> {
+    pub(super) fn find(&self, key: &K::Sought) -> Option<&V> {
         match self {
             Table::Near { first, values } => {
                 let place = K::place(key)?.wrapping_sub(*first);
