@@ -13,4 +13,5 @@ mod strings;
 mod struct_columns;
 mod structs;
 mod sums;
+mod tables;
 mod wide;

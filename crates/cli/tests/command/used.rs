@@ -186,3 +186,70 @@ fn options_of_tables_are_checked() {
         assert!(found.contains(says) && found.contains("t.csv:2"), "{line}: {found}");
     }
 }
+
+/// As of a time, or of a number, of keys of several parts; rows in any order.
+#[test]
+fn the_last_part_of_a_key_is_looked_for_in_ranges() {
+    let model = "table prices: (text, ranges of timestamp) -> f64 = \"prices.csv\"\n\
+        table fees: (i64, text, ranges of f64) -> {fee: f64, kind: text?} = \"fees.csv\"\n\
+        table days: (text, ranges of date) -> i32 = \"days.csv\"\n\
+        table steps: (bool, ranges of i32) -> text = \"steps.csv\"\n\
+        input s: text?, t: timestamp, n: i32, x: f64?, flag: bool\n\
+        output price = lookup((s, t), prices)\n\
+        output or_zero = lookup((s, t), prices, 0.0)\n\
+        output known = (s, t) in prices\n\
+        output fee = lookup((n, s, x), fees)\n\
+        output kind = lookup((n, s, x), fees, {fee: 9.0, kind: \"none\"}).kind\n\
+        output day = dict.get(days, (s, to_date(t)))\n\
+        output step = lookup((flag, n), steps, \"?\")\n";
+    let data = "s,t,n,x,flag\n\
+        A,2026-01-01T09:59:59.999999Z,1,5,true\n\
+        A,2026-01-01T10:00:00Z,1,9.75,true\n\
+        A,2026-01-02T00:00:00Z,2,10,false\n\
+        B,2026-01-01T10:00:00Z,1,nan,false\n\
+        B,2027-01-01T10:00:00Z,1,-1e300,true\n\
+        C,2026-01-01T10:00:00Z,1,0,false\n\
+        ,2026-01-01T10:00:00Z,1,,true\n";
+    let expected = "price,or_zero,known,fee.fee,fee.kind,kind,day,step\n\
+        ,0,,0.5,low,low,,low\n\
+        1.5,1.5,true,,,none,,low\n\
+        2.5,2.5,true,2.5,,,7,?\n\
+        ,0,true,,,none,,other\n\
+        7,7,true,1.5,all,all,9,low\n\
+        ,0,,,,none,,other\n\
+        ,,,,,,,low\n";
+    let shell = Shell::new()
+        .file("m.cem", model)
+        .file(
+            "prices.csv",
+            "s;from;price\nA;2026-01-02T00:00:00Z;2.5\nB;2026-06-01T00:00:00Z;7\nA;2026-01-01T10:00:00Z;1.5\nB;;\n",
+        )
+        .file("fees.csv", "n,s,from,to,kind,fee\n2,A,10,,,2.5\n1,A,5,9.75,low,0.5\n1,B,,,all,1.5\n")
+        .file("days.csv", "s,from,to,day\nA,2026-01-02,2026-01-03,7\nB,2027-01-01,,9\n")
+        .file("steps.csv", "flag,from,to,step\ntrue,2,,high\ntrue,,2,low\nfalse,0,2,other\n")
+        .file("data.csv", data);
+    for backend in ["native", "interp", "tiered"] {
+        let found = shell.run(&["eval", "m.cem", "data.csv", "--backend", backend]);
+        assert_eq!((found.stdout.as_str(), found.status), (expected, Some(0)), "{}", found.stderr);
+    }
+}
+
+#[test]
+fn ranges_of_one_key_that_overlap_are_told_with_both_lines() {
+    let model = "table t: (text, ranges of i64) -> f64 = \"t.csv\"\ninput s: text\noutput y = lookup((s, 1), t)\n";
+    for (lines, first, second) in [
+        // Lines of other keys are between them, and the one that begins first is below.
+        ("k,from,to,v\na,5,9,1\nb,1,9,2\na,2,6,3\n", 2, 4),
+        ("k,from,to,v\na,2,,1\nb,3,4,2\na,5,9,3\n", 2, 4),
+        ("k,from,to,v\na,,2,1\na,3,4,2\na,,1,3\n", 2, 4),
+        ("k,from,v\nb,5,1\na,5,1\nb,4,1\nb,5,2\n", 2, 5),
+        ("k,from,v\na,,1\nb,,1\na,,2\n", 2, 4),
+    ] {
+        let found = Shell::new().file("m.cem", model).file("t.csv", lines).run(&["check", "m.cem"]);
+        assert_eq!(found.status, Some(1), "{lines}");
+        let told = format!("error[literal]: a range overlaps another one of its key\n --> t.csv:{second}:1\n");
+        assert!(found.stderr.contains(&told), "{}", found.stderr);
+        assert!(found.stderr.contains(&format!("t.csv:{first}")), "{}", found.stderr);
+        assert!(found.stderr.contains("the other range"), "{}", found.stderr);
+    }
+}

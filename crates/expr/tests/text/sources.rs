@@ -209,6 +209,32 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong(of_two, "a,b,c\nx,1,2\nx,1,3\n"), "t `x,1,3`: a table has each key once");
     assert_eq!(wrong(of_two, "a,b,c\nx,,2\n"), "t `x,,2`: a key of a dictionary is missing");
     assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table of keys of 2 parts has 3 columns, this one has 2");
+    let of_ranges = "(text, ranges of f64) -> f64";
+    assert_eq!(wrong(of_ranges, "k,a,b,v\nx,5,6,1\nx,3,1,1\n"), "t `x,3,1,1`: range 2 ends where it begins, or before");
+    assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\ny,nan,1\n"), "t `y,nan,1`: a bound of range 2 is NaN");
+    assert_eq!(wrong(of_ranges, "k,a,b,v\nx,1,nan,1\n"), "t `x,1,nan,1`: a bound of range 1 is NaN");
+    assert_eq!(wrong(of_ranges, "k,a,v\n,1,1\n"), "t `,1,1`: a key of a dictionary is missing");
+    assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\nx,1,2\n"), "t `x,1,2`: a range overlaps another one of its key");
+    assert_eq!(
+        wrong(of_ranges, "k,v\n"),
+        "t `k,v`: a table of keys of 2 parts with ranges has 3 or 4 columns, this one has 2"
+    );
+    assert_eq!(
+        wrong("(text, ranges of f64) -> {v: f64}", "k,a,w\n"),
+        "t `k,a,w`: there is no column `v` behind those of the keys"
+    );
+    assert_eq!(
+        wrong("(ranges of f64, text) -> f64", "k,v\n"),
+        "m `text`: the last part of a key may be ranges, and no other one"
+    );
+    assert_eq!(
+        wrong("(text, ranges of bool) -> f64", "k,v\n"),
+        "m `ranges of bool`: ranges are of numbers, dates, timestamps, durations or texts, not of bool"
+    );
+    assert_eq!(
+        wrong("(text, ranges f64) -> f64", "k,v\n"),
+        "m `f64`: expected `of` and the type of the keys, as in `ranges of f64`, found `f64`"
+    );
     let of_structs = "text -> {price: f64, name: text?}";
     assert_eq!(wrong(of_structs, "k,name\n"), "t `k,name`: there is no column `price` behind those of the keys");
     assert_eq!(

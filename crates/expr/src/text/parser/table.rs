@@ -1,9 +1,11 @@
 //! Statements that name a table in a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys,
 //! `table bands: ranges of f64 -> f64 = "bands.csv"`. The first is a dictionary like one that is written in the text, the second is
-//! what `dict.ranges` makes of three arrays, and one of several columns is what `dict._columns` makes of dictionaries. The file is found as files
-//! with definitions are, and is part of the model from then on. How it is read is said in `rows`, and how its values are spelled, which options
-//! behind its name say, in `spelling`.
+//! what `dict.ranges` makes of three arrays, and one of several columns is what `dict._columns` makes of dictionaries; so is one of which the last part of
+//! a key is in ranges, `table prices: (text, ranges of date) -> f64 = "prices.csv"`. The file is found as files with definitions are, and is part of the
+//! model from then on. How it is read is said in `rows`, how its values are spelled, which options behind its name say, in `spelling`, and what becomes of
+//! keys of several parts in `parts`.
 
+mod parts;
 mod rows;
 mod spelling;
 
@@ -36,6 +38,9 @@ const FORM: &str = "its first line names the two columns, keys and values, and e
 /// What files of ranges look like.
 const RANGES_FORM: &str = "its first line names the columns; each other line has the first key of a range and its value, or the first key, the first one behind the range, and the value";
 
+/// What files look like of which the last part of a key is in ranges.
+const LAST_RANGES_FORM: &str = "its first line names the columns: those of the keys' first parts, where a range begins, perhaps where it ends, then one of the value, or one of each field's name";
+
 /// What files of several columns look like.
 const COLUMNS_FORM: &str = "its first line names the columns: those of the keys first, in the order of the key's type, then one of the value, or one of each field's name";
 
@@ -44,6 +49,8 @@ enum ByKey {
     Keys(Dict),
     /// The first key of each range, the first one behind it, and the values.
     Ranges([Array; 3]),
+    /// Of keys whose last part is in ranges, the number of the other parts of each range, where the range begins, and where it ends.
+    Groups([Array; 3]),
 }
 
 /// What a file has.
@@ -52,8 +59,10 @@ struct Table {
     parts: Vec<Dict>,
     /// The values, or the rows they are in.
     rows: ByKey,
-    /// The struct that a value is, with the values of each field by row; none of scalars.
-    value: Option<(QType, Vec<Dict>)>,
+    /// The struct that a value is; `None` for scalars.
+    value: Option<QType>,
+    /// By row the values of each field, or of scalars that are not by key.
+    columns: Vec<Dict>,
 }
 
 impl Parser<'_, '_> {
@@ -73,41 +82,39 @@ impl Parser<'_, '_> {
     }
 
     fn table_node(&mut self, table: Table, span: Span) -> Result<NodeId, Stop> {
-        let keys = table.parts.len().max(1);
+        let last_ranges = usize::from(matches!(table.rows, ByKey::Groups(_)));
+        let keys = (table.parts.len() + last_ranges).max(1);
         let is_plain = keys == 1 && table.value.is_none();
         let mut dictionaries = Vec::new();
         for part in table.parts {
             dictionaries.push(self.literal(part.into(), span)?);
         }
-        let rows = match table.rows {
-            ByKey::Keys(dict) => self.literal(dict.into(), span)?,
+        match table.rows {
+            ByKey::Keys(dict) => dictionaries.push(self.literal(dict.into(), span)?),
             ByKey::Ranges(columns) => {
-                let mut operands = [None; 3];
-                for (operand, column) in operands.iter_mut().zip(columns) {
-                    *operand = Some(self.literal(Value::Array(ArrayKind::Dense, column.into()), span)?);
-                }
+                let operands = self.arrays(columns, span)?;
                 let name = self.program.graph.intern(OF_RANGES);
-                let operands: Vec<NodeId> = operands.into_iter().flatten().collect();
-                self.operator(name, &operands, span)?
+                dictionaries.push(self.operator(name, &operands, span)?);
             }
-        };
-        if is_plain {
+            ByKey::Groups(columns) => dictionaries.extend(self.arrays(columns, span)?),
+        }
+        if is_plain && let [rows] = dictionaries[..] {
             return Ok(rows);
         }
-        dictionaries.push(rows);
-        let value = match table.value {
-            Some((qtype, fields)) => {
-                for field in fields {
-                    dictionaries.push(self.literal(field.into(), span)?);
-                }
-                Value::Type(qtype)
-            }
-            None => Value::Nothing,
-        };
+        for column in table.columns {
+            dictionaries.push(self.literal(column.into(), span)?);
+        }
+        let value = table.value.map_or(Value::Nothing, Value::Type);
         let mut operands = vec![self.literal(value, span)?, self.literal(Value::from(keys as i64), span)?];
         operands.extend(dictionaries);
         let name = self.program.graph.intern(OF_COLUMNS);
         self.operator(name, &operands, span)
+    }
+
+    /// Literals of arrays.
+    fn arrays(&mut self, arrays: [Array; 3], span: Span) -> Result<Vec<NodeId>, Stop> {
+        let arrays = arrays.map(|array| Value::Array(ArrayKind::Dense, array.into()));
+        arrays.into_iter().map(|array| self.literal(array, span)).collect()
     }
 
     /// Takes the words `ranges of`.
@@ -137,34 +144,48 @@ impl Parser<'_, '_> {
 
     /// The types of the parts of a key, in brackets, or of the one key.
     fn key_types(&mut self) -> Result<Keys, Stop> {
-        let is_of_ranges = self.take_ranges()?;
-        let start = self.cursor.token.span;
-        if self.cursor.token.kind != TokenKind::OpenRound || is_of_ranges {
+        let open = self.cursor.token.span;
+        if self.cursor.token.kind != TokenKind::OpenRound {
+            let is_of_ranges = self.take_ranges()?;
+            let start = self.cursor.token.span;
             let key = self.cursor.read_scalar_type("the type of the table's keys")?;
             self.check_key(key, is_of_ranges, start)?;
-            return Ok(if is_of_ranges { Keys::Ranges(key) } else { Keys::Parts(vec![key]) });
+            return Ok(Keys { parts: vec![key], is_of_ranges });
         }
-        let found = self.cursor.read_type()?;
-        let span = start.to(self.cursor.previous);
-        let parts = match &found {
-            QType::Tuple(fields) if fields.names().is_none() && found.as_tuple().is_some() => {
-                fields.iter().map(|field| if field.is_optional() { None } else { field.scalar() }).collect()
+        self.cursor.enter(open)?;
+        self.cursor.advance();
+        let (mut types, mut places, mut is_of_ranges) = (Vec::new(), Vec::new(), false);
+        while self.cursor.token.kind != TokenKind::CloseRound {
+            let start = self.cursor.token.span;
+            if is_of_ranges {
+                let problem = Diagnostic::new(Code::Literal, "the last part of a key may be ranges, and no other one");
+                let written = "write `(text, ranges of date)`: the part with the ranges last, in the file too";
+                return Err(self.cursor.stop(problem.at(start).hint(written)));
             }
-            // `(text)` is `text`.
-            QType::Scalar(key) => Some(vec![*key]),
-            _ => None,
-        };
-        let parts: Vec<Scalar> = match parts.filter(|parts: &Vec<Scalar>| !parts.is_empty()) {
-            Some(parts) => parts,
-            None => {
-                let problem = Diagnostic::new(Code::Literal, format!("keys of a table are scalars, not {found}"));
-                return Err(self.cursor.stop(problem.at(span).hint("of several parts they are written `(text, i64)`")));
+            is_of_ranges = self.take_ranges()?;
+            types.push(self.cursor.read_type()?);
+            places.push(start.to(self.cursor.previous));
+            if !self.cursor.take(TokenKind::Comma) {
+                break;
             }
-        };
-        for key in &parts {
-            self.check_key(*key, false, span)?;
         }
-        Ok(Keys::Parts(parts))
+        if self.cursor.token.kind != TokenKind::CloseRound {
+            return Err(self.cursor.unclosed(open, "`,` or `)`"));
+        }
+        let span = open.to(self.cursor.advance().span);
+        self.cursor.leave();
+        let scalar = |part: &QType| if part.is_optional() { None } else { part.scalar() };
+        let parts: Option<Vec<Scalar>> = types.iter().map(scalar).collect();
+        let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
+            let message = format!("keys of a table are scalars, not {}", QType::tuple(types));
+            let problem = Diagnostic::new(Code::Literal, message).at(span);
+            return Err(self.cursor.stop(problem.hint("of several parts they are written `(text, i64)`")));
+        };
+        let last = parts.len() - 1;
+        for (at, (key, place)) in parts.iter().zip(places).enumerate() {
+            self.check_key(*key, is_of_ranges && at == last, place)?;
+        }
+        Ok(Keys { parts, is_of_ranges })
     }
 
     fn check_key(&mut self, key: Scalar, is_of_ranges: bool, span: Span) -> Result<(), Stop> {
@@ -174,7 +195,8 @@ impl Parser<'_, '_> {
         }
         if !is_of_ranges && !Dict::may_be_keys(key) {
             let problem = Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(span);
-            let hint = format!("a table by ranges of numbers is `ranges of {key} -> ..`");
+            let hint =
+                format!("a table by ranges of numbers is `ranges of {key} -> ..`, or `(text, ranges of {key}) -> ..`");
             return Err(self.cursor.stop(if key.is_float() { problem.hint(hint) } else { problem }));
         }
         self.check_readable(key, span)
@@ -272,9 +294,11 @@ impl Parser<'_, '_> {
                         Some((other, label)) => problem.also(place(other), label),
                         None => problem,
                     };
-                    let form = match &shape {
-                        Shape { keys: Keys::Ranges(_), value: QType::Scalar(_) } => RANGES_FORM,
-                        Shape { keys: Keys::Parts(parts), value: QType::Scalar(_) } if parts.len() == 1 => FORM,
+                    let is_scalar = matches!(shape.value, QType::Scalar(_));
+                    let form = match (shape.keys.parts.len(), shape.keys.is_of_ranges) {
+                        (1, true) if is_scalar => RANGES_FORM,
+                        (1, false) if is_scalar => FORM,
+                        (2.., true) => LAST_RANGES_FORM,
                         _ => COLUMNS_FORM,
                     };
                     self.cursor.report(problem.also(span, "the table is used here").hint(hint.unwrap_or(form)));

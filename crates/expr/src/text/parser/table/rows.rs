@@ -1,6 +1,7 @@
-//! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers here, and structs one
+//! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers in `parts`, and structs one
 //! dictionary for each field. The parser of the statement is in `table`.
 
+use super::parts::{Groups, PartsFault, groups, int64s, numbered};
 use super::spelling::TableSpelling;
 use super::{ByKey, Table};
 use crate::text::{QuoteFault, found_delimiter, quote_fault};
@@ -10,11 +11,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// What looks a value up.
-pub(super) enum Keys {
+pub(super) struct Keys {
     /// The one key, or the parts of a key.
-    Parts(Vec<Scalar>),
-    /// A key in a range.
-    Ranges(Scalar),
+    pub(super) parts: Vec<Scalar>,
+    /// True if the last part, or the one key, is looked for in ranges.
+    pub(super) is_of_ranges: bool,
 }
 
 /// The types of a table.
@@ -57,39 +58,40 @@ struct Column {
 fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, String> {
     let found = header.len();
     let column = |at: usize, scalar: Scalar| Column { at, scalar, is_needed: false };
-    let (keys, most_keys): (Vec<Scalar>, usize) = match &shape.keys {
-        Keys::Parts(parts) => (parts.clone(), parts.len()),
-        Keys::Ranges(key) => (vec![*key], 2),
-    };
-    let is_of_ranges = matches!(shape.keys, Keys::Ranges(_));
+    let Keys { parts, is_of_ranges } = &shape.keys;
+    let last = parts.last().copied().unwrap_or(Scalar::Text);
+    // Of ranges there are one or two columns.
+    let most_keys = parts.len() + usize::from(*is_of_ranges);
+    let of_keys = |before: usize| (0..before).map(|at| column(at, parts.get(at).copied().unwrap_or(last)));
     let fields = match &shape.value {
         QType::Tuple(fields) => fields,
         value => {
-            let least = keys.len() + 1;
-            let range = is_of_ranges && found == least + 1;
-            if found != least && !range {
-                return Err(match (is_of_ranges, keys.len()) {
-                    (true, _) => format!("a table of ranges has two or three columns, this one has {found}"),
+            if !(parts.len() + 1..=most_keys + 1).contains(&found) {
+                return Err(match (is_of_ranges, parts.len()) {
+                    (true, 1) => format!("a table of ranges has two or three columns, this one has {found}"),
                     (false, 1) => format!("a table has two columns, this one has {found}"),
+                    (true, keys) => {
+                        let [least, most] = [keys + 1, keys + 2];
+                        let has = format!("{least} or {most} columns, this one has {found}");
+                        format!("a table of keys of {keys} parts with ranges has {has}")
+                    }
                     (false, keys) => {
                         format!("a table of keys of {keys} parts has {} columns, this one has {found}", keys + 1)
                     }
                 });
             }
-            let keys = keys.iter().chain(range.then_some(&keys[0])).enumerate().map(|(at, key)| column(at, *key));
             let value = column(found - 1, value.scalar().unwrap_or(Scalar::Text));
-            return Ok(keys.chain([value]).collect());
+            return Ok(of_keys(found - 1).chain([value]).collect());
         }
     };
-    // Of ranges there are one or two columns before those of the fields.
-    let before = if is_of_ranges { found.saturating_sub(fields.len()).clamp(1, most_keys) } else { most_keys };
+    let before = found.saturating_sub(fields.len()).clamp(parts.len(), most_keys);
     // Of several columns of one name it is the first.
     let mut places: HashMap<&str, usize> = HashMap::with_capacity(found);
     for (at, name) in header.iter().enumerate().skip(before) {
         places.entry(name.trim()).or_insert(at);
     }
     let mut is_field = vec![false; found];
-    let mut all: Vec<Column> = (0..before).map(|at| column(at, keys.get(at).copied().unwrap_or(keys[0]))).collect();
+    let mut all: Vec<Column> = of_keys(before).collect();
     for (at, field) in fields.iter().enumerate() {
         let name = fields.label(at);
         let Some(&place) = places.get(&*name) else {
@@ -168,27 +170,44 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
         let other = before.map(|before| (place(before), "the range before it"));
         Misread { line: place(at), message: fault.to_string(), other, hint: None }
     };
+    let misread_parts = |fault: PartsFault| match fault {
+        PartsFault::Row(fault) => misread(fault),
+        PartsFault::Overlap(other, at) => {
+            let message = "a range overlaps another one of its key".to_owned();
+            Misread { line: place(at), message, other: Some((place(other), "the other range")), hint: None }
+        }
+        PartsFault::TooMany => wrong(0, "the parts of the keys are too many different ones".to_owned()),
+    };
     let mut made = made.into_iter().map(ArrayBuilder::finish);
     let key_columns = columns.len() - fields_of(&shape.value);
     let keys: Vec<Array> = made.by_ref().take(key_columns).collect();
-    let (values, fields): (Array, Vec<Array>) = match &shape.value {
-        QType::Tuple(_) => (rows(places.len()), made.collect()),
-        _ => (made.next().unwrap_or_else(|| rows(0)), Vec::new()),
+    let values: Vec<Array> = made.collect();
+    let count = places.len();
+    let by_row = |values: Array| Dict::new(rows(count), values);
+    let by_rows = |values: Vec<Array>| values.into_iter().map(by_row).collect::<Result<Vec<Dict>, DictFault>>();
+    let value = matches!(shape.value, QType::Tuple(_)).then(|| shape.value.clone());
+    let Keys { parts, is_of_ranges } = &shape.keys;
+    if *is_of_ranges && parts.len() > 1 {
+        let (others, bounds) = keys.split_at(parts.len() - 1);
+        let Groups { parts, columns, order } = groups(others, &bounds[0], bounds.get(1)).map_err(misread_parts)?;
+        let sorted = |values: &Array| values.take(order.iter().map(|row| Some(*row)));
+        let values = by_rows(values.iter().map(sorted).collect()).map_err(misread)?;
+        return Ok(Table { parts, rows: ByKey::Groups(columns), value, columns: values });
+    }
+    // Of structs the rows are found, and of scalars the values.
+    let (values, columns) = match value {
+        Some(_) => (rows(count), by_rows(values).map_err(misread)?),
+        None => (values.into_iter().next().unwrap_or_else(|| rows(0)), Vec::new()),
     };
-    let of_row = |values: Array| Dict::new(rows(places.len()), values);
-    let fields = fields.into_iter().map(of_row).collect::<Result<Vec<Dict>, DictFault>>().map_err(misread)?;
-    let value = matches!(shape.value, QType::Tuple(_)).then(|| (shape.value.clone(), fields));
-    let (parts, by_key) = match &shape.keys {
-        Keys::Ranges(key) => (Vec::new(), ranges(*key, keys, values).map_err(misread)?),
-        Keys::Parts(parts) if parts.len() == 1 => {
+    let (parts, by_key) = match (is_of_ranges, &parts[..]) {
+        (true, _) => (Vec::new(), ranges(keys, values).map_err(misread)?),
+        (false, [_]) => {
             let keys = keys.into_iter().next().unwrap_or_else(|| rows(0));
             (Vec::new(), ByKey::Keys(Dict::new(keys, values).map_err(misread)?))
         }
-        Keys::Parts(_) => {
-            let Some((parts, whole)) = numbered(&keys).map_err(misread)? else {
-                return Err(wrong(0, "the parts of the keys are too many different ones".to_owned()));
-            };
-            let dict = Dict::new(whole, values).map_err(|fault| match fault {
+        (false, _) => {
+            let (parts, whole) = numbered(&keys).map_err(misread_parts)?;
+            let dict = Dict::new(int64s(whole), values).map_err(|fault| match fault {
                 DictFault::Twice(at, _) => {
                     let message = "a table has each key once".to_owned();
                     Misread { line: place(at), message, other: None, hint: None }
@@ -198,7 +217,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
             (parts, ByKey::Keys(dict))
         }
     };
-    Ok(Table { parts, rows: by_key, value })
+    Ok(Table { parts, rows: by_key, value, columns })
 }
 
 /// How many columns a value has.
@@ -208,50 +227,18 @@ fn fields_of(value: &QType) -> usize {
 
 /// The numbers from 0 up to `count`, one for each row.
 fn rows(count: usize) -> Array {
-    Array::from_scalars(Scalar::Int64, (0..count as i64).map(|row| Some(ScalarValue::Int64(row))))
-}
-
-/// The numbers of the parts of keys, from 1 on in their order, and of each row those of its parts as one number: each is multiplied by one more
-/// than there are of the next part, which is added. None if an i64 does not hold that.
-fn numbered(keys: &[Array]) -> Result<Option<(Vec<Dict>, Array)>, DictFault> {
-    let count = keys.first().map_or(0, Array::len);
-    let mut whole = vec![0_i64; count];
-    let mut parts = Vec::with_capacity(keys.len());
-    for part in keys {
-        let mut numbers: HashMap<ScalarValue, i64> = HashMap::new();
-        let mut distinct = ArrayBuilder::new(part.scalar(), 0);
-        let mut of_rows = Vec::with_capacity(count);
-        for (at, own) in part.iter().enumerate() {
-            let own = own.ok_or(DictFault::Missing(at))?;
-            let next = numbers.len() as i64 + 1;
-            of_rows.push(*numbers.entry(own.clone()).or_insert_with(|| {
-                distinct.push(Some(&own));
-                next
-            }));
-        }
-        let base = numbers.len() as i64 + 1;
-        for (whole, number) in whole.iter_mut().zip(of_rows) {
-            let Some(next) = whole.checked_mul(base).and_then(|whole| whole.checked_add(number)) else {
-                return Ok(None);
-            };
-            *whole = next;
-        }
-        let of_part = (1..base).map(|number| Some(ScalarValue::Int64(number)));
-        parts.push(Dict::new(distinct.finish(), Array::from_scalars(Scalar::Int64, of_part))?);
-    }
-    let whole = whole.into_iter().map(|whole| Some(ScalarValue::Int64(whole)));
-    Ok(Some((parts, Array::from_scalars(Scalar::Int64, whole))))
+    int64s(0..count as i64)
 }
 
 /// Values by ranges. The first column of `bounds` has where each range begins; the second, if the file has one, where it ends.
-fn ranges(key: Scalar, bounds: Vec<Array>, values: Array) -> Result<ByKey, DictFault> {
+fn ranges(bounds: Vec<Array>, values: Array) -> Result<ByKey, DictFault> {
     let mut bounds = bounds.into_iter();
-    let from = bounds.next().unwrap_or_else(|| ArrayBuilder::new(key, 0).finish());
+    let from = bounds.next().unwrap_or_else(|| rows(0));
     if let Some(to) = bounds.next() {
         return checked_ranges([from, to, values]);
     }
     // Each range ends where the next begins, the last one nowhere.
-    let to = Array::from_scalars(key, from.iter().skip(1).chain([None]).take(from.len()));
+    let to = Array::from_scalars(from.scalar(), from.iter().skip(1).chain([None]).take(from.len()));
     checked_ranges([from, to, values]).map_err(|fault| match fault {
         DictFault::Empty(at) => DictFault::Overlap(at + 1),
         fault => fault,

@@ -1,0 +1,104 @@
+//! Keys of several parts. Each part has numbers, and the numbers of the parts are put together. Where the last part is looked for in ranges, the numbers
+//! of the others are those of groups of ranges, which are sorted here.
+
+use cembra_runtime::Scalar;
+use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// Why the keys of some rows are not those of a table. Rows are counted from 0.
+pub(super) enum PartsFault {
+    /// The key of one row is at fault.
+    Row(DictFault),
+    /// The ranges of two rows overlap, of which the second is further down.
+    Overlap(usize, usize),
+    /// The numbers of the parts do not fit into an `i64` together.
+    TooMany,
+}
+
+/// The numbers of the parts of keys, from 1 on in their order, and of each row those of its parts as one number: each is multiplied by one more
+/// than there are of the next part, which is added.
+pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFault> {
+    let count = keys.first().map_or(0, Array::len);
+    let mut whole = vec![0_i64; count];
+    let mut parts = Vec::with_capacity(keys.len());
+    for part in keys {
+        let mut numbers: HashMap<ScalarValue, i64> = HashMap::new();
+        let mut distinct = ArrayBuilder::new(part.scalar(), 0);
+        let mut of_rows = Vec::with_capacity(count);
+        for (at, own) in part.iter().enumerate() {
+            let own = own.ok_or(PartsFault::Row(DictFault::Missing(at)))?;
+            let next = numbers.len() as i64 + 1;
+            of_rows.push(*numbers.entry(own.clone()).or_insert_with(|| {
+                distinct.push(Some(&own));
+                next
+            }));
+        }
+        let base = numbers.len() as i64 + 1;
+        for (whole, number) in whole.iter_mut().zip(of_rows) {
+            let next = whole.checked_mul(base).and_then(|whole| whole.checked_add(number));
+            *whole = next.ok_or(PartsFault::TooMany)?;
+        }
+        parts.push(Dict::new(distinct.finish(), int64s(1..base)).map_err(PartsFault::Row)?);
+    }
+    Ok((parts, whole))
+}
+
+/// An array of integers.
+pub(super) fn int64s(numbers: impl IntoIterator<Item = i64>) -> Array {
+    Array::from_scalars(Scalar::Int64, numbers.into_iter().map(|number| Some(ScalarValue::Int64(number))))
+}
+
+/// Ranges of keys whose last part is in one.
+pub(super) struct Groups {
+    /// The numbers of the other parts.
+    pub(super) parts: Vec<Dict>,
+    /// The number of the other parts of each range, where the range begins, and where it ends, in the order of these numbers and of the ranges.
+    pub(super) columns: [Array; 3],
+    /// The row of each range in the file.
+    pub(super) order: Vec<usize>,
+}
+
+/// The ranges of rows in any order. Without `to`, each range ends where the next one of its group begins, and the last one of a group nowhere.
+pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Result<Groups, PartsFault> {
+    let (parts, numbers) = numbered(others)?;
+    // NaN has no place in an order.
+    let is_nan =
+        |bound: Option<ScalarValue>| bound.is_some_and(|bound| Dict::order_of_bounds(&bound, &bound).is_none());
+    let nan = (0..from.len()).find(|row| is_nan(from.get(*row)) || to.is_some_and(|to| is_nan(to.get(*row))));
+    if let Some(row) = nan {
+        return Err(PartsFault::Row(DictFault::NoNumber(row)));
+    }
+    let begins: Vec<Option<ScalarValue>> = from.iter().collect();
+    let mut order: Vec<usize> = (0..begins.len()).collect();
+    order
+        .sort_by(|a, b| numbers[*a].cmp(&numbers[*b]).then_with(|| order_of(begins[*a].as_ref(), begins[*b].as_ref())));
+    let taken = |array: &Array| array.take(order.iter().map(|row| Some(*row)));
+    let next = |at: usize| order.get(at + 1).copied().filter(|next| numbers[*next] == numbers[order[at]]);
+    let ends = match to {
+        Some(to) => taken(to),
+        None => from.take((0..order.len()).map(next)),
+    };
+    let columns = [int64s(order.iter().map(|row| numbers[*row])), taken(from), ends];
+    let [of_groups, from, ends] = &columns;
+    let overlap = |at: usize| {
+        let [a, b] = [order[at - 1], order[at]];
+        PartsFault::Overlap(a.min(b), a.max(b))
+    };
+    Dict::of_ranges_in(of_groups, from, ends).map_err(|fault| match fault {
+        DictFault::Overlap(at) => overlap(at),
+        // A range ends where the next one begins: they begin at the same key.
+        DictFault::Empty(at) if to.is_none() => overlap(at + 1),
+        DictFault::Empty(at) => PartsFault::Row(DictFault::Empty(order[at])),
+        fault => PartsFault::Row(fault),
+    })?;
+    Ok(Groups { parts, columns, order })
+}
+
+/// The order of two beginnings. One that is missing is below all others.
+fn order_of(a: Option<&ScalarValue>, b: Option<&ScalarValue>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => Dict::order_of_bounds(a, b).unwrap_or(Ordering::Equal),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    }
+}
