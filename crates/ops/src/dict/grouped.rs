@@ -145,6 +145,9 @@ mod tests {
         Array::from_scalars(Scalar::Int64, numbers.iter().map(|number| number.map(ScalarValue::Int64)))
     }
 
+    /// A group, and where a range of it begins and ends.
+    type Grouped = (i64, Option<i64>, Option<i64>);
+
     #[test]
     fn each_group_has_the_rows_of_its_own_ranges() {
         // Group, beginning and end of each range, by rows: with gaps, without, with an end, of one range for all keys, and far from the others.
@@ -160,15 +163,13 @@ mod tests {
         ];
         for far in [false, true] {
             let ranges = &ranges[..ranges.len() - usize::from(!far)];
-            let column = |of: fn(&(i64, Option<i64>, Option<i64>)) -> Option<i64>| {
-                int64s(&ranges.iter().map(of).collect::<Vec<_>>())
-            };
+            let column = |of: fn(&Grouped) -> Option<i64>| int64s(&ranges.iter().map(of).collect::<Vec<_>>());
             let dict = Dict::of_ranges_in(&column(|of| Some(of.0)), &column(|of| of.1), &column(|of| of.2)).unwrap();
             let groups = groups_of::<i64>(&dict);
             assert_eq!(matches!(groups, Table::Near { .. }), !far);
             for number in [i64::MIN, -1, 0, 1, 2, 3, 4, 5, 1 << 40] {
                 for key in [i64::MIN, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, i64::MAX] {
-                    let is_in = |(group, from, to): &(i64, Option<i64>, Option<i64>)| {
+                    let is_in = |(group, from, to): &Grouped| {
                         *group == number && from.is_none_or(|from| from <= key) && to.is_none_or(|to| key < to)
                     };
                     let expected = ranges.iter().position(is_in).map_or(-1, |row| row as i64);

@@ -28,12 +28,8 @@ pub(super) struct Shape {
 impl Shape {
     /// The types of the columns.
     pub(super) fn scalars(&self) -> impl Iterator<Item = Scalar> {
-        let keys = match &self.keys {
-            Keys::Parts(parts) => &parts[..],
-            Keys::Ranges(key) => std::slice::from_ref(key),
-        };
         let fields = self.value.as_tuple().into_iter().flat_map(|fields| fields.iter().filter_map(QType::scalar));
-        keys.iter().copied().chain(fields).chain(self.value.scalar())
+        self.keys.parts.iter().copied().chain(fields).chain(self.value.scalar())
     }
 }
 
