@@ -30,10 +30,31 @@ RNG = random.Random(71)
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
 # A word that a refusal of a type must have, by the beginning of the type's name in pyarrow.
 WORDS = {
-    "decimal": "ecimal", "time32": "Time32", "time64": "Time64", "date64": "Date64", "month_day_nano": "Interval", "sparse_union": "Union", "dense_union": "Union",
-    "list_view": "ListView", "large_list_view": "ListView", "run_end": "RunEndEncoded", "map": "Map", "list": "List", "large_list": "List", "fixed_size_list": "List",
-    "struct": "Struct", "dictionary": "Dictionary", "null": "Null", "extension": "", "uint": "UInt", "int": "Int", "timestamp": "Timestamp", "duration": "Duration",
-    "string": "Utf8", "fixed_size_binary": "Binary", "halffloat": "Float16",
+    "decimal": "ecimal",
+    "time32": "Time32",
+    "time64": "Time64",
+    "date64": "Date64",
+    "month_day_nano": "Interval",
+    "sparse_union": "Union",
+    "dense_union": "Union",
+    "list_view": "ListView",
+    "large_list_view": "ListView",
+    "run_end": "RunEndEncoded",
+    "map": "Map",
+    "list": "List",
+    "large_list": "List",
+    "fixed_size_list": "List",
+    "struct": "Struct",
+    "dictionary": "Dictionary",
+    "null": "Null",
+    "extension": "",
+    "uint": "UInt",
+    "int": "Int",
+    "timestamp": "Timestamp",
+    "duration": "Duration",
+    "string": "Utf8",
+    "fixed_size_binary": "Binary",
+    "halffloat": "Float16",
 }
 
 
@@ -42,7 +63,14 @@ def plain(value):
     if value is None or value is pandas.NaT or value is pandas.NA:
         return None
     if isinstance(value, pandas.Timestamp):
-        return ("us", int(value.as_unit("ns").value) // 1000 if 1678 < value.year < 2262 else (value.tz_convert(None) if value.tzinfo else value).to_pydatetime(warn=False).__sub__(EPOCH) // MICROSECOND)
+        return (
+            "us",
+            (
+                int(value.as_unit("ns").value) // 1000
+                if 1678 < value.year < 2262
+                else (value.tz_convert(None) if value.tzinfo else value).to_pydatetime(warn=False).__sub__(EPOCH) // MICROSECOND
+            ),
+        )
     if isinstance(value, datetime.datetime):
         utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None) if value.tzinfo else value
         return ("us", (utc - EPOCH) // MICROSECOND)
@@ -73,7 +101,12 @@ def plain(value):
 
 def same(found, expected):
     """Equal, with 1 not equal to true, and 0.0 not to -0.0."""
-    return repr(found) == repr(expected) or found == expected and not isinstance(found, (bool, float)) and type(found) in (list, dict, int, str, bytes, tuple, decimal.Decimal)
+    return (
+        repr(found) == repr(expected)
+        or found == expected
+        and not isinstance(found, (bool, float))
+        and type(found) in (list, dict, int, str, bytes, tuple, decimal.Decimal)
+    )
 
 
 def write_arrow(rows, path, **options):
@@ -164,7 +197,12 @@ def carry(bench, writer, path, expected, names):
             found = reference(bench.folder / "carried.arrow")
             for name in left:
                 alike = same(values(found[name]), values(expected[name]))
-                bench.tally(kind, RIGHT if alike else WRONG, f"`{name}` of {expected[name].type}: {differing(values(found[name]), values(expected[name]))}", f"{writer} writes {path.name}; {again(*args)}")
+                bench.tally(
+                    kind,
+                    RIGHT if alike else WRONG,
+                    f"`{name}` of {expected[name].type}: {differing(values(found[name]), values(expected[name]))}",
+                    f"{writer} writes {path.name}; {again(*args)}",
+                )
             return
         left = without(bench, kind, done, left, expected, args)
 
@@ -185,7 +223,12 @@ def inputs(bench, writer, path, expected, names):
                     wanted = [None if one is None else {key: value for key, value in one} for one in wanted]
                 got = values(found[f"y{at}"])
                 alike = same(got, wanted)
-                bench.tally(kind, RIGHT if alike else WRONG, f"`{name}` of {expected[name].type}: {differing(got, wanted)}", f"{writer} writes {path.name}; {again('eval', '-e', f'output y = L[{name!r}]', path.name)}")
+                bench.tally(
+                    kind,
+                    RIGHT if alike else WRONG,
+                    f"`{name}` of {expected[name].type}: {differing(got, wanted)}",
+                    f"{writer} writes {path.name}; {again('eval', '-e', f'output y = L[{name!r}]', path.name)}",
+                )
             return
         left = without(bench, kind, done, left, expected, args)
 
@@ -233,19 +276,45 @@ def of_pyarrow(bench):
         # Parquet of pyarrow has no runs, and no dictionaries with a value that is missing.
         some = rows.drop_columns([name for name in (*NO_PARQUET, "runs_of_texts", "coded_small") if name in rows.column_names])
         for version, codec in (("1.0", "snappy"), ("2.6", "zstd"), ("2.4", "lz4"))[: 1 + 2 * (turn == 0)]:
-            pq.write_table(some, folder / "d.parquet", version=version, compression=codec, row_group_size=17, use_dictionary=version != "2.6", data_page_version="2.0" if version == "2.6" else "1.0",
-                           coerce_timestamps=None if version == "2.6" else "us", allow_truncated_timestamps=version != "2.6")
+            pq.write_table(
+                some,
+                folder / "d.parquet",
+                version=version,
+                compression=codec,
+                row_group_size=17,
+                use_dictionary=version != "2.6",
+                data_page_version="2.0" if version == "2.6" else "1.0",
+                coerce_timestamps=None if version == "2.6" else "us",
+                allow_truncated_timestamps=version != "2.6",
+            )
             check(bench, f"pyarrow, Parquet {version} in {codec}", folder / "d.parquet")
         pq.write_table(some, folder / "e.parquet", store_schema=False)
         check(bench, "pyarrow, Parquet without a schema of Arrow", folder / "e.parquet")
         simple = some.select([name for name in some.column_names if not pa.types.is_nested(some.schema.field(name).type)])
-        encodings = {name: encoding for name in simple.column_names for of in [simple.schema.field(name).type] for encoding in [
-            "DELTA_BINARY_PACKED" if pa.types.is_integer(of) and of.bit_width >= 32 else "BYTE_STREAM_SPLIT" if pa.types.is_floating(of) and of.bit_width >= 32 else "DELTA_BYTE_ARRAY" if of in (pa.string(), pa.binary()) else None] if encoding}
+        encodings = {
+            name: encoding
+            for name in simple.column_names
+            for of in [simple.schema.field(name).type]
+            for encoding in [
+                (
+                    "DELTA_BINARY_PACKED"
+                    if pa.types.is_integer(of) and of.bit_width >= 32
+                    else (
+                        "BYTE_STREAM_SPLIT"
+                        if pa.types.is_floating(of) and of.bit_width >= 32
+                        else "DELTA_BYTE_ARRAY" if of in (pa.string(), pa.binary()) else None
+                    )
+                )
+            ]
+            if encoding
+        }
         pq.write_table(simple.select(list(encodings)), folder / "f.parquet", use_dictionary=False, column_encoding=encodings)
         check(bench, "pyarrow, Parquet of other encodings", folder / "f.parquet")
     # A dictionary that grows, and nothing at all.
     first, second = pa.array(["a", "b"]).dictionary_encode(), pa.array(["a", "b", "c"]).dictionary_encode()
-    with ipc.new_stream(bench.folder / "g.arrows", pa.schema([("d", first.type)]), options=ipc.IpcWriteOptions(emit_dictionary_deltas=True)) as writer:
+    with ipc.new_stream(
+        bench.folder / "g.arrows", pa.schema([("d", first.type)]), options=ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+    ) as writer:
         for column in (first, second, second):
             writer.write_batch(pa.record_batch([column], ["d"]))
     check(bench, "pyarrow, dictionaries that grow", bench.folder / "g.arrows")
@@ -269,11 +338,13 @@ def of_pandas(bench):
     rng = random.Random(73)
     rows = more_types(every_type(rng).slice(0, 40))
     for name, mapper in (("pandas", None), ("pandas of Arrow", pandas.ArrowDtype)):
+
         def take(one, mapper=mapper):
             frame = one.to_pandas(types_mapper=mapper)
             frame.to_parquet(bench.folder / "probe.parquet")
             frame.to_feather(bench.folder / "probe.arrow")
             return frame
+
         frames = taken(rows, take)
         frame = pandas.concat(frames.values(), axis=1)
         frame.to_parquet(bench.folder / "p.parquet")
@@ -281,15 +352,29 @@ def of_pandas(bench):
         frame.to_feather(bench.folder / "p.feather.arrow")
         check(bench, f"{name}, Feather", bench.folder / "p.feather.arrow")
     # Types of pandas itself.
-    own = pandas.DataFrame({
-        "category": pandas.Categorical(["a", None, "b", "a"]), "ordered": pandas.Categorical(["x", "y", "x", None], ordered=True), "int_na": pandas.array([1, None, 3, 4], "Int64"),
-        "small_na": pandas.array([1, None, 3, 4], "UInt8"), "bool_na": pandas.array([True, None, False, True], "boolean"), "string": pandas.array(["a", None, "ü", ""], "string"),
-        "object": ["a", None, "b", "c"], "bytes": [b"a", None, b"", b"\xff"], "float": [1.5, None, float("inf"), -0.0], "ns": pandas.to_datetime(["2026-01-01 00:00:00.123456789", None, "1969-12-31 23:59:59.999999999", "2000-01-01"], format="ISO8601"),
-        "zone": pandas.to_datetime(["2026-07-01 10:00", None, "1969-12-31 23:59", "2000-01-01 00:00"]).tz_localize("Europe/Zurich"), "delta": pandas.to_timedelta(["1 days 02:03:04.567", None, "-1 us", "0 s"]),
-        "period": pandas.period_range("2026-01", periods=4, freq="M"), "interval": pandas.interval_range(0, 4), "lists": [[1, 2], None, [], [3]], "dicts": [{"a": 1}, None, {"a": 2}, {"a": None}],
-        "decimals": [decimal.Decimal("1.50"), None, decimal.Decimal("-0.01"), decimal.Decimal("123456789.12")], "days": [datetime.date(2026, 1, 1), None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
-        "times": [datetime.time(1, 2, 3, 4), None, datetime.time(0), datetime.time(23, 59, 59, 999999)],
-    })
+    own = pandas.DataFrame(
+        {
+            "category": pandas.Categorical(["a", None, "b", "a"]),
+            "ordered": pandas.Categorical(["x", "y", "x", None], ordered=True),
+            "int_na": pandas.array([1, None, 3, 4], "Int64"),
+            "small_na": pandas.array([1, None, 3, 4], "UInt8"),
+            "bool_na": pandas.array([True, None, False, True], "boolean"),
+            "string": pandas.array(["a", None, "ü", ""], "string"),
+            "object": ["a", None, "b", "c"],
+            "bytes": [b"a", None, b"", b"\xff"],
+            "float": [1.5, None, float("inf"), -0.0],
+            "ns": pandas.to_datetime(["2026-01-01 00:00:00.123456789", None, "1969-12-31 23:59:59.999999999", "2000-01-01"], format="ISO8601"),
+            "zone": pandas.to_datetime(["2026-07-01 10:00", None, "1969-12-31 23:59", "2000-01-01 00:00"]).tz_localize("Europe/Zurich"),
+            "delta": pandas.to_timedelta(["1 days 02:03:04.567", None, "-1 us", "0 s"]),
+            "period": pandas.period_range("2026-01", periods=4, freq="M"),
+            "interval": pandas.interval_range(0, 4),
+            "lists": [[1, 2], None, [], [3]],
+            "dicts": [{"a": 1}, None, {"a": 2}, {"a": None}],
+            "decimals": [decimal.Decimal("1.50"), None, decimal.Decimal("-0.01"), decimal.Decimal("123456789.12")],
+            "days": [datetime.date(2026, 1, 1), None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+            "times": [datetime.time(1, 2, 3, 4), None, datetime.time(0), datetime.time(23, 59, 59, 999999)],
+        }
+    )
     own.to_parquet(bench.folder / "o.parquet")
     check(bench, "pandas, its own types, Parquet", bench.folder / "o.parquet")
     own.to_feather(bench.folder / "o.arrow")
@@ -299,23 +384,33 @@ def of_pandas(bench):
 def of_polars(bench):
     rng = random.Random(74)
     rows = more_types(every_type(rng).slice(0, 40))
+
     def take(one):
         frame = polars.from_arrow(one)
         frame.write_ipc(bench.folder / "probe.arrow")
         frame.write_parquet(bench.folder / "probe.parquet")
         return frame
+
     frames = taken(rows, take)
     frame = polars.concat(frames.values(), how="horizontal")
     frame = frame.with_columns(
         polars.Series("enum", ["a", "b", None, "a"] * 10, dtype=polars.Enum(["a", "b"])),
-        polars.Series("category", ["a", "b", None, "a"] * 10, dtype=polars.Categorical), polars.Series("array", [[1, 2], None, [3, None], [5, 6]] * 10, dtype=polars.Array(polars.Int64, 2)),
-        polars.Series("decimal", [decimal.Decimal("1.50"), None, decimal.Decimal("-0.01"), decimal.Decimal("3")] * 10, dtype=polars.Decimal(20, 2)), polars.Series("null", [None] * 40, dtype=polars.Null),
-        polars.Series("time", [datetime.time(1, 2, 3, 4), None, datetime.time(0), datetime.time(23, 59, 59)] * 10), polars.Series("empty", [{}] * 40, dtype=polars.Struct([])),
+        polars.Series("category", ["a", "b", None, "a"] * 10, dtype=polars.Categorical),
+        polars.Series("array", [[1, 2], None, [3, None], [5, 6]] * 10, dtype=polars.Array(polars.Int64, 2)),
+        polars.Series("decimal", [decimal.Decimal("1.50"), None, decimal.Decimal("-0.01"), decimal.Decimal("3")] * 10, dtype=polars.Decimal(20, 2)),
+        polars.Series("null", [None] * 40, dtype=polars.Null),
+        polars.Series("time", [datetime.time(1, 2, 3, 4), None, datetime.time(0), datetime.time(23, 59, 59)] * 10),
+        polars.Series("empty", [{}] * 40, dtype=polars.Struct([])),
     )
     for name, write in (
-        ("Polars, IPC", lambda path: frame.write_ipc(path)), ("Polars, IPC in lz4", lambda path: frame.write_ipc(path, compression="lz4")), ("Polars, IPC in zstd", lambda path: frame.write_ipc(path, compression="zstd")),
-        ("Polars, IPC of old types", lambda path: frame.write_ipc(path, compat_level=polars.CompatLevel.oldest())), ("Polars, stream", lambda path: frame.write_ipc_stream(path)),
-        ("Polars, streamed IPC", lambda path: frame.lazy().sink_ipc(path)), ("Polars, IPC of no rows", lambda path: frame.head(0).write_ipc(path)), ("Polars, IPC of parts", lambda path: polars.concat([frame, frame], rechunk=False).write_ipc(path)),
+        ("Polars, IPC", lambda path: frame.write_ipc(path)),
+        ("Polars, IPC in lz4", lambda path: frame.write_ipc(path, compression="lz4")),
+        ("Polars, IPC in zstd", lambda path: frame.write_ipc(path, compression="zstd")),
+        ("Polars, IPC of old types", lambda path: frame.write_ipc(path, compat_level=polars.CompatLevel.oldest())),
+        ("Polars, stream", lambda path: frame.write_ipc_stream(path)),
+        ("Polars, streamed IPC", lambda path: frame.lazy().sink_ipc(path)),
+        ("Polars, IPC of no rows", lambda path: frame.head(0).write_ipc(path)),
+        ("Polars, IPC of parts", lambda path: polars.concat([frame, frame], rechunk=False).write_ipc(path)),
     ):
         try:
             write(bench.folder / "p.arrow")
@@ -331,7 +426,11 @@ def of_polars(bench):
             bench.refusal("Polars, integers of 128 bits", bench.run(*args), ["i128"], f"Polars writes {file}; {again(*args)}")
         args = ["eval", "-e", "output y = n", file]
         bench.value("Polars, integers of 128 bits beside what is read", bench.run(*args).out, "y\n1\n2\n", f"Polars writes {file}; {again(*args)}")
-    for name, options in (("Polars, Parquet", {}), ("Polars, Parquet in snappy", {"compression": "snappy", "row_group_size": 17}), ("Polars, Parquet uncompressed", {"compression": "uncompressed", "data_page_size": 64})):
+    for name, options in (
+        ("Polars, Parquet", {}),
+        ("Polars, Parquet in snappy", {"compression": "snappy", "row_group_size": 17}),
+        ("Polars, Parquet uncompressed", {"compression": "uncompressed", "data_page_size": 64}),
+    ):
         some = frame
         for column in frame.columns:
             try:
@@ -343,14 +442,51 @@ def of_polars(bench):
 
 
 DUCK = {
-    "bool": "true", "i8": "(-7)::TINYINT", "i16": "(-7)::SMALLINT", "i32": "(-7)::INTEGER", "i64": "(-7)::BIGINT", "u8": "7::UTINYINT", "u16": "7::USMALLINT", "u32": "4000000000::UINTEGER",
-    "u64": "18446744073709551615::UBIGINT", "huge": "170141183460469231731687303715884105727::HUGEINT", "uhuge": "340282366920938463463374607431768211455::UHUGEINT", "f32": "1.5::FLOAT", "f64": "1e300::DOUBLE",
-    "d4": "1.5::DECIMAL(4,1)", "d9": "1.50::DECIMAL(9,2)", "d18": "-1.5::DECIMAL(18,3)", "d38": "12345678901234567890.5::DECIMAL(38,1)", "text": "'ü'", "blob": "'\\xFF'::BLOB", "bit": "'0101'::BIT",
-    "day": "DATE '2026-01-31'", "clock": "TIME '01:02:03.4'", "clock_tz": "TIMETZ '01:02:03+02'", "at": "TIMESTAMP '2026-01-31 01:02:03.456789'", "at_s": "TIMESTAMP_S '2026-01-31 01:02:03'",
-    "at_ms": "TIMESTAMP_MS '2026-01-31 01:02:03.456'", "at_ns": "TIMESTAMP_NS '2026-01-31 01:02:03.456789123'", "at_tz": "TIMESTAMPTZ '2026-01-31 01:02:03+02'", "old": "TIMESTAMP '1969-12-31 23:59:59.999999'",
-    "span": "INTERVAL '1 month 2 days 3 seconds'", "uuid": "'00000000-0000-0000-0000-000000000007'::UUID", "enum": "'b'::mood", "list": "[1, NULL, 3]", "lists": "[[1], [], NULL]", "struct": "{'a': 1, 'b': 'x'}",
-    "structs": "[{'a': 1}, NULL]", "map": "MAP {'k': 1.5::DOUBLE}", "array": "[1, 2]::INTEGER[2]", "union": "union_value(n := 1)", "json": "'{\"a\": 1}'::JSON", "texts": "['a', NULL]", "days": "[DATE '2026-01-31']",
-    "first_day": "DATE '0001-01-01'", "last_day": "DATE '9999-12-31'", "bc": "DATE '0044-03-15 (BC)'",
+    "bool": "true",
+    "i8": "(-7)::TINYINT",
+    "i16": "(-7)::SMALLINT",
+    "i32": "(-7)::INTEGER",
+    "i64": "(-7)::BIGINT",
+    "u8": "7::UTINYINT",
+    "u16": "7::USMALLINT",
+    "u32": "4000000000::UINTEGER",
+    "u64": "18446744073709551615::UBIGINT",
+    "huge": "170141183460469231731687303715884105727::HUGEINT",
+    "uhuge": "340282366920938463463374607431768211455::UHUGEINT",
+    "f32": "1.5::FLOAT",
+    "f64": "1e300::DOUBLE",
+    "d4": "1.5::DECIMAL(4,1)",
+    "d9": "1.50::DECIMAL(9,2)",
+    "d18": "-1.5::DECIMAL(18,3)",
+    "d38": "12345678901234567890.5::DECIMAL(38,1)",
+    "text": "'ü'",
+    "blob": "'\\xFF'::BLOB",
+    "bit": "'0101'::BIT",
+    "day": "DATE '2026-01-31'",
+    "clock": "TIME '01:02:03.4'",
+    "clock_tz": "TIMETZ '01:02:03+02'",
+    "at": "TIMESTAMP '2026-01-31 01:02:03.456789'",
+    "at_s": "TIMESTAMP_S '2026-01-31 01:02:03'",
+    "at_ms": "TIMESTAMP_MS '2026-01-31 01:02:03.456'",
+    "at_ns": "TIMESTAMP_NS '2026-01-31 01:02:03.456789123'",
+    "at_tz": "TIMESTAMPTZ '2026-01-31 01:02:03+02'",
+    "old": "TIMESTAMP '1969-12-31 23:59:59.999999'",
+    "span": "INTERVAL '1 month 2 days 3 seconds'",
+    "uuid": "'00000000-0000-0000-0000-000000000007'::UUID",
+    "enum": "'b'::mood",
+    "list": "[1, NULL, 3]",
+    "lists": "[[1], [], NULL]",
+    "struct": "{'a': 1, 'b': 'x'}",
+    "structs": "[{'a': 1}, NULL]",
+    "map": "MAP {'k': 1.5::DOUBLE}",
+    "array": "[1, 2]::INTEGER[2]",
+    "union": "union_value(n := 1)",
+    "json": "'{\"a\": 1}'::JSON",
+    "texts": "['a', NULL]",
+    "days": "[DATE '2026-01-31']",
+    "first_day": "DATE '0001-01-01'",
+    "last_day": "DATE '9999-12-31'",
+    "bc": "DATE '0044-03-15 (BC)'",
 }
 
 
@@ -378,9 +514,13 @@ def of_duckdb(bench):
     del there["span"]
     own = {name: there.pop(name) for name in ("array", "bc") if name in there}
     for name, value in own.items():
-        con.execute(f"COPY (SELECT CASE WHEN i % 3 = 1 THEN NULL ELSE {value} END AS {name} FROM range(40) t(i)) TO '{bench.folder}/{name}.parquet' (FORMAT parquet)")
+        con.execute(
+            f"COPY (SELECT CASE WHEN i % 3 = 1 THEN NULL ELSE {value} END AS {name} FROM range(40) t(i)) TO '{bench.folder}/{name}.parquet' (FORMAT parquet)"
+        )
         check(bench, f"DuckDB, Parquet of {name}", bench.folder / f"{name}.parquet")
-    select = "SELECT " + ", ".join(f"CASE WHEN i % 3 = 1 THEN NULL ELSE {value} END AS {name}" for name, value in there.items()) + " FROM range(40) t(i)"
+    select = (
+        "SELECT " + ", ".join(f"CASE WHEN i % 3 = 1 THEN NULL ELSE {value} END AS {name}" for name, value in there.items()) + " FROM range(40) t(i)"
+    )
     for codec in ("snappy", "zstd", "uncompressed", "lz4_raw"):
         for version in ("V1", "V2"):
             try:
@@ -400,10 +540,12 @@ def of_duckdb(bench):
     write_arrow(pa.table(columns), bench.folder / "d.arrow")
     check(bench, "DuckDB, Arrow", bench.folder / "d.arrow")
     rows = every_type(random.Random(75)).slice(0, 40)
+
     def take(one):
         con.register("one", one)
         con.execute(f"COPY (SELECT * FROM one) TO '{bench.folder}/probe.parquet' (FORMAT parquet)")
         return pq.read_table(bench.folder / "probe.parquet").column_names[0]
+
     few = rows.select(list(taken(rows, take).values()))
     con.register("few", few)
     con.execute(f"COPY (SELECT * FROM few) TO '{bench.folder}/e.parquet' (FORMAT parquet)")
@@ -419,13 +561,27 @@ def random_rows(rng):
     text = lambda: rng.choice(["", "é", 'a "b", c', "two\nlines", "x" * rng.randrange(40), "😀", " "])
     at = lambda: rng.choice([0, -1, rng.randrange(-62135596800, 253402300800) * 10**6 + rng.randrange(10**6)])
     of = {
-        "n32": (pa.int32(), lambda: rng.choice([-(2**31), 2**31 - 1, rng.randrange(-99, 99)])), "n64": (pa.int64(), lambda: rng.choice([-(2**63), 2**63 - 1, rng.randrange(-99, 99)])),
-        "u64": (pa.uint64(), lambda: rng.choice([0, 2**64 - 1, rng.randrange(99)])), "f32": (pa.float32(), single), "f64": (pa.float64(), floats), "flag": (pa.bool_(), lambda: rng.random() < 0.5),
-        "text": (pa.string(), text), "raw": (pa.binary(), lambda: rng.randbytes(rng.randrange(20))), "day": (pa.date32(), lambda: rng.randrange(-719162, 2932897)),
-        "at": (pa.timestamp("us", "UTC"), at), "span": (pa.duration("us"), lambda: rng.randrange(-(10**15), 10**15)),
-        "list": (pa.list_(pa.int64()), lambda: [rng.choice([None, rng.randrange(9)]) for _ in range(rng.randrange(4))]), "texts": (pa.list_(pa.string()), lambda: [text() for _ in range(rng.randrange(4))]),
-        "struct": (pa.struct([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32())]), lambda: {"a": rng.randrange(9), "b": text(), "c": rng.randrange(20000)}),
-        "structs": (pa.list_(pa.struct([("a", pa.int64()), ("b", pa.float64())])), lambda: [{"a": rng.randrange(9), "b": 1.5} for _ in range(rng.randrange(4))]),
+        "n32": (pa.int32(), lambda: rng.choice([-(2**31), 2**31 - 1, rng.randrange(-99, 99)])),
+        "n64": (pa.int64(), lambda: rng.choice([-(2**63), 2**63 - 1, rng.randrange(-99, 99)])),
+        "u64": (pa.uint64(), lambda: rng.choice([0, 2**64 - 1, rng.randrange(99)])),
+        "f32": (pa.float32(), single),
+        "f64": (pa.float64(), floats),
+        "flag": (pa.bool_(), lambda: rng.random() < 0.5),
+        "text": (pa.string(), text),
+        "raw": (pa.binary(), lambda: rng.randbytes(rng.randrange(20))),
+        "day": (pa.date32(), lambda: rng.randrange(-719162, 2932897)),
+        "at": (pa.timestamp("us", "UTC"), at),
+        "span": (pa.duration("us"), lambda: rng.randrange(-(10**15), 10**15)),
+        "list": (pa.list_(pa.int64()), lambda: [rng.choice([None, rng.randrange(9)]) for _ in range(rng.randrange(4))]),
+        "texts": (pa.list_(pa.string()), lambda: [text() for _ in range(rng.randrange(4))]),
+        "struct": (
+            pa.struct([("a", pa.int64()), ("b", pa.string()), ("c", pa.date32())]),
+            lambda: {"a": rng.randrange(9), "b": text(), "c": rng.randrange(20000)},
+        ),
+        "structs": (
+            pa.list_(pa.struct([("a", pa.int64()), ("b", pa.float64())])),
+            lambda: [{"a": rng.randrange(9), "b": 1.5} for _ in range(rng.randrange(4))],
+        ),
     }
     return pa.table({name: pa.array(few(make), kind) for name, (kind, make) in of.items()})
 
@@ -440,7 +596,10 @@ def written(bench):
         write_arrow(rows, bench.folder / source) if turn % 2 == 0 else pq.write_table(rows, bench.folder / source)
         # Lists of structs that are missing are no values of models.
         made = [name for name in rows.column_names if name not in ("list", "texts", "structs", "struct")]
-        model = "; ".join(f'output made_{name} = L["{name}"]' for name in made) + '; output upper = strings.upper(L["text"]); output sum = n64 & (n64 < 0); output later = day + 1'
+        model = (
+            "; ".join(f'output made_{name} = L["{name}"]' for name in made)
+            + '; output upper = strings.upper(L["text"]); output sum = n64 & (n64 < 0); output later = day + 1'
+        )
         for ending in ("arrow", "parquet"):
             args = ["eval", "-e", model, source, "--keep-all", "-o", f"w.{ending}"]
             done = bench.run(*args)
@@ -450,7 +609,10 @@ def written(bench):
             expected = {name: values(rows[name]) for name in rows.column_names} | {f"made_{name}": values(rows[name]) for name in made}
             expected["upper"] = [None if one is None else one.upper() for one in expected["text"]]
             expected["sum"] = [one if one is not None and one < 0 else None for one in expected["n64"]]
-            expected["later"] = [None if one is None else one if one == "9999-12-31" else (datetime.date.fromisoformat(one) + datetime.timedelta(1)).isoformat() for one in expected["day"]]
+            expected["later"] = [
+                None if one is None else one if one == "9999-12-31" else (datetime.date.fromisoformat(one) + datetime.timedelta(1)).isoformat()
+                for one in expected["day"]
+            ]
             path = bench.folder / f"w.{ending}"
             for reader, read in readers(con, path, ending).items():
                 for name, column in expected.items():
@@ -469,22 +631,28 @@ def written(bench):
 
 def readers(con, path, ending):
     held = {}
+
     def once(name, make):
         if name not in held:
             held[name] = make()
         return held[name]
+
     arrow = lambda: pq.ParquetFile(path).read() if ending == "parquet" else ipc.open_file(path).read_all()
     frame = lambda: pandas.read_parquet(path, dtype_backend="pyarrow") if ending == "parquet" else pandas.read_feather(path, dtype_backend="pyarrow")
     lines = lambda: polars.read_parquet(path) if ending == "parquet" else polars.read_ipc(path)
+
     def duck(name):
         if ending == "parquet":
             return [row[0] for row in con.execute(f"SELECT \"{name}\" FROM read_parquet('{path}')").fetchall()]
         table = once("arrow of DuckDB", lambda: feather.read_table(path))
         con.register("held", table)
         return [row[0] for row in con.execute(f'SELECT "{name}" FROM held').fetchall()]
+
     return {
-        "pyarrow": lambda name: once("pyarrow", arrow)[name].to_pylist(), "pandas": lambda name: once("pandas", frame)[name].tolist(),
-        "Polars": lambda name: once("Polars", lines)[name].to_list(), "DuckDB": duck,
+        "pyarrow": lambda name: once("pyarrow", arrow)[name].to_pylist(),
+        "pandas": lambda name: once("pandas", frame)[name].tolist(),
+        "Polars": lambda name: once("Polars", lines)[name].to_list(),
+        "DuckDB": duck,
     }
 
 

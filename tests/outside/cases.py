@@ -8,7 +8,6 @@ import collections
 import csv
 import dataclasses
 import datetime
-import os
 import pathlib
 import shlex
 import subprocess
@@ -70,7 +69,11 @@ class Bench:
         self.starts += 1
         done = subprocess.run(
             [self.command, *map(str, arguments)],
-            cwd=self.folder, capture_output=True, timeout=300, input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL,
+            cwd=self.folder,
+            capture_output=True,
+            timeout=300,
+            input=stdin,
+            stdin=None if stdin is not None else subprocess.DEVNULL,
         )
         return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
@@ -131,6 +134,7 @@ def main(title, *parts):
             part(bench)
         except Exception as error:  # A part that breaks off must not hide the others.
             import traceback
+
             traceback.print_exc()
             bench.tally(part.__name__, WRONG, f"the script broke off: {error!r}")
     sys.exit(bench.end())

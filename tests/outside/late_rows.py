@@ -11,7 +11,6 @@ import json
 import random
 import re
 
-import pyarrow as pa
 import pyarrow.ipc as ipc
 
 from cases import EPOCH, MICROSECOND, REFUSED, RIGHT, WRONG, again, brief, cells, main, moment, table
@@ -21,27 +20,111 @@ ROWS, SAMPLE = 1_400, 1_000
 
 # What columns of CSV have in their first rows, and what comes late: `None` must be an error, a text must be the value.
 CSV = {
-    "i64": (lambda: str(RNG.randrange(-999, 999)), {
-        "01234": None, '"007"': None, "+417": None, "+41791234567": None, "1e400": None, "2.5": None, "-0": None, "9a": None, "NA": None, "-": None,
-        "18446744073709551615": None, "9223372036854775808": None, "-9223372036854775809": None, "1234567890123456789012": None, "2026-01-01": None,
-        "true": None, "nan": None, "1_000": None, "0x10": None, "1.000,5": None, '"2,590"': None, "00": None, "0": "0", "-7": "-7", "5.0": "5",
-        "9223372036854775807": "9223372036854775807", "-9223372036854775808": "-9223372036854775808", "9007199254740993": "9007199254740993",
-        "1.5e0": None, "--1": None, "1 2": None, "١": None,
-    }),
-    "f64": (lambda: f"{RNG.randrange(-999, 999)}.{RNG.randrange(1, 10)}5", {
-        "007": None, "-007": None, "00.5": None, "+417": None, "+1.5": None, "1e400": None, "-1E+400": None, '"1,5"': None, "1.5.2": None, "NA": None, "1_0.5": None,
-        "2026-01-01": None, "false": None, "0x1p3": None, "0": "0", "-0": "-0", "0.5": "0.5", "-0.5": "-0.5", ".5": "0.5", "1e300": "1e300", "1e-400": "0",
-        "nan": "nan", "inf": "inf", "7": "7", "5e-324": "5e-324",
-    }),
-    "date": (lambda: f"2026-{RNG.randrange(1, 13):02}-{RNG.randrange(1, 29):02}", {
-        "20260101": None, "2026-02-30": None, "01.02.2026": None, "46023": None, "2026-01-01T00:00:00Z": None, "2026/01/02": None, "0": None, "x": None,
-        "2026-1-5": None, "2024-02-29": "2024-02-29", "0001-01-01": "0001-01-01", "9999-12-31": "9999-12-31", "10000-01-01": None, "-2026-01-01": None,
-    }),
-    "timestamp": (lambda: f"2026-01-{RNG.randrange(1, 29):02}T00:00:00Z", {
-        "1767225600": None, "1767225600000": None, "20260101": None, "2026-01-01": None, "2026-01-01T00:00:00": None, "2026-01-01T25:00:00Z": None,
-        "2026-06-30T23:59:60Z": None, "x": None, "2026-01-01T01:00:00+01:00": "2026-01-01T00:00:00Z", "2026-01-01 00:00:00.5Z": "2026-01-01T00:00:00.5Z",
-    }),
-    "bool": (lambda: RNG.choice(["true", "False"]), {"1": None, "0": None, "yes": None, "t": None, "tRUE": None, "2.5": None, "TRUE": "true", "FALSE": "false"}),
+    "i64": (
+        lambda: str(RNG.randrange(-999, 999)),
+        {
+            "01234": None,
+            '"007"': None,
+            "+417": None,
+            "+41791234567": None,
+            "1e400": None,
+            "2.5": None,
+            "-0": None,
+            "9a": None,
+            "NA": None,
+            "-": None,
+            "18446744073709551615": None,
+            "9223372036854775808": None,
+            "-9223372036854775809": None,
+            "1234567890123456789012": None,
+            "2026-01-01": None,
+            "true": None,
+            "nan": None,
+            "1_000": None,
+            "0x10": None,
+            "1.000,5": None,
+            '"2,590"': None,
+            "00": None,
+            "0": "0",
+            "-7": "-7",
+            "5.0": "5",
+            "9223372036854775807": "9223372036854775807",
+            "-9223372036854775808": "-9223372036854775808",
+            "9007199254740993": "9007199254740993",
+            "1.5e0": None,
+            "--1": None,
+            "1 2": None,
+            "١": None,
+        },
+    ),
+    "f64": (
+        lambda: f"{RNG.randrange(-999, 999)}.{RNG.randrange(1, 10)}5",
+        {
+            "007": None,
+            "-007": None,
+            "00.5": None,
+            "+417": None,
+            "+1.5": None,
+            "1e400": None,
+            "-1E+400": None,
+            '"1,5"': None,
+            "1.5.2": None,
+            "NA": None,
+            "1_0.5": None,
+            "2026-01-01": None,
+            "false": None,
+            "0x1p3": None,
+            "0": "0",
+            "-0": "-0",
+            "0.5": "0.5",
+            "-0.5": "-0.5",
+            ".5": "0.5",
+            "1e300": "1e300",
+            "1e-400": "0",
+            "nan": "nan",
+            "inf": "inf",
+            "7": "7",
+            "5e-324": "5e-324",
+        },
+    ),
+    "date": (
+        lambda: f"2026-{RNG.randrange(1, 13):02}-{RNG.randrange(1, 29):02}",
+        {
+            "20260101": None,
+            "2026-02-30": None,
+            "01.02.2026": None,
+            "46023": None,
+            "2026-01-01T00:00:00Z": None,
+            "2026/01/02": None,
+            "0": None,
+            "x": None,
+            "2026-1-5": None,
+            "2024-02-29": "2024-02-29",
+            "0001-01-01": "0001-01-01",
+            "9999-12-31": "9999-12-31",
+            "10000-01-01": None,
+            "-2026-01-01": None,
+        },
+    ),
+    "timestamp": (
+        lambda: f"2026-01-{RNG.randrange(1, 29):02}T00:00:00Z",
+        {
+            "1767225600": None,
+            "1767225600000": None,
+            "20260101": None,
+            "2026-01-01": None,
+            "2026-01-01T00:00:00": None,
+            "2026-01-01T25:00:00Z": None,
+            "2026-06-30T23:59:60Z": None,
+            "x": None,
+            "2026-01-01T01:00:00+01:00": "2026-01-01T00:00:00Z",
+            "2026-01-01 00:00:00.5Z": "2026-01-01T00:00:00.5Z",
+        },
+    ),
+    "bool": (
+        lambda: RNG.choice(["true", "False"]),
+        {"1": None, "0": None, "yes": None, "t": None, "tRUE": None, "2.5": None, "TRUE": "true", "FALSE": "false"},
+    ),
     "text": (lambda: RNG.choice(["a", "b c"]), {"007": "007", "+1": "+1", "1e400": "1e400", "20260101": "20260101", '" 5"': " 5", "NA": "NA"}),
 }
 
@@ -88,7 +171,9 @@ def judge(bench, kind, columns, names, places, found, told, done):
             bench.tally(kind, WRONG, f"`{text}` among {of} is {cell!r}; told {row}", shown)
         else:
             number = re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", value) and of in ("i64", "f64")
-            same = cell == value or number and decimal.Decimal(cell or "nan") == decimal.Decimal(value) and cell.startswith("-") == value.startswith("-")
+            same = (
+                cell == value or number and decimal.Decimal(cell or "nan") == decimal.Decimal(value) and cell.startswith("-") == value.startswith("-")
+            )
             bench.tally(kind, RIGHT if same else WRONG, f"`{text}` among {of} is {cell!r}; told {row}", shown)
 
 
@@ -117,27 +202,108 @@ def advised(bench):
             found = cells(bench.read("y.csv"))
             last = found[-1][0] if len(found) == ROWS else None
             same = last == plain or last is not None and "f64" in declared[1] and float(last) == float(plain)
-            bench.tally(f"csv: what is declared then, among {of}", RIGHT if same else WRONG, f"`{declared[1]}` gives {last!r}: {brief(done.err)}", shown)
+            bench.tally(
+                f"csv: what is declared then, among {of}", RIGHT if same else WRONG, f"`{declared[1]}` gives {last!r}: {brief(done.err)}", shown
+            )
 
 
 # What keys of JSON have in their first rows, and what comes late.
 JSON = {
-    "i64": ("%d", {
-        "2.5": None, '"a"': None, '"7"': None, "18446744073709551615": None, "9223372036854775808": None, "1234567890123456789012": None, "1e400": None, "null": None,
-        "true": None, "[1]": None, "{}": None, "-9223372036854775809": None, "9007199254740993": "9007199254740993", "-9223372036854775808": "-9223372036854775808",
-        "0": "0", "7.5e0": None,
-    }),
-    "f64": ("%d.5", {
-        "1e400": None, "-1e400": None, '"a"': None, '"1.5"': None, "null": None, "false": None, "7": "7", "1e300": "1e300", "-0.0": "-0.0", "1e-400": "0.0", '"NaN"': '"NaN"',
-        "12345678901234567890123": None,
-    }),
-    "text": ('"t%d"', {"7": None, "1234567890123456789012": None, "1.50": None, "null": None, "true": None, "[1]": None, '"007"': '"007"', '"\\u00fc"': '"ü"', '"\\ud83d\\ude00"': '"😀"'}),
+    "i64": (
+        "%d",
+        {
+            "2.5": None,
+            '"a"': None,
+            '"7"': None,
+            "18446744073709551615": None,
+            "9223372036854775808": None,
+            "1234567890123456789012": None,
+            "1e400": None,
+            "null": None,
+            "true": None,
+            "[1]": None,
+            "{}": None,
+            "-9223372036854775809": None,
+            "9007199254740993": "9007199254740993",
+            "-9223372036854775808": "-9223372036854775808",
+            "0": "0",
+            "7.5e0": None,
+        },
+    ),
+    "f64": (
+        "%d.5",
+        {
+            "1e400": None,
+            "-1e400": None,
+            '"a"': None,
+            '"1.5"': None,
+            "null": None,
+            "false": None,
+            "7": "7",
+            "1e300": "1e300",
+            "-0.0": "-0.0",
+            "1e-400": "0.0",
+            '"NaN"': '"NaN"',
+            "12345678901234567890123": None,
+        },
+    ),
+    "text": (
+        '"t%d"',
+        {
+            "7": None,
+            "1234567890123456789012": None,
+            "1.50": None,
+            "null": None,
+            "true": None,
+            "[1]": None,
+            '"007"': '"007"',
+            '"\\u00fc"': '"ü"',
+            '"\\ud83d\\ude00"': '"😀"',
+        },
+    ),
     "bool": ("true", {"1": None, '"true"': None, "null": None, "false": "false"}),
-    "struct": ('{"a": %d}', {'{"a": 1, "b": 2}': None, '{"a": "x"}': None, '{"b": 1}': None, "{}": None, "null": None, "7": None, '{"a": 7}': '{"a":7}', '{"a": 1e400}': None,
-                             '{"a": 18446744073709551615}': None, '{"a": 1, "b": null}': None}),
-    "nested": ('{"a": {"c": %d}}', {'{"a": {"c": 1, "d": "e"}}': None, '{"a": {"c": 1}, "b": {}}': None, '{"a": {}}': None, '{"a": null}': None, '{"a": {"c": 2}}': '{"a":{"c":2}}'}),
-    "structs in a list": ('[{"a": %d}]', {'[{"a": 1}, {"a": 3, "b": 2}]': None, '[{"a": 1.5}]': None, "[]": "[]", '[{"a": 1}, {}]': None, '[{"a": [1]}]': None, "[null]": None}),
-    "list": ("[%d, 2]", {"[1.5]": None, '["a"]': None, "[18446744073709551615]": None, "null": None, "[[1]]": None, "7": None, "[]": "[]", "[9007199254740993]": "[9007199254740993]"}),
+    "struct": (
+        '{"a": %d}',
+        {
+            '{"a": 1, "b": 2}': None,
+            '{"a": "x"}': None,
+            '{"b": 1}': None,
+            "{}": None,
+            "null": None,
+            "7": None,
+            '{"a": 7}': '{"a":7}',
+            '{"a": 1e400}': None,
+            '{"a": 18446744073709551615}': None,
+            '{"a": 1, "b": null}': None,
+        },
+    ),
+    "nested": (
+        '{"a": {"c": %d}}',
+        {
+            '{"a": {"c": 1, "d": "e"}}': None,
+            '{"a": {"c": 1}, "b": {}}': None,
+            '{"a": {}}': None,
+            '{"a": null}': None,
+            '{"a": {"c": 2}}': '{"a":{"c":2}}',
+        },
+    ),
+    "structs in a list": (
+        '[{"a": %d}]',
+        {'[{"a": 1}, {"a": 3, "b": 2}]': None, '[{"a": 1.5}]': None, "[]": "[]", '[{"a": 1}, {}]': None, '[{"a": [1]}]': None, "[null]": None},
+    ),
+    "list": (
+        "[%d, 2]",
+        {
+            "[1.5]": None,
+            '["a"]': None,
+            "[18446744073709551615]": None,
+            "null": None,
+            "[[1]]": None,
+            "7": None,
+            "[]": "[]",
+            "[9007199254740993]": "[9007199254740993]",
+        },
+    ),
     "list of f64": ("[%d.5]", {"[1e400]": None, "[1, -1e400]": None, "[7]": "[7.0]", '["x"]': None}),
 }
 
@@ -213,7 +379,9 @@ def advised_of_json(bench):
             lines = bench.read("y.jsonl").splitlines()
             last = member(lines[-1], "y") if len(lines) == ROWS else ""
             same = last and kept(json.loads(text, parse_float=decimal.Decimal), json.loads(last, parse_float=decimal.Decimal))
-            bench.tally(f"jsonl: what is declared then, among {of}", RIGHT if same else WRONG, f"`{declared[1]}` gives {last}: {brief(done.err)}", shown)
+            bench.tally(
+                f"jsonl: what is declared then, among {of}", RIGHT if same else WRONG, f"`{declared[1]}` gives {last}: {brief(done.err)}", shown
+            )
 
 
 def kept(wanted, found):
@@ -252,8 +420,18 @@ def late_keys(bench):
             expected = value if value in ("null", '"x"') else f'"{value}"'
             found = [member(lines[0], "y"), member(lines[-1], "y")] if len(lines) == SAMPLE + 2 else brief(done.err)
             bench.value("jsonl: a late key that is declared", found, ["null", expected], again(*args))
-    for value in ("18446744073709551615", "18446744073709551616", "1234567890123456789012", "-9223372036854775809", "[[1, 2], [3]]", "12345678901234567890", "1e400",
-                  '[1, "a", {"b": [null]}]', "0.1000", '{"x": 18446744073709551616}'):
+    for value in (
+        "18446744073709551615",
+        "18446744073709551616",
+        "1234567890123456789012",
+        "-9223372036854775809",
+        "[[1, 2], [3]]",
+        "12345678901234567890",
+        "1e400",
+        '[1, "a", {"b": [null]}]',
+        "0.1000",
+        '{"x": 18446744073709551616}',
+    ):
         content = f'{{"a": 1, "n": {value}}}\n{{"a": 2, "n": 5}}\n'
         args = ["eval", "-e", "output y = a", bench.file("n.jsonl", content), "--keep", "n", "--format", "jsonl"]
         done = bench.run(*args)
@@ -270,8 +448,39 @@ def late_keys(bench):
 
 def few(bench):
     """The types of columns of few rows, by the rule of the documents; and that `check` states them."""
-    texts = ["7", "-3", "0", "007", "+5", "1.5", "-0.0", "1e5", "1e400", "nan", "inf", "true", "FALSE", "2026-01-02", "2026-01-02T03:04:05Z", "2026-01-02 03:04:05.25+02:00",
-             "", "x", "18446744073709551615", "-9223372036854775808", "9007199254740993", "-0", "00", "1_0", " 5", "20260101", "2026-02-30", "-.5", "5.", "Infinity", "0x1f"]
+    texts = [
+        "7",
+        "-3",
+        "0",
+        "007",
+        "+5",
+        "1.5",
+        "-0.0",
+        "1e5",
+        "1e400",
+        "nan",
+        "inf",
+        "true",
+        "FALSE",
+        "2026-01-02",
+        "2026-01-02T03:04:05Z",
+        "2026-01-02 03:04:05.25+02:00",
+        "",
+        "x",
+        "18446744073709551615",
+        "-9223372036854775808",
+        "9007199254740993",
+        "-0",
+        "00",
+        "1_0",
+        " 5",
+        "20260101",
+        "2026-02-30",
+        "-.5",
+        "5.",
+        "Infinity",
+        "0x1f",
+    ]
     groups = [texts[:3], texts[5:12], texts[11:13], texts[13:14], texts[14:16], texts]
     columns = [[text] for text in texts] + [[text, "7"] for text in texts] + [[text, "1.5"] for text in texts] + [["", text] for text in texts]
     for _ in range(160):
@@ -289,18 +498,33 @@ def few(bench):
     for at, column in enumerate(columns):
         of = rule(column)
         result = found[f"y{at}"]
-        same = str(result.type) == of and [shown(value) for value in result.to_pylist()] == [spelled(of, column[row % len(column)]) for row in range(4)]
-        bench.tally(kind, RIGHT if same else WRONG, f"{column}: {result.type} {result.to_pylist()}, by the rule {of}", again("eval", "-e", "x", "x.csv", x_csv=table(["x"], [[text] for text in column])))
+        same = str(result.type) == of and [shown(value) for value in result.to_pylist()] == [
+            spelled(of, column[row % len(column)]) for row in range(4)
+        ]
+        bench.tally(
+            kind,
+            RIGHT if same else WRONG,
+            f"{column}: {result.type} {result.to_pylist()}, by the rule {of}",
+            again("eval", "-e", "x", "x.csv", x_csv=table(["x"], [[text] for text in column])),
+        )
     # What was taken is stated, with the row that decided it.
     content = "a,b,c\n" + "1,2026-01-01,x\n" * 3 + "1.5,,007\n"
     file = bench.file("s.csv", content)
-    for args in (["check", "-e", "output p = a; output q = b; output r = c", file], ["eval", "-e", "output p = a; output q = b; output r = c", file, "--verbose"]):
+    for args in (
+        ["check", "-e", "output p = a; output q = b; output r = c", file],
+        ["eval", "-e", "output p = a; output q = b; output r = c", file, "--verbose"],
+    ):
         done = bench.run(*args)
         said = done.out + done.err
         for name, of, line in (("a", "f64?", "5"), ("b", "date?", "2"), ("c", "text?", "2")):
             stated = re.search(rf"\b{name}\b.*{re.escape(of)}", said)
             row = [text for text in said.splitlines() if re.search(rf"\b{name}\b", text) and of in text]
-            bench.tally("inference is stated", RIGHT if stated and any(re.search(r"\d", text) for text in row) else WRONG, f"nothing of {name}: {of}: {brief(said)}", again(*args, s_csv=content))
+            bench.tally(
+                "inference is stated",
+                RIGHT if stated and any(re.search(r"\d", text) for text in row) else WRONG,
+                f"nothing of {name}: {of}: {brief(said)}",
+                again(*args, s_csv=content),
+            )
 
 
 def rule(column):

@@ -1,6 +1,6 @@
 """Changed files of each form: no process ends by a signal or a panic, and none takes more memory than 1.25 times `array_bytes` and 200 MB.
 
-    PYTHON tests/outside/mutations.py target/debug/cembra [CHANGES-OF-EACH-FORM [SEED]]
+PYTHON tests/outside/mutations.py target/debug/cembra [CHANGES-OF-EACH-FORM [SEED]]
 """
 
 import gzip
@@ -20,9 +20,57 @@ LIMIT = 64_000_000
 MOST = LIMIT * 5 // 4 + 200_000_000
 SECONDS = 20
 # Numbers that lengths and offsets are changed to.
-ODD = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 1 << 28, 1 << 30]
-PIECES = [b'"', b'""', b",", b";", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xef\xbb\xbf", b"{", b"}", b"[", b"]", b":", b"[" * 3000, b'{"a":' * 2000, b"1e999", b"-", b"null", b"\\u", b"\\ud800",
-          b"9" * 400, b"2026-02-30", b"\xc3", b" " * 2000, b"\t", b"1e-999", b"\xff\xfe", b"true", b"NaN", b"'"]
+ODD = [
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    0x100000000,
+    0x7FFFFFFFFFFFFFFF,
+    0xFFFFFFFFFFFFFFFF,
+    1 << 28,
+    1 << 30,
+]
+PIECES = [
+    b'"',
+    b'""',
+    b",",
+    b";",
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b"[" * 3000,
+    b'{"a":' * 2000,
+    b"1e999",
+    b"-",
+    b"null",
+    b"\\u",
+    b"\\ud800",
+    b"9" * 400,
+    b"2026-02-30",
+    b"\xc3",
+    b" " * 2000,
+    b"\t",
+    b"1e-999",
+    b"\xff\xfe",
+    b"true",
+    b"NaN",
+    b"'",
+]
 
 
 def sources(folder):
@@ -36,7 +84,17 @@ def sources(folder):
     import pyarrow.parquet as pq
 
     rng = random.Random(5)
-    rows = [{"n": at, "x": at / 4 - 3, "t": rng.choice(["", "a", 'b "c"', "two\nlines", "é" * 9]), "d": f"2026-01-{1 + at % 28:02}", "at": f"2026-01-{1 + at % 28:02}T10:00:00.{at:03}Z", "b": at % 3 == 0} for at in range(60)]
+    rows = [
+        {
+            "n": at,
+            "x": at / 4 - 3,
+            "t": rng.choice(["", "a", 'b "c"', "two\nlines", "é" * 9]),
+            "d": f"2026-01-{1 + at % 28:02}",
+            "at": f"2026-01-{1 + at % 28:02}T10:00:00.{at:03}Z",
+            "b": at % 3 == 0,
+        }
+        for at in range(60)
+    ]
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\r\n")
     writer.writeheader()
@@ -50,12 +108,24 @@ def sources(folder):
     columns["at"] = [datetime.datetime.fromisoformat(one) for one in columns["at"]]
     table = pa.table(columns).append_column("coded", pa.array(columns["t"]).dictionary_encode())
     parquet, arrow = [], []
-    for options in ({"compression": "none"}, {"compression": "snappy", "data_page_version": "2.0"}, {"compression": "zstd", "use_dictionary": False}, {"compression": "lz4", "row_group_size": 17},
-                    {"compression": "none", "use_deprecated_int96_timestamps": True}, {"compression": "none", "use_dictionary": False, "column_encoding": {"n": "DELTA_BINARY_PACKED", "t": "DELTA_BYTE_ARRAY", "x": "BYTE_STREAM_SPLIT"}}):
+    for options in (
+        {"compression": "none"},
+        {"compression": "snappy", "data_page_version": "2.0"},
+        {"compression": "zstd", "use_dictionary": False},
+        {"compression": "lz4", "row_group_size": 17},
+        {"compression": "none", "use_deprecated_int96_timestamps": True},
+        {
+            "compression": "none",
+            "use_dictionary": False,
+            "column_encoding": {"n": "DELTA_BINARY_PACKED", "t": "DELTA_BYTE_ARRAY", "x": "BYTE_STREAM_SPLIT"},
+        },
+    ):
         some = table.select(["n", "x", "t", "d", "at", "b"]) if "column_encoding" in options else table
         pq.write_table(some, folder / "s.parquet", **options)
         parquet.append((folder / "s.parquet").read_bytes())
-    wide = table.append_column("view", pa.array(columns["t"], pa.string_view())).append_column("runs", pa.RunEndEncodedArray.from_arrays(pa.array([60], pa.int32()), pa.array([7])))
+    wide = table.append_column("view", pa.array(columns["t"], pa.string_view())).append_column(
+        "runs", pa.RunEndEncodedArray.from_arrays(pa.array([60], pa.int32()), pa.array([7]))
+    )
     for codec in (None, "lz4", "zstd"):
         for make in (ipc.new_file, ipc.new_stream):
             with make(folder / "s.arrow", wide.schema, options=ipc.IpcWriteOptions(compression=codec)) as writer:
@@ -63,12 +133,18 @@ def sources(folder):
             arrow.append((folder / "s.arrow").read_bytes())
     try:
         import polars
+
         polars.from_arrow(table).write_ipc(folder / "s.arrow")
         arrow.append((folder / "s.arrow").read_bytes())
     except ImportError:
         pass
-    return {"csv": [text, text.replace(b"\r\n", b"\n"), ("\ufeff" + text.decode()).encode("utf-16-le"), text.replace(b",", b";")],
-            "json": [b"[" + lines.strip().replace(b"\n", b",") + b"]", json.dumps(rows, indent=1).encode()], "jsonl": [lines, lines.decode().encode("utf-16")], "parquet": parquet, "arrow": arrow}
+    return {
+        "csv": [text, text.replace(b"\r\n", b"\n"), ("\ufeff" + text.decode()).encode("utf-16-le"), text.replace(b",", b";")],
+        "json": [b"[" + lines.strip().replace(b"\n", b",") + b"]", json.dumps(rows, indent=1).encode()],
+        "jsonl": [lines, lines.decode().encode("utf-16")],
+        "parquet": parquet,
+        "arrow": arrow,
+    }
 
 
 def changed(rng, data, form):
@@ -77,7 +153,11 @@ def changed(rng, data, form):
     is_text = form in ("csv", "json", "jsonl")
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
         # What describes the rest is at the end of Parquet and Arrow, and in front of Arrow.
-        at = rng.randrange(len(data)) if is_text or rng.random() < 0.4 else max(0, len(data) - 1 - int(rng.random() ** 2 * 3000)) if rng.random() < 0.6 else min(len(data) - 1, int(rng.random() ** 2 * 3000))
+        at = (
+            rng.randrange(len(data))
+            if is_text or rng.random() < 0.4
+            else max(0, len(data) - 1 - int(rng.random() ** 2 * 3000)) if rng.random() < 0.6 else min(len(data) - 1, int(rng.random() ** 2 * 3000))
+        )
         how = rng.randrange(8)
         if how == 0:
             data[at] ^= 1 << rng.randrange(8)
@@ -98,7 +178,9 @@ def changed(rng, data, form):
             del data[at:]
         else:
             # A varint of Thrift, or digits.
-            data[at : at + rng.randrange(1, 6)] = rng.choice([b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x08", b"99999999999", b"\x00"])
+            data[at : at + rng.randrange(1, 6)] = rng.choice(
+                [b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x08", b"99999999999", b"\x00"]
+            )
         if not data:
             data = bytearray(b"x")
     data = bytes(data)
@@ -122,8 +204,16 @@ def ended(bench, args):
     """The status of a run, the peak of its memory, its seconds, and what it said last."""
     with open(bench.folder / "said", "wb") as said:
         begun = time.monotonic()
-        child = os.posix_spawn(bench.command, [bench.command, *args], os.environ, file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, said.fileno(), 2)])
+        child = os.posix_spawn(
+            bench.command,
+            [bench.command, *args],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, said.fileno(), 2),
+            ],
+        )
         while True:
             pid, status, used = os.wait4(child, os.WNOHANG)
             if pid:
@@ -156,7 +246,10 @@ def main():
     resource.setrlimit(resource.RLIMIT_AS, (14 << 30, 14 << 30))
     # The peak of a process begins with that of the one that starts it, which so has no libraries.
     subprocess.run([sys.executable, __file__, "--sources", bench.folder / "sources"], check=True)
-    made = {form: [path.read_bytes() for path in sorted((bench.folder / "sources").glob(f"*.{form}"))] for form in ("csv", "json", "jsonl", "parquet", "arrow")}
+    made = {
+        form: [path.read_bytes() for path in sorted((bench.folder / "sources").glob(f"*.{form}"))]
+        for form in ("csv", "json", "jsonl", "parquet", "arrow")
+    }
     os.chdir(bench.folder)
     kept = pathlib.Path(os.environ.get("CHANGED_FILES", bench.folder / "kept"))
     largest, slowest = {}, {}
@@ -169,12 +262,20 @@ def main():
             bench.starts += 1
             status, peak, seconds, said = ended(bench, args)
             largest[form], slowest[form] = max(largest.get(form, 0), peak), max(slowest.get(form, 0), seconds)
-            reason = [*([f"status {status}"] if status not in (0, 1) else []), *(["a panic"] if "panicked" in said else []), *([f"{peak / 1e6:.0f} MB"] if peak > MOST else [])]
+            reason = [
+                *([f"status {status}"] if status not in (0, 1) else []),
+                *(["a panic"] if "panicked" in said else []),
+                *([f"{peak / 1e6:.0f} MB"] if peak > MOST else []),
+            ]
             if reason:
                 kept.mkdir(exist_ok=True)
                 (kept / f"{seed}-{at}.{form}").write_bytes(data)
-            bench.tally(f"{form}: {'an error' if status == 1 else 'a value'}" if not reason else form, WRONG if reason else RIGHT, f"{', '.join(reason)}: {said[-300:]!r}",
-                        f"change {at} of seed {seed} of {form}; {args}")
+            bench.tally(
+                f"{form}: {'an error' if status == 1 else 'a value'}" if not reason else form,
+                WRONG if reason else RIGHT,
+                f"{', '.join(reason)}: {said[-300:]!r}",
+                f"change {at} of seed {seed} of {form}; {args}",
+            )
     for form in made:
         print(f"{form}: at most {largest[form] / 1e6:.0f} MB of {MOST / 1e6:.0f}, {slowest[form]:.2f} s")
     sys.exit(bench.end())

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from cases import EPOCH, REFUSED, RIGHT, WRONG, again, brief, cells, day, is_moment, main, moment
+from cases import EPOCH, REFUSED, RIGHT, WRONG, again, brief, cells, is_moment, main, moment
 
 RNG = random.Random(66)
 TYPES = ("date", "timestamp", "duration")
@@ -27,12 +27,37 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 def numerals(count):
     """Texts of numbers as files have them: digits of dates, counts of days, seconds to nanoseconds, and some odd ones."""
-    fixed = ["0", "-1", "20260101", "20260131.0", "1e9", "2147483647", "2147483648", "9223372036854775807", "1772000000000000000", "46023", "1.5", "-20260101"]
+    fixed = [
+        "0",
+        "-1",
+        "20260101",
+        "20260131.0",
+        "1e9",
+        "2147483647",
+        "2147483648",
+        "9223372036854775807",
+        "1772000000000000000",
+        "46023",
+        "1.5",
+        "-20260101",
+    ]
     made = []
     for _ in range(count):
         at = RNG.randrange(-2_000_000_000, 4_000_000_000)
         on = datetime.date.fromordinal(RNG.randrange(1, 3_652_059))
-        made.append(RNG.choice([f"{on:%d%m%Y}", on.isoformat().replace("-", ""), str(at), str(at * 1000), str(at * 10**6), str(at * 10**9 + 7), str(RNG.randrange(99_999))]))
+        made.append(
+            RNG.choice(
+                [
+                    f"{on:%d%m%Y}",
+                    on.isoformat().replace("-", ""),
+                    str(at),
+                    str(at * 1000),
+                    str(at * 10**6),
+                    str(at * 10**9 + 7),
+                    str(RNG.randrange(99_999)),
+                ]
+            )
+        )
     return fixed + made
 
 
@@ -66,7 +91,9 @@ def rows_of_text(bench):
                 content = document(form, [number])
                 file = bench.file(f"one.{form[:5].strip()}", content)
                 done = bench.run("eval", "-e", model, file)
-                bench.refusal(f"{form}: help for a {of}", done, [HELP[of], number], again("eval", "-e", model, file, **{file.replace(".", "_"): content}))
+                bench.refusal(
+                    f"{form}: help for a {of}", done, [HELP[of], number], again("eval", "-e", model, file, **{file.replace(".", "_"): content})
+                )
 
 
 def document(form, texts):
@@ -85,7 +112,7 @@ def inside(bench):
             ("a list", f"[{of}?]", "[%s, null]", "x"),
             ("a struct", f"{{a: {of}, b: i64}}", '{"a": %s, "b": 1}', "x.a"),
             ("a struct in a list", f"[{{a: {of}}}]", '[{"a": %s}]', "x.a"),
-            ("a key", f"dict[{of}, f64]", '{%s: 1.5}', f'x[{of}"{GOOD[of]}"]' if of != "duration" else "x[1d]"),
+            ("a key", f"dict[{of}, f64]", "{%s: 1.5}", f'x[{of}"{GOOD[of]}"]' if of != "duration" else "x[1d]"),
         ):
             model = f"input x: {declared}; output y = {read}"
             for number in ("20260101", "1505154600", "-1", '"20260101"', '"0"'):
@@ -93,7 +120,9 @@ def inside(bench):
                     number = '"' + number.strip('"') + '"'
                 content = '{"x": ' + value % number + "}\n"
                 args = ["eval", "-e", model, bench.file("in.jsonl", content), "--format", "jsonl"]
-                bench.refusal(f"jsonl: a number for a {of} in {name}", bench.run(*args), [HELP[of], number.strip('"')], again(*args, in_jsonl=content))
+                bench.refusal(
+                    f"jsonl: a number for a {of} in {name}", bench.run(*args), [HELP[of], number.strip('"')], again(*args, in_jsonl=content)
+                )
 
 
 def constants(bench):
@@ -158,12 +187,23 @@ def columns_of_numbers(bench):
                 wanted = f"[{of}?]" if name == "list" else f"{of}?"
                 args = ["eval", "-e", f"input c_{name}: {wanted}; output y = c_{name}", file]
                 words = [f"`c_{name}", "expected"] + ([HELP[of]] if "int" in name else [])
-                bench.refusal(f"{file}: a column of numbers for a {of}", bench.run(*args), words, f"pyarrow writes a column c_{name} of {kinds[name]}; {again(*args)}")
+                bench.refusal(
+                    f"{file}: a column of numbers for a {of}",
+                    bench.run(*args),
+                    words,
+                    f"pyarrow writes a column c_{name} of {kinds[name]}; {again(*args)}",
+                )
 
 
 def digits_of_dates(bench):
     """`--date-format` where dates are digits: each date is the one that `strptime` reads."""
-    for form, years in (("%Y%m%d", (1000, 9999)), ("%y%m%d", (1970, 2068)), ("%Y%j", (1000, 9999)), ("%d%m%Y", (1000, 9999)), ("%m/%d/%Y", (1, 9999))):
+    for form, years in (
+        ("%Y%m%d", (1000, 9999)),
+        ("%y%m%d", (1970, 2068)),
+        ("%Y%j", (1000, 9999)),
+        ("%d%m%Y", (1000, 9999)),
+        ("%m/%d/%Y", (1, 9999)),
+    ):
         on = [datetime.date(RNG.randint(*years), RNG.randint(1, 12), RNG.randint(1, 28)) for _ in range(120)]
         on += [datetime.date(years[0], 1, 1), datetime.date(years[1], 12, 31), datetime.date(2024, 2, 29)]
         texts = [f"{one:%m/%d/}{one.year:04}" if "/" in form else one.strftime(form) for one in on]
@@ -217,13 +257,29 @@ def counts_of_units(bench):
     """`--timestamp-unit` and `timestamp.from_unix`: counts from 1970, nanoseconds rounded down, years 1 to 9999."""
     for unit, per_second in PER_SECOND.items():
         most = min(LAST * per_second, 2**63 - 1)
-        counts = [0, 1, -1, -999, 999, 1505154600, FIRST * per_second if FIRST * per_second > -(2**63) else -(2**63), most, most + 1 if most < 2**63 - 1 else most, 2**63 - 1, -(2**63), 20260101]
+        counts = [
+            0,
+            1,
+            -1,
+            -999,
+            999,
+            1505154600,
+            FIRST * per_second if FIRST * per_second > -(2**63) else -(2**63),
+            most,
+            most + 1 if most < 2**63 - 1 else most,
+            2**63 - 1,
+            -(2**63),
+            20260101,
+        ]
         counts += [RNG.randrange(-(10**9), 4 * 10**9) * per_second + RNG.randrange(per_second) for _ in range(60)]
         expected = [as_moment(count, per_second) for count in counts]
         model = "input x: timestamp?; output y = x"
         texts = list(map(str, counts))
-        files = [("csv", bench.file("u.csv", document("csv", texts))), ("jsonl", bench.file("u.jsonl", document("jsonl", texts))),
-                 ("jsonl of texts", bench.file("v.jsonl", document("jsonl of texts", texts)))]
+        files = [
+            ("csv", bench.file("u.csv", document("csv", texts))),
+            ("jsonl", bench.file("u.jsonl", document("jsonl", texts))),
+            ("jsonl of texts", bench.file("v.jsonl", document("jsonl of texts", texts))),
+        ]
         files += [(file, file) for file in stored(bench, "u", {"x": pa.array(counts, pa.int64())})]
         for name, file in files:
             args = ["eval", "-e", model, file, "--timestamp-unit", unit, "--on-error", "missing", "--errors", "errors.csv", "--format", "csv"]
@@ -234,7 +290,18 @@ def counts_of_units(bench):
             for file in stored(bench, "w", {"x": pa.array(some, of)}):
                 args = ["eval", "-e", model, file, "--timestamp-unit", unit, "--on-error", "missing", "--errors", "errors.csv", "--format", "csv"]
                 check_counts(bench, f"{file}: --timestamp-unit, {of}", args, list(map(str, some)), [as_moment(count, per_second) for count in some])
-        args = ["eval", "-e", f'input x: i64; output y = timestamp.from_unix(x, "{unit}")', "u.csv", "--on-error", "missing", "--errors", "errors.csv", "--format", "csv"]
+        args = [
+            "eval",
+            "-e",
+            f'input x: i64; output y = timestamp.from_unix(x, "{unit}")',
+            "u.csv",
+            "--on-error",
+            "missing",
+            "--errors",
+            "errors.csv",
+            "--format",
+            "csv",
+        ]
         for backend in ("interp", "native"):
             check_counts(bench, f"timestamp.from_unix, {backend}", [*args, "--backend", backend], texts, expected)
         for text, value in list(zip(texts, expected))[:14]:
@@ -246,7 +313,7 @@ def counts_of_units(bench):
                 bench.value("-s: --timestamp-unit", cells(done.out), [[value]], again(*args))
         # Not whole.
         for text in ("1505154600.5", "1e-3", "1505154600,5"):
-            content = f"x\n\"{text}\"\n"
+            content = f'x\n"{text}"\n'
             args = ["eval", "-e", "input x: timestamp; output y = x", bench.file("h.csv", content), "--timestamp-unit", unit]
             bench.refusal("csv: --timestamp-unit of what is not whole", bench.run(*args), ["expected timestamp", text], again(*args, h_csv=content))
 
@@ -282,7 +349,12 @@ def lost_zeros(bench):
         done = bench.run(*args)
         one = f"{text[3:]}-{text[1:3]}-0{text[0]}"
         if done.status == 0 and cells(done.out) != [[one]]:
-            bench.tally("csv: %d%m%Y without its zero in front", WRONG, f"`{text}` is {cells(done.out)}, and {one} if a zero is lost", again(*args, z_csv=content))
+            bench.tally(
+                "csv: %d%m%Y without its zero in front",
+                WRONG,
+                f"`{text}` is {cells(done.out)}, and {one} if a zero is lost",
+                again(*args, z_csv=content),
+            )
         else:
             bench.tally("csv: %d%m%Y without its zero in front", RIGHT if done.status == 0 else REFUSED)
 

@@ -10,13 +10,15 @@ import datetime
 import io
 import json
 import random
+import subprocess
+import sys
 
 import pandas
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from cases import EPOCH, FIRST_MOMENT, LAST_MOMENT, MICROSECOND, REFUSED, RIGHT, WRONG, again, brief, cells, main, moment, table
+from cases import EPOCH, FIRST_MOMENT, LAST_MOMENT, MICROSECOND, REFUSED, RIGHT, WRONG, again, brief, cells, main, moment
 
 RNG = random.Random(68)
 
@@ -36,7 +38,13 @@ def int96(bench):
     model = "; ".join(f"output y_{name} = {name}" for name in columns)
     # Spark and Impala write no schema of Arrow's beside Parquet's own.
     for has_dictionary, has_schema in ((True, True), (True, False), (False, False)):
-        pq.write_table(pa.table(columns), bench.folder / "i.parquet", use_deprecated_int96_timestamps=True, use_dictionary=has_dictionary, store_schema=has_schema)
+        pq.write_table(
+            pa.table(columns),
+            bench.folder / "i.parquet",
+            use_deprecated_int96_timestamps=True,
+            use_dictionary=has_dictionary,
+            store_schema=has_schema,
+        )
         physical = pq.ParquetFile(bench.folder / "i.parquet").schema.column(0).physical_type
         assert physical == "INT96", physical
         for kind, args, prefix in (("inputs", ["-e", model], "y_"), ("carried", ["-e", "output one = 1", "--keep-all"], "")):
@@ -61,12 +69,14 @@ def int96(bench):
 
 def wanted(column):
     """Values of a column whose timestamps are microseconds."""
+
     def counted(value):
         if isinstance(value, datetime.datetime):
             return ("us", (value.replace(tzinfo=None) - EPOCH) // MICROSECOND)
         if isinstance(value, list):
             return [counted(one) for one in value]
         return {name: counted(one) for name, one in value.items()} if isinstance(value, dict) else value
+
     return [counted(value) for value in column.to_pylist()]
 
 
@@ -104,7 +114,20 @@ def quotes(bench):
         lines.append(line)
     content = "id,t,e\n" + "\n".join(lines) + "\n"
     file = bench.file("q.csv", content)
-    done = bench.run("eval", "-e", "input t: text?; input id, e: text; output y = t; output z = e", file, "--on-error", "missing", "--errors", "errors.csv", "-o", "q.jsonl", "--null", "NA")
+    done = bench.run(
+        "eval",
+        "-e",
+        "input t: text?; input id, e: text; output y = t; output z = e",
+        file,
+        "--on-error",
+        "missing",
+        "--errors",
+        "errors.csv",
+        "-o",
+        "q.jsonl",
+        "--null",
+        "NA",
+    )
     rows, told = [json.loads(line) for line in bench.read("q.jsonl").splitlines()], bench.failures()
     kind = "quotes in one line"
     if len(rows) != len(lines):
@@ -140,14 +163,25 @@ def ends(bench):
                 writer.writerow(row)
             content = mark + out.getvalue()
             places, reader = [], csv.reader(io.StringIO(out.getvalue(), newline=""), strict=True)
-            before = 0
             for row in reader:
                 # A record begins behind the blank lines before it.
                 if row:
                     places.append(reader.line_num - "".join(row).count("\n"))
-                before = reader.line_num
             file = bench.file("e.csv", content)
-            args = ["eval", "-e", "input t: text?; input n: i64; output y = t; output m = n", file, "--keep", "id", "--on-error", "missing", "--errors", "errors.csv", "-o", "e.jsonl"]
+            args = [
+                "eval",
+                "-e",
+                "input t: text?; input n: i64; output y = t; output m = n",
+                file,
+                "--keep",
+                "id",
+                "--on-error",
+                "missing",
+                "--errors",
+                "errors.csv",
+                "-o",
+                "e.jsonl",
+            ]
             done = bench.run(*args)
             found, told = [json.loads(line) for line in bench.read("e.jsonl").splitlines()], bench.failures()
             kind = f"lines within fields, {'CRLF' if end == chr(13) + chr(10) else 'LF'}{', a mark' if mark else ''}"
@@ -171,11 +205,21 @@ def tables_of_models(bench):
         for mark in ("", "\ufeff"):
             for at in range(1, 6):
                 rows = [f"k{row},{row}" for row in range(5)]
-                for name, bad, words in (("a text", f"b,x", ["`x`"]), ("an open quote", 'b,"1', ["quote", "never closed"]), ("an open key", '"b,1', ["quote", "never closed"]),
-                                         ("behind a quote", 'b,"2"5', ["closing quote"]), ("a field too many", "b,1,2", [])):
+                for name, bad, words in (
+                    ("a text", "b,x", ["`x`"]),
+                    ("an open quote", 'b,"1', ["quote", "never closed"]),
+                    ("an open key", '"b,1', ["quote", "never closed"]),
+                    ("behind a quote", 'b,"2"5', ["closing quote"]),
+                    ("a field too many", "b,1,2", []),
+                ):
                     content = mark + end.join(["k,v", *rows[: at - 1], bad, *rows[at - 1 :]]) + end
                     bench.file("t.csv", content)
-                    bench.refusal(f"table: the line of {name}", bench.run("check", "t.cem"), [f"t.csv:{at + 1}", *words], again("check", "t.cem", t_csv=content, t_cem=model))
+                    bench.refusal(
+                        f"table: the line of {name}",
+                        bench.run("check", "t.cem"),
+                        [f"t.csv:{at + 1}", *words],
+                        again("check", "t.cem", t_csv=content, t_cem=model),
+                    )
             content = mark + f'"k",v{end}"a ""b""",1.5{end}ü,2{end}' + (end if mark else "")
             bench.file("t.csv", content)
             args = ["eval", "t.cem", bench.file("k.csv", 'k\n"a ""b"""\nü\n')]
@@ -184,7 +228,7 @@ def tables_of_models(bench):
 
 def encodings(bench):
     """UTF-16 with a mark is read, without one it is named; so is Latin-1; a quote that is never closed is told at its line."""
-    content = "name,n\nJosé,1\n\"two\nlines\",2\n"
+    content = 'name,n\nJosé,1\n"two\nlines",2\n'
     for name, of in (("UTF-16, little", "utf-16-le"), ("UTF-16, big", "utf-16-be")):
         for mark in ("\ufeff", ""):
             for form, text in (("csv", content), ("jsonl", '{"name": "José", "n": 1}\n{"name": "two\\nlines", "n": 2}\n')):
@@ -192,7 +236,12 @@ def encodings(bench):
                 done = bench.run("eval", "-e", "input name: text; input n: i64; output y = name; output m = n", file, "--format", "jsonl")
                 shown = f"{form} in {of}{', with a mark' if mark else ''}"
                 if mark:
-                    bench.value(f"{name}, with a mark", [json.loads(line) for line in done.out.splitlines()], [{"y": "José", "m": 1}, {"y": "two\nlines", "m": 2}], shown + ": " + brief(done.err))
+                    bench.value(
+                        f"{name}, with a mark",
+                        [json.loads(line) for line in done.out.splitlines()],
+                        [{"y": "José", "m": 1}, {"y": "two\nlines", "m": 2}],
+                        shown + ": " + brief(done.err),
+                    )
                 else:
                     bench.refusal(f"{name}, without a mark", done, ["UTF-16", "UTF-8"], shown)
     for of in ("latin-1", "cp1252"):
@@ -212,17 +261,32 @@ def encodings(bench):
 def unnamed(bench):
     """Columns without a name, as pandas writes its index."""
     for at in range(25):
-        frame = pandas.DataFrame({name: [RNG.randrange(99) for _ in range(3)] for name in RNG.sample("abcdef", RNG.randrange(1, 4))}, index=[RNG.randrange(99) for _ in range(3)])
+        frame = pandas.DataFrame(
+            {name: [RNG.randrange(99) for _ in range(3)] for name in RNG.sample("abcdef", RNG.randrange(1, 4))},
+            index=[RNG.randrange(99) for _ in range(3)],
+        )
         content = frame.to_csv()
         args = ["eval", "-e", "output one = 1", bench.file("p.csv", content), "--keep-all"]
-        bench.value("the index of pandas, carried", bench.run(*args).out, content.replace("\n", ",1\n").replace(",1\n", ",one\n", 1), again(*args, p_csv=content))
+        bench.value(
+            "the index of pandas, carried",
+            bench.run(*args).out,
+            content.replace("\n", ",1\n").replace(",1\n", ",one\n", 1),
+            again(*args, p_csv=content),
+        )
         args = ["eval", "-e", 'output y = L[""]', "p.csv"]
-        bench.value("the index of pandas, an input", cells(bench.run(*args).out), [[str(value)] for value in frame.index], again(*args, p_csv=content))
+        bench.value(
+            "the index of pandas, an input", cells(bench.run(*args).out), [[str(value)] for value in frame.index], again(*args, p_csv=content)
+        )
     for header in ("id,,", ",", ",a,", '"",b'):
         width = header.count(",") + 1
         content = header + "\n" + ",".join(map(str, range(1, width + 1))) + "\n"
         args = ["eval", "-e", "output one = 1", bench.file("p.csv", content), "--keep-all"]
-        bench.value("columns without a name", list(csv.reader(bench.run(*args).out.splitlines()))[1:], [[*map(str, range(1, width + 1)), "1"]], again(*args, p_csv=content))
+        bench.value(
+            "columns without a name",
+            list(csv.reader(bench.run(*args).out.splitlines()))[1:],
+            [[*map(str, range(1, width + 1)), "1"]],
+            again(*args, p_csv=content),
+        )
 
 
 def bad_rows_of_json(bench):
@@ -257,7 +321,20 @@ def bad_rows_of_json(bench):
         expected.append((odd, kept, value))
     file = bench.file("b.jsonl", "\n".join(lines) + "\n")
     for mode in ("missing", "skip"):
-        args = ["eval", "-e", "input x: i64; output y = x", file, "--keep", "id,name", "--on-error", mode, "--errors", "errors.csv", "--format", "csv"]
+        args = [
+            "eval",
+            "-e",
+            "input x: i64; output y = x",
+            file,
+            "--keep",
+            "id,name",
+            "--on-error",
+            mode,
+            "--errors",
+            "errors.csv",
+            "--format",
+            "csv",
+        ]
         done = bench.run(*args)
         found, told = cells(done.out), bench.failures()
         kind = f"rows of JSON that cannot be read, --on-error {mode}"
@@ -277,7 +354,12 @@ def bad_rows_of_json(bench):
             there = row and int(row["line"]) == at + 1 and (kept is None or [row["id"], row["name"]] == kept)
             # Of what is not JSON nothing is promised, but nothing wrong may be there.
             result = mode == "skip" or found[at][2] == "" and (found[at][:2] == kept if kept else found[at][:2] in (["", ""], [str(at), f"n{at}"]))
-            bench.tally(kind, REFUSED if there and result else WRONG, f"{odd} `{lines[at]}`: result {found[at] if mode == 'missing' else '-'}, told {row}", shown)
+            bench.tally(
+                kind,
+                REFUSED if there and result else WRONG,
+                f"{odd} `{lines[at]}`: result {found[at] if mode == 'missing' else '-'}, told {row}",
+                shown,
+            )
 
 
 def codecs(bench):
@@ -296,22 +378,25 @@ def codecs(bench):
 
 def many_bad_rows(bench):
     """A file of nothing but bad rows, told on standard error, takes no memory for each."""
-    import resource
-    import subprocess
-
     peaks = []
     for count in (100_000, 1_000_000):
         file = bench.file("m.csv", "x\n" + "a\n" * count)
         args = [bench.command, "eval", "-e", "input x: i64; x", file, "--on-error", "skip", "--errors", "-"]
-        code = "import resource, subprocess, sys; status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode; " \
-               "print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-        import sys
+        code = (
+            "import resource, subprocess, sys; status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode; "
+            "print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
         done = subprocess.run([sys.executable, "-c", code, *args], cwd=bench.folder, capture_output=True, text=True)
         status, peak = map(int, done.stdout.split())
         peaks.append(peak * 1024)
         bench.value("status of a million bad rows", status, 0)
     grown = (peaks[1] - peaks[0]) / 900_000
-    bench.tally("memory of a million bad rows", RIGHT if grown < 30 else WRONG, f"peaks {peaks}: {grown:.0f} bytes a row more", "1e5 and 1e6 rows `a` for `input x: i64`, --on-error skip --errors -")
+    bench.tally(
+        "memory of a million bad rows",
+        RIGHT if grown < 30 else WRONG,
+        f"peaks {peaks}: {grown:.0f} bytes a row more",
+        "1e5 and 1e6 rows `a` for `input x: i64`, --on-error skip --errors -",
+    )
 
 
 if __name__ == "__main__":

@@ -14,12 +14,17 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from cases import REFUSED, RIGHT, WRONG, again, brief, cells, main, table
+from cases import WRONG, again, brief, cells, main, table
 
 RNG = random.Random(70)
 FORMS = ("csv", "tsv", "json", "jsonl", "parquet", "arrow", "-s")
 # Models, and the type that each reads.
-MODELS = {"number": "input n: i64; output y = n", "date": "input d: date; output y = d", "timestamp": "input t: timestamp; output y = t", "text": "input s: text; output y = s"}
+MODELS = {
+    "number": "input n: i64; output y = n",
+    "date": "input d: date; output y = d",
+    "timestamp": "input t: timestamp; output y = t",
+    "text": "input s: text; output y = s",
+}
 OF = {"number": "n", "date": "d", "timestamp": "t", "text": "s"}
 VALUES = {"number": "7", "date": "2026-01-31", "timestamp": "2026-01-31T10:15:00Z", "text": "x"}
 # Each option with the forms, and the type, that it says something about.
@@ -62,7 +67,11 @@ def data(bench, form, option):
     else:
         columns = {"n": pa.array([7], pa.int64()), "s": pa.array(["x"])}
         columns["d"] = pa.array([20260131], pa.int64()) if option == "--date-format" else pa.array([20484], pa.date32())
-        columns["t"] = pa.array([202601311015 if option == "--timestamp-format" else 1769854500], pa.int64()) if option in ("--timestamp-format", "--timestamp-unit") else pa.array([1769854500], pa.timestamp("s", "UTC"))
+        columns["t"] = (
+            pa.array([202601311015 if option == "--timestamp-format" else 1769854500], pa.int64())
+            if option in ("--timestamp-format", "--timestamp-unit")
+            else pa.array([1769854500], pa.timestamp("s", "UTC"))
+        )
         rows = pa.table(columns)
         if form == "parquet":
             pq.write_table(rows, bench.folder / file)
@@ -107,14 +116,56 @@ def more(bench):
     """Other options without an effect: of tiles and ranks with rows, of rows with tensors, of columns without data."""
     bench.file("x.csv", "x\n1\n2\n")
     numpy.save(bench.folder / "h.npy", numpy.eye(3))
-    rows, tensors = ["-e", "input x: f64; output y = x * 2", "x.csv"], ["-e", 'input h: tensor[f64, 2]; output y = h', "--input", "h=h.npy"]
+    rows, tensors = ["-e", "input x: f64; output y = x * 2", "x.csv"], ["-e", "input h: tensor[f64, 2]; output y = h", "--input", "h=h.npy"]
     constant = ["-e", "input x: f64; output y = x", "-s", "x=1"]
     for base, options in (
-        (rows, [["--threshold", "1e-3"], ["--ranks", "3"], ["--most-bytes", "1G"], ["--any-processor"], ["--resume"], ["--output-decimal", ",", "--format", "jsonl"]]),
-        (tensors, [["--decimal", ","], ["--null", "NA"], ["--delimiter", ";"], ["--on-error", "skip"], ["--output-decimal", ","], ["--date-format", "%Y"], ["--timestamp-unit", "s"],
-                   ["--time-zone", "UTC"], ["--batch-rows", "5"], ["--keep-all"], ["--keep", "a"], ["--errors", "e.csv"], ["--ranks", "2"], ["--threshold", "1e-3"], ["--data-format", "csv"]]),
-        (constant, [["--keep", "a"], ["--keep-all"], ["--decimal", ","], ["--delimiter", ";"], ["--data-format", "csv"], ["--batch-rows", "5"], ["--ranks", "2"], ["--threshold", "1e-3"],
-                    ["--date-format", "%Y"], ["--timestamp-unit", "s"], ["--time-zone", "UTC"]]),
+        (
+            rows,
+            [
+                ["--threshold", "1e-3"],
+                ["--ranks", "3"],
+                ["--most-bytes", "1G"],
+                ["--any-processor"],
+                ["--resume"],
+                ["--output-decimal", ",", "--format", "jsonl"],
+            ],
+        ),
+        (
+            tensors,
+            [
+                ["--decimal", ","],
+                ["--null", "NA"],
+                ["--delimiter", ";"],
+                ["--on-error", "skip"],
+                ["--output-decimal", ","],
+                ["--date-format", "%Y"],
+                ["--timestamp-unit", "s"],
+                ["--time-zone", "UTC"],
+                ["--batch-rows", "5"],
+                ["--keep-all"],
+                ["--keep", "a"],
+                ["--errors", "e.csv"],
+                ["--ranks", "2"],
+                ["--threshold", "1e-3"],
+                ["--data-format", "csv"],
+            ],
+        ),
+        (
+            constant,
+            [
+                ["--keep", "a"],
+                ["--keep-all"],
+                ["--decimal", ","],
+                ["--delimiter", ";"],
+                ["--data-format", "csv"],
+                ["--batch-rows", "5"],
+                ["--ranks", "2"],
+                ["--threshold", "1e-3"],
+                ["--date-format", "%Y"],
+                ["--timestamp-unit", "s"],
+                ["--time-zone", "UTC"],
+            ],
+        ),
     ):
         for option in options:
             args = ["eval", *base, *option]
@@ -139,8 +190,40 @@ def names(bench):
     rows = ["-e", "input x: f64; input s: text; output y = x; output z = s", "r.csv"]
     tensor = ["-e", "input h: tensor[f64, 1]; output y = h", "--input", "h=h.npy"]
     expected = [("1.5", "a"), ("2", "b")]
-    for ending in ("csv", "tsv", "json", "jsonl", "ndjson", "parquet", "arrow", "npz", "npy", "tiles", "xlsx", "txt", "feather", "ipc", "arrows", "csv.gz", "jsonl.zst", "CSV", "Parquet",
-                   "parq", "dat", "", "tab", "pq", "avro", "orc", "sqlite", "db", "html", "md", "xml", "yaml"):
+    for ending in (
+        "csv",
+        "tsv",
+        "json",
+        "jsonl",
+        "ndjson",
+        "parquet",
+        "arrow",
+        "npz",
+        "npy",
+        "tiles",
+        "xlsx",
+        "txt",
+        "feather",
+        "ipc",
+        "arrows",
+        "csv.gz",
+        "jsonl.zst",
+        "CSV",
+        "Parquet",
+        "parq",
+        "dat",
+        "",
+        "tab",
+        "pq",
+        "avro",
+        "orc",
+        "sqlite",
+        "db",
+        "html",
+        "md",
+        "xml",
+        "yaml",
+    ):
         for kind, base in (("rows", rows), ("tensors", tensor)):
             name = f"out.{ending}" if ending else "out"
             (bench.folder / name).unlink(missing_ok=True)
@@ -151,7 +234,16 @@ def names(bench):
             path = bench.folder / name
             if done.status != 0:
                 there = path.exists()
-                bench.refusal(kind + (", a file is left" if there else ""), done, [f"`-o {name}`" if not there else "\0", "--format"] if "gz" not in ending and "zst" not in ending and kind == "-o of rows" else [f"`-o {name}`"], shown)
+                bench.refusal(
+                    kind + (", a file is left" if there else ""),
+                    done,
+                    (
+                        [f"`-o {name}`" if not there else "\0", "--format"]
+                        if "gz" not in ending and "zst" not in ending and kind == "-o of rows"
+                        else [f"`-o {name}`"]
+                    ),
+                    shown,
+                )
                 continue
             try:
                 found = read(path, ending.lower())
@@ -197,7 +289,9 @@ def read(path, ending):
 def commas(bench):
     """`--output-decimal ,`: what Python reads with commas is what there was."""
     numbers = [0.5, -1.25, 1e300, 7.0, 1e-9] + [RNG.uniform(-1e6, 1e6) for _ in range(60)]
-    bench.file("c.csv", table(["id", "x", "note"], [[f"0{at}", repr(number), RNG.choice(["a;b", 'c "d"', "e,f", ""])] for at, number in enumerate(numbers)]))
+    bench.file(
+        "c.csv", table(["id", "x", "note"], [[f"0{at}", repr(number), RNG.choice(["a;b", 'c "d"', "e,f", ""])] for at, number in enumerate(numbers)])
+    )
     args = ["eval", "-e", "input x: f64; output y = x", "c.csv", "--output-decimal", ",", "--keep", "id,note", "-o", "k.csv"]
     done = bench.run(*args)
     with open(bench.folder / "c.csv", newline="") as file:
@@ -205,7 +299,12 @@ def commas(bench):
     with open(bench.folder / "k.csv", newline="") as file:
         found = list(csv.DictReader(file, delimiter=";"))
     for number, note, row, at in zip(numbers, notes, found, range(len(numbers))):
-        bench.value("--output-decimal ,", [row["id"], row["note"], float(row["y"].replace(",", ".")), "." in row["y"]], [f"0{at}", note, number, False], again(*args))
+        bench.value(
+            "--output-decimal ,",
+            [row["id"], row["note"], float(row["y"].replace(",", ".")), "." in row["y"]],
+            [f"0{at}", note, number, False],
+            again(*args),
+        )
     args = ["eval", "-e", "input y: f64; output z = y", "k.csv", "--decimal", ",", "--format", "jsonl"]
     done = bench.run(*args)
     for number, line in zip(numbers, done.out.splitlines()):

@@ -14,12 +14,25 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from cases import EPOCH, MICROSECOND, REFUSED, RIGHT, WRONG, again, brief, cells, is_moment, main, moment, table
+from cases import EPOCH, MICROSECOND, REFUSED, WRONG, again, brief, cells, is_moment, main, moment, table
 
 RNG = random.Random(69)
 SECOND = datetime.timedelta(seconds=1)
-ZONES = ("Europe/Zurich", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia", "Africa/Casablanca", "America/St_Johns", "Asia/Tehran",
-         "Europe/Dublin", "Pacific/Chatham", "America/Sao_Paulo", "Antarctica/Troll", "UTC")
+ZONES = (
+    "Europe/Zurich",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Kolkata",
+    "Pacific/Apia",
+    "Africa/Casablanca",
+    "America/St_Johns",
+    "Asia/Tehran",
+    "Europe/Dublin",
+    "Pacific/Chatham",
+    "America/Sao_Paulo",
+    "Antarctica/Troll",
+    "UTC",
+)
 
 
 def spellings():
@@ -34,12 +47,33 @@ def spellings():
         sign = "" if minutes is None else "+" if minutes >= 0 else "-"
         hours, rest = divmod(abs(minutes or 0), 60)
         forms = [f"{sign}{hours:02}:{rest:02}", f"{sign}{hours:02}{rest:02}"] + ([f"{sign}{hours:02}"] if rest == 0 else [])
-        text = f"{at.year:04}-{at:%m-%d}{RNG.choice('T ')}{at:%H:%M:%S}{'.' + digits if digits else ''}{'Z' if minutes is None else RNG.choice(forms)}"
+        text = (
+            f"{at.year:04}-{at:%m-%d}{RNG.choice('T ')}{at:%H:%M:%S}{'.' + digits if digits else ''}{'Z' if minutes is None else RNG.choice(forms)}"
+        )
         value = ((at - EPOCH) // SECOND - 60 * (minutes or 0)) * 10**6 + int((digits + "000000")[:6])
         made.append((text, value if is_moment(value) else None))
-    made += [("1969-12-31T23:59:59.999999999Z", -1), ("1969-12-31T23:59:59.0000009Z", -1_000_000), ("0001-01-01T00:00:00.0000001Z", (datetime.datetime.min - EPOCH) // MICROSECOND)]
-    for text in ("2026-02-30T00:00:00Z", "2026-01-01T24:00:01Z", "2026-01-01T00:60:00Z", "2026-06-30T23:59:60Z", "2026-01-01T00:00:00", "2026-01-01T00:00:00+25:00", "2026-01-01T00:00:00+1",
-                 "2026-01-01T00:00:00.Z", "2026-01-01", "20260101T000000Z", "2026-1-1T00:00:00Z", "2026-01-01T00:00:00+01:60", "2026-01-01T00:00:00 Z x", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"):
+    made += [
+        ("1969-12-31T23:59:59.999999999Z", -1),
+        ("1969-12-31T23:59:59.0000009Z", -1_000_000),
+        ("0001-01-01T00:00:00.0000001Z", (datetime.datetime.min - EPOCH) // MICROSECOND),
+    ]
+    for text in (
+        "2026-02-30T00:00:00Z",
+        "2026-01-01T24:00:01Z",
+        "2026-01-01T00:60:00Z",
+        "2026-06-30T23:59:60Z",
+        "2026-01-01T00:00:00",
+        "2026-01-01T00:00:00+25:00",
+        "2026-01-01T00:00:00+1",
+        "2026-01-01T00:00:00.Z",
+        "2026-01-01",
+        "20260101T000000Z",
+        "2026-1-1T00:00:00Z",
+        "2026-01-01T00:00:00+01:60",
+        "2026-01-01T00:00:00 Z x",
+        "0001-01-01T00:00:00+01:00",
+        "9999-12-31T23:59:59-01:00",
+    ):
         made.append((text, None))
     return made
 
@@ -66,10 +100,14 @@ def forms(bench):
     bench.file("t.csv", table(["t"], [[text] for text, _ in texts]))
     bench.file("t.jsonl", "".join(json.dumps({"t": text, "l": [text], "s": {"a": text}}) + "\n" for text, _ in texts))
     parse = "input t: text; output y = strings.parse_timestamp(t)"
-    for kind, model, file in (("csv", "input t: timestamp; output y = t", "t.csv"), ("jsonl", "input t: timestamp; output y = t", "t.jsonl"),
-                              ("jsonl, a struct", "input s: {a: timestamp}; output y = s.a", "t.jsonl"),
-                              ("jsonl, a list", "input l: [timestamp]; output y = max(l)", "t.jsonl"),
-                              ("parse_timestamp of csv", parse, "t.csv"), ("parse_timestamp of jsonl", parse, "t.jsonl")):
+    for kind, model, file in (
+        ("csv", "input t: timestamp; output y = t", "t.csv"),
+        ("jsonl", "input t: timestamp; output y = t", "t.jsonl"),
+        ("jsonl, a struct", "input s: {a: timestamp}; output y = s.a", "t.jsonl"),
+        ("jsonl, a list", "input l: [timestamp]; output y = max(l)", "t.jsonl"),
+        ("parse_timestamp of csv", parse, "t.csv"),
+        ("parse_timestamp of jsonl", parse, "t.jsonl"),
+    ):
         for backend in ("native", "interp") if "parse" in kind else ("native",):
             args = ["eval", "-e", model, file, *FAIL, "--backend", backend]
             done = bench.run(*args)
@@ -81,7 +119,10 @@ def forms(bench):
     kind = "csv, a type that is taken from the data"
     if done.status == 0:
         column = ipc.open_file(bench.folder / "g.arrow").read_all()["y"]
-        found = [moment((value.replace(tzinfo=None) - EPOCH) // MICROSECOND) if pa.types.is_timestamp(column.type) else value for value in column.to_pylist()]
+        found = [
+            moment((value.replace(tzinfo=None) - EPOCH) // MICROSECOND) if pa.types.is_timestamp(column.type) else value
+            for value in column.to_pylist()
+        ]
         judge(bench, kind, good, found, {}, ["eval", "-e", "output y = t", "g.csv"])
     else:
         bench.tally(kind, WRONG, brief(done.err))
@@ -134,7 +175,9 @@ def stored(bench):
         for zone in (None, "UTC", "Europe/Zurich", "+02:00"):
             column = pa.array(counts, pa.timestamp(unit, zone))
             for ending in ("parquet", "arrow", "list.arrow"):
-                rows = pa.table({"t": column if ending != "list.arrow" else pa.ListArray.from_arrays(pa.array(range(len(counts) + 1), pa.int32()), column)})
+                rows = pa.table(
+                    {"t": column if ending != "list.arrow" else pa.ListArray.from_arrays(pa.array(range(len(counts) + 1), pa.int32()), column)}
+                )
                 if ending == "parquet":
                     pq.write_table(rows, bench.folder / "t.parquet")
                 else:
@@ -156,8 +199,11 @@ def zones(bench):
         for at in shows:
             value = as_utc(at, zone)
             texts.append((at, None if value is None else moment(value)))
-        for kind, spell, more in (("csv", lambda at: f"{at:%Y-%m-%d %H:%M:%S}", []), ("jsonl", lambda at: f"{at:%Y-%m-%dT%H:%M:%S}", []),
-                                  ("csv by a form", lambda at: f"{at:%d.%m.%Y %H:%M:%S}", ["--timestamp-format", "%d.%m.%Y %H:%M:%S"])):
+        for kind, spell, more in (
+            ("csv", lambda at: f"{at:%Y-%m-%d %H:%M:%S}", []),
+            ("jsonl", lambda at: f"{at:%Y-%m-%dT%H:%M:%S}", []),
+            ("csv by a form", lambda at: f"{at:%d.%m.%Y %H:%M:%S}", ["--timestamp-format", "%d.%m.%Y %H:%M:%S"]),
+        ):
             rows = [(spell(at), value) for at, value in texts]
             content = "".join(json.dumps({"t": text}) + "\n" for text, _ in rows) if kind == "jsonl" else table(["t"], [[text] for text, _ in rows])
             file = bench.file("z.jsonl" if kind == "jsonl" else "z.csv", content)
@@ -185,7 +231,12 @@ def zones(bench):
         args = ["eval", "-e", 'input z: text; output t = timestamp.local(timestamp"2026-01-01T00:00:00Z", z)', bench.file("n.csv", content), *FAIL]
         bench.run(*args)
         message = bench.failures().get(2, {}).get("message", "")
-        bench.tally("a zone of the data that does not exist", REFUSED if f"`{name or 'x y'}`" in message else WRONG, f"{name}: {message}", again(*args, n_csv=content))
+        bench.tally(
+            "a zone of the data that does not exist",
+            REFUSED if f"`{name or 'x y'}`" in message else WRONG,
+            f"{name}: {message}",
+            again(*args, n_csv=content),
+        )
 
 
 def around(zone):
@@ -202,7 +253,12 @@ def around(zone):
     for change in RNG.sample(changes, min(8, len(changes))):
         local = change.astimezone(of).replace(tzinfo=None, minute=0, second=0)
         shows += [local + datetime.timedelta(minutes=minutes) for minutes in range(-8 * 60, 121, 15)]
-    shows += [datetime.datetime(RNG.randrange(1972, 2024), RNG.randrange(1, 13), RNG.randrange(1, 29), RNG.randrange(24), RNG.randrange(60), RNG.randrange(60)) for _ in range(20)]
+    shows += [
+        datetime.datetime(
+            RNG.randrange(1972, 2024), RNG.randrange(1, 13), RNG.randrange(1, 29), RNG.randrange(24), RNG.randrange(60), RNG.randrange(60)
+        )
+        for _ in range(20)
+    ]
     return shows
 
 
@@ -228,7 +284,14 @@ def letters(bench):
     for form, write in spell.items():
         texts = []
         for _ in range(40):
-            at = datetime.datetime(RNG.randrange(1000, 9999), RNG.randrange(1, 13), RNG.randrange(1, 29), RNG.choice([0, 12, 11, 23, RNG.randrange(24)]), RNG.randrange(60), RNG.randrange(60))
+            at = datetime.datetime(
+                RNG.randrange(1000, 9999),
+                RNG.randrange(1, 13),
+                RNG.randrange(1, 29),
+                RNG.choice([0, 12, 11, 23, RNG.randrange(24)]),
+                RNG.randrange(60),
+                RNG.randrange(60),
+            )
             digits = "".join(RNG.choice("0123456789") for _ in range(RNG.choice([1, 3, 6, 7, 9])))
             minutes = 90 if "%S.%f%z" in form else -270 if "%z" in form else 0
             value = ((at - EPOCH) // SECOND - 60 * minutes) * 10**6 + (int((digits + "00000")[:6]) if "%f" in form else 0)
@@ -237,8 +300,10 @@ def letters(bench):
             texts.append((bad or "-", None))
         bench.file("f.csv", table(["t"], [[text] for text, _ in texts]))
         bench.file("f.jsonl", "".join(json.dumps({"t": text}) + "\n" for text, _ in texts))
-        for kind, model, more in (("--timestamp-format", "input t: timestamp; output y = t", ["--timestamp-format", form]),
-                                  ("parse_timestamp", f'input t: text; output y = strings.parse_timestamp(t, "{form}")', [])):
+        for kind, model, more in (
+            ("--timestamp-format", "input t: timestamp; output y = t", ["--timestamp-format", form]),
+            ("parse_timestamp", f'input t: text; output y = strings.parse_timestamp(t, "{form}")', []),
+        ):
             for file in ("f.csv", "f.jsonl"):
                 args = ["eval", "-e", model, file, *more, *FAIL]
                 done = bench.run(*args)
@@ -250,7 +315,12 @@ def letters(bench):
 
 def without_zone(bench):
     """Timestamps that say no zone are refused in every form, with the option that says it for all."""
-    for file, content in (("n.csv", "t\n2026-01-01T00:00:00\n"), ("n.jsonl", '{"t": "2026-01-01T00:00:00.123"}\n'), ("n.csv", "t\n2026-01-01 00:00:00.123456789\n"), ("n.jsonl", '{"t": "2026-01-01 00:00:00"}\n')):
+    for file, content in (
+        ("n.csv", "t\n2026-01-01T00:00:00\n"),
+        ("n.jsonl", '{"t": "2026-01-01T00:00:00.123"}\n'),
+        ("n.csv", "t\n2026-01-01 00:00:00.123456789\n"),
+        ("n.jsonl", '{"t": "2026-01-01 00:00:00"}\n'),
+    ):
         args = ["eval", "-e", "input t: timestamp; output y = t", bench.file(file, content)]
         bench.refusal("no zone", bench.run(*args), ["--time-zone"], again(*args, **{file.replace(".", "_"): content}))
     args = ["eval", "-e", "input t: timestamp; output y = t", "-s", "t=2026-01-01T00:00:00"]
