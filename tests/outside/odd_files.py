@@ -109,7 +109,9 @@ def quotes(bench):
         try:
             row = next(csv.reader([line], strict=True))
             expected.append(row if len(row) == 3 else None)
-        except csv.Error:
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                continue
             expected.append(None)
         lines.append(line)
     content = "id,t,e\n" + "\n".join(lines) + "\n"

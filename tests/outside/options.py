@@ -225,6 +225,9 @@ def names(bench):
         "yaml",
     ):
         for kind, base in (("rows", rows), ("tensors", tensor)):
+            if not ending and kind == "tensors":
+                # A name without an ending says no form: tensors are text then, for people.
+                continue
             name = f"out.{ending}" if ending else "out"
             (bench.folder / name).unlink(missing_ok=True)
             args = ["eval", *base, "-o", name]
@@ -267,15 +270,17 @@ def names(bench):
 def read(path, ending):
     """The results of a file, by a program that knows the form."""
     spell = lambda row: (f"{row['y']:g}", row["z"])
-    if ending in ("csv", "tsv", ""):
+    if ending in ("csv", "tsv", "tab", ""):
         with open(path, newline="") as file:
-            return [tuple(row) for row in csv.reader(file, delimiter="\t" if ending == "tsv" else ",")][1:]
+            return [tuple(row) for row in csv.reader(file, delimiter="\t" if ending in ("tsv", "tab") else ",")][1:]
     if ending == "json":
         held = json.loads(path.read_text())
         return held["y"] if isinstance(held, dict) else list(map(spell, held))
+    if ending in ("jsonl", "ndjson") and path.read_text().startswith('{"y":['):
+        return json.loads(path.read_text())["y"]
     if ending in ("jsonl", "ndjson"):
         return [spell(json.loads(line)) for line in path.read_text().splitlines()]
-    if ending == "parquet":
+    if ending in ("parquet", "pq"):
         return list(map(spell, pq.read_table(path).to_pylist()))
     if ending in ("arrow", "feather", "ipc"):
         return list(map(spell, ipc.open_file(path).read_all().to_pylist()))

@@ -368,8 +368,8 @@ def findings(bench, lines):
     file("t.jsonl", '{"t":"2026-11-20T10:15:00","x":"1,5"}\n')
     file("ns.jsonl", '{"t":"2026-11-20T10:15:00.123456789Z"}\n')
     file("x.csv", "x\n1\n")
-    file("a1.csv", "x\n1\n")
-    file("a2.csv", "x\n2\n")
+    file("part1.csv", "x\n1\n")
+    file("part2.csv", "x\n2\n")
     file("bad.jsonl", '{"x":1}\n{"x":\n{"x":3}\n')
     file("n.jsonl", '{"n": 12345678901234567890}\n')
     file("l.jsonl", '{"p":[[1,2],[3]]}\n{"p":[]}\n')
@@ -424,12 +424,12 @@ def findings(bench, lines):
         (
             "19",
             ["eval", "-e", "output y = 1", "l.jsonl", "--keep-all", "--format", "jsonl"],
-            either(holds(lambda text: '"p":[[1,2],[3]]' in text), refused("`p", "help")),
+            either(holds(lambda text: '"p":[[1,2],[3]]' in text), refused("`p", "`--types p=")),
         ),
         (
             "19",
             ["eval", "-e", "output y = 1", "m.jsonl", "--keep-all", "--format", "jsonl"],
-            either(holds(lambda text: '"p":1,' in text and '"p":"a"' in text), refused("`p`", "help")),
+            either(holds(lambda text: '"p":1,' in text and '"p":"a"' in text), refused("`p`", "`--types p=")),
         ),
         ("24", ["eval", "p.cem", "--input", "h=h.npy", "-o", "p.tiles"], lambda done, text: RIGHT if done.status == 0 else None),
         (
@@ -438,8 +438,8 @@ def findings(bench, lines):
             either(refused("`p`", "p.tiles:p"), lambda done, text: RIGHT if done.status == 0 else None),
         ),
         ("24", ["eval", "p.cem", "--input", "h=p.tiles:p", "-o", "w.npz"], lambda done, text: RIGHT if done.status == 0 else None),
-        ("26", ["eval", "-e", "x", "a1.csv", "a2.csv"], rows("1", "2")),
-        ("26", ["eval", "-e", "x", "a*.csv"], rows("1", "2")),
+        ("26", ["eval", "-e", "x", "part1.csv", "part2.csv"], rows("1", "2")),
+        ("26", ["eval", "-e", "x", "part*.csv"], rows("1", "2")),
         ("26", ["eval", "-e", "input x: i64; x", "bad.jsonl", "--on-error", "skip", "--format", "csv"], rows("1", "3")),
         ("27", ["eval", "-e", "input z: text; input t: timestamp; timestamp.local(t, z)", "z.jsonl"], refused("`europe/zurich`")),
         (
