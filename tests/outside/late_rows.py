@@ -148,7 +148,13 @@ def late(bench):
     carried = ["eval", "-e", "output one = 1", file, "--keep-all", "--on-error", "missing", "--errors", "errors.csv", "-o", "late.jsonl"]
     done = bench.run(*carried)
     lines = [json.loads(line, parse_float=str, parse_int=str) for line in bench.read("late.jsonl").splitlines()]
-    found = [["" if row[name] is None else {True: "true", False: "false", "NaN": "nan", "Infinity": "inf"}.get(row[name], str(row[name])) for name in names] for row in lines]
+    found = [
+        [
+            "" if row[name] is None else {True: "true", False: "false", "NaN": "nan", "Infinity": "inf"}.get(row[name], str(row[name]))
+            for name in names
+        ]
+        for row in lines
+    ]
     judge(bench, "csv: late cells that become values of JSON", columns, names, places, found, bench.failures(), done)
     # As they are written.
     done = bench.run("eval", "-e", "output one = 1", file, "--keep-all")

@@ -346,7 +346,10 @@ def lost_zeros(bench):
     for form in ("%d%m%Y", "%y%m%d", "%m%d%Y"):
         on = [datetime.date(RNG.randint(2001, 2009), RNG.randint(1, 12), RNG.randint(1, 9)) for _ in range(12)]
         numbers = [int(one.strftime(form)) for one in on]
-        files = [("csv", bench.file("z.csv", document("csv", map(str, numbers)))), ("jsonl", bench.file("z.jsonl", document("jsonl", map(str, numbers))))]
+        files = [
+            ("csv", bench.file("z.csv", document("csv", map(str, numbers)))),
+            ("jsonl", bench.file("z.jsonl", document("jsonl", map(str, numbers)))),
+        ]
         files += [(file, file) for file in stored(bench, "z", {"x": pa.array(numbers, pa.int64())})]
         for name, file in files:
             args = ["eval", "-e", "input x: date?; output y = x", file, "--date-format", form, "--on-error", "missing", "--format", "csv"]
@@ -370,7 +373,9 @@ def inside_with_options(bench):
     found = [json.loads(line) for line in done.out.splitlines()]
     for at, text in enumerate(texts):
         wanted = {"a": [text, text, None], "b": text, "c": [{"a": text}], "d": [text]}
-        bench.value("jsonl: --date-format inside", found[at] if found else brief(done.err), wanted, again(*args, in_jsonl=json.dumps(rows[at]) + "\n"))
+        bench.value(
+            "jsonl: --date-format inside", found[at] if found else brief(done.err), wanted, again(*args, in_jsonl=json.dumps(rows[at]) + "\n")
+        )
     counts = [RNG.randrange(-(10**9), 10**10) for _ in range(40)]
     texts = [moment(count * 10**6) for count in counts]
     rows = [{"l": [count, str(count), None], "s": {"a": count}, "ls": [{"a": str(count)}], "m": {str(count): 1.5}} for count in counts]
@@ -380,8 +385,21 @@ def inside_with_options(bench):
     found = [json.loads(line) for line in done.out.splitlines()]
     for at, text in enumerate(texts):
         wanted = {"a": [text, text, None], "b": text, "c": [{"a": text}], "d": [text]}
-        bench.value("jsonl: --timestamp-unit inside", found[at] if found else brief(done.err), wanted, again(*args, in_jsonl=json.dumps(rows[at]) + "\n"))
+        bench.value(
+            "jsonl: --timestamp-unit inside", found[at] if found else brief(done.err), wanted, again(*args, in_jsonl=json.dumps(rows[at]) + "\n")
+        )
 
 
 if __name__ == "__main__":
-    main("numbers for dates", rows_of_text, inside, constants, tables, columns_of_numbers, digits_of_dates, counts_of_units, lost_zeros, inside_with_options)
+    main(
+        "numbers for dates",
+        rows_of_text,
+        inside,
+        constants,
+        tables,
+        columns_of_numbers,
+        digits_of_dates,
+        counts_of_units,
+        lost_zeros,
+        inside_with_options,
+    )
