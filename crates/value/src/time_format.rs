@@ -4,6 +4,7 @@
 use cembra_runtime::{Date, Excerpt, Timestamp};
 use smallvec::SmallVec;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The most bytes of a format.
 pub const TIME_FORMAT_BYTES: usize = 256;
@@ -234,7 +235,7 @@ pub fn has_offset(format: &str) -> bool {
 }
 
 /// The number that decimal digits spell, if their count is one of `lengths`, and the number is from `least` to `most`.
-fn digits(text: &[u8], lengths: std::ops::RangeInclusive<usize>, least: i32, most: i32) -> Option<i32> {
+fn digits(text: &[u8], lengths: RangeInclusive<usize>, least: i32, most: i32) -> Option<i32> {
     if !lengths.contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -307,9 +308,37 @@ impl Letter {
         }
     }
 
-    /// The length and the value of the longest prefix of a text that spells the letter, of at most `most` bytes.
-    fn longest_of(self, text: &[u8], most: usize) -> Option<(usize, i32)> {
-        (1..=most.min(text.len())).rev().find_map(|length| Some((length, self.read(&text[..length])?)))
+    /// True if the letter is read from digits alone.
+    const fn is_digits(self) -> bool {
+        !matches!(
+            self,
+            Letter::MonthName
+                | Letter::ShortMonthName
+                | Letter::WeekdayName
+                | Letter::ShortWeekdayName
+                | Letter::Half
+                | Letter::Offset
+        )
+    }
+
+    /// The length and the value of the longest prefix of `text` that spells the letter, with a length among `lengths`.
+    fn longest_of(self, text: &[u8], lengths: RangeInclusive<usize>) -> Option<(usize, i32)> {
+        let (least, most) = lengths.into_inner();
+        (least..=most.min(text.len())).rev().find_map(|length| Some((length, self.read(&text[..length])?)))
+    }
+}
+
+/// The fewest bytes of a text for the letter at `piece`. Digits next to digits are all there: `1022026` could be the first or the
+/// tenth of February by `%d%m%Y`. A fraction may end anywhere.
+fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
+    let letter = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
+        Some(Piece::Letter(at)) => Some(LETTERS[*at].1).filter(|letter| letter.is_digits()),
+        _ => None,
+    };
+    match letter(Some(piece)) {
+        Some(Letter::Microseconds) | None => 1,
+        Some(own) if letter(piece.checked_sub(1)).or(letter(Some(piece + 1))).is_some() => own.longest(),
+        Some(_) => 1,
     }
 }
 
@@ -335,7 +364,7 @@ fn found(format: &str, text: &str) -> Option<Found> {
             }
             Some(Piece::Letter(letter)) => {
                 let (_, letter, field, _) = LETTERS[*letter];
-                letter.longest_of(rest, letter.longest()).map(|(length, value)| {
+                letter.longest_of(rest, shortest(&pieces, piece)..=letter.longest()).map(|(length, value)| {
                     found[field as usize] = Some(value);
                     taken.push((piece, at, length));
                     length
@@ -351,7 +380,7 @@ fn found(format: &str, text: &str) -> Option<Found> {
             let (before, from, length) = taken.pop()?;
             let Piece::Letter(letter) = pieces[before] else { return None };
             let (_, letter, field, _) = LETTERS[letter];
-            if let Some((length, value)) = letter.longest_of(&text[from..], length - 1) {
+            if let Some((length, value)) = letter.longest_of(&text[from..], shortest(&pieces, before)..=length - 1) {
                 found[field as usize] = Some(value);
                 taken.push((before, from, length));
                 (piece, at) = (before + 1, from + length);
@@ -468,8 +497,14 @@ mod tests {
             ("%d.%m.%Y", "20.11.26", None),
             ("%d.%m.%Y", "20.11.0000", None),
             ("%Y%m%d", "20261120", Some("2026-11-20")),
-            ("%Y%m%d", "2026131", Some("2026-01-31")),
-            ("%Y%m%d", "202612", Some("2026-01-02")),
+            ("%Y%m%d", "2026131", None),
+            ("%Y%m%d", "202612", None),
+            ("%d%m%Y", "01022026", Some("2026-02-01")),
+            ("%d%m%Y", "1022026", None),
+            ("%y%m%d", "50101", None),
+            ("%d%b%Y", "1Feb2026", Some("2026-02-01")),
+            ("%Y%j", "2026032", Some("2026-02-01")),
+            ("%Y%j", "202632", None),
             ("%d %b %y", "20 nov 68", Some("2068-11-20")),
             ("%d %b %y", "20 NOV 69", Some("1969-11-20")),
             ("%A, %d %B %Y", "friday,  20 November 2026", Some("2026-11-20")),
@@ -480,7 +515,8 @@ mod tests {
             ("%Y-%j", "2023-0", None),
             ("%Y", "2026", Some("2026-01-01")),
             ("%%%Y", "%2026", Some("2026-01-01")),
-            ("%m%d %Y", "1 5 2026", Some("2026-01-05")),
+            ("%m%d %Y", "01 5 2026", Some("2026-01-05")),
+            ("%m%d %Y", "1 5 2026", None),
             ("\u{e9}%Y", "\u{e9}2026", Some("2026-01-01")),
             ("%Y", "\u{662}026", None),
         ] {
@@ -498,7 +534,10 @@ mod tests {
             ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42+2400", None),
             ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42+1", None),
             ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42", None),
-            ("%Y %H%M", "2026 12", Some("2026-01-01T01:02:00Z")),
+            ("%Y %H%M", "2026 0102", Some("2026-01-01T01:02:00Z")),
+            ("%Y %H%M", "2026 12", None),
+            ("%Y %S%f", "2026 015", Some("2026-01-01T00:00:01.5Z")),
+            ("%Y %S%f", "2026 1", None),
             ("%Y %S.%f", "2026 1.5", Some("2026-01-01T00:00:01.5Z")),
             ("%Y %S.%f", "2026 1.000001", Some("2026-01-01T00:00:01.000001Z")),
             ("%Y %S.%f", "2026 1.0000001", Some("2026-01-01T00:00:01Z")),

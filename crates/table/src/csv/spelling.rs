@@ -154,6 +154,10 @@ impl Spelling {
     fn said_of_moment(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         let is_count = scalar::is_count(text);
         match scalar {
+            Scalar::Date if self.dates.is_some() && is_count => Some(
+                "dates are read as `--date-format` says, and digits without a gap with their zeros: of a number `n` that lost \
+                 them, `parse_date(strings.printf(\"%08d\", n), \"%d%m%Y\")` makes one",
+            ),
             Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
             Scalar::Timestamp if self.unit.is_some() && is_count => {
                 Some("with `--timestamp-unit` this is not of the years 1 to 9999: is the unit another one?")
