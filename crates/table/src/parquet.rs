@@ -6,11 +6,11 @@ use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
 use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
-use crate::error::DataError;
+use crate::error::{DataCode, DataError};
 use crate::schema::Inferred;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
-use ::parquet::basic::{Compression, Type};
+use ::parquet::basic::{Compression, ConvertedType, Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow_array::RecordBatch;
@@ -73,6 +73,7 @@ impl ParquetData {
             let metadata = with_views(metadata);
             let mask = ProjectionMask::roots(metadata.parquet_schema(), projection);
             check_codecs(&parquet, |column| mask.leaf_included(column))?;
+            check_intervals(&parquet, |column| mask.leaf_included(column))?;
             let (batch_rows, rows) = chunks.expect(&parquet, |column| mask.leaf_included(column), batch_rows)?;
             let fields = Some(metadata.schema().fields());
             let levels = parquet_to_arrow_field_levels(metadata.parquet_schema(), mask, fields).map_err(broken)?;
@@ -147,6 +148,27 @@ fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> 
         }
     }
     Ok(())
+}
+
+/// Looks for intervals in the columns that are read. Parquet's have months, days and milliseconds, and the library reads the months alone or
+/// the rest: which of them there are is said only by a schema of Arrow's beside Parquet's.
+///
+/// # Errors
+/// Intervals without such a schema.
+fn check_intervals(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> Result<(), DataError> {
+    let file = metadata.file_metadata();
+    if file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA_META_KEY)) {
+        return Ok(());
+    }
+    let mut columns = file.schema_descr().columns().iter().enumerate();
+    match columns.find(|(at, column)| column.converted_type() == ConvertedType::INTERVAL && is_read(*at)) {
+        None => Ok(()),
+        Some((_, column)) => {
+            let message = "a Parquet INTERVAL, whose months are not read together with its days";
+            let error = DataError::new(DataCode::ColumnType, message).in_column(&column.path().string());
+            Err(error.hint("write it as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out"))
+        }
+    }
 }
 
 fn broken(error: ParquetError) -> DataError {

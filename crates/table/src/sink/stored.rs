@@ -1,11 +1,12 @@
 //! Types of Arrow that Parquet has no form for, as those of the same values that it has: seconds as milliseconds, and days that are counted
-//! in milliseconds as days. As they are, Parquet would have integers of them, which other readers take for numbers.
+//! in milliseconds as days. As they are, Parquet would have integers of them, which other readers take for numbers. Dictionaries stay if their
+//! values are strings or bytes that are no views; of others each row's value is written.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, TimestampMillisecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, make_array};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, make_array};
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use std::sync::Arc;
 
@@ -43,9 +44,20 @@ fn written(of: &DataType, days: DataType) -> DataType {
         DataType::FixedSizeList(of, size) => DataType::FixedSizeList(inner(of), *size),
         DataType::Map(of, sorted) => DataType::Map(inner(of), *sorted),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
-        DataType::Dictionary(keys, values) => DataType::Dictionary(keys.clone(), Box::new(written(values, days))),
+        DataType::Dictionary(_, values) => value_by_value(values).map_or_else(|| of.clone(), |of| written(&of, days)),
         DataType::RunEndEncoded(ends, values) => DataType::RunEndEncoded(ends.clone(), inner(values)),
         other => other.clone(),
+    }
+}
+
+/// The type of a column that is written in the place of a dictionary of these values; `None` if the dictionary is left as it is.
+/// Parquet's library panics on one of views, writes one of bytes of a fixed size so that other readers refuse the file, and one of durations as
+/// integers. Rows with one value share its bytes: views take no more memory than the dictionary.
+fn value_by_value(values: &DataType) -> Option<DataType> {
+    match values {
+        DataType::FixedSizeBinary(_) => Some(DataType::BinaryView),
+        DataType::Utf8View | DataType::BinaryView | DataType::Boolean => Some(values.clone()),
+        values => values.is_primitive().then(|| values.clone()),
     }
 }
 
@@ -82,6 +94,14 @@ pub(super) fn array(array: &ArrayRef) -> Result<ArrayRef, String> {
                     i32::try_from(i64::from(seconds) * SECOND).map_err(|_| i64::from(seconds))
                 });
             Arc::new(made.map_err(|value| refused(value, "seconds do not fit into milliseconds"))?)
+        }
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            let values = match dictionary.values().as_fixed_size_binary_opt() {
+                Some(bytes) => Arc::new(bytes.iter().collect::<BinaryViewArray>()) as ArrayRef,
+                None => self::array(dictionary.values())?,
+            };
+            arrow_select::take::take(values.as_ref(), dictionary.keys(), None).map_err(|error| error.to_string())?
         }
         _ => {
             let data = array.to_data();

@@ -51,7 +51,15 @@ fn more() -> Vec<Column> {
         let keys = PrimitiveArray::<Int8Type>::from(vec![Some(0), None]);
         DictionaryArray::try_new(keys, Arc::new(Date64Array::from(vec![86_400_000]))).expect("a dictionary")
     };
+    let words = |values: ArrayRef| -> ArrayRef {
+        let keys = PrimitiveArray::<Int8Type>::from(vec![Some(0), None]);
+        Arc::new(DictionaryArray::try_new(keys, values).expect("a dictionary"))
+    };
+    let fixed = FixedSizeBinaryArray::try_from_iter([b"\xff\x00".as_slice()].into_iter()).expect("bytes");
     vec![
+        ("words", words(Arc::new(StringViewArray::from(vec!["x"]))), "x", "\"x\""),
+        ("codes", words(Arc::new(fixed)), "/wA=", "\"/wA=\""),
+        ("spans", words(Arc::new(DurationMicrosecondArray::from(vec![1_500_000]))), "PT1.5S", "\"PT1.5S\""),
         ("flag", Arc::new(BooleanArray::from(vec![Some(false), None])), "false", "false"),
         ("i16", Arc::new(Int16Array::from(vec![Some(-5), None])), "-5", "-5"),
         ("i32", Arc::new(Int32Array::from(vec![Some(i32::MIN), None])), "-2147483648", "-2147483648"),
@@ -332,8 +340,12 @@ fn every_type_is_kept_by_parquet_or_refused() {
         format!("far: column `far`: {} seconds do not fit into milliseconds, which is what Parquet has", i64::MAX),
         format!("interval: column `interval`: Parquet has no form for Interval(MonthDayNano){hint}"),
         "struct: Struct(\"at\": Timestamp(ms, \"GMT\"), \"n\\\"\": Int8)".to_owned(),
+        "words: Utf8View".to_owned(),
+        "codes: BinaryView".to_owned(),
+        "spans: Duration(µs)".to_owned(),
         "second: Timestamp(ms)".to_owned(),
         "second_gmt: Timestamp(ms, \"GMT\")".to_owned(),
+        "days: Date64".to_owned(),
         "clock: Time32(ms)".to_owned(),
         format!("sparse: column `sparse`: {}", union("Sparse")),
         format!("dense: column `dense`: {}", union("Dense")),

@@ -2,13 +2,16 @@
 //! whose schema is in the table of contents alone.
 
 use super::*;
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use ::parquet::basic::Compression;
 use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::Int96;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int64Array, IntervalDayTimeArray, RecordBatch, StringArray};
+use arrow_buffer::IntervalDayTime;
 use arrow_ipc::writer::FileWriter;
 use std::io::Cursor;
 use std::sync::Arc;
@@ -113,6 +116,28 @@ fn a_codec_that_is_not_read_is_named() {
     assert!(told.into_iter().any(|error| error == expected), "{}", changed.len());
     // A column that nobody wants may be compressed as it likes.
     assert!(changed.iter().any(|bytes| read(Format::Parquet, bytes, &[("a", None)]).is_ok_and(|rows| rows.len() == 3)));
+}
+
+/// The library reads the months of Parquet's intervals, or their days: the other part would be lost in silence.
+#[test]
+fn intervals_are_refused_unless_a_schema_says_their_parts() {
+    let spans: ArrayRef = Arc::new(IntervalDayTimeArray::from(vec![IntervalDayTime::new(2, 3_000)]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let rows = RecordBatch::try_from_iter([("span", spans), ("n", numbers)]).expect("rows");
+    let read = |skips: bool, keep: Keep| {
+        let written = ArrowWriterOptions::new().with_skip_arrow_metadata(skips);
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new_with_options(&mut bytes, rows.schema(), written).expect("a writer");
+        writer.write(&rows).and_then(|()| writer.finish()).expect("an end");
+        drop(writer);
+        let data =
+            Dataset::open(Input::new("rows", Cursor::new(bytes)), &options(Format::Parquet, &[])).expect("a schema");
+        data.bind(&Request { keep, ..request(&[("n", None)]) }).map(drop).map_err(|error| error.to_string())
+    };
+    let told = "rows: column `span`: a Parquet INTERVAL, whose months are not read together with its days; \
+        write it as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out";
+    assert_eq!(read(true, Keep::All), Err(told.to_owned()));
+    assert_eq!((read(true, Keep::None), read(false, Keep::All)), (Ok(()), Ok(())));
 }
 
 /// Polars writes the schema in front without its length, so that it is known from the table of contents alone, and that lies anywhere.
