@@ -69,12 +69,19 @@ fn loses_digits(number: &str) -> bool {
     is_code || is_large && number.replace(',', ".").parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
+/// True for a whole number beyond 64 bits, of which an f64 would lose digits.
+fn is_wide(number: &str) -> bool {
+    let unsigned = number.strip_prefix('-').unwrap_or(number);
+    // Shorter ones are within an i64.
+    unsigned.len() > 18 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && number.parse::<i64>().is_err()
+}
+
 /// True if a text that is a value of a column's type would have been one where the type was taken from the data: a number is as strict in
 /// all rows as in the first.
 pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
     match scalar {
         Scalar::Int64 => !loses_digits(number) && number != "-0",
-        Scalar::Float64 => !loses_digits(number),
+        Scalar::Float64 => !loses_digits(number) && !is_wide(number),
         _ => true,
     }
 }
@@ -128,7 +135,8 @@ impl Seen {
         self.any = true;
         let number = spelling.number(text);
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        self.numbers = self.numbers && number.is_some_and(|number| is_number(&number) && !loses_digits(&number));
+        self.numbers = self.numbers
+            && number.is_some_and(|number| is_number(&number) && !loses_digits(&number) && !is_wide(&number));
         self.negative |= text.starts_with('-');
         let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
         self.whole &= whole;
@@ -483,7 +491,8 @@ mod tests {
         assert_eq!(type_of(&["01234", "99999"]), Scalar::Text);
         assert_eq!(type_of(&["0.5", "00.5"]), Scalar::Text);
         assert_eq!(type_of(&["12345678901234567890"]), Scalar::Text);
-        assert_eq!(type_of(&["12345678901234567890", "1.5"]), Scalar::Float64);
+        assert_eq!(type_of(&["12345678901234567890", "1.5"]), Scalar::Text);
+        assert_eq!(type_of(&["9223372036854775807", "12345678901234567890.5"]), Scalar::Float64);
         assert_eq!(type_of(&["true", "False", "TRUE"]), Scalar::Boolean);
         assert_eq!(type_of(&["2026-11-20", "1970-01-01"]), Scalar::Date);
         assert_eq!(type_of(&["2026-11-20", "1"]), Scalar::Text);

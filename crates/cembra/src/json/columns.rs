@@ -140,7 +140,7 @@ impl JsonColumns {
     }
 
     /// Has [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose something: a field of an object that the
-    /// type lacks, or a number that is infinite as an f64 although it has digits. `input` is the place of the input.
+    /// type lacks, or digits of a number that as an f64 is infinite, or whole and beyond 64 bits. `input` is the place of the input.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -149,6 +149,7 @@ impl JsonColumns {
     /// let mut columns = JsonColumns::of_types([("p", &point), ("n", &number)]).unwrap();
     /// columns.refuse_losses(0);
     /// assert!(columns.try_push("{\"p\": {\"x\": 1e300}, \"n\": 1e400}"));
+    /// assert!(!columns.try_push("{\"p\": {\"x\": 18446744073709551615}, \"n\": 1}"));
     /// assert!(!columns.try_push("{\"p\": {\"x\": 1, \"y\": 2}, \"n\": 1}") && !columns.try_push("{\"p\": {\"x\": 1e400}, \"n\": 1}"));
     /// # Ok::<(), cembra::Error>(())
     /// ```

@@ -68,6 +68,11 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
     }
 }
 
+/// True if the digits that became `number` are lost in it: it is infinite, or they are a whole number beyond 64 bits.
+fn is_lost(number: f64, digits: &str) -> bool {
+    number.is_infinite() || number.abs() >= 9_223_372_036_854_775_808.0 && !digits.contains(['.', 'e', 'E'])
+}
+
 /// What a scalar is read into.
 struct ScalarInto<'c, 't> {
     scalar: Scalar,
@@ -108,7 +113,7 @@ impl<'de> DeserializeSeed<'de> for ScalarInto<'_, 'de> {
                 }
                 IgnoredAny::deserialize(from)?;
                 match super::of_number(scalar, digits).ok_or_else(unfit)? {
-                    ValueRef::Float64(number) if self.text.is_strict && number.is_infinite() => return Err(unfit()),
+                    ValueRef::Float64(number) if self.text.is_strict && is_lost(number, digits) => return Err(unfit()),
                     ValueRef::Float64(number) => self.array.push_bits(Some(number.to_bits())),
                     other => return self.push(Some(&other)).ok_or_else(unfit),
                 }

@@ -60,7 +60,7 @@ impl Target {
             [first, ..] => *first != b'+',
             [] => false,
         };
-        is_usual || self.takes(text)
+        is_usual && unsigned.len() <= 18 || self.takes(text)
     }
 }
 

@@ -198,7 +198,8 @@ pub(super) fn is_whole(value: JsonText<'_>) -> bool {
 
 /// True for a whole number that an i64 does not hold.
 pub(super) fn is_large(value: JsonText<'_>) -> bool {
-    is_whole(value) && value.as_str().parse::<i64>().is_err()
+    // Shorter ones are within an i64.
+    value.as_str().len() > 18 && is_whole(value) && value.as_str().parse::<i64>().is_err()
 }
 
 /// True for a whole number that a u64 holds.
@@ -208,14 +209,21 @@ pub(super) fn is_unsigned(value: JsonText<'_>) -> bool {
 
 /// True for a number that has digits and is infinite as an f64.
 fn is_beyond(value: JsonText<'_>) -> bool {
-    value.kind() == JsonKind::Number && value.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
+    // Without an exponent it has many digits.
+    let may_be = value.as_str().len() > 308 || value.as_str().contains(['e', 'E']);
+    may_be && value.kind() == JsonKind::Number && value.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// Why a number is refused that has digits and would be infinite.
-pub(super) const BEYOND: &str =
-    "no f64 is as large, and it would become infinite: write it as a string, or leave it out";
+/// True for a number that would be infinite as an f64, and for a whole one beyond 64 bits, which would lose digits.
+fn is_lost(value: JsonText<'_>) -> bool {
+    is_beyond(value) || is_large(value)
+}
 
-/// True if an inferred type would lose a part of a value that is one of it: a field that it lacks, or a number beyond an f64.
+/// What to do with a number that an f64 does not hold.
+pub(super) const BEYOND: &str =
+    "write the number as a string, or leave it out: an f64 would lose its digits, or become infinite";
+
+/// True if an inferred type would lose a part of a value that is one of it: a field that it lacks, or digits of a number.
 pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     match qtype {
@@ -234,8 +242,8 @@ pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
                 value.elements().unwrap_or_default().into_iter().zip(fields.iter()).any(|(value, of)| loses(of, value))
             }
         },
-        QType::Array(_, Scalar::Float64) => value.elements().unwrap_or_default().into_iter().any(is_beyond),
-        QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) => is_beyond(value),
+        QType::Array(_, Scalar::Float64) => value.elements().unwrap_or_default().into_iter().any(is_lost),
+        QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) => is_lost(value),
         _ => false,
     }
 }

@@ -26,6 +26,8 @@ fn numbers_of_csv_lose_no_digits_in_any_row() {
         ("1.5", "f64?", "00.5", "text?"),
         ("1.5", "f64?", "+417", "text?"),
         ("1.5", "f64?", "1e400", "text?"),
+        ("1.5", "f64?", "18446744073709551615", "text?"),
+        ("1.5", "f64?", "-12345678901234567890123", "text?"),
         ("1.5", "f64?", "-1E+400", "text?"),
         ("2026-01-01", "date?", "20260101", "text?"),
         ("2026-01-01T00:00:00Z", "timestamp?", "1767225600", "text?"),
@@ -48,6 +50,8 @@ fn numbers_of_csv_lose_no_digits_in_any_row() {
         ("1.5", "-0.5", -0.5),
         ("1.5", ".5", 0.5),
         ("1.5", "1e300", 1e300),
+        ("1.5", "9223372036854775807", 9_223_372_036_854_775_807.0),
+        ("1.5", "12345678901234567890123.5", 1.234_567_890_123_456_8e22),
         ("1.5", "1e-400", 0.0),
         ("1.5", "inf", f64::INFINITY),
     ] {
@@ -99,7 +103,7 @@ fn json_loses_no_number_and_no_field() {
         (
             "1.5",
             "1e400",
-            "expected f64, found `1e400`; its type was taken from the first rows, and no type holds both; no f64 is as large",
+            "expected f64, found `1e400`; its type was taken from the first rows, and no type holds both; write the number as a string",
         ),
         ("[1.5]", "[1, -1e400]", "expected [f64?], found `[1,-1e400]`"),
         (
@@ -113,7 +117,9 @@ fn json_loses_no_number_and_no_field() {
             "expected {a: {c: i64}}, found `{\"a\":{\"c\":1,\"d\":\"e\"}}`; its type was taken from the first rows: declare `input x: {a: {c: i64, d: text?}}`",
         ),
         ("[{\"a\": 1}]", "[{\"a\": 1}, {\"b\": 2, \"a\": 3}]", "declare `input x: [{a: i64, b: i64?}]`"),
-        ("[{\"a\": 1.5}]", "[{\"a\": 1e400}]", "no f64 is as large"),
+        ("[{\"a\": 1.5}]", "[{\"a\": 1e400}]", "write the number as a string"),
+        ("1.5", "18446744073709551615", "an f64 would lose its digits"),
+        ("[{\"a\": 1.5}]", "[{\"a\": 12345678901234567890123}]", "an f64 would lose its digits"),
     ] {
         let row = |x: &str| format!("{{\"x\": {x}}}");
         let told = json(&late(&row(first), &row(last)), &[("x", None)]).expect_err(last);
