@@ -53,7 +53,8 @@ pub(crate) struct Args {
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
     pub(super) set: Vec<Assignment>,
 
-    /// A `.npy` file of NumPy for an input that is a tensor: `--input a=a.npy`; may be given several times
+    /// A `.npy` file of NumPy for an input that is a tensor: `--input a=a.npy`; a tensor of a checkpoint for one in tiles, by the input's name
+    /// (`a=DIRECTORY`) or its own (`a=DIRECTORY:b`); may be given several times
     #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
     pub(super) input: Vec<ArrayFile>,
 
@@ -327,5 +328,15 @@ impl ArrayFile {
             }
             _ => Err("expected a name and a file, as in `a=a.npy`".to_owned()),
         }
+    }
+
+    /// The directory of a checkpoint, and the tensor in it: `DIRECTORY` has one of the input's name, `DIRECTORY:b` the one that is called `b`.
+    /// `None` for other files.
+    pub(super) fn in_checkpoint(&self) -> Option<(&Path, &str)> {
+        if self.path.is_dir() {
+            return Some((&self.path, &self.name));
+        }
+        let (directory, tensor) = self.path.to_str()?.rsplit_once(':')?;
+        Some((Path::new(directory), tensor)).filter(|(directory, _)| directory.is_dir())
     }
 }

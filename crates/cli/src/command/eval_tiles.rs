@@ -14,7 +14,7 @@ use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl TileArgs {
@@ -233,11 +233,25 @@ impl Task {
 /// Tensors of checkpoints, by the inputs that they are for.
 pub(super) type Stored = BTreeMap<String, Tiled>;
 
-/// The tensors of checkpoints, which are directories among the files for inputs. Their tiles are read when they are needed.
+/// The tensors of checkpoints among the files for inputs. Their tiles are read when they are needed.
 pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Error> {
-    let directories = files.iter().filter(|file| model.is_tiled() && file.path.is_dir());
-    let stored = |file: &ArrayFile| Ok((file.name.clone(), Checkpoint::open(&file.path)?.lazy(&file.name)?));
-    directories.map(stored).collect()
+    let files = files.iter().filter(|_| model.is_tiled()).filter_map(|file| Some((file, file.in_checkpoint()?)));
+    let stored = |(file, (directory, tensor)): (&ArrayFile, (&Path, &str))| {
+        let checkpoint = Checkpoint::open(directory)?;
+        let lazy = checkpoint.lazy(tensor).map_err(|error| match checkpoint.names().next() {
+            Some(other) if checkpoint.names().all(|name| name != tensor) => {
+                let names: Vec<String> =
+                    checkpoint.names().take(8).map(|name| Excerpt::quoted(name).to_string()).collect();
+                let names = names.join("`, `");
+                let directory = directory.display();
+                error
+                    .hint(format!("`--input {}={directory}:{other}` takes another tensor: it has `{names}`", file.name))
+            }
+            _ => error,
+        });
+        Ok((file.name.clone(), lazy?))
+    };
+    files.map(stored).collect()
 }
 
 /// How far an evaluation is, for a person.

@@ -19,7 +19,8 @@ const NAME: &str = "explain";
 /// What is known of the inputs of a model in tiles, beside extents.
 #[derive(clap::Args, Debug)]
 pub(super) struct PlanArgs {
-    /// Plan a model in tiles for the tensor of a file, `--input a=a.npy`, or of a checkpoint; may be given several times
+    /// Plan a model in tiles for the tensor of a file, `--input a=a.npy`, or of a checkpoint, `a=DIRECTORY` or
+    /// `a=DIRECTORY:b`; may be given several times
     #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
     input: Vec<ArrayFile>,
 

@@ -392,6 +392,7 @@ fn tiles_are_cut_as_the_model_says() {
     let again = "tile i, j = 2; input b: tiled[f64, \"i,j\"]; c(\"i,j\") = b(\"i,j\") + b(\"i,j\")";
     let sum = "c: f64 [3, 3]\n[[8, 0, 0],\n [0, 8, 0],\n [0, 0, 18]]\n";
     assert_eq!(shell.stdout(&["eval", "-e", again, "--input", "b=out.tiles"]), sum);
+    assert_eq!(shell.stdout(&["eval", "-e", &again.replace('b', "d"), "--input", "d=out.tiles:b"]), sum);
     let refused = |args: &[&str]| {
         let outcome = shell.run(args);
         assert_ne!(outcome.status, Some(0), "{args:?}");
@@ -399,7 +400,11 @@ fn tiles_are_cut_as_the_model_says() {
     };
     for (stderr, said) in [
         (refused(&["eval", "-e", &again.replace("= 2", "= 3"), "--input", "b=out.tiles"]), "retile"),
-        (refused(&["eval", "-e", &again.replace('b', "d"), "--input", "d=out.tiles"]), "the checkpoint has no tensor"),
+        (
+            refused(&["eval", "-e", &again.replace('b', "d"), "--input", "d=out.tiles"]),
+            "the checkpoint has no tensor `d`\n --> <expression>\n  = help: `--input d=out.tiles:b` takes another tensor: it has `b`",
+        ),
+        (refused(&["eval", "-e", again, "--input", "b=out.tiles:c"]), "the checkpoint has no tensor `c`"),
         (refused(&with(&["--most-bytes", "60"])), "takes"),
         (refused(&with(&["--most-bytes", "many"])), "expected a number of bytes"),
         (refused(&with(&["--threshold=-1"])), "a number from 0 on"),
