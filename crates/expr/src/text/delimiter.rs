@@ -55,6 +55,7 @@ impl QuoteFault {
 
 /// The quote that ends a field in quotes, the first byte of which is at `from`: two in a row are one in the field.
 #[must_use]
+#[inline]
 pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {

@@ -47,7 +47,13 @@ impl Target {
     /// True if a number's text may stand in the column: where its type was taken from the first rows, no digit may be lost.
     #[inline(always)]
     pub(crate) fn takes(&self, text: &[u8]) -> bool {
-        !self.inferred || str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
+        !self.inferred || self.is_as_inferred(text)
+    }
+
+    /// Out of line, so that the loops over fields stay small.
+    #[inline(never)]
+    fn is_as_inferred(&self, text: &[u8]) -> bool {
+        str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
     }
 
     /// The same, of digits with a sign and a point at most, few of which have to be looked at.

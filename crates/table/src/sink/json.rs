@@ -32,11 +32,14 @@ impl JsonEncoder {
 
 impl Encoder for JsonEncoder {
     fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
-        let columns = self.columns.iter().zip(rows.columns());
-        let nodes: Vec<Option<Node<'_>>> =
-            columns.map(|(column, array)| Node::of_column(array.as_ref(), &column.form)).collect();
-        let written = self.columns.iter().position(|column| column.form == Form::AsWritten);
-        let written = written.and_then(|at| Some((at, rows.columns().get(at)?.as_string_view_opt()?)));
+        let mut cells: Vec<(&[u8], Node<'_>)> = Vec::with_capacity(self.columns.len());
+        let mut written = None;
+        for ((column, array), key) in self.columns.iter().zip(rows.columns()).zip(&self.keys) {
+            if column.form == Form::AsWritten {
+                written = array.as_string_view_opt().map(|texts| (cells.len(), texts));
+            }
+            cells.extend(Node::of_column(array.as_ref(), &column.form).map(|node| (key.as_bytes(), node)));
+        }
         let mut out = Vec::new();
         for row in 0..rows.num_rows() {
             if self.array {
@@ -51,10 +54,9 @@ impl Encoder for JsonEncoder {
                 }
                 if texts.is_valid(row) { at } else { 0 }
             });
-            for (key, node) in self.keys.iter().zip(&nodes).skip(from) {
-                let Some(node) = node else { continue };
+            for (key, node) in &cells[from..] {
                 out.push(before);
-                out.extend_from_slice(key.as_bytes());
+                out.extend_from_slice(key);
                 node.write(&mut out, row);
                 before = b',';
             }
