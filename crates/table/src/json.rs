@@ -13,7 +13,9 @@ use super::cells;
 use super::chunks::too_large;
 use super::input::{Bytes, Text};
 use super::place::Places;
-use super::{Decoded, Form, Found, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types};
+use super::{
+    ColumnTypes, Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types,
+};
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
@@ -163,7 +165,7 @@ impl JsonData {
             Keep::All => self.keys()?,
         };
         // A later file is asked for the columns of the first by name.
-        let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(Found::is_all);
+        let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(ColumnTypes::is_all);
         let all = is_all.then(|| names.clone());
         // A type that is given for a column is that of all its values.
         let is_given = names.iter().any(|name| request.kept_types.contains_key(name));
@@ -262,18 +264,7 @@ impl JsonData {
             is_spelled,
         });
         let source = JsonSource { data: self, form };
-        let inferred = found_types;
-        Ok(Table {
-            name: String::new(),
-            leaves,
-            kept,
-            inferred,
-            counted: None,
-            schema,
-            numbered: false,
-            total: None,
-            source: Box::new(source),
-        })
+        Ok(Table::of_lines(leaves, kept, found_types, schema, Box::new(source)))
     }
 
     /// True if one of the first rows has a number below 0 here.

@@ -49,7 +49,7 @@ use input::Input;
 use place::Places;
 use schema::{Column, Inferred, Wanted};
 use several::Later;
-pub use several::{Following, Found};
+pub use several::{ColumnTypes, Following};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -162,7 +162,7 @@ pub struct Request {
     /// where the columns are values of types.
     pub as_written: Option<Vec<String>>,
     /// The types that were found in a file before this one, for leaves without a type and for columns that are carried through.
-    pub found: Option<Found>,
+    pub found: Option<ColumnTypes>,
 }
 
 /// How the values of a column are to be understood.
@@ -329,6 +329,20 @@ pub struct Table {
     pub total: Option<u64>,
     /// The rows.
     pub source: Box<dyn Source>,
+}
+
+impl Table {
+    /// The table of a text without column types: the place of a row is its line, and the number of rows is unknown.
+    pub(crate) fn of_lines(
+        leaves: Vec<Column>,
+        kept: Vec<Named>,
+        inferred: Vec<Inferred>,
+        schema: SchemaRef,
+        source: Box<dyn Source>,
+    ) -> Table {
+        let name = String::new();
+        Table { name, leaves, kept, inferred, counted: None, schema, numbered: false, total: None, source }
+    }
 }
 
 /// Data that is open: its columns are known, the types of what is wanted are not yet.

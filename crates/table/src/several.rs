@@ -26,14 +26,14 @@ pub(crate) struct Later {
 
 /// The types that were found in the first file.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ColumnTypes {
     leaves: Vec<QType>,
     kept: BTreeMap<String, QType>,
     /// True if all columns are carried through, so that a later file may have no others.
     is_all: bool,
 }
 
-impl Found {
+impl ColumnTypes {
     /// The type of the leaf at this place.
     pub(crate) fn leaf(&self, at: usize) -> Option<&QType> {
         self.leaves.get(at)
@@ -49,13 +49,13 @@ impl Found {
         self.is_all
     }
 
-    fn of(table: &Table, request: &Request) -> Found {
+    fn of(table: &Table, request: &Request) -> ColumnTypes {
         let kept = table.kept.iter().filter_map(|kept| match &kept.form {
             Form::Values(qtype) => Some((kept.name.clone(), qtype.clone())),
             Form::Verbatim | Form::Foreign(_) | Form::AsWritten => None,
         });
         let leaves = table.leaves.iter().map(|leaf| leaf.qtype.clone()).collect();
-        Found { leaves, kept: kept.collect(), is_all: request.keep == Keep::All }
+        ColumnTypes { leaves, kept: kept.collect(), is_all: request.keep == Keep::All }
     }
 }
 
@@ -161,7 +161,7 @@ impl Plan {
 /// # Errors
 /// A file lacks a column, or has one of another type.
 pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Result<Table, DataError> {
-    let request = Request { found: Some(Found::of(&first, request)), ..request.clone() };
+    let request = Request { found: Some(ColumnTypes::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
     let mut total = first.total;
     for one in later.iter().filter(|one| one.following.reopens) {

@@ -316,17 +316,17 @@ impl Letter {
 /// The parts that were read from a text.
 type Found = [Option<i32>; FIELDS];
 
-/// Reads the whole text. Where a shorter number would do, the longer one is tried first.
+/// Reads the whole text. Where several lengths of a letter are possible, the longest is tried first.
 fn found(format: &str, text: &str) -> Option<Found> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
     let mut found: Found = [None; FIELDS];
-    // What was read of letters: which piece, from where, and how much. Each letter is there once, so that there are few ways.
+    // The piece, the start and the length of each letter that was read. Each letter is there once, so that there are few ways to read a text.
     let mut taken: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
-    let (mut piece, mut at) = (0, 0);
+    let (mut piece, mut at, mut most) = (0, 0, usize::MAX);
     loop {
         let rest = &text[at..];
-        let goes_on = match pieces.get(piece) {
+        let length = match pieces.get(piece) {
             None if rest.is_empty() => return Some(found),
             None => None,
             Some(Piece::Text(wanted)) => rest.starts_with(wanted.as_bytes()).then_some(wanted.len()),
@@ -335,29 +335,21 @@ fn found(format: &str, text: &str) -> Option<Found> {
             }
             Some(Piece::Letter(letter)) => {
                 let (_, letter, field, _) = LETTERS[*letter];
-                letter.longest_of(rest, letter.longest()).map(|(length, value)| {
+                letter.longest_of(rest, most.min(letter.longest())).map(|(length, value)| {
                     found[field as usize] = Some(value);
                     taken.push((piece, at, length));
                     length
                 })
             }
         };
-        if let Some(length) = goes_on {
-            (piece, at) = (piece + 1, at + length);
-            continue;
-        }
-        // Something shorter in the place of what was read last.
-        loop {
-            let (before, from, length) = taken.pop()?;
-            let Piece::Letter(letter) = pieces[before] else { return None };
-            let (_, letter, field, _) = LETTERS[letter];
-            if let Some((length, value)) = letter.longest_of(&text[from..], length - 1) {
-                found[field as usize] = Some(value);
-                taken.push((before, from, length));
-                (piece, at) = (before + 1, from + length);
-                break;
+        (piece, at, most) = match length {
+            Some(length) => (piece + 1, at + length, usize::MAX),
+            // The letter that was read last is read again, from fewer bytes.
+            None => {
+                let (before, from, length) = taken.pop()?;
+                (before, from, length - 1)
             }
-        }
+        };
     }
 }
 

@@ -236,18 +236,7 @@ impl CsvData {
         }
         let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
         let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };
-        let inferred = types_found;
-        Ok(Table {
-            name: String::new(),
-            leaves,
-            kept,
-            inferred,
-            counted: None,
-            schema,
-            numbered: false,
-            total: None,
-            source: Box::new(source),
-        })
+        Ok(Table::of_lines(leaves, kept, types_found, schema, Box::new(source)))
     }
 
     /// A target with nothing particular.
@@ -329,10 +318,10 @@ impl CsvData {
     }
 
     /// Reads the first rows, and finds what the fields of each column have in common.
-    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Found, NotText>>, DataError> {
+    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<ColumnSummary, NotText>>, DataError> {
         let mut left = Ahead::new();
-        let nothing = Looked { seen: Seen::nothing(), strays: Strays::default(), decided: Decided::nothing() };
-        let mut seen: Vec<Result<Looked, NotText>> = vec![Ok(nothing); self.header.len()];
+        let nothing = ColumnScan { seen: Seen::nothing(), strays: Strays::default(), decided: Decided::nothing() };
+        let mut seen: Vec<Result<ColumnScan, NotText>> = vec![Ok(nothing); self.header.len()];
         let mut looked = 0;
         while left.goes_on() {
             if looked == self.ahead.len() {
@@ -354,17 +343,17 @@ impl CsvData {
             looked += 1;
         }
         let found = seen.into_iter().enumerate().map(|(index, seen)| {
-            let found = seen.map(|Looked { seen, strays, decided }| {
+            let found = seen.map(|ColumnScan { seen, strays, decided }| {
                 let scalar = seen.scalar();
                 let advice = strays.advice(&self.header[index], scalar, &self.dialect.spelling);
-                Found { scalar, line: decided.line(), has_negative: seen.has_negative(), advice }
+                ColumnSummary { scalar, line: decided.line(), has_negative: seen.has_negative(), advice }
             });
             (index, found)
         });
         Ok(found.collect())
     }
 
-    fn see(&self, record: &Record<'_>, seen: &mut [Result<Looked, NotText>]) {
+    fn see(&self, record: &Record<'_>, seen: &mut [Result<ColumnScan, NotText>]) {
         for (field, seen) in record.fields.iter().zip(seen) {
             if field.value.is_empty() {
                 // Whether an empty text in quotes is one depends on the type.
@@ -390,7 +379,7 @@ impl CsvData {
     }
 
     /// The line of the row that decided the type of a leaf, or that of its last field; `None` if no row has a value.
-    fn decided(&self, name: &str, found: &HashMap<usize, Result<Found, NotText>>) -> Option<u64> {
+    fn decided(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Option<u64> {
         let line = |index: &usize| found.get(index)?.as_ref().ok()?.line;
         if let Some(index) = self.positions.get(name) {
             return line(index);
@@ -401,7 +390,7 @@ impl CsvData {
     }
 
     /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
-    fn infer(&self, name: &str, found: &HashMap<usize, Result<Found, NotText>>) -> Result<QType, DataError> {
+    fn infer(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Result<QType, DataError> {
         let column = |index: usize| match found.get(&index) {
             Some(Ok(found)) => Ok(QType::Optional(found.scalar)),
             Some(Err(error)) => Err(error.to_error(&self.header[index])),
@@ -432,7 +421,7 @@ impl CsvData {
 
 /// The texts of a column in the rows that were looked at.
 #[derive(Clone, Debug)]
-struct Looked {
+struct ColumnScan {
     seen: Seen,
     strays: Strays,
     /// The type that they have in common.
@@ -441,7 +430,7 @@ struct Looked {
 
 /// What the first rows say of a column.
 #[derive(Clone, Debug)]
-struct Found {
+struct ColumnSummary {
     scalar: Scalar,
     /// The line of the row that decided the type; `None` if no row has a value.
     line: Option<u64>,
