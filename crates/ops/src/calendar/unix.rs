@@ -1,4 +1,4 @@
-//! Timestamps of numbers that count from 1970-01-01T00:00:00Z, in seconds or in parts of a second.
+//! Timestamps from numbers that count the time since 1970-01-01T00:00:00Z, in seconds or in parts of a second.
 
 use super::civil::number;
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
@@ -9,7 +9,8 @@ use cembra_runtime::{Date, Fault, FaultKind, MachineType, QType, Scalar, Timesta
 use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value, near_names};
 
-/// A product outside of the years 1 to 9999 may have wrapped. As floats, the factors then have a product that is out of reach of rounding.
+/// The product must be of the years 1 to 9999. As it may wrap around into them, the product of the factors as floats must not be above 2^62. A
+/// product of these years is below 2^58, and one that wraps is above 2^63, so rounding does not matter.
 const COUNTED_RULE: Rule = |t, a| {
     let (count, micros) = (a[0].val(t), a[1].val(t));
     let product = t.bin(Bin::Mul, count, micros);
