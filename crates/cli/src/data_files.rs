@@ -41,7 +41,7 @@ impl DataFiles {
             }
         }
         if files.iter().filter(|path| path.as_os_str() == STANDARD).count() > 1 {
-            return Err(DataError::new(DataCode::Unreadable, "standard input is named twice, and can be read once"));
+            return Err(DataError::new(DataCode::Unreadable, "standard input can be read only once, not twice"));
         }
         Ok(DataFiles(files))
     }
@@ -149,7 +149,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
     }
     found.retain(|path| fs::metadata(path).is_ok_and(|there| !there.is_dir()));
     if found.is_empty() {
-        let error = DataError::new(DataCode::Io, "no file has such a name").in_file(&pattern.display().to_string());
+        let error = DataError::new(DataCode::Io, "no file matches the pattern").in_file(&pattern.display().to_string());
         return Err(error.hint("`*` stands for any characters of a name, and `?` for one"));
     }
     found.sort_unstable();

@@ -285,7 +285,7 @@ impl Feed {
         let failure = failure.note(format!("taken from the data: {}", guessed.join(", ")));
         let advised = columns().filter_map(|column| Some((&column.name, column.advice.as_ref()?))).take(SHOWN_VALUES);
         advised.fold(failure, |failure, (name, (advice, line))| {
-            failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(None, *line)))
+            failure.note(format!("{advice}; `{name}` is a text because of {}", self.place(None, *line)))
         })
     }
 

@@ -179,7 +179,7 @@ impl Place<'_> {
 
 /// The hint that `--types` gives a type to a column that is carried through.
 pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
-    format!("a column that is carried through has the type of `--types {column}={}`", spelled(qtype))
+    format!("`--types {column}={}` gives the column this type", spelled(qtype))
 }
 
 /// A text from the data, cut and with its control characters escaped, in backquotes.

@@ -130,7 +130,7 @@ impl Plan {
         for kept in &self.kept {
             let at = places.get_mut(&*kept.name).and_then(VecDeque::pop_front).ok_or_else(|| {
                 let message =
-                    format!("no column {}, which {} has, the first file", quoted(&kept.name), quoted(&self.name));
+                    format!("no column {}, which the first file, {}, has", quoted(&kept.name), quoted(&self.name));
                 DataError::new(DataCode::AbsentColumn, message)
             })?;
             columns.push(at);

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = text.parse()?;
     let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     if model.has_tensors(&options) {
-        let data = files.only().map_err(|two| usage(NAME, format!("{two}; a model with tensors takes one")))?;
+        let data = files.only().map_err(|two| usage(NAME, format!("{two}; a model with tensors takes at most one")))?;
         return eval_tensors::run(args, &text, &model, &options, data);
     }
     if !ranks::works_alone("a model of rows is not shared out to ranks") {

@@ -217,9 +217,9 @@ impl Args {
         let advice = if COMPRESSED.contains(&ending) {
             "results are not compressed: leave the last ending out"
         } else {
-            "say the form by `--format`, or end the name in one"
+            "name the form with `--format`, or end the name in one of these"
         };
-        usage(NAME, format!("`-o {path}`: `.{ending}` is no form of {results}, which are {known}; {advice}"))
+        usage(NAME, format!("`-o {path}`: `.{ending}` is not a form of {results}; the forms are {known}; {advice}"))
     }
 
     /// Refuses a file for failed rows whose name has the ending of another form than CSV.

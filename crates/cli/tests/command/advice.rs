@@ -25,7 +25,7 @@ fn thousands_get_advice_of_their_own() {
     assert!(message.contains(&advice), "{message}");
     let message = failed(&shell, &["eval", "-e", "input amount: i64; amount", "large.csv"]);
     let advice = format!(
-        "help: `input amount: text`, and `{parsed}` for its number: numbers have nothing between their thousands"
+        "help: `input amount: text`, and `{parsed}` for its number: numbers must not have separators between thousands"
     );
     assert!(message.contains(&advice), "{message}");
     // A model that follows the advice works.
@@ -45,7 +45,7 @@ fn thousands_get_advice_of_their_own() {
     assert_eq!(shell.stdout(&["eval", "-e", "amount", "us.csv"]), "result\n\"2,590\"\n\"7,770.25\"\n");
     let message = failed(&shell, &["eval", "-e", "amount * 2", "us.csv"]);
     assert!(message.contains(&format!("note: `input amount: text`, and `{parsed}`")), "{message}");
-    assert!(message.contains("it makes `amount` a text, at us.csv:2"), "{message}");
+    assert!(message.contains("; `amount` is a text because of us.csv:2"), "{message}");
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn marks_of_missing_values_are_told_declared_or_not() {
     }
     let message = failed(&shell, &["eval", "-e", "n + 1", "na.csv"]);
     assert!(
-        message.contains("note: `--null NA` if `NA` stands for missing: it makes `n` a text, at na.csv:2"),
+        message.contains("note: `--null NA` if `NA` stands for missing; `n` is a text because of na.csv:2"),
         "{message}"
     );
     let message = failed(&shell, &["eval", "-e", "date.year(d)", "na.csv"]);
     assert!(
-        message.contains("`--null n/a` if `n/a` stands for missing: it makes `d` a text, at na.csv:3"),
+        message.contains("`--null n/a` if `n/a` stands for missing; `d` is a text because of na.csv:3"),
         "{message}"
     );
     // In a column of texts, a mark is a text like any other.

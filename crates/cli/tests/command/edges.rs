@@ -153,7 +153,7 @@ fn a_time_zone_is_that_of_all_timestamps_that_say_none() {
         "{outcome}"
     );
     let skipped = shell.run(&["eval", "-e", "input t: timestamp; t", "u.jsonl", "--time-zone", "Europe/Zurich"]);
-    let told = "expected timestamp, found `\"2026-03-29T02:30:00\"`, which clocks in Europe/Zurich skip, as they are put forward";
+    let told = "expected timestamp, found `\"2026-03-29T02:30:00\"`, which clocks in Europe/Zurich skip because they are put forward";
     assert!(skipped.stderr.contains(told), "{skipped}");
 }
 
@@ -172,7 +172,7 @@ fn why_a_time_does_not_exist_is_told() {
     ] {
         let data = more[0];
         assert_eq!(shell.run(&[&eval[..], more, &zone].concat()).stdout, "result\n\"\"\n");
-        let reason = "which clocks in Europe/Zurich skip, as they are put forward";
+        let reason = "which clocks in Europe/Zurich skip because they are put forward";
         assert_eq!(
             shell.read("e.csv"),
             format!(

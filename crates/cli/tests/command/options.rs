@@ -132,7 +132,7 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
     for name in ["y.npz", "y.npy", "y.tiles", "y.xlsx", "y.txt", "y.CSVV", "y.csv.gz", "y.jsonl.zst", "y.arrows"] {
         let outcome = to(name, &[]);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
-        refused(&outcome, &format!("`-o {name}`: `.{ending}` is no form of rows, which are `.csv`, `.tsv`"));
+        refused(&outcome, &format!("`-o {name}`: `.{ending}` is not a form of rows; the forms are `.csv`, `.tsv`"));
         assert!(!shell.path(name).exists());
     }
     assert!(to("y.csv.gz", &[]).stderr.contains("results are not compressed: leave the last ending out"));
@@ -156,7 +156,7 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
     let tensor = "input x: f64; input h: tensor[f64, 1]; output y = h * x";
     for name in ["y.parquet", "y.csv", "y.tiles", "y.txt"] {
         let outcome = shell.run(&["eval", "-e", tensor, "--input", "h=none.npy", "-s", "x=1", "-o", name]);
-        refused(&outcome, "is no form of tensors, which are `.npy`, `.npz` or `.json`");
+        refused(&outcome, "is not a form of tensors; the forms are `.npy`, `.npz` or `.json`");
     }
 }
 

@@ -558,7 +558,7 @@ fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
             Some(format!("write `date\"{date}\"`"))
         }
         (Scalar::Date, Some(days)) if i32::try_from(days).is_ok() => {
-            Some(format!("write `date\"1970-01-01\" + {days}` for the day so many days after 1970-01-01"))
+            Some(format!("write `date\"1970-01-01\" + {days}` for the day {days} days after 1970-01-01"))
         }
         (Scalar::Timestamp, Some(count)) => Some(format!(
             "write `timestamp.from_unix({count}, \"s\")` for seconds since 1970, or `\"ms\"`, `\"us\"`, `\"ns\"` for their parts"

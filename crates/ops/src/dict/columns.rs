@@ -199,7 +199,7 @@ const OF_TABLES: OpDef = HIGHER_ORDER;
 
 pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._columns",
-    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field. Where the last part of a key is looked for in ranges, arrays of literals are in the place of its dictionary, a group, a beginning and an end for each range, in the order of their rows; then of rows the value, or that of each field.",
+    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field. If the last part of a key is looked for in ranges, three arrays of literals replace its dictionary: the group, the start and the end of each range, in the order of their rows; after them come dictionaries of rows: one with the values, or one for each field.",
     params: &[param("value"), param("keys"), param("dictionaries")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {

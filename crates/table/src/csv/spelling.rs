@@ -111,7 +111,7 @@ impl Spelling {
     pub(crate) fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
         let zone = clock.skips(self.shown(text)?).then_some(clock.name())?;
-        Some(format!("which clocks in {zone} skip, as they are put forward"))
+        Some(format!("which clocks in {zone} skip because they are put forward"))
     }
 
     /// The hint for a text of the column `name` that may be a number in another spelling; `None` if it may not.
@@ -124,16 +124,16 @@ impl Spelling {
                 true => {
                     format!("{parsed}, if the comma is between thousands; `--decimal ,` if it is before the fraction")
                 }
-                false => format!("{parsed}: numbers have nothing between their thousands"),
+                false => format!("{parsed}: numbers must not have separators between thousands"),
             });
         }
         let is_other = is_number(&Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() });
         match self.decimal_comma {
             false if is_other && text.contains(',') => {
-                Some("`--decimal ,`: numbers with a decimal comma are read with it".to_owned())
+                Some("`--decimal ,` reads numbers with a decimal comma".to_owned())
             }
             true if is_other && text.contains('.') => {
-                Some("write a comma, or leave the option out: with `--decimal ,` a number has no point, and nothing between its thousands".to_owned())
+                Some("write a comma, or leave the option out: with `--decimal ,` a number must not have a point or separators between thousands".to_owned())
             }
             _ => None,
         }
@@ -157,19 +157,19 @@ impl Spelling {
         match scalar {
             Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
             Scalar::Timestamp if self.unit.is_some() && is_count => {
-                Some("with `--timestamp-unit` this is not of the years 1 to 9999: is the unit another one?")
+                Some("in this `--timestamp-unit` the number is outside of the years 1 to 9999; is another unit meant?")
             }
             Scalar::Timestamp if self.timestamps.is_some() => Some("timestamps are read as `--timestamp-format` says"),
             Scalar::Timestamp if self.clock.is_none() && Timestamp::from_text_without_zone(text).is_ok() => {
                 Some("this says no time zone: `--time-zone UTC`, or another one, says it for all")
             }
             Scalar::Date if is_count => Some(
-                "`--date-format %Y%m%d` reads digits as year, month and day; days since 1970 are `date\"1970-01-01\" + n` of an \
-                 input `n: i64`",
+                "`--date-format %Y%m%d` reads digits as year, month and day; for days since 1970, write `date\"1970-01-01\" + n` \
+                 with an input `n: i64`",
             ),
             Scalar::Timestamp if is_count => Some(
-                "`--timestamp-unit s` reads seconds since 1970, and `ms`, `us` and `ns` its parts; in the model \
-                 `timestamp.from_unix(n, \"s\")` does, of an input `n: i64`",
+                "`--timestamp-unit s` reads seconds since 1970, and `ms`, `us` and `ns` parts of a second; or write \
+                 `timestamp.from_unix(n, \"s\")` with an input `n: i64`",
             ),
             Scalar::Duration if is_count => {
                 Some("a number has no unit: declare it `i64`, and write `n * 1s` for seconds, or `n * 1us`")

@@ -38,7 +38,7 @@ const FORM: &str = "its first line names the two columns, keys and values, and e
 const RANGES_FORM: &str = "its first line names the columns; each other line has the first key of a range and its value, or the first key, the first one behind the range, and the value";
 
 /// The form of files for keys whose last part is in ranges.
-const LAST_RANGES_FORM: &str = "its first line names the columns: those of the keys' first parts, where a range begins, perhaps where it ends, then one of the value, or one of each field's name";
+const LAST_RANGES_FORM: &str = "its first line must name the columns: one for each other part of the key, one for the start of the range, perhaps one for its end, then one for the value, or one for each field, with its name";
 
 /// What files of several columns look like.
 const COLUMNS_FORM: &str = "its first line names the columns: those of the keys first, in the order of the key's type, then one of the value, or one of each field's name";
