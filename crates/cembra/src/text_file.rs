@@ -30,7 +30,7 @@ pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     if bytes.len() > most_bytes {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
-    // A mark says so; without one every other byte of English text is zero, which is UTF-8 too.
+    // A byte order mark shows UTF-16. Without one, every second byte of English text in UTF-16 is zero, which is valid UTF-8.
     let is_utf16 = match bytes[..] {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
         [first, second, ..] => (first == 0) != (second == 0),

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The ending of files of models.
+/// The ending of the name of a model's file.
 const MODEL_ENDING: &str = "cem";
 
 /// The model of a command.
@@ -55,7 +55,7 @@ impl ModelArgs {
         }
     }
 
-    /// The model and the data of a command that takes both: with `-e`, all paths are the data's.
+    /// The model and the data files of a command that takes both; with `-e`, all paths are data files.
     ///
     /// # Errors
     /// There are two models, the file cannot be read, or a limit is none.
@@ -192,8 +192,8 @@ impl Assignment {
         Ok(Assignment { name: name.to_owned(), text: text.to_owned(), literal })
     }
 
-    /// The value for an input of this type: the literal, if it is implicitly cast to the type, or what a field of CSV with this text
-    /// is, spelled so or as everywhere; none if it is neither.
+    /// The value for an input of the type `declared`: the literal, if it is implicitly cast to that type; else the value of a CSV field with this
+    /// text, in `spelling` or in the usual one. `None` if the text is neither.
     pub(crate) fn value(&self, declared: &QType, spelling: &Spelling) -> Option<Value> {
         let literal = self.literal.as_ref().ok();
         literal.and_then(|literal| cast_literal(literal, declared)).or_else(|| {
@@ -236,19 +236,19 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "CHARACTER", value_enum)]
     pub(crate) decimal: Option<Decimal>,
 
-    /// The form of dates in DATA and `-s`, as `%d.%m.%Y`; the letters are those of `strings.parse_date`. `%Y%m%d` is for whole numbers too
+    /// The format of dates in DATA and `-s`, such as `%d.%m.%Y`, with the letters of `strings.parse_date`; `%Y%m%d` reads whole numbers too
     #[arg(long, value_name = "FORMAT", value_parser = date_form)]
     pub(crate) date_format: Option<MomentForm>,
 
-    /// The form of timestamps in DATA and `-s`, as `%d.%m.%Y %H:%M`, likewise
+    /// The format of timestamps in DATA and `-s`, such as `%d.%m.%Y %H:%M`, with the letters of `strings.parse_timestamp`
     #[arg(long, value_name = "FORMAT", value_parser = timestamp_form)]
     pub(crate) timestamp_format: Option<MomentForm>,
 
-    /// The unit of whole numbers in DATA and `-s` that are timestamps, which they count from 1970 in UTC
+    /// The unit of timestamps in DATA and `-s` that are whole numbers, counted from 1970-01-01 in UTC
     #[arg(long, value_name = "UNIT", value_parser = UnixUnit::NAMES, conflicts_with = "timestamp_format")]
     pub(crate) timestamp_unit: Option<String>,
 
-    /// The time zone of timestamps in CSV, JSON and `-s` that say none, as `Europe/Zurich`
+    /// The time zone of timestamps in CSV, JSON and `-s` that have none, such as `Europe/Zurich`
     #[arg(long, value_name = "ZONE", value_parser = clock)]
     pub(crate) time_zone: Option<LocalClock>,
 
@@ -257,7 +257,7 @@ pub(crate) struct DataOptions {
     pub(crate) batch_rows: Option<u32>,
 }
 
-/// What numbers have before their fraction.
+/// The character before the fraction of a number.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(crate) enum Decimal {
     #[value(name = ".")]

@@ -1,5 +1,5 @@
-//! The files of rows of a command line: names, patterns such as `b*.csv` that the shell left as they are, standard input; opened one after the
-//! other as the rows of one table.
+//! The data files of a command line: names, patterns such as `b*.csv` that the shell did not expand, and standard input. They are read one after the
+//! other, as one table.
 
 use crate::arguments::DataOptions;
 use crate::source::STANDARD;
@@ -10,27 +10,27 @@ use indicatif::ProgressBar;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The files of rows, in their order.
+/// The paths of the data files, in the order in which they are read.
 #[derive(Clone, Debug)]
 pub(crate) struct DataFiles(Vec<PathBuf>);
 
-/// How files of rows are opened.
+/// The options for opening data files.
 #[derive(Clone)]
 pub(crate) struct Opening {
     pub(crate) options: DataOptions,
-    /// The most bytes of them that are in memory at once.
+    /// The most bytes of the rows that are in memory at once.
     pub(crate) most_bytes: u64,
-    /// True if rows that are no rows are passed over.
+    /// True if rows that cannot be read are passed over.
     pub(crate) tolerant: bool,
-    /// What counts the bytes that are read.
+    /// The progress bar, which counts the bytes that are read.
     pub(crate) bar: Option<ProgressBar>,
 }
 
 impl DataFiles {
-    /// The files that names and patterns stand for; those of a pattern in the order of their names.
+    /// The files for `paths`. A pattern becomes the files that match it, sorted by name.
     ///
     /// # Errors
-    /// There is none for a pattern, or standard input is among them twice.
+    /// No file matches a pattern, or standard input is named twice.
     pub(crate) fn of(paths: &[PathBuf]) -> Result<DataFiles, DataError> {
         let mut files = Vec::new();
         for path in paths {
@@ -41,22 +41,22 @@ impl DataFiles {
             }
         }
         if files.iter().filter(|path| path.as_os_str() == STANDARD).count() > 1 {
-            return Err(DataError::new(DataCode::Unreadable, "standard input is named twice, and can be read once"));
+            return Err(DataError::new(DataCode::Unreadable, "standard input can be read only once, not twice"));
         }
         Ok(DataFiles(files))
     }
 
-    /// The bytes of all files, if that is known.
+    /// The size of all files together in bytes; `None` without files, or if the size of one is unknown.
     pub(crate) fn size(&self) -> Option<u64> {
         let size = |path: &PathBuf| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|known| known.len());
         let sizes = self.0.iter().filter(|path| path.as_os_str() != STANDARD).map(size);
         (!self.0.is_empty() && self.0.iter().all(|path| path.as_os_str() != STANDARD)).then(|| sizes.sum())?
     }
 
-    /// The only file; `None` if there is none.
+    /// The only file; `None` without files.
     ///
     /// # Errors
-    /// There are several: the message names the first two.
+    /// There are several files; the message names the first two.
     pub(crate) fn only(&self) -> Result<Option<&Path>, String> {
         match self.0.as_slice() {
             [] => Ok(None),
@@ -65,16 +65,17 @@ impl DataFiles {
         }
     }
 
-    /// The names of the files, for people.
+    /// The names of the files for messages.
     pub(crate) fn names(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|path| path.display().to_string()).collect();
         names.join(", ")
     }
 
-    /// Opens the rows in the form asked for, or that of the first file's name, or that it looks like; `None` if there are no files.
+    /// Opens the files as one table; `None` without files. The form of a file is that of `--data-format`, else that of its name, else a guess from
+    /// its first bytes.
     ///
     /// # Errors
-    /// A file cannot be opened, or is of another form than the first.
+    /// A file cannot be opened, or is of another form than the first one.
     pub(crate) fn open(self, opening: &Opening) -> Result<Option<Dataset>, DataError> {
         let mut paths = self.0.into_iter();
         let Some(first) = paths.next() else { return Ok(None) };
@@ -89,7 +90,7 @@ impl DataFiles {
 }
 
 impl Opening {
-    /// Opens a file; its bytes are counted if they are read.
+    /// Opens a file. The progress bar counts its bytes if `is_read`.
     fn open(&self, path: &Path, is_read: bool) -> Result<Dataset, DataError> {
         let mut input = open(path)?;
         if let Some(bar) = self.bar.as_ref().filter(|_| is_read) {
@@ -114,17 +115,17 @@ impl Opening {
     }
 }
 
-/// Opens a file, or standard input.
+/// Opens the file at `path`, or standard input for `-`.
 pub(crate) fn open(path: &Path) -> Result<Input, DataError> {
     if path.as_os_str() == STANDARD { Ok(Input::stdin()) } else { Input::file(path) }
 }
 
-/// True if `*` and `?` are in the path, which stand for characters of names.
+/// True if the path has a `*` or `?`, so that it may stand for several files.
 fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?']))
 }
 
-/// The files that a pattern stands for, in the order of their names.
+/// The files whose names match a pattern, sorted.
 fn matching(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -138,7 +139,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
         let mut next = Vec::new();
         for folder in &found {
             let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-            // What is no folder has no files.
+            // A file that is not a folder has no entries.
             let entries = fs::read_dir(here).into_iter().flatten().flatten();
             let names = entries.map(|entry| entry.file_name());
             let fits = names.filter(|entry| is_match(name.as_bytes(), entry.to_string_lossy().as_bytes()));
@@ -148,23 +149,23 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, DataError> {
     }
     found.retain(|path| fs::metadata(path).is_ok_and(|there| !there.is_dir()));
     if found.is_empty() {
-        let error = DataError::new(DataCode::Io, "no file has such a name").in_file(&pattern.display().to_string());
+        let error = DataError::new(DataCode::Io, "no file matches the pattern").in_file(&pattern.display().to_string());
         return Err(error.hint("`*` stands for any characters of a name, and `?` for one"));
     }
     found.sort_unstable();
     Ok(found)
 }
 
-/// True if a name is one of a pattern. A name that begins with a point needs one in the pattern.
+/// True if `name` matches `pattern`. A name that begins with a dot needs a pattern that begins with one.
 fn is_match(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") {
         return false;
     }
     let (mut at, mut of) = (0, 0);
-    // The last `*`, and where in the name it ends.
+    // The index of the last `*` in the pattern, and the end of its match in the name.
     let mut star: Option<(usize, usize)> = None;
     while at < name.len() {
-        // A character of several bytes is one.
+        // The bytes of the character here: `?` stands for one character, not for one byte.
         let width = name[at..].iter().skip(1).take_while(|byte| **byte & 0xc0 == 0x80).count() + 1;
         match pattern.get(of) {
             Some(b'*') => {

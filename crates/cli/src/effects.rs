@@ -1,4 +1,4 @@
-//! Options about values that would do nothing in a run: an error each, since whoever gives an option relies on its effect.
+//! Refuses options about values that would do nothing in a run, since whoever gives an option relies on its effect.
 
 use crate::arguments::DataOptions;
 use crate::evaluate::Feeding;
@@ -7,7 +7,7 @@ use crate::inputs::Feed;
 use cembra::{QType, Scalar};
 use cembra_table::{Form, Format};
 
-/// Where the values of a run come from, as far as options tell them apart.
+/// The source of a value, as far as options distinguish sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
     /// CSV and TSV.
@@ -22,19 +22,19 @@ enum Origin {
 
 use Origin::{Constant, Csv, Json, Typed};
 
-/// The origins of rows.
+/// The origins of values in data files.
 const DATA: &[Origin] = &[Csv, Json, Typed];
 
-/// The origins of whatever is read.
+/// The origins of all values.
 const VALUES: &[Origin] = &[Csv, Json, Typed, Constant];
 
-/// An option, and what must be there for it to have an effect.
+/// An option, and the values on which it has an effect.
 struct Effect {
     option: &'static str,
     is_given: bool,
-    /// The origins that it says something about.
+    /// The origins of the values on which the option has an effect.
     origins: &'static [Origin],
-    /// The type of the values that it says something about; `None` for all values.
+    /// The type of the values on which the option has an effect; `None` for all types.
     scalar: Option<Scalar>,
 }
 
@@ -64,16 +64,16 @@ impl DataOptions {
         ]
     }
 
-    /// The first option that is given and says nothing about the values of `-s`, which are all that a model with tensors reads as text;
-    /// `has_constants` is true if there are such values.
+    /// The first given option without an effect on a model with tensors, which reads no text but the values of `-s`. `has_constants` is true if there
+    /// are such values.
     pub(crate) fn of_rows(&self, has_constants: bool) -> Option<&'static str> {
         let null = (!self.null.is_empty()).then_some("--null");
         let is_of_rows = |effect: &&Effect| effect.is_given && !(has_constants && effect.origins.contains(&Constant));
         self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
     }
 
-    /// Refuses options that say nothing about data of this form, `None` without data, or about values of `-s` if `has_constants`. `writes_csv`
-    /// is true if results are CSV, where `--null` stands for missing too.
+    /// Refuses options without an effect on the origins of this run: data of the form `data`, `None` without data, and values of `-s` if
+    /// `has_constants`. `writes_csv` is true if results are CSV, in which `--null` is written for missing values.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
@@ -107,7 +107,8 @@ impl DataOptions {
         Ok(())
     }
 
-    /// Refuses options about values of a type that neither an input nor a column that is carried through has, or that columns have already.
+    /// Refuses options about a type that no input and no column carried through has. In data whose columns have types, it also refuses options about
+    /// a type that columns have already.
     pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
         if let Some(counted) = feed.counted() {
             return self.check_counted(feed, counted, command);
@@ -117,7 +118,7 @@ impl DataOptions {
             Form::Values(qtype) => Some(qtype),
             Form::Verbatim | Form::Foreign(_) | Form::AsWritten => None,
         });
-        // A column whose values an option does not fit is a text.
+        // A column has the type text if its values do not have the format of the option.
         let text = feed.fields().iter().enumerate().find(|(at, (_, qtype))| {
             qtype.scalar() == Some(Scalar::Text) && matches!(feed.from(*at), Feeding::Column(..))
         });
@@ -125,7 +126,8 @@ impl DataOptions {
         self.check_among(&inputs.chain(kept).collect::<Vec<_>>(), text, command)
     }
 
-    /// Refuses options about values of a type that no column of the data is read as, `counted` aside, and no value of `-s` has.
+    /// Refuses options about a type, for data whose columns have types. An option is kept if its type is one of `counted`, which are read from whole
+    /// numbers, or the type of a value of `-s`.
     fn check_counted(&self, feed: &Feed, counted: &[Scalar], command: &'static str) -> Result<(), Failure> {
         let (columns, constants): (Vec<_>, Vec<_>) =
             feed.fields().iter().enumerate().partition(|(at, _)| matches!(feed.from(*at), Feeding::Column(..)));
@@ -148,7 +150,8 @@ impl DataOptions {
         self.check_among(&counted.iter().chain(constants).collect::<Vec<_>>(), None, command)
     }
 
-    /// Refuses options about values of a type that none of `types` has. `text` is a column of texts, which might be declared to have it.
+    /// Refuses options about a type that none of `types` has. `text` is the name of a text column that the message proposes to declare with that
+    /// type.
     pub(crate) fn check_among(
         &self,
         types: &[&QType],
@@ -171,7 +174,7 @@ impl DataOptions {
     }
 }
 
-/// True if values of a type are, or have in them, values of the scalar type.
+/// True if values of `qtype` are values of `scalar`, or contain such values.
 fn has(qtype: &QType, scalar: Scalar) -> bool {
     let mut open = vec![qtype];
     while let Some(qtype) = open.pop() {

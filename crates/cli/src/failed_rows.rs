@@ -38,7 +38,7 @@ struct File {
     schema: SchemaRef,
     /// The columns that are carried through.
     kept: SchemaRef,
-    /// Their places among all that are.
+    /// The indices of `kept` among all columns that are carried through.
     places: Vec<usize>,
     /// The most bytes of the text of a row.
     most_bytes: u64,
@@ -52,7 +52,7 @@ impl File {
             fields.push(types::stored_field(name, &qtype, false)?);
             columns.push(Named { name: name.to_owned(), form: Form::Values(qtype) });
         }
-        // Members of JSON are no column of CSV.
+        // The column of JSON members cannot be written as CSV.
         let all = feed.kept().iter().enumerate();
         let (places, named): (Vec<usize>, Vec<&Named>) = all.filter(|(_, kept)| kept.form != Form::AsWritten).unzip();
         let kept: Vec<_> = places.iter().filter_map(|at| feed.stored(feed.first_kept() + at)).cloned().collect();
@@ -70,7 +70,7 @@ impl File {
     fn write(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
         let file = |one: &Failed| one.file.as_deref().unwrap_or(feed.name()).to_owned();
         let line = |one: &Failed| (!feed.is_numbered()).then_some(one.place);
-        // Of a file without lines the number in it tells more.
+        // If the file has no lines and is one of several, the number of the row in its file tells more.
         let row = |one: &Failed| if one.file.is_some() && feed.is_numbered() { one.place } else { one.number };
         let text = |of: &dyn Fn(&Failed) -> Option<String>| -> ArrayRef {
             Arc::new(failures.iter().map(of).collect::<StringViewArray>())

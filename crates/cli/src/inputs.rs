@@ -70,7 +70,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) types: BTreeMap<&'a str, &'a QType>,
     /// Constants.
     pub(crate) constants: &'a [Assignment],
-    /// How dates and timestamps of constants may be spelled.
+    /// The spelling of dates and timestamps in constants, besides the usual one.
     pub(crate) spelling: &'a Spelling,
     /// The rows.
     pub(crate) data: Option<Dataset>,
@@ -80,7 +80,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) keep: Keep,
     /// True if a CSV's fields are carried through as they are written.
     pub(crate) verbatim: bool,
-    /// The names of the outputs, if columns of JSON are carried through as they are written.
+    /// The names of the outputs if columns of JSON are carried through as they are written; else `None`.
     pub(crate) as_written: Option<Vec<String>>,
     /// The time that finding the columns may take, with all that comes behind.
     pub(crate) deadline: &'a Deadline,
@@ -285,16 +285,16 @@ impl Feed {
         let failure = failure.note(format!("taken from the data: {}", guessed.join(", ")));
         let advised = columns().filter_map(|column| Some((&column.name, column.advice.as_ref()?))).take(SHOWN_VALUES);
         advised.fold(failure, |failure, (name, (advice, line))| {
-            failure.note(format!("{advice}: it makes `{name}` a text, at {}", self.place(None, *line)))
+            failure.note(format!("{advice}; `{name}` is a text because of {}", self.place(None, *line)))
         })
     }
 
-    /// The types of inputs that are read from numbers of the data, where its columns have types; `None` where values of data are texts.
+    /// The types of dates and timestamps that inputs read from columns of whole numbers; `None` for data whose columns have no types, such as CSV.
     pub(crate) fn counted(&self) -> Option<&[Scalar]> {
         self.data.as_ref()?.counted.as_deref()
     }
 
-    /// The types that were taken from the data: each with where it is from, as `decided at rows.csv:17`.
+    /// The types that were taken from the data, each with a text about its place, such as `decided at rows.csv:17`.
     pub(crate) fn inferred(&self) -> impl Iterator<Item = (&Inferred, String)> {
         self.data.iter().flat_map(|data| &data.inferred).map(|inferred| {
             let from = match inferred.line {
@@ -306,7 +306,7 @@ impl Feed {
         })
     }
 
-    /// Where a row stood: `rows.csv:17`. `file` is the name of the row's file, where there are several.
+    /// The place of a row: `rows.csv:17`. `file` is the name of the row's file; `None` if there is only one.
     pub(crate) fn place(&self, file: Option<&str>, place: u64) -> String {
         let name = file.unwrap_or(self.name());
         match &self.data {
@@ -316,12 +316,12 @@ impl Feed {
         }
     }
 
-    /// The name of the data, or of its first file.
+    /// The name of the first data file; empty without data.
     pub(crate) fn name(&self) -> &str {
         self.data.as_ref().map_or("", |data| data.name.as_str())
     }
 
-    /// True if the place of a row is its number in its file, not its line.
+    /// True if the place of a row is its number in the file, false if it is its line.
     pub(crate) fn is_numbered(&self) -> bool {
         self.data.as_ref().is_none_or(|data| data.numbered)
     }
@@ -453,7 +453,7 @@ fn typed(
         };
         let hint = match declared {
             Some(QType::Edge(_)) => format!("; {}", error::MAKE_EDGE),
-            // A number is none.
+            // A number is not a date, a timestamp or a duration.
             Some(QType::Scalar(scalar) | QType::Optional(scalar))
                 if scalar.is_quoted()
                     && let Some(said) = spelling.said(*scalar, &constant.text) =>
@@ -471,7 +471,7 @@ fn typed(
     })
 }
 
-/// The date that eight digits are if they are year, month and day.
+/// Reads eight digits as year, month and day; `None` if they are not a date.
 fn day_of_digits(text: &str) -> Option<Date> {
     MomentForm::of_dates("%Y%m%d").ok()?.date(text).filter(|_| text.len() == 8)
 }

@@ -62,7 +62,7 @@ pub(crate) struct Recipe {
 pub(crate) struct Failed {
     /// Its number among the rows of the data, from 1.
     pub(crate) number: u64,
-    /// The name of its file, where there are several.
+    /// The name of the row's file; `None` if there is only one.
     pub(crate) file: Option<Arc<str>>,
     /// Where it stood.
     pub(crate) place: u64,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
-/// The path that means standard input, or standard error for rows that failed.
+/// The path of standard input for a model or data, of standard output for results, of standard error for failed rows.
 pub(crate) const STANDARD: &str = "-";
 
 /// A model's text, where it came from, and the limits it is read and run within.

@@ -57,7 +57,7 @@ pub enum ArgumentForm {
     FieldName,
     /// The name of a unit of the calendar, as a literal.
     CalendarUnit,
-    /// The unit of a number that counts from 1970, as a literal.
+    /// The unit of a number that counts the time since 1970, as a literal.
     UnixUnit,
     /// A position among few, or how many of them.
     Position,

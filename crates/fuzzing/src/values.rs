@@ -160,7 +160,7 @@ const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["
 const UNITS: Formed =
     Formed { good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"], bad: &["", "decade"] };
 
-/// Units of numbers that count from 1970.
+/// Units of numbers that count the time since 1970.
 const UNIX_UNITS: Formed = Formed { good: &["s", "ms", "us", "ns"], bad: &["", "min"] };
 
 /// Formats of dates and timestamps.

@@ -72,7 +72,7 @@ impl LocalClock {
         }
     }
 
-    /// True if the clocks never show what those of UTC show at a moment: they are put forward then.
+    /// True if the clocks skip a local time, because they are put forward. `shown` is the timestamp at which clocks of UTC show it.
     #[must_use]
     pub fn skips(&self, shown: Timestamp) -> bool {
         zones::is_skipped(shown, self.zone)

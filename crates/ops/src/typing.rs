@@ -466,7 +466,7 @@ fn read_of_text(scalar: Scalar) -> Option<&'static str> {
     })
 }
 
-/// How a date or a timestamp is made of a number: days, or units of time since 1970.
+/// The hint for a number in the place of a date or a timestamp; `None` for other types.
 fn counted(scalar: Scalar) -> Option<&'static str> {
     match scalar {
         Scalar::Date => {

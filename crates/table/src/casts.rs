@@ -26,7 +26,8 @@ use cembra_value::ScalarValue;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// The values in the type of a scalar; missing where there is no such value. Whole numbers become dates and timestamps as `spelling` says.
+/// Converts an array to the type `scalar`. An element that the type does not have is missing in the result. Whole numbers become dates and timestamps
+/// by `spelling`.
 ///
 /// # Errors
 /// The type never becomes that one.
@@ -119,7 +120,7 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
 }
 
-/// Whole numbers as the values that `read` makes of them, which `of_bits` makes of their bits.
+/// Converts whole numbers to values by `read`, and stores the bits of each value as an element by `of_bits`.
 fn counted<N: ArrowPrimitiveType>(
     values: &ArrayRef,
     read: impl Fn(i64) -> Option<ScalarValue>,
@@ -131,7 +132,7 @@ fn counted<N: ArrowPrimitiveType>(
     Some(Arc::new(made))
 }
 
-/// A type with views in place of strings, also in lists, maps and structs.
+/// The type `of` with views instead of strings, also in lists, maps and structs.
 pub(crate) fn with_views(of: &DataType) -> DataType {
     with_leaves(of, &mut |leaf| match leaf {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -140,8 +141,8 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
     })
 }
 
-/// A type with others in place of those that lists, maps and structs are made of, which are asked for in their order. Types nest only as deep as
-/// a file may, so this recursion is bounded.
+/// The type `of` with each leaf of its lists, maps and structs replaced by the result of `leaf`, which is called in their order. Types nest only as
+/// deep as a file may, so this recursion is bounded.
 pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> DataType) -> DataType {
     let mut inside =
         |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_leaves(field.data_type(), leaf)));

@@ -41,7 +41,7 @@ pub(crate) struct Conversion {
     tolerant: bool,
     /// The most bytes of strings in the columns that are carried through, of the rows of a batch.
     most_bytes: u64,
-    /// What whole numbers are where dates and timestamps are wanted.
+    /// The spelling of dates and timestamps in columns of whole numbers.
     spelling: Spelling,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Planned {
     pub(crate) leaves: Vec<Column>,
     /// The columns carried through.
     pub(crate) kept: Vec<Named>,
-    /// The types of leaves that are read from numbers as the spelling says.
+    /// The types of dates and timestamps that leaves read from columns of whole numbers.
     pub(crate) counted: Vec<Scalar>,
     /// What becomes of the columns that are needed.
     pub(crate) conversion: Arc<Conversion>,
@@ -136,8 +136,8 @@ impl Conversion {
         let named = kept.iter().map(|at| {
             let field = file.field(*at);
             let qtype = types::to_qtype(field.data_type(), field.is_nullable());
-            // What is carried through as a value of a model is written as one: views stay views, and days, moments and lengths of time
-            // stay in their units.
+            // A column that is carried through as values of a model is written with the model's types. A column with views, dates, timestamps or
+            // durations is carried through as a foreign one, so that it keeps its layout and units.
             let exactly = |qtype: &QType| {
                 types::of_qtype(qtype).as_ref() == Some(field.data_type())
                     && !foreign::has_views(field.data_type())
@@ -257,7 +257,7 @@ fn pick(
             }
             let message = format!("expected {qtype}, found a column of {}", field.data_type());
             let error = DataError::new(DataCode::ColumnType, message).in_column(path);
-            // Any number shows how numbers become dates.
+            // The hint is the same for every number, so that of 0 is taken.
             let of_count = qtype.scalar().filter(|scalar| scalar.is_quoted() && field.data_type().is_integer());
             Err(of_count.and_then(|scalar| spelling.said(scalar, "0")).into_iter().fold(error, DataError::hint))
         }
@@ -381,7 +381,7 @@ struct Reading<'s> {
     tolerant: bool,
     /// What is wrong with rows.
     wrong: BTreeMap<usize, DataError>,
-    /// What whole numbers are where dates and timestamps are wanted.
+    /// The spelling of dates and timestamps in columns of whole numbers.
     spelling: &'s Spelling,
 }
 

@@ -143,7 +143,7 @@ impl Input {
             _ => start,
         };
         Ok(if long.starts_with(GZIP) {
-            // The file itself holds other bytes than those that are read from here on.
+            // The file itself has the compressed bytes, not those that are read from here on.
             let input = Input { stored: None, ..self };
             input.through(|reader| MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
         } else if long.starts_with(ZSTD) {
@@ -196,10 +196,10 @@ impl Input {
         Ok(self.decompressed().map_err(DataError::unread)?.reader)
     }
 
-    /// The data with its first bytes, which stay unread: those of what compressed data hold; fewer if there are not as many.
+    /// This input, and its first `most` bytes after decompression, or all if there are fewer. The input still begins with them.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The bytes cannot be read.
     pub fn with_start(self, most: usize) -> Result<(Input, Vec<u8>), DataError> {
         let mut input = self.decompressed().map_err(DataError::unread)?;
         let start = input.peek(most).map_err(DataError::unread)?;

@@ -1,6 +1,6 @@
 //! Reads Arrow's own form, as a stream: a file of it is a stream between a mark and a table of contents, which is not needed
-//! to read from the beginning to the end. A file whose schema is in its table of contents alone, as Polars writes them, is read by that. Of the
-//! columns only those that are needed are made.
+//! to read from the beginning to the end. A file that has its schema only in the table of contents, as Polars writes it, is read by that table. Only
+//! the columns that are needed are decoded.
 
 use super::chunks::METADATA_SHARE;
 use super::conversion::{Conversion, Planned};
@@ -30,7 +30,7 @@ const ALIGNED_WORDS: usize = 8;
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The bytes behind the table of contents of a file: its length, and a mark.
+/// The bytes after the table of contents of a file: its length, and a mark.
 const TAIL_BYTES: usize = 10;
 
 /// The messages of a stream, or of a file.
@@ -55,7 +55,7 @@ impl ArrowData {
         let (stream, schema) = match start.strip_prefix(MARK) {
             None => ArrowData::in_front(input.into_bytes()?, options)?,
             Some(behind) => {
-                // Behind the mark there is room for nothing, up to where messages are aligned.
+                // After the mark there may be zeros, up to the alignment of messages.
                 let empty = behind.chunks(MARK.len()).take_while(|word| word.iter().all(|byte| *byte == 0)).count();
                 if empty >= ALIGNED_WORDS {
                     return Err(DataError::unreadable("not Arrow: there is no schema"));
@@ -74,7 +74,7 @@ impl ArrowData {
         Ok(ArrowData { stream, schema, batch_rows, tolerant: options.tolerant, spelling })
     }
 
-    /// A stream that begins with its schema.
+    /// Opens a stream that begins with its schema.
     fn in_front(bytes: Bytes, options: &ReadOptions) -> Result<(Stream, SchemaRef), DataError> {
         let mut stream = Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes);
         let schema = guarded("Arrow", || {
@@ -89,7 +89,7 @@ impl ArrowData {
         Ok((stream, schema))
     }
 
-    /// The messages that the table of contents of a file names, and its schema.
+    /// Opens a file by its table of contents, which has the schema and the places of messages.
     fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, SchemaRef), DataError> {
         let footer = footer(&mut file, options.most_bytes)?;
         let (schema, messages) = guarded("Arrow", || {
@@ -98,7 +98,7 @@ impl ArrowData {
             let none = || DataError::unreadable("not Arrow: there is no schema");
             let schema = contents.schema().ok_or_else(none)?;
             check_schema(schema, footer.len())?;
-            // Rows name values of dictionaries, so these come first.
+            // Rows refer to values of dictionaries, so dictionaries come first.
             let blocks =
                 contents.dictionaries().into_iter().flatten().chain(contents.recordBatches().into_iter().flatten());
             let messages = blocks.map(|block| {
@@ -160,7 +160,7 @@ impl ArrowData {
     }
 }
 
-/// The table of contents of a file. It lies anywhere in the file; memory that is made for it is aligned.
+/// Reads the table of contents of a file, which may begin at any byte, into memory that is aligned.
 fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
     let cut = || DataError::unreadable("not Arrow: the file ends in the middle");
     let size = file.metadata().map_err(DataError::unread)?.len();
@@ -181,12 +181,12 @@ fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
     Ok(footer)
 }
 
-/// The bytes of parts of a file, one part after the other.
+/// Reads parts of a file, one after the other.
 struct Parts {
     file: File,
-    /// The bytes that are left of the part at hand.
+    /// The bytes of the current part that are still to be read.
     left: u64,
-    /// Where each of the other parts begins, and its length.
+    /// The offset and the length of each part after the current one.
     parts: VecDeque<(u64, u64)>,
 }
 
@@ -198,7 +198,7 @@ impl io::Read for Parts {
             self.left = len;
         }
         let read = self.file.by_ref().take(self.left).read(into)?;
-        // Behind the end of the file there is nothing of the other parts either.
+        // At the end of the file, the rest of this part is missing.
         self.left = if read == 0 { 0 } else { self.left - read as u64 };
         Ok(read)
     }

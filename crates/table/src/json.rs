@@ -13,7 +13,9 @@ use super::cells;
 use super::chunks::too_large;
 use super::input::{Bytes, Text};
 use super::place::Places;
-use super::{Decoded, Form, Found, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types};
+use super::{
+    ColumnTypes, Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types,
+};
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
 use crate::scalar;
@@ -41,7 +43,7 @@ const MOST_BYTES: usize = 1 << 23;
 /// JSON of which nothing needs to have been read.
 pub(crate) struct JsonData {
     objects: Objects<BufReader<Bytes>>,
-    /// Rows that were read to find keys and types, as text, and those that are none.
+    /// The rows that were read to find keys and types, also those that cannot be read.
     ahead: VecDeque<FirstRow>,
     looked_ahead: bool,
     /// True if rows may wait for others.
@@ -82,17 +84,17 @@ struct RowForm {
     /// The most bytes that a row becomes.
     most_bytes: u64,
     spelling: Spelling,
-    /// How many of the columns, from the first on, are leaves; the others are carried through.
+    /// The number of columns that are leaves, which come first; the others are carried through.
     leaves: usize,
-    /// The keys of the rows that were read ahead, where all of them are carried through.
+    /// The keys with a column; `None` if rows may have other keys too.
     keys: Option<HashSet<String>>,
-    /// The columns of which one of the first rows has a number below 0.
+    /// The names of the columns with a number below 0 in the first rows.
     below_zero: HashSet<String>,
-    /// The members that are carried through as they are written, if results can have them.
+    /// The members that are carried through as they are written; `None` if the results cannot have them.
     carried: Option<Carried>,
-    /// The columns of declared types that are carried through too, in which nothing is lost: a leaf has the fields that are declared.
+    /// The indices of leaves with a declared type that are carried through too, so that undeclared fields must not be lost.
     strict: HashSet<usize>,
-    /// True if rows are read value by value, because their dates or timestamps are spelled in a way of their own.
+    /// True if rows are read value by value, because dates or timestamps have another spelling than the usual one.
     is_spelled: bool,
 }
 
@@ -162,10 +164,10 @@ impl JsonData {
             Keep::These(names) => names.clone(),
             Keep::All => self.keys()?,
         };
-        // A later file is asked for the columns of the first by name.
-        let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(Found::is_all);
+        // A request for a later file names the columns of the first one, even if all are carried through.
+        let is_all = request.keep == Keep::All || request.found.as_ref().is_some_and(ColumnTypes::is_all);
         let all = is_all.then(|| names.clone());
-        // A type that is given for a column is that of all its values.
+        // A column with a given type must hold all its values, so none of them is carried through as it is written.
         let is_given = names.iter().any(|name| request.kept_types.contains_key(name));
         let as_written = request.as_written.as_ref().filter(|_| !is_given);
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
@@ -233,7 +235,7 @@ impl JsonData {
         let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
         let leaf_names: HashSet<&str> = request.leaves.iter().map(|leaf| &*leaf.name).collect();
         let fields = all_columns.iter().zip(&shown).map(|(column, at)| {
-            // A value that is carried as it is written is missing in its column.
+            // A value that is carried through as it is written is missing in its column.
             let may_lack = tolerant || carried.is_some() && *at >= leaf_names.len();
             types::stored_field(&column.name, &column.qtype, may_lack)
         });
@@ -262,31 +264,20 @@ impl JsonData {
             is_spelled,
         });
         let source = JsonSource { data: self, form };
-        let inferred = found_types;
-        Ok(Table {
-            name: String::new(),
-            leaves,
-            kept,
-            inferred,
-            counted: None,
-            schema,
-            numbered: false,
-            total: None,
-            source: Box::new(source),
-        })
+        Ok(Table::of_lines(leaves, kept, found_types, schema, Box::new(source)))
     }
 
-    /// True if one of the first rows has a number below 0 here.
+    /// True if one of the first rows has a number below 0 under the key `name`.
     fn has_negative(&self, name: &str) -> bool {
         self.found(name).any(|(value, _)| value.kind() == JsonKind::Number && value.as_str().starts_with('-'))
     }
 
-    /// The values of the first rows under a key, and their lines.
+    /// The values in the first rows under the key `name`, and their lines.
     fn found<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (JsonText<'a>, u64)> {
         self.ahead.iter().flatten().filter_map(move |object| Some((object.row.get(name)?, object.line)))
     }
 
-    /// The error that a number of the first rows fits into no inferred type, with the type that holds all of them.
+    /// Checks that an `i64` holds all whole numbers of the first rows under the key `name`; the error proposes a type that holds them.
     fn check_numbers(&self, name: &str, is_kept: bool) -> Result<(), DataError> {
         let found = || self.found(name);
         let Some((large, line)) = found().find(|(value, _)| is_large(*value)) else { return Ok(()) };
@@ -297,8 +288,8 @@ impl JsonData {
         Err(misfit_of(name, is_kept, &QType::INT64, large, Some(&better)).on_line(line))
     }
 
-    /// The type of an undeclared leaf, and the line of the row that decided it; `None` if there are rows, but none with such a key. A column
-    /// that is only carried through may be missing anywhere.
+    /// The type of an undeclared leaf, and the line of the row that decided it; `None` if there are rows, but none with such a key. If `is_kept`, the
+    /// type is that of a column that is only carried through, and optional.
     fn infer(&self, name: &str, is_kept: bool) -> Result<Option<(QType, Option<u64>)>, DataError> {
         self.check_numbers(name, is_kept)?;
         let place = Place { leaf: name, path: name, inferred: true };
@@ -314,7 +305,7 @@ impl JsonData {
             let joined = seen
                 .join(&here)
                 .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
-            // Types are made where something is new: those of structs take longer than a look at what was seen.
+            // A type is made only if the row adds something to it: making the type of a struct takes longer than comparing.
             if joined != seen && joined.kind != Kind::Nothing {
                 decided.add(type_of(&joined), object.line);
             }
@@ -401,7 +392,7 @@ fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
     place.mismatch(qtype, &quoted(&value.to_string()), better(qtype, value, place).as_ref())
 }
 
-/// The error that an inferred type does not hold a value of a leaf, or of a column that is carried through.
+/// The error for a value that an inferred type does not hold. `is_kept` is true for a column that is carried through.
 fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, better: Option<&QType>) -> DataError {
     let place = Place { leaf: name, path: name, inferred: !is_kept };
     let error = place.mismatch(qtype, &quoted(&value.to_string()), better.filter(|_| !is_kept));
@@ -412,11 +403,11 @@ fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, bett
 }
 
 impl RowForm {
-    /// The values of an object, into `row`: also those beside one that cannot be read. Those that are carried through go into `members` where
-    /// the types of their columns do not take them as they are.
+    /// Reads the values of an object into `row`, also those beside a value that cannot be read. `members` gets the members that are carried through
+    /// as they are written, if their columns do not hold them.
     ///
     /// # Errors
-    /// What is wrong with the first value that cannot be read.
+    /// A value cannot be read; the error is that of the first one.
     fn values(&self, object: &Object, row: &mut Vec<Value>, members: &mut Option<String>) -> Result<(), DataError> {
         row.clear();
         let mut wrong = Ok(());
@@ -448,7 +439,7 @@ impl RowForm {
                 }
             }
             let value = match (object.row.get(&column.name), &column.qtype) {
-                // Digits that no number holds are a text, and so are shorter ones among them.
+                // A declared text takes whole numbers as they are written, because no number type holds all of them.
                 (Some(value), QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text))
                     if !column.inferred && is_whole(value) =>
                 {
@@ -477,7 +468,7 @@ impl RowForm {
                 if wrong.is_ok() && !(is_kept && self.carried.is_some()) {
                     wrong = Err(error.on_line(object.line));
                 }
-                // A column adds a missing value for what is not of its type.
+                // `Nothing` is not of the column's type, so the column stores a missing value.
                 Value::Nothing
             }));
         }
@@ -536,7 +527,7 @@ impl Unread<'_> {
         }
     }
 
-    /// The row that was read before, if it was.
+    /// The row that was read ahead; `None` for other objects.
     fn into_first(self) -> Option<FirstRow> {
         if let Unread::First(row) = self { Some(row) } else { None }
     }
@@ -661,7 +652,7 @@ impl Piece for JsonPiece {
                 let mut own = None;
                 let read = object.read().and_then(|object| form.values(&object, &mut row, &mut own));
                 match read {
-                    // What is carried through is there if it can be read.
+                    // The row stays, with the values that can be read.
                     Err(wrong) if form.tolerant => failures.push((at, wrong)),
                     // It comes before whatever is wrong behind the objects.
                     Err(wrong) => {

@@ -49,7 +49,7 @@ use input::Input;
 use place::Places;
 use schema::{Column, Inferred, Wanted};
 use several::Later;
-pub use several::{Following, Found};
+pub use several::{ColumnTypes, Following};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -89,7 +89,7 @@ impl Format {
         }
     }
 
-    /// The format that an ending in lower case stands for.
+    /// The format for the ending of a file name, which must be in lower case; `None` if there is none.
     pub fn of_ending(ending: &str) -> Option<Format> {
         Some(match ending {
             "csv" => Format::Csv,
@@ -124,7 +124,7 @@ pub struct ReadOptions {
     pub nulls: Vec<String>,
     /// For CSV: what separates fields; else what the header has most of.
     pub delimiter: Option<u8>,
-    /// How values are spelled: of CSV all of it, of JSON the clocks of timestamps without a time zone.
+    /// The spelling of values; its decimal comma is for CSV only.
     pub spelling: Spelling,
     /// About how many rows are read at once.
     pub batch_rows: usize,
@@ -158,11 +158,11 @@ pub struct Request {
     pub kept_types: BTreeMap<String, QType>,
     /// True if a CSV's fields are carried through as they are written, not as values of a type found for them.
     pub verbatim: bool,
-    /// The names of outputs, where the columns of JSON are carried through as they are written, which results that are JSON too can have; `None`
-    /// where the columns are values of types.
+    /// The names of the outputs if columns of JSON are carried through as they are written, for results that are JSON too; `None` if the columns are
+    /// carried through as values.
     pub as_written: Option<Vec<String>>,
-    /// The types that were found in a file before this one, for leaves without a type and for columns that are carried through.
-    pub found: Option<Found>,
+    /// The column types of the first file, in a request for a later one; else `None`.
+    pub found: Option<ColumnTypes>,
 }
 
 /// How the values of a column are to be understood.
@@ -174,7 +174,7 @@ pub enum Form {
     Verbatim,
     /// As values of a type that models do not have.
     Foreign(DataType),
-    /// As members of an object of JSON, which stand for the columns before; missing where these have the values.
+    /// As members of a JSON object, which replace the columns before this one; missing in rows where those columns have the values.
     AsWritten,
 }
 
@@ -316,10 +316,9 @@ pub struct Table {
     pub leaves: Vec<Column>,
     /// The columns carried through, which follow them.
     pub kept: Vec<Named>,
-    /// The types of both that were taken from the data.
+    /// The types of leaves and of columns carried through that were taken from the data.
     pub inferred: Vec<Inferred>,
-    /// The types of leaves that are read from numbers as the spelling says, where columns have types; `None` for texts, all of which are
-    /// read as it says.
+    /// The types of dates and timestamps that leaves read from columns of whole numbers; `None` for data whose columns have no types.
     pub counted: Option<Vec<Scalar>>,
     /// The columns of every batch, as they are stored.
     pub schema: SchemaRef,
@@ -331,13 +330,27 @@ pub struct Table {
     pub source: Box<dyn Source>,
 }
 
+impl Table {
+    /// The table of a text without column types: the place of a row is its line, and the number of rows is unknown.
+    pub(crate) fn of_lines(
+        leaves: Vec<Column>,
+        kept: Vec<Named>,
+        inferred: Vec<Inferred>,
+        schema: SchemaRef,
+        source: Box<dyn Source>,
+    ) -> Table {
+        let name = String::new();
+        Table { name, leaves, kept, inferred, counted: None, schema, numbered: false, total: None, source }
+    }
+}
+
 /// Data that is open: its columns are known, the types of what is wanted are not yet.
 pub struct Dataset {
     name: String,
     format: Format,
     form: Opened,
     most_bytes: u64,
-    /// The files behind this one, and the names of their columns.
+    /// The files after this one; `later_names` has the names of all their columns, sorted.
     later: Vec<Later>,
     later_names: Vec<String>,
 }
@@ -352,7 +365,7 @@ const NAME_BYTES: u64 = 256;
 /// The count of columns that are free.
 const FEW_COLUMNS: usize = 1_000;
 
-/// The most rows that failed among those that are read at once: more memory is taken for what is said of each than for most rows.
+/// The most failed rows among the rows that are read at once: an error takes more memory than most rows.
 pub(crate) const MOST_FAILURES: usize = 4_096;
 
 /// Counts columns before there is memory for them, of which each takes `each` bytes besides its values.
@@ -386,10 +399,10 @@ impl Dataset {
         Ok(Dataset { name, format, form, most_bytes, later: Vec::new(), later_names: Vec::new() })
     }
 
-    /// The data with the rows of more files behind its own.
+    /// Appends the rows of more files.
     ///
     /// # Errors
-    /// A file cannot be opened, or is of another form.
+    /// A file cannot be opened, or is of another form than the first one.
     pub fn followed_by(mut self, files: Vec<Following>) -> Result<Dataset, DataError> {
         let mut names = Vec::new();
         for file in files {
@@ -407,7 +420,7 @@ impl Dataset {
         self.format
     }
 
-    /// The keys of the first rows of JSON; `None` for other data.
+    /// The keys in the first rows of JSON; `None` for other data.
     pub(crate) fn keys(&mut self) -> Result<Option<Vec<String>>, DataError> {
         match &mut self.form {
             Opened::Json(data) => data.keys().map(Some),
@@ -415,7 +428,7 @@ impl Dataset {
         }
     }
 
-    /// False if no file of the data has a column of this name; of JSON only reading it tells, and what no object has is missing there.
+    /// False if no file has a column `name`. True for all JSON: only reading shows its keys, and a key that no object has is missing.
     pub fn has(&self, name: &str) -> bool {
         self.later_names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() || self.first_has(name)
     }
@@ -429,7 +442,7 @@ impl Dataset {
         }
     }
 
-    /// True if a CSV that were read with another delimiter would have a column of this name.
+    /// True if the data are CSV that would have a column `name` with another delimiter.
     pub fn has_otherwise(&self, name: &str) -> bool {
         matches!(&self.form, Opened::Csv(data) if data.other_delimiter(name).is_some())
     }

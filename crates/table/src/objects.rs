@@ -2,7 +2,7 @@
 //! other (JSON lines). Only the frame of an object is looked at here, to cut it out of the stream; `cembra` reads it, which may
 //! be later and on another thread.
 //!
-//! Where rows that cannot be read are passed over, a line of JSON lines that begins no whole object is one of them.
+//! If rows that cannot be read are passed over, a line of JSON lines that does not begin a whole object is such a row.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
@@ -35,7 +35,7 @@ pub(crate) struct Cut {
     pub(crate) line: u64,
     /// At least as many as there are values in it.
     pub(crate) values: usize,
-    /// True if the bytes are a line that begins no whole object.
+    /// True if the bytes are a line that does not begin a whole object.
     pub(crate) is_broken: bool,
 }
 
@@ -52,7 +52,7 @@ impl Cut {
             DataError::new(DataCode::Unreadable, "not JSON: invalid unicode code point").on_line(line)
         })?;
         match JsonRow::parse(text) {
-            // It has more values than a row may have.
+            // The line is JSON, so it was cut because the object has more values than a row may have.
             Ok(_) if is_broken => Err(DataError::unreadable("an object is too large for a row").on_line(line)),
             Ok(row) => Ok(Object { row, line }),
             // The place is counted from the start of the file.
@@ -100,7 +100,7 @@ impl Stops {
 /// How deep objects and arrays may nest: what is found of their types takes the stack.
 const DEEPEST: u32 = 127;
 
-/// A reader whose bytes may be put back, to be read again.
+/// A reader that takes bytes back, to read them again.
 struct Rereader<R> {
     again: Cursor<Vec<u8>>,
     input: R,
@@ -128,7 +128,7 @@ impl<R: BufRead> Rereader<R> {
         }
     }
 
-    /// Puts back bytes, which were the last ones read.
+    /// Puts back `bytes`, which must be the last ones that were read.
     fn put_back(&mut self, mut bytes: Vec<u8>) {
         bytes.extend_from_slice(self.again());
         self.again = Cursor::new(bytes);
@@ -138,7 +138,7 @@ impl<R: BufRead> Rereader<R> {
 /// Reads objects one after the other.
 pub(crate) struct Objects<R> {
     input: Rereader<R>,
-    /// True if a line that begins no whole object is cut off as an object that cannot be read.
+    /// True if a line that does not begin a whole object is cut off as an object that cannot be read.
     tolerant: bool,
     state: State,
     /// The line of the next byte.
@@ -153,13 +153,13 @@ impl<R: Read> Objects<BufReader<R>> {
 }
 
 impl<R: BufRead> Objects<R> {
-    /// Objects of `input`; with `tolerant`, lines that are none are cut off, too.
+    /// Reads objects from `input`. If `tolerant`, a line that does not begin a whole object is cut off, too.
     pub(crate) fn new(input: R, tolerant: bool) -> Self {
         let input = Rereader { again: Cursor::default(), input };
         Objects { input, tolerant, state: State::Start, line: 1 }
     }
 
-    /// Adds the bytes of the next object to others; `None` at the end. What is between the braces is not looked at.
+    /// Appends the bytes of the next object to `bytes`; `None` at the end. The text between the braces is not checked.
     ///
     /// # Errors
     /// The input cannot be read, or is not JSON of the form told above.
@@ -242,11 +242,12 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    /// Adds the rest of the line `line` on which a broken object begins. Its bytes from `start` on were added already, and those behind the line are read
-    /// again. The work is bounded, as one scan that fails lies in at most [`DEEPEST`] others: an object that is never closed nests in each before it.
+    /// Appends the rest of the line `line`, on which a broken object begins. The object's bytes so far begin at `start` in `bytes`; those after the
+    /// line are put back. A byte is scanned at most [`DEEPEST`] times more, because an object that is never closed contains those after it. So the
+    /// work is bounded.
     ///
     /// # Errors
-    /// The input cannot be read, or the line is longer than a row may be: `error` says so.
+    /// The input cannot be read; or the line is longer than a row may be, which is reported by `error`.
     fn cut_line(&mut self, start: usize, line: u64, bytes: &mut Vec<u8>, error: DataError) -> Result<Cut, DataError> {
         match memchr(b'\n', &bytes[start..]) {
             Some(end) => self.input.put_back(bytes.split_off(start + end + 1)),
@@ -412,7 +413,7 @@ mod tests {
                 assert_eq!(found, expected, "{text}, {capacity} bytes at once");
             }
         }
-        // What is not a sequence cannot go on.
+        // In an array, reading cannot go on after a fault.
         let mut objects = Objects::new("[{\"a\":1},\noops]".as_bytes(), true);
         let mut bytes = Vec::new();
         assert!(objects.cut(&mut bytes).is_ok() && objects.cut(&mut bytes).is_err());

@@ -1,6 +1,6 @@
 //! The pages of Parquet between being unpacked and being understood. Of each it is looked at how many values it says to have, before the
 //! library makes memory for them: those of a dictionary, and the strings that are written as differences. Lengths of what is packed are
-//! looked at before (`chunks`). Days of timestamps of twelve bytes are looked at too, as they wrap around where microseconds do not hold them.
+//! looked at before (`chunks`). The days of INT96 timestamps are checked too: those that do not fit into microseconds would wrap around.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -18,14 +18,14 @@ use std::sync::Arc;
 /// The bytes that the library takes for each string that is written as a difference: its two lengths.
 const LENGTHS_BYTES: u64 = 8;
 
-/// The bytes of a timestamp of twelve bytes (INT96): nanoseconds of a day, and that day as astronomers count them.
+/// The bytes of an INT96 timestamp: nanoseconds of the day, then the Julian day number.
 const INT96_BYTES: usize = 12;
 const INT96_TIME_BYTES: usize = 8;
 
-/// The number of 1970-01-01 among these days.
+/// The Julian day number of 1970-01-01.
 const INT96_EPOCH: i64 = 2_440_588;
 
-/// The most days from 1970 whose microseconds, with those of a day of any nanoseconds, are a number of 64 bits.
+/// The most days before or after 1970 for which the microseconds fit into 64 bits, with any nanoseconds of the day.
 const MOST_DAYS: u64 = 106_000_000;
 
 /// All groups of rows of a file.
@@ -103,7 +103,7 @@ struct Pages {
     column: usize,
     /// The bytes that each value of a dictionary takes at least.
     width: u64,
-    /// True if they are timestamps of twelve bytes.
+    /// True if the values are INT96 timestamps.
     is_int96: bool,
     /// The highest levels of repetition and of definition.
     levels: [i16; 2],
@@ -140,7 +140,7 @@ impl Pages {
         self.chunks.make(self.column, made)
     }
 
-    /// Looks at the days of timestamps of twelve bytes.
+    /// Checks the days of INT96 timestamps; other values pass.
     fn look_at_days(&self, values: &[u8]) -> Result<(), String> {
         let mut days =
             values.chunks_exact(INT96_BYTES).filter_map(|value| value.get(INT96_TIME_BYTES..)?.first_chunk::<4>());

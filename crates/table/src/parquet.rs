@@ -92,18 +92,18 @@ impl ParquetData {
 
 /// The same metadata with strings as views: a string of a dictionary is in memory once then, however many rows have it.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
-    // What cannot be read so is read as it is.
+    // If the library refuses views, the columns are read as they are.
     read_as(&metadata, casts::with_views).unwrap_or(metadata)
 }
 
-/// The same metadata with microseconds for timestamps of twelve bytes (INT96), as Spark and Impala write them: as nanoseconds, which the library
-/// makes of them by itself, they wrap around outside of the years 1677 to 2262.
+/// The metadata with microseconds for INT96 timestamps, which Spark and Impala write. The library itself would read nanoseconds, which wrap around
+/// outside of the years 1677 to 2262.
 fn in_microseconds(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetadata, DataError> {
     let columns = metadata.parquet_schema().columns();
     if columns.iter().all(|column| column.physical_type() != Type::INT96) {
         return Ok(metadata);
     }
-    // Both schemas have their leaves in one order.
+    // Both schemas have their leaves in the same order.
     let mut columns = columns.iter();
     let mut leaf = |leaf: &DataType| match (columns.next().map(|column| column.physical_type()), leaf) {
         (Some(Type::INT96), DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
@@ -112,7 +112,7 @@ fn in_microseconds(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetadata,
     read_as(&metadata, |of| casts::with_leaves(of, &mut leaf)).map_err(broken)
 }
 
-/// The metadata of a file whose columns are read as other types.
+/// The metadata with the type of each column replaced by the result of `of`.
 fn read_as(
     metadata: &ArrowReaderMetadata,
     of: impl FnMut(&DataType) -> DataType,
@@ -126,10 +126,10 @@ fn read_as(
     ArrowReaderMetadata::try_new(metadata.metadata().clone(), ArrowReaderOptions::new().with_schema(schema))
 }
 
-/// Looks at how the pages of the columns that are read are compressed.
+/// Checks the codecs of the columns that are read.
 ///
 /// # Errors
-/// In a way that is not read.
+/// The pages of a column have a codec that is not supported.
 fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> Result<(), DataError> {
     for group in metadata.row_groups() {
         for (_, column) in group.columns().iter().enumerate().filter(|(at, _)| is_read(*at)) {

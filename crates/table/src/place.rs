@@ -11,7 +11,7 @@ pub struct Places {
     jumps: Vec<(usize, u64)>,
     /// The row of the batch that the first row here is.
     start: usize,
-    /// The name of the file, where there are several.
+    /// The name of the file; `None` if there is only one.
     file: Option<Arc<str>>,
 }
 
@@ -43,7 +43,7 @@ impl Places {
         Places { jumps: self.jumps.clone(), start: self.start + row, file: self.file.clone() }
     }
 
-    /// The same places, in a file of this name.
+    /// These places, in the file `file`.
     #[must_use]
     pub fn in_file(self, file: Arc<str>) -> Places {
         Places { file: Some(file), ..self }

@@ -47,7 +47,7 @@ fn integer(text: &str) -> &str {
     }
 }
 
-/// The whole number that the text is; none beyond 64 bits.
+/// Reads a text as a whole number; `None` if it is not one, or does not fit into an `i64`.
 pub(crate) fn whole(text: &str) -> Option<i64> {
     integer(text).parse().ok()
 }
@@ -59,12 +59,12 @@ pub(crate) fn is_count(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// True for digits that as a number would not be written again: with a plus or a zero in front, as `+417` and `01234`, which are codes, or
-/// beyond what an f64 holds, as `1e400`, which would be infinite.
+/// True for a number that would not be written with the same digits again: one with a plus or a zero in front, such as the codes `+417` and `01234`,
+/// or one beyond an f64, such as `1e400`, which would become infinite.
 fn loses_digits(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     let is_code = unsigned.starts_with('+') || unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
-    // Longer ones are rare, and those without an exponent need many digits.
+    // Only a number with an exponent or more than 308 characters can be beyond an f64, so few are parsed.
     let is_large = unsigned.starts_with(is_digit) && (unsigned.contains(['e', 'E']) || unsigned.len() > 308);
     is_code || is_large && number.replace(',', ".").parse::<f64>().is_ok_and(f64::is_infinite)
 }
@@ -76,8 +76,7 @@ fn is_wide(number: &str) -> bool {
     unsigned.len() > 18 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && number.parse::<i64>().is_err()
 }
 
-/// True if a text that is a value of a column's type would have been one where the type was taken from the data: a number is as strict in
-/// all rows as in the first.
+/// True if a number could have been among the first rows of a column whose type `scalar` was taken from them: later rows are read as strictly.
 pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
     match scalar {
         Scalar::Int64 => !loses_digits(number) && number != "-0",
@@ -93,7 +92,7 @@ fn is_digit(character: char) -> bool {
 /// What the texts of a column have in common.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// All are numbers that lose no digits.
+    /// All texts are numbers that lose no digits.
     numbers: bool,
     /// All are integers of 64 bits.
     integers: bool,
@@ -103,7 +102,7 @@ pub struct Seen {
     dates: bool,
     timestamps: bool,
     any: bool,
-    /// One is a number below 0.
+    /// One of the texts begins with a minus sign.
     negative: bool,
     /// There are empty texts, which are missing where the others are of another type.
     empty: bool,
@@ -147,7 +146,7 @@ impl Seen {
         self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
     }
 
-    /// True if a number is below 0.
+    /// True if one of the numbers is below 0.
     pub(crate) fn has_negative(&self) -> bool {
         self.negative
     }

@@ -67,7 +67,7 @@ pub struct Column {
     pub qtype: QType,
     /// True if the type was taken from the data.
     pub inferred: bool,
-    /// What to write for the column to have another type, where its first values ask for it, and the line of the first that does.
+    /// The hint that gives the column another type, and the line of the text that calls for it; `None` without such a text.
     pub advice: Option<(String, u64)>,
 }
 
@@ -79,14 +79,14 @@ pub struct Inferred {
     /// The type.
     pub qtype: QType,
     /// The line of the row that decided the type: the first after which it stayed the same. `None` if the type is that of the file's
-    /// column, or no row that was looked at has a value.
+    /// column, or none of the first rows has a value.
     pub line: Option<u64>,
     /// True if the column is carried through.
     pub kept: bool,
 }
 
 impl Inferred {
-    /// The types of leaves that are those of the file's columns.
+    /// The types of the leaves that take the type of their column in the file.
     pub(crate) fn of_columns(leaves: &[Column]) -> Vec<Inferred> {
         let inferred = leaves.iter().filter(|leaf| leaf.inferred);
         inferred
@@ -95,19 +95,19 @@ impl Inferred {
     }
 }
 
-/// The type that the rows so far have in common, and the line of the row since which it is the same.
+/// The common type of the rows so far, and the line of the row from which on it is this one.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided<T> {
     found: Option<(T, u64)>,
 }
 
 impl<T: PartialEq> Decided<T> {
-    /// No row yet.
+    /// The state before the first row.
     pub(crate) const fn nothing() -> Self {
         Decided { found: None }
     }
 
-    /// The type after one more row.
+    /// Adds a row on the line `line`, after which the type is `now`.
     pub(crate) fn add(&mut self, now: T, line: u64) {
         if self.found.as_ref().is_none_or(|(before, _)| *before != now) {
             self.found = Some((now, line));
@@ -177,9 +177,9 @@ impl Place<'_> {
     }
 }
 
-/// Advice to give a column that is carried through a type.
+/// The hint that `--types` gives a type to a column that is carried through.
 pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
-    format!("a column that is carried through has the type of `--types {column}={}`", spelled(qtype))
+    format!("`--types {column}={}` gives the column this type", spelled(qtype))
 }
 
 /// A text from the data, cut and with its control characters escaped, in backquotes.
@@ -224,7 +224,7 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
 
 /// The name most like `name`, if one is like it at all: at most a third of its letters apart.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // A column without a name is one letter away from each name of one.
+    // The empty name is similar to each name of one letter, but is never meant.
     let named = names.filter(|name| !name.is_empty());
     near_names(name, name.chars().count().div_ceil(3), named).first().copied()
 }

@@ -1,6 +1,5 @@
-//! Several files of rows as one table, in the order given. They are of one form, and each has the columns that are wanted of the first, whose
-//! types those of the others have. A file is opened when its rows come, so that there may be many; each is looked at before, so that a
-//! file without the columns is told before there are results.
+//! Several files of rows as one table, in the order given. All are of one form, and have the requested columns of the first file, with its types.
+//! Each file is checked before there are results. It is opened again when its rows are read, so that there may be many files.
 
 use crate::error::{DataCode, DataError};
 use crate::schema::quoted;
@@ -10,36 +9,36 @@ use cembra_runtime::QType;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A file of rows behind the first.
+/// A file of rows after the first one.
 pub struct Following {
-    /// Opens the file; `true` where its rows will be read, not only its columns looked at.
+    /// Opens the file. The argument is true to read its rows, false to look at its columns only.
     pub open: Box<dyn Fn(bool) -> Result<Dataset, DataError> + Send>,
-    /// True if the file can be opened again. A pipe cannot: its bytes are there once.
+    /// True if the file can be opened again; a pipe cannot.
     pub reopens: bool,
 }
 
-/// A file behind the first, and its rows if it is open.
+/// A file after the first one, and its open data, if it cannot be opened again.
 pub(crate) struct Later {
     following: Following,
     dataset: Option<Dataset>,
 }
 
-/// The types that were found in the first file.
+/// The types of the columns of the first file.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ColumnTypes {
     leaves: Vec<QType>,
     kept: BTreeMap<String, QType>,
-    /// True if all columns are carried through, so that a later file may have no others.
+    /// True if all columns are carried through, so that a later file must not have others.
     is_all: bool,
 }
 
-impl Found {
-    /// The type of the leaf at this place.
+impl ColumnTypes {
+    /// The type of the leaf with the index `at`.
     pub(crate) fn leaf(&self, at: usize) -> Option<&QType> {
         self.leaves.get(at)
     }
 
-    /// The type of a column that is carried through.
+    /// The type of the column `name` that is carried through; `None` if it has none.
     pub(crate) fn kept(&self, name: &str) -> Option<&QType> {
         self.kept.get(name)
     }
@@ -49,21 +48,21 @@ impl Found {
         self.is_all
     }
 
-    fn of(table: &Table, request: &Request) -> Found {
+    fn of(table: &Table, request: &Request) -> ColumnTypes {
         let kept = table.kept.iter().filter_map(|kept| match &kept.form {
             Form::Values(qtype) => Some((kept.name.clone(), qtype.clone())),
             Form::Verbatim | Form::Foreign(_) | Form::AsWritten => None,
         });
         let leaves = table.leaves.iter().map(|leaf| leaf.qtype.clone()).collect();
-        Found { leaves, kept: kept.collect(), is_all: request.keep == Keep::All }
+        ColumnTypes { leaves, kept: kept.collect(), is_all: request.keep == Keep::All }
     }
 }
 
 impl Later {
-    /// Looks at a file: it must be of the form of the first. `names` gets the names of its columns.
+    /// Opens a file and checks its form, which must be that of `first`. Adds the names of its columns to `names`.
     ///
     /// # Errors
-    /// It cannot be opened, or is of another form.
+    /// The file cannot be opened, or is of another form.
     pub(crate) fn look(following: Following, first: &Dataset, names: &mut Vec<String>) -> Result<Later, DataError> {
         let dataset = (following.open)(!following.reopens)?;
         if std::mem::discriminant(&dataset.form) != std::mem::discriminant(&first.form) {
@@ -78,7 +77,7 @@ impl Later {
     }
 }
 
-/// The demands of the first file on the others.
+/// The properties of the first file that later files must have.
 struct Plan {
     request: Request,
     /// The name of the first file.
@@ -89,7 +88,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Opens a file and finds its columns; also the place of each column of the first file among them, unless it is the same.
+    /// Finds the columns of a file, and the index in it of each column of the first file; `None` if the indices are the same.
     fn bind(&self, mut dataset: Dataset) -> Result<(Table, Option<Vec<usize>>), DataError> {
         let name = dataset.name.clone();
         self.try_bind(&mut dataset)
@@ -101,7 +100,7 @@ impl Plan {
             .map_err(|error| if error.file().is_some() { error } else { error.in_file(&name) })
     }
 
-    /// The request for a file. Keys of JSON may be absent, so that those of the first file are asked for by name.
+    /// The request for a file. An object of JSON may lack a key, so the columns of the first file are requested by name.
     fn try_bind(&self, dataset: &mut Dataset) -> Result<Request, DataError> {
         let mut request = self.request.clone();
         if let (Keep::All, Some(keys)) = (&request.keep, dataset.keys()?) {
@@ -122,7 +121,7 @@ impl Plan {
     }
 
     fn columns(&self, table: &Table) -> Result<Option<Vec<usize>>, DataError> {
-        // Columns of one name come in their order.
+        // Columns with the same name are matched in their order.
         let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
         for (at, kept) in table.kept.iter().enumerate() {
             places.entry(&kept.name).or_default().push_back(table.leaves.len() + at);
@@ -131,7 +130,7 @@ impl Plan {
         for kept in &self.kept {
             let at = places.get_mut(&*kept.name).and_then(VecDeque::pop_front).ok_or_else(|| {
                 let message =
-                    format!("no column {}, which {} has, the first file", quoted(&kept.name), quoted(&self.name));
+                    format!("no column {}, which the first file, {}, has", quoted(&kept.name), quoted(&self.name));
                 DataError::new(DataCode::AbsentColumn, message)
             })?;
             columns.push(at);
@@ -156,12 +155,12 @@ impl Plan {
     }
 }
 
-/// The rows of a table and those of the files behind it.
+/// Appends the rows of later files to a table.
 ///
 /// # Errors
-/// A file lacks a column, or has one of another type.
+/// A later file lacks a column, or has one of another type.
 pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Result<Table, DataError> {
-    let request = Request { found: Some(Found::of(&first, request)), ..request.clone() };
+    let request = Request { found: Some(ColumnTypes::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
     let mut total = first.total;
     for one in later.iter().filter(|one| one.following.reopens) {
@@ -177,18 +176,18 @@ pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Resul
     Ok(Table { total, source, ..first })
 }
 
-/// A file whose rows are read.
+/// The file whose rows are being read.
 struct Open {
     name: Arc<str>,
     source: Box<dyn Source>,
     columns: Option<Vec<usize>>,
 }
 
-/// Rows of file after file.
+/// The rows of all files, one file after the other.
 struct Files {
     plan: Plan,
     open: Open,
-    /// The number of the open file.
+    /// The index of the open file.
     index: u64,
     files: u64,
     later: VecDeque<Later>,
@@ -200,7 +199,7 @@ impl Source for Files {
             let Open { name, source, columns } = &mut self.open;
             if let Some(piece) = source.next().map_err(|error| named(error, name))? {
                 let Held { block, bytes } = piece.held();
-                // Blocks of files are numbered alike.
+                // Each file numbers its blocks from the same number on, so the index of the file makes them differ.
                 let held = Held { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
                 return Ok(Some(Box::new(OfFile { piece, name: name.clone(), columns: columns.clone(), held })));
             }
@@ -218,12 +217,12 @@ impl Source for Files {
     }
 }
 
-/// The error with the name of the file, where it has none.
+/// Adds the name of the file to an error without one.
 fn named(error: DataError, file: &str) -> DataError {
     if error.file().is_some() { error } else { error.in_file(file) }
 }
 
-/// A piece of one of several files.
+/// A piece of the rows of one file.
 struct OfFile {
     piece: Box<dyn Piece>,
     name: Arc<str>,

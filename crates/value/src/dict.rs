@@ -18,12 +18,13 @@ static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 /// Values by key. Keys are there and unlike each other; a value may be missing.
 ///
 /// Of a dictionary of ranges the keys are bounds that ascend, and each value is that of the segment from its bound on. Ranges `0..5` and `7..`
-/// have the bounds 0, 5 and 7, and the segment from 5 on is in no range. Of ranges in groups, bounds ascend within each group.
+/// have the bounds 0, 5 and 7, and the segment from 5 on is in no range. If ranges are in groups, bounds ascend within each group.
 #[derive(Clone, Debug)]
 pub struct Dict {
     keys: Array,
     values: Array,
-    /// Of ranges, an element for each segment: missing if the segment is in no range, else a unit or, of ranges in groups, the number of the group.
+    /// For ranges, an element per segment: missing if the segment is in no range, else a unit, or the number of the group if ranges are in groups.
+    /// `None` for keys.
     ranges: Option<Array>,
     /// A text may name one dictionary very often: whatever takes as long as it is large is done once.
     hash: OnceLock<u64>,
@@ -128,11 +129,11 @@ impl Dict {
         Dict::in_segments(&units, from, to, values)
     }
 
-    /// The dictionary of ranges in groups, by whose numbers they ascend: within a group they are as [`Dict::of_ranges`] wants all of them. The values
-    /// are the numbers of the ranges, from 0 on in the order of the arrays, as `i64`.
+    /// The dictionary of ranges in groups. `groups` has the number of each range's group, and numbers must ascend. Within a group, ranges must be as
+    /// for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as `i64`.
     ///
     /// # Errors
-    /// The groups are no `i64`, one is missing or comes again behind another one, or ranges of one group are none of [`Dict::of_ranges`].
+    /// The groups are not `i64`, a group is missing or comes again after another one, or the ranges of a group are not as for [`Dict::of_ranges`].
     pub fn of_ranges_in(groups: &Array, from: &Array, to: &Array) -> Result<Dict, DictFault> {
         if groups.scalar() != Scalar::Int64 {
             return Err(DictFault::Type(groups.scalar()));
@@ -141,7 +142,7 @@ impl Dict {
         Dict::in_segments(groups, from, to, &Array::from_scalars(Scalar::Int64, rows))
     }
 
-    /// Ranges with the group of each; all units are one group.
+    /// The dictionary of ranges, each of which has a group. If all groups are units, there is only one.
     fn in_segments(groups: &Array, from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
         let scalar = from.scalar();
         if !Dict::may_be_bounds(scalar) || to.scalar() != scalar {
@@ -213,14 +214,15 @@ impl Dict {
         !matches!(scalar, Scalar::Unit | Scalar::Boolean | Scalar::Bytes)
     }
 
-    /// Of a dictionary of ranges, what each segment that is in a range has: a unit, or the number of its group. `None` for one of keys.
+    /// For a dictionary of ranges, an element per segment: missing if the segment is in no range, else a unit or the number of its group. `None` for
+    /// a dictionary of keys.
     #[must_use]
     pub const fn ranges(&self) -> Option<&Array> {
         self.ranges.as_ref()
     }
 
-    /// Of a dictionary of ranges in groups, the number of the group of each segment that is in a range; `None` for any other one. A segment that is
-    /// in no range is behind one of its group.
+    /// For a dictionary of ranges in groups, the number of each segment's group. It is missing for a segment in no range, which belongs to the group
+    /// of the segment before it. `None` for any other dictionary.
     #[must_use]
     pub fn groups(&self) -> Option<&Array> {
         self.ranges.as_ref().filter(|ranges| ranges.scalar() == Scalar::Int64)

@@ -1,5 +1,5 @@
 //! The language of formats of dates and timestamps: the letters of C's `strftime` that Python has in its C locale, years having
-//! four digits. A format is read with each text anew: it is short.
+//! four digits. A format is short, so it is parsed anew for each text.
 
 use cembra_runtime::{Date, Excerpt, Timestamp};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// The most bytes of a format.
 pub const TIME_FORMAT_BYTES: usize = 256;
 
-/// What a letter stands for.
+/// A letter: a part of a moment, in one spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Letter {
     Year,
@@ -88,12 +88,12 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The halves of a day: what is before noon, and what is after.
+/// The halves of a day: before noon, and from noon on.
 const HALVES: [&str; 2] = ["AM", "PM"];
 
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// The most digits of a fraction that are read: those of nanoseconds.
+/// The most digits of a fraction that are read, which is nanoseconds.
 const FRACTION_DIGITS: usize = 9;
 
 /// The type of the values that a format is for.
@@ -112,16 +112,16 @@ enum Piece<'f> {
     Text(&'f str),
     /// White space, which is read as any amount of it.
     White(&'f str),
-    /// A part of the moment, by its place among the letters.
+    /// A part of the moment, by its index in `LETTERS`.
     Letter(usize),
 }
 
-/// The pieces of a format, in order; what is malformed ends them.
+/// The pieces of a format, in order; a malformed piece is the last one.
 #[derive(Clone, Copy, Debug)]
 struct Pieces<'f>(&'f str);
 
 impl<'f> Iterator for Pieces<'f> {
-    /// A piece, or what is behind a `%` that begins no letter.
+    /// A piece, or the character after a `%` that begins no letter; `None` at the end of the format.
     type Item = Result<Piece<'f>, Option<char>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -148,12 +148,12 @@ impl<'f> Iterator for Pieces<'f> {
     }
 }
 
-/// Why a format, or a time zone, is none.
+/// The error for a text that is not a format, or not a time zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WrongForm {
-    /// What is wrong with it.
+    /// The message.
     pub message: String,
-    /// What to write.
+    /// The hint.
     pub hint: String,
 }
 
@@ -166,10 +166,10 @@ impl Kind {
         if matches!(self, Kind::Date) { "a date" } else { "a timestamp" }
     }
 
-    /// Checks a format that is written with; what texts are read with has each part once, and a year.
+    /// Checks a format for writing, or for reading if `is_read`: then it must have a year, and no part twice.
     ///
     /// # Errors
-    /// The format is too long, or has a part that values of this type lack; one to read with lacks a year, or has a part twice.
+    /// The format is too long, or has a part that values of this type lack; if `is_read`, it lacks a year, or has a part twice.
     pub fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
         let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
         if format.len() > TIME_FORMAT_BYTES {
@@ -228,13 +228,13 @@ impl Kind {
     }
 }
 
-/// True if a format has how far clocks are before those of UTC.
+/// True if a format has an offset from UTC.
 #[must_use]
 pub fn has_offset(format: &str) -> bool {
     Pieces(format).any(|piece| matches!(piece, Ok(Piece::Letter(at)) if LETTERS[at].2 == Field::Offset))
 }
 
-/// The number that decimal digits spell, if their count is one of `lengths`, and the number is from `least` to `most`.
+/// Reads decimal digits; `None` if their count is not in `lengths`, or the number is not from `least` to `most`.
 fn digits(text: &[u8], lengths: RangeInclusive<usize>, least: i32, most: i32) -> Option<i32> {
     if !lengths.contains(&text.len()) || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -243,13 +243,13 @@ fn digits(text: &[u8], lengths: RangeInclusive<usize>, least: i32, most: i32) ->
     (least..=most).contains(&number).then_some(number)
 }
 
-/// Which of the names it is, from 1; of short ones the first three letters.
+/// The index of a name among `names`, from 1. If `short`, the text has the first three letters of a name.
 fn named(text: &[u8], names: &[&str], short: bool) -> Option<i32> {
     let is_it = |name: &&str| if short { &name[..3] } else { *name }.as_bytes().eq_ignore_ascii_case(text);
     names.iter().position(is_it).map(|at| at as i32 + 1)
 }
 
-/// `Z`, `+HHMM` or `+HH:MM`, in minutes.
+/// Reads `Z`, `+HHMM` or `+HH:MM` as minutes.
 fn offset(text: &[u8]) -> Option<i32> {
     let (sign, [a, b, rest @ ..]) = text.split_first()? else { return (text == b"Z").then_some(0) };
     let minutes = if let [b':', minutes @ ..] = rest { minutes } else { rest };
@@ -262,7 +262,7 @@ fn offset(text: &[u8]) -> Option<i32> {
 }
 
 impl Letter {
-    /// How many bytes are read at most.
+    /// The most bytes of a text that the letter is read from.
     const fn longest(self) -> usize {
         match self {
             Letter::Year => 4,
@@ -275,7 +275,7 @@ impl Letter {
         }
     }
 
-    /// What exactly these bytes are.
+    /// Reads the letter from exactly these bytes.
     fn read(self, text: &[u8]) -> Option<i32> {
         match self {
             Letter::Year => digits(text, 4..=4, 0, 9999),
@@ -301,7 +301,7 @@ impl Letter {
             Letter::Minute => digits(text, 1..=2, 0, 59),
             // Leap seconds, which are refused once all is read: no other way to read the digits is tried.
             Letter::Second => digits(text, 1..=2, 0, 61),
-            // Nanoseconds are cut off, which rounds to the microsecond before.
+            // Digits beyond microseconds are cut off, which rounds down.
             Letter::Microseconds => digits(text, 1..=FRACTION_DIGITS, 0, 999_999_999)
                 .map(|fraction| fraction * 10_i32.pow((FRACTION_DIGITS - text.len()) as u32) / 1_000),
             Letter::Offset => offset(text),
@@ -345,17 +345,17 @@ fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
 /// The parts that were read from a text.
 type Found = [Option<i32>; FIELDS];
 
-/// Reads the whole text. Where a shorter number would do, the longer one is tried first.
+/// Reads the whole text. Where several lengths of a letter are possible, the longest is tried first.
 fn found(format: &str, text: &str) -> Option<Found> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
     let mut found: Found = [None; FIELDS];
-    // What was read of letters: which piece, from where, and how much. Each letter is there once, so that there are few ways.
+    // The piece, the start and the length of each letter that was read. Each letter is there once, so that there are few ways to read a text.
     let mut taken: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
-    let (mut piece, mut at) = (0, 0);
+    let (mut piece, mut at, mut most) = (0, 0, usize::MAX);
     loop {
         let rest = &text[at..];
-        let goes_on = match pieces.get(piece) {
+        let length = match pieces.get(piece) {
             None if rest.is_empty() => return Some(found),
             None => None,
             Some(Piece::Text(wanted)) => rest.starts_with(wanted.as_bytes()).then_some(wanted.len()),
@@ -364,29 +364,22 @@ fn found(format: &str, text: &str) -> Option<Found> {
             }
             Some(Piece::Letter(letter)) => {
                 let (_, letter, field, _) = LETTERS[*letter];
-                letter.longest_of(rest, shortest(&pieces, piece)..=letter.longest()).map(|(length, value)| {
+                let lengths = shortest(&pieces, piece)..=most.min(letter.longest());
+                letter.longest_of(rest, lengths).map(|(length, value)| {
                     found[field as usize] = Some(value);
                     taken.push((piece, at, length));
                     length
                 })
             }
         };
-        if let Some(length) = goes_on {
-            (piece, at) = (piece + 1, at + length);
-            continue;
-        }
-        // Something shorter in the place of what was read last.
-        loop {
-            let (before, from, length) = taken.pop()?;
-            let Piece::Letter(letter) = pieces[before] else { return None };
-            let (_, letter, field, _) = LETTERS[letter];
-            if let Some((length, value)) = letter.longest_of(&text[from..], shortest(&pieces, before)..=length - 1) {
-                found[field as usize] = Some(value);
-                taken.push((before, from, length));
-                (piece, at) = (before + 1, from + length);
-                break;
+        (piece, at, most) = match length {
+            Some(length) => (piece + 1, at + length, usize::MAX),
+            // The letter that was read last is read again, from fewer bytes.
+            None => {
+                let (before, from, length) = taken.pop()?;
+                (before, from, length - 1)
             }
-        }
+        };
     }
 }
 
@@ -402,13 +395,13 @@ fn date_of(found: &Found) -> Option<Date> {
     }
 }
 
-/// The date that a text is by a format. A month or a day that the format has not is the first; a weekday is read and not compared.
+/// Reads a date by a format. A month or a day that the format lacks is the first; a weekday is read, but not checked.
 #[must_use]
 pub fn read_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text)?)
 }
 
-/// The timestamp that a text is by a format. What it has not of the time is 0, and without an offset it is in UTC.
+/// Reads a timestamp by a format. Parts of the time that the format lacks are 0, and without an offset the time is in UTC.
 #[must_use]
 pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     let found = found(format, text).filter(|found| found[Field::Second as usize].is_none_or(|second| second < 60))?;
@@ -423,20 +416,20 @@ pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     Some(Timestamp(date_of(&found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
 }
 
-/// A moment in the form of a format. What is wrong with the format ends the text.
+/// A moment, to be written by a format. The text ends where the format is malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'f> {
     /// The format.
     pub format: &'f str,
-    /// The moment, of the years 1 to 9999.
+    /// The moment, which must be of the years 1 to 9999.
     pub moment: Timestamp,
 }
 
 impl Written<'_> {
-    /// The most bytes of the text.
+    /// The most bytes that the text can have.
     #[must_use]
     pub fn most(&self) -> usize {
-        // A letter of two bytes makes nine at most.
+        // A letter takes two bytes of the format, and at most nine of the text.
         self.format.len() * 5
     }
 }

@@ -136,7 +136,7 @@ macro_rules! from_rust {
 for_each_scalar!(scalar_values []);
 
 impl ScalarValue {
-    /// The value of a type that data spell so: as [`spelled`](ScalarValue::spelled), and a timestamp in the further forms of
+    /// Reads a text of data as a value of the type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp also in the further forms of
     /// [`Timestamp::from_data_text`]. `None` if the text is not of the type.
     #[must_use]
     pub fn spelled_in_data(scalar: Scalar, text: &str) -> Option<ScalarValue> {

@@ -231,7 +231,7 @@ unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32
         let tag = tag(value);
         let present = tag == PRESENT;
         // SAFETY: VALUE-LAYOUT: the tag says that there is an optional, and what follows that it is one of this type. FRAME-SLOT,
-        // promised by the caller: the presence byte is first, the value at its alignment. `T` is at most as large as the zeros.
+        // promised by the caller: the presence byte is first, the value at its alignment. `T` is at most as large as `ZEROS`.
         unsafe {
             if !matches!(tag, PRESENT | MISSING) || scalar_of(value) != scalar as u8 {
                 return at;

@@ -48,7 +48,7 @@ pub struct JsonColumns {
     rows: usize,
     /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary.
     is_seldom: bool,
-    /// True if a key that no input has is refused.
+    /// True if [`try_push`](JsonColumns::try_push) refuses rows with a key that no input has.
     is_closed: bool,
     /// Rows that are read value by value.
     row: JsonRow,
@@ -71,7 +71,7 @@ struct Input {
     name: Arc<str>,
     qtype: QType,
     kept: Kept,
-    /// True if [`try_push`](JsonColumns::try_push) refuses what the type would lose.
+    /// True if [`try_push`](JsonColumns::try_push) refuses rows in which `qtype` would lose a part of the value.
     is_strict: bool,
     /// How many rows have a value here. While a row is read, an input whose key was met has one row more than the others.
     rows: usize,
@@ -139,8 +139,8 @@ impl JsonColumns {
         self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, is_strict: false, rows: 0 });
     }
 
-    /// Has [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose something: a field of an object that the
-    /// type lacks, or digits of a number that as an f64 is infinite, or whole and beyond 64 bits. `input` is the place of the input.
+    /// Makes [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose a part of the value: a field of an object that
+    /// the type lacks, or digits of a number that as an f64 is infinite, or whole and beyond 64 bits. `input` is the index of the input.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -159,7 +159,7 @@ impl JsonColumns {
         }
     }
 
-    /// Has [`try_push`](JsonColumns::try_push) refuse rows with a key that no input has.
+    /// Makes [`try_push`](JsonColumns::try_push) refuse rows with a key that no input has.
     pub fn refuse_others(&mut self) {
         self.is_closed = true;
     }

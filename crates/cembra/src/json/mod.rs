@@ -149,7 +149,7 @@ pub(crate) trait Written<'j>: Copy + fmt::Display {
         None
     }
 
-    /// The key of this type that a name is.
+    /// Reads the key of an object as a dictionary's key of the type `scalar`; `None` if it is not one.
     fn to_key(self, scalar: Scalar, name: &str) -> Option<ScalarValue> {
         ScalarValue::spelled_in_data(scalar, name)
     }

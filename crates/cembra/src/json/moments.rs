@@ -1,4 +1,4 @@
-//! JSON whose dates, timestamps and durations are spelled in a way of their own: in a form of theirs, or as numbers.
+//! JSON with another spelling of dates, timestamps and durations than the usual one: a format of the caller's, or numbers.
 
 use super::{JsonKind, JsonMisfit, JsonText, Written, value};
 use crate::ValueRef;
@@ -7,17 +7,17 @@ use cembra_value::{ScalarValue, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// How JSON spells dates, timestamps and durations, for [`JsonText::value_spelled`].
+/// A spelling of dates, timestamps and durations in JSON, for [`JsonText::value_spelled`].
 pub trait JsonMoments {
-    /// The date, timestamp or duration that a string is, or the digits of a number, or a key of a dictionary; `None` if it is none.
+    /// Reads a value of the type `scalar`. `text` is a string, the digits of a number, or a key of a dictionary. `None` if it is not such a value.
     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue>;
 }
 
-/// A JSON value, and how its dates are spelled.
+/// A JSON value, with the spelling of the dates, timestamps and durations in it.
 #[derive(Clone, Copy)]
 struct Spelled<'j, 'm> {
     text: JsonText<'j>,
-    /// `None` for what is not written.
+    /// The spelling; `None` in the null that stands for an absent field.
     moments: Option<&'m dyn JsonMoments>,
 }
 
@@ -65,8 +65,7 @@ impl<'j> Written<'j> for Spelled<'j, '_> {
 }
 
 impl<'t> JsonText<'t> {
-    /// The value of this type that the JSON is, as [`value`](JsonText::value) reads it, but that dates, timestamps and durations are spelled
-    /// as `moments` says.
+    /// The value of the type `qtype`, as [`value`](JsonText::value) reads it, but with dates, timestamps and durations in the spelling of `moments`.
     ///
     /// ```
     /// use cembra::{Date, JsonMoments, JsonRow, Scalar, ScalarValue, parse_type};
@@ -85,7 +84,7 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// A part of it, or all of it, is of another type.
+    /// The JSON, or a part of it, is of another type.
     pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let found = Spelled { text: self, moments: Some(moments) };
         let misfit = || JsonMisfit::of(qtype.clone(), self);

@@ -7,7 +7,7 @@ use serde::de::Error;
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t> {
     pub(super) text: &'t str,
-    /// True if whatever a type would lose is refused: a field that it lacks, a number beyond its range.
+    /// True if a value is refused when its type would lose a part of it: a field that the type lacks, or a number beyond its range.
     pub(super) is_strict: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tables in files of which the last part of a key is in ranges: rows, columns and arrays have what a search through all lines of a file finds.
+//! Tables whose keys end in a range: rows, columns and arrays find the same as a search through all lines of the file.
 
 use super::batch::players;
 use cembra::{
@@ -7,7 +7,7 @@ use cembra::{
 };
 use std::io;
 
-/// A line of a table. Bounds are counted in steps: quarters for numbers, minutes for timestamps.
+/// A line of a table. Bounds are counted in steps: of 0.25 for numbers, of one minute for timestamps.
 struct Line {
     name: &'static str,
     number: i32,
@@ -21,10 +21,10 @@ const NAMES: [&str; 3] = ["CH", "DE", "a,b"];
 const TABLES: &str = "table one: (text, ranges of f64) -> f64 = 'one.csv'
     table two: (text, i64, ranges of timestamp) -> {rate: f64, label: text?} = 'two.csv'\n";
 
-/// How many ranges the groups have in turn: few are bisected as a whole, and many in parts.
+/// The numbers of ranges that groups have in turn: few ranges are bisected as a whole, many in parts.
 const COUNTS: [usize; 9] = [1, 40, 3, 0, 17, 100, 2, 33, 8];
 
-/// Lines in any order. With gaps, ranges have ends; without, each range ends where the next one of its key begins.
+/// The lines of a file in random order. With `gaps`, ranges have ends of their own; without, each range ends where the next one of its key begins.
 fn lines(random: &mut fastrand::Rng, numbers: &[i32], gaps: bool) -> Vec<Line> {
     let mut all = Vec::new();
     let keys = NAMES.iter().flat_map(|name| numbers.iter().map(move |number| (*name, *number)));
@@ -48,12 +48,12 @@ fn quarters(step: i64) -> f64 {
     step as f64 * 0.25
 }
 
-/// Microseconds so many minutes after 2026 began.
+/// The time `step` minutes after the start of 2026, in microseconds since 1970.
 fn moment(step: i64) -> i64 {
     (1_767_225_600 + step * 60) * 1_000_000
 }
 
-/// The same moment as a file has it.
+/// The text in a file for `moment(step)`.
 fn spelled(step: i64) -> String {
     let (day, minute) = (step.div_euclid(1440), step.rem_euclid(1440));
     let day = if day < 0 { format!("2025-12-{}", 32 + day) } else { format!("2026-01-{:02}", day + 1) };
@@ -64,7 +64,7 @@ fn written<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A model over these lines; `inputs` are its inputs and outputs.
+/// A model with the tables `one` and `two`; `inputs` declares its inputs and outputs.
 fn model(one: &[Line], two: &[Line], inputs: &str) -> Result<Model, cembra::Error> {
     let mut files = ["name,from,to,value\n".to_owned(), "name;number;from;label;rate\n".to_owned()];
     for Line { name, from, to, value, .. } in one {
@@ -83,7 +83,7 @@ fn model(one: &[Line], two: &[Line], inputs: &str) -> Result<Model, cembra::Erro
     Model::parse_sources(sources, Registry::standard(), &Limits::default())
 }
 
-/// The line whose range has a key.
+/// The line with this name and number whose range holds `key`.
 fn found<'l, T: PartialOrd>(
     lines: &'l [Line],
     name: &str,
@@ -104,7 +104,7 @@ fn text(text: Option<&str>) -> Value {
     Value::optional(Scalar::Text, text.map(|text| ScalarValue::Text(text.into())))
 }
 
-/// A number that is looked for: at a bound, beside one, anywhere, or nowhere.
+/// A random key: a bound, a neighbour of one, NaN, an infinity or -0; or `None`.
 fn number(random: &mut fastrand::Rng) -> Option<f64> {
     let bound = quarters(random.i64(-12..200));
     match random.u8(0..9) {

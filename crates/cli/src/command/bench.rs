@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// The files with the rows, of one form, in this order; `-` is standard input, and `'b*.csv'` all files of such names
+    /// The files with the rows, all of one form, read in this order; `-` is standard input, and `'b*.csv'` all files with matching names
     #[arg(value_name = "DATA")]
     data: Vec<PathBuf>,
 

@@ -24,7 +24,7 @@ const NAME: &str = "check";
 
 /// Prints the inputs and outputs of a model with their types, or what is wrong with it
 ///
-/// With DATA, inputs without a type take theirs from it, as in `cembra eval`, and the row that decided a type is told.
+/// With DATA, inputs without a type take theirs from the data, as in `cembra eval`, and the row that decided a type is printed beside it.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "cembra check [OPTIONS] <MODEL> [DATA]...\n       cembra check [OPTIONS] -e <EXPR> [DATA]..."
@@ -33,11 +33,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// The files with the rows, of one form; `-` is standard input, and `'b*.csv'` all files of such names
+    /// The files with the rows, all of one form; `-` is standard input, and `'b*.csv'` all files with matching names
     #[arg(value_name = "DATA")]
     data: Vec<PathBuf>,
 
-    /// A value for an input that DATA has no column for: `-s x=1.5`, `-s 'name="Ann"'`
+    /// A value for an input without a column in DATA: `-s x=1.5`, `-s 'name="Ann"'`
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
     set: Vec<Assignment>,
 
@@ -136,7 +136,7 @@ struct Checked {
     text: ModelText,
     signature: Result<Signature, Error>,
     warnings: Warnings,
-    /// The inputs with the types that the data give them; `None` without data.
+    /// The inputs, with the types from the data; `None` without data.
     feed: Option<Feed>,
 }
 
@@ -155,12 +155,12 @@ fn check(args: &Args) -> Result<Checked, Failure> {
     Ok(Checked { text, signature, warnings, feed })
 }
 
-/// Where each type is from that was taken from data, by the name of the input.
+/// The place in the data that decided an input's type, as text, by the name of the input.
 fn decided(feed: Option<&Feed>) -> HashMap<&str, String> {
     feed.iter().flat_map(|feed| feed.inferred()).map(|(inferred, from)| (&*inferred.name, from)).collect()
 }
 
-/// The inputs with the types that the data give them; `None` without data.
+/// Opens the data and finds the types of the inputs; `None` without data.
 fn feed(
     args: &Args,
     text: &ModelText,
@@ -258,7 +258,7 @@ pub(super) struct FieldTold<'a> {
     qtype: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<String>,
-    /// Where a type is from that was taken from data.
+    /// The place in the data that decided the type; `None` if the data did not decide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
 }

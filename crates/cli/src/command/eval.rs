@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let model = text.parse()?;
     let options = options_with_types_of(&text, &model, &args.model, &args.keep(), NAME)?;
     if model.has_tensors(&options) {
-        let data = files.only().map_err(|two| usage(NAME, format!("{two}; a model with tensors takes one")))?;
+        let data = files.only().map_err(|two| usage(NAME, format!("{two}; a model with tensors takes at most one")))?;
         return eval_tensors::run(args, &text, &model, &options, data);
     }
     if !ranks::works_alone("a model of rows is not shared out to ranks") {
@@ -237,7 +237,7 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
     let mut hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
     let (mut columns, mut origins, mut schema) = (Vec::new(), Vec::new(), Vec::new());
     for (at, kept) in feed.kept().iter().enumerate() {
-        // Several columns may have no name.
+        // Several columns may have the empty name; all of them are kept.
         if hidden.insert(&kept.name) || kept.name.is_empty() {
             schema.extend(feed.stored(feed.first_kept() + at).cloned());
             origins.push(Origin::Data(feed.first_kept() + at));

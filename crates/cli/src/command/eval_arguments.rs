@@ -15,10 +15,10 @@ use std::time::Duration;
 /// The name of the command, for its usage errors.
 pub(super) const NAME: &str = "eval";
 
-/// The endings of files for the results of models of rows.
+/// The endings of output files for a model of rows.
 const ROW_ENDINGS: &str = "`.csv`, `.tsv`, `.json`, `.jsonl`, `.parquet` or `.arrow`";
 
-/// The ending of Arrow's streams, which are read, while results are Arrow's files.
+/// The ending of Arrow streams, which are only read: results are written as Arrow files.
 const ARROW_STREAM: &str = "arrows";
 
 /// The endings of compressed files.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) model: ModelArgs,
 
-    /// The files with the rows, of one form, in this order; `-` is standard input, and `'b*.csv'` all files of such names
+    /// The files with the rows, all of one form, read in this order; `-` is standard input, and `'b*.csv'` all files with matching names
     #[arg(value_name = "DATA")]
     pub(super) data: Vec<PathBuf>,
 
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) data_options: DataOptions,
 
-    /// What numbers of CSV results have before their fraction: `.` or `,`; with `,` a semicolon separates the fields
+    /// The character before the fraction of numbers in CSV results: `.` or `,`; with `,`, a semicolon separates the fields
     #[arg(long, value_name = "CHARACTER", value_enum)]
     pub(super) output_decimal: Option<Decimal>,
 
@@ -97,7 +97,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     pub(super) on_error: OnErrorChoice,
 
-    /// Write a CSV of the rows that failed to a file, or to standard error for `-`
+    /// Write the rows that failed as CSV to a file; `-` is standard error
     #[arg(long, value_name = "FILE")]
     pub(super) errors: Option<PathBuf>,
 
@@ -111,7 +111,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) ranks: RankArgs,
 
-    /// Write the results to a file, which appears only when it is whole; `-` is standard output
+    /// Write the results to a file, which appears only when it is complete; `-` is standard output
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
@@ -130,7 +130,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) warnings: WarningArgs,
 
-    /// Say on standard error which types were taken from DATA and which rows decided them, what ran, and for how long; of tensors in tiles, what each step took
+    /// Print on standard error the types taken from DATA and the rows that decided them, what ran, and for how long; for tensors in tiles, the time of each step
     #[arg(short, long)]
     pub(super) verbose: bool,
 }
@@ -204,8 +204,7 @@ impl Args {
         self.output.as_deref().filter(|path| path.as_os_str() != STANDARD)
     }
 
-    /// The ending that says the form of the results, in lower case; `None` where nothing or `--format` says it. The names of devices and pipes
-    /// say nothing.
+    /// The ending of the output file's name, in lower case. `None` with `--format`, without a file or an ending, and for devices and pipes.
     pub(super) fn ending(&self) -> Option<String> {
         let path = self.output_path().filter(|_| self.format.is_none())?;
         let is_special = std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
@@ -213,18 +212,18 @@ impl Args {
         Some(ending.to_string_lossy().to_ascii_lowercase())
     }
 
-    /// The error that the name of the output file ends in what is no form of `results`, whose forms are `known`.
+    /// The error for an output file whose `ending` is not a form of `results`; `known` lists their forms.
     pub(super) fn no_ending(&self, ending: &str, results: &str, known: &str) -> Failure {
         let path = self.output.as_deref().unwrap_or(Path::new("")).display();
         let advice = if COMPRESSED.contains(&ending) {
             "results are not compressed: leave the last ending out"
         } else {
-            "say the form by `--format`, or end the name in one"
+            "name the form with `--format`, or end the name in one of these"
         };
-        usage(NAME, format!("`-o {path}`: `.{ending}` is no form of {results}, which are {known}; {advice}"))
+        usage(NAME, format!("`-o {path}`: `.{ending}` is not a form of {results}; the forms are {known}; {advice}"))
     }
 
-    /// Refuses a file for failed rows whose name says another form than CSV.
+    /// Refuses a file for failed rows whose name has the ending of another form than CSV.
     pub(super) fn check_errors(&self) -> Result<(), Failure> {
         let Some(path) = &self.errors else { return Ok(()) };
         let is_compressed = path.extension().is_some_and(|ending| COMPRESSED.iter().any(|known| ending == *known));
@@ -247,8 +246,8 @@ impl Args {
         }
     }
 
-    /// True if fields of CSV data are carried through as they are written, which a form of results other than `format` cannot have. Numbers are not
-    /// if those of results are asked to be written otherwise.
+    /// True if fields of CSV data are carried through as they are written: `format` must be one that can hold them, and `--output-decimal` must not
+    /// ask for another character than `--decimal`.
     pub(super) fn is_verbatim(&self, format: Format) -> bool {
         let is_same = |decimal| decimal == self.data_options.decimal.unwrap_or(Decimal::Point);
         matches!(format, Format::Csv | Format::Tsv | Format::Table) && self.output_decimal.is_none_or(is_same)

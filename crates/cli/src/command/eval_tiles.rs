@@ -24,7 +24,7 @@ impl TileArgs {
         given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
     }
 
-    /// An error if an option of tiles is given and the model has none.
+    /// Refuses an option about tiles for a model without tiles.
     pub(super) fn check(&self, is_tiled: bool) -> Result<(), Failure> {
         match self.given() {
             Some(option) if !is_tiled => {

@@ -1,4 +1,4 @@
-//! Advice to give an option: for thousands, marks of missing values and delimiters.
+//! Messages that advise to give an option: for thousands, marks of missing values and delimiters.
 
 use super::shell::Shell;
 
@@ -25,10 +25,10 @@ fn thousands_get_advice_of_their_own() {
     assert!(message.contains(&advice), "{message}");
     let message = failed(&shell, &["eval", "-e", "input amount: i64; amount", "large.csv"]);
     let advice = format!(
-        "help: `input amount: text`, and `{parsed}` for its number: numbers have nothing between their thousands"
+        "help: `input amount: text`, and `{parsed}` for its number: numbers must not have separators between thousands"
     );
     assert!(message.contains(&advice), "{message}");
-    // The advice is right.
+    // A model that follows the advice works.
     let model = format!("input amount: text; {parsed}");
     assert_eq!(shell.stdout(&["eval", "-e", &model, "us.csv"]), "result\n2590\n7770.25\n");
     let german = "strings.parse_float64(strings.replace(strings.replace(amount, \".\", \"\"), \",\", \".\"))";
@@ -38,14 +38,14 @@ fn thousands_get_advice_of_their_own() {
     }
     let message = failed(&shell, &["eval", "-e", "input amount: f64; amount", "ch.csv"]);
     assert!(message.contains("strings.parse_float64(strings.replace(amount, \"'\", \"\"))"), "{message}");
-    // A point is before a fraction where no option says otherwise.
+    // Without an option, a point begins the fraction.
     let message = failed(&shell, &["eval", "-e", "input amount: i64; amount", "fraction.csv"]);
     assert!(message.contains("expected i64, found `2.590`") && !message.contains("strings.replace"), "{message}");
     // Without a declaration the column is a text.
     assert_eq!(shell.stdout(&["eval", "-e", "amount", "us.csv"]), "result\n\"2,590\"\n\"7,770.25\"\n");
     let message = failed(&shell, &["eval", "-e", "amount * 2", "us.csv"]);
     assert!(message.contains(&format!("note: `input amount: text`, and `{parsed}`")), "{message}");
-    assert!(message.contains("it makes `amount` a text, at us.csv:2"), "{message}");
+    assert!(message.contains("; `amount` is a text because of us.csv:2"), "{message}");
 }
 
 #[test]
@@ -59,19 +59,19 @@ fn marks_of_missing_values_are_told_declared_or_not() {
     }
     let message = failed(&shell, &["eval", "-e", "n + 1", "na.csv"]);
     assert!(
-        message.contains("note: `--null NA` if `NA` stands for missing: it makes `n` a text, at na.csv:2"),
+        message.contains("note: `--null NA` if `NA` stands for missing; `n` is a text because of na.csv:2"),
         "{message}"
     );
     let message = failed(&shell, &["eval", "-e", "date.year(d)", "na.csv"]);
     assert!(
-        message.contains("`--null n/a` if `n/a` stands for missing: it makes `d` a text, at na.csv:3"),
+        message.contains("`--null n/a` if `n/a` stands for missing; `d` is a text because of na.csv:3"),
         "{message}"
     );
-    // Texts are texts whatever a mark is.
+    // In a column of texts, a mark is a text like any other.
     let message = failed(&shell, &["eval", "-e", "s + 1", "na.csv"]);
     assert!(!message.contains("--null"), "{message}");
     assert_eq!(shell.stdout(&["eval", "-e", "n + 1", "na.csv", "--null", "NA"]), "result\nNA\n6\nNA\n");
-    // Another mark than that which is given already.
+    // The value is another mark than the one that `--null` gives already.
     let message = failed(&shell, &["eval", "-e", "input n: i64?; n", "two.csv", "--null", "NA"]);
     assert!(message.contains("`--null -` if `-` stands for missing"), "{message}");
     assert_eq!(shell.stdout(&["eval", "-e", "n", "two.csv", "--null", "NA", "--null", "-"]), "result\nNA\nNA\n3\n");
@@ -94,7 +94,7 @@ fn a_delimiter_is_advised_where_the_header_has_another() {
     assert!(message.contains("`--delimiter ','` if"), "{message}");
     let message = failed(&shell, &["eval", "-e", "1", "caret.csv", "--keep", "n"]);
     assert!(message.contains("`--delimiter '^'` if"), "{message}");
-    // A name of a column may have such a character.
+    // The name of a column may contain a delimiter.
     assert_eq!(shell.stdout(&["eval", "-e", "L[\"first|second\"]", "name.csv"]), "result\n1\n");
     assert_eq!(shell.stdout(&["eval", "-e", "input z: i64? = 7; z", "name.csv"]), "result\n7\n");
 }

@@ -1,4 +1,4 @@
-//! What lies at the edges of files: quotes, ends of lines and marks in tables of models, rows that cannot be read, and times in all of their spellings.
+//! Edge cases of files: quotes, ends of lines and marks in tables of models, rows that cannot be read, and all spellings of times.
 
 use super::shell::Shell;
 
@@ -11,7 +11,7 @@ fn tables_are_read_as_strictly_as_data() {
         assert_eq!(outcome.status, Some(1), "{outcome}");
         outcome.stderr.lines().take(4).map(|line| line.trim_start().to_owned()).collect::<Vec<_>>()
     };
-    // Excel ends lines with CRLF; the line is the one with the error.
+    // Excel ends lines with CRLF; the message must still name the line with the error.
     assert_eq!(broken("k,v\r\na,1\r\n\r\nb,x\r\n"), ["error[literal]: `x` is no f64", "--> t.csv:4:1", "|", "4 | b,x"]);
     assert_eq!(
         broken("k,v\r\na,1\r\n\"b,2\r\nc,3\r\n"),
@@ -32,12 +32,12 @@ fn tables_are_read_as_strictly_as_data() {
         let told = "error[use]: `t.csv` cannot be read: UTF-16 text, not UTF-8; save the file as UTF-8, line 1\n";
         assert!(outcome.stderr.starts_with(told), "{outcome}");
     }
-    // A byte order mark, with a quote behind it.
+    // A quote may follow the byte order mark.
     let marked = Shell::new().file("t.cem", TABLE).file("t.csv", "\u{feff}\"k\",v\r\n\"a \"\"b\"\"\",1.5\r\n");
     assert_eq!(marked.stdout(&["eval", "t.cem", "-s", "k=\"a \\\"b\\\"\""]), "v\n1.5\n");
 }
 
-/// As from CSV: what can be read of a row is there, in the results and in the list of rows that failed.
+/// As with CSV, a row that failed keeps the values that can be read, in the results and in the list of failed rows.
 #[test]
 fn rows_of_json_that_fail_keep_their_columns() {
     let shell = Shell::new().file("k.jsonl", "{\"id\":1,\"x\":1}\n{\"id\":2,\"x\":\"a\"}\n{\"id\":3,\"x\":01}\n");
@@ -50,13 +50,13 @@ fn rows_of_json_that_fail_keep_their_columns() {
          k.jsonl,2,2,x,column-type,\"expected i64, found `\"\"a\"\"`\",2\n\
          k.jsonl,3,3,,unreadable,not JSON: invalid number,\n"
     );
-    // A dash is standard error.
+    // `-` is standard error.
     let outcome = shell.run(&[&args[..], &["--on-error", "skip", "--errors", "-"]].concat());
     assert_eq!(outcome.stdout, "id,result\n1,1\n", "{outcome}");
     assert!(outcome.stderr.starts_with(&shell.read("e.csv")), "{outcome}");
 }
 
-/// What is said of rows that failed is in memory for few of them at once; all are told, in their order.
+/// Only few errors of rows are in memory at once, but all are written, in the order of the rows.
 #[test]
 fn many_rows_that_fail_are_all_told() {
     let rows = 20_000;
@@ -81,7 +81,7 @@ fn many_rows_that_fail_are_all_told() {
     }
 }
 
-/// Digits that a timestamp does not have are cut off, which rounds down, before 1970 too; only who writes them in a model means them.
+/// Digits beyond microseconds are cut off, which rounds down, before 1970 too. In a literal of a model they are an error.
 #[test]
 fn times_are_the_same_in_every_form() {
     let spelled = [
@@ -128,14 +128,14 @@ fn clocks_of_twelve_hours_and_nine_digits_are_read() {
     let args = ["eval", "-e", "input t: timestamp; output o = t", "t.csv", "--timestamp-format"];
     let read = shell.stdout(&[&args[..], &["%m/%d/%Y %I:%M:%S.%f %p"]].concat());
     assert_eq!(read, "o\n2026-01-02T00:05:00.123456Z\n2026-01-02T15:05:00.5Z\n");
-    // `%H` says the half of the day itself.
+    // `%p` is refused beside `%H`, which tells the half of the day already.
     let wrong = shell.run(&[&args[..], &["%m/%d/%Y %H:%M:%S.%f %p"]].concat());
     assert!(wrong.stderr.contains("the format has `%p` without an hour of twelve; write `%I` for the hour"), "{wrong}");
     let written = "strings.format_timestamp(timestamp\"2026-01-02T15:05:00Z\", \"%I:%M %p\")";
     assert_eq!(shell.stdout(&["eval", "-e", written]), "result\n03:05 PM\n");
 }
 
-/// JSON has the time zone too, at any depth; columns that are only carried stay as they are.
+/// The time zone also holds for JSON, at any depth; columns that are only carried through stay as they are.
 #[test]
 fn a_time_zone_is_that_of_all_timestamps_that_say_none() {
     let rows = "{\"t\":\"2026-07-01T12:15:00\",\"s\":{\"u\":\"2026-01-01 00:00:00.5\",\"n\":\"a \\\"b\\\"\"},\"l\":[\"2026-07-01T12:15:00Z\",\"2026-07-01T12:15:00\",null]}\n";
@@ -153,11 +153,11 @@ fn a_time_zone_is_that_of_all_timestamps_that_say_none() {
         "{outcome}"
     );
     let skipped = shell.run(&["eval", "-e", "input t: timestamp; t", "u.jsonl", "--time-zone", "Europe/Zurich"]);
-    let told = "expected timestamp, found `\"2026-03-29T02:30:00\"`, which clocks in Europe/Zurich skip, as they are put forward";
+    let told = "expected timestamp, found `\"2026-03-29T02:30:00\"`, which clocks in Europe/Zurich skip because they are put forward";
     assert!(skipped.stderr.contains(told), "{skipped}");
 }
 
-/// In the list of rows that failed too, which has no help.
+/// The list of failed rows has the reason in its message, since it has no hints.
 #[test]
 fn why_a_time_does_not_exist_is_told() {
     let shell = Shell::new()
@@ -172,7 +172,7 @@ fn why_a_time_does_not_exist_is_told() {
     ] {
         let data = more[0];
         assert_eq!(shell.run(&[&eval[..], more, &zone].concat()).stdout, "result\n\"\"\n");
-        let reason = "which clocks in Europe/Zurich skip, as they are put forward";
+        let reason = "which clocks in Europe/Zurich skip because they are put forward";
         assert_eq!(
             shell.read("e.csv"),
             format!(
@@ -197,7 +197,7 @@ fn columns_without_a_name_go_through() {
     assert_eq!(shell.stdout(&["eval", "-e", "output y = id", "empty.csv", "--keep-all"]), "id,,,y\n1,2,3,1\n");
 }
 
-/// A thousand rows from which types are taken, and one that has more.
+/// A thousand rows from which types are taken, and a row that these types do not hold.
 fn late() -> Shell {
     let first = "{\"id\":1,\"x\":1,\"s\":{\"a\":1}}\n".repeat(1_000);
     let last =
@@ -229,12 +229,12 @@ fn json_is_carried_to_json_as_it_comes() {
         &["--keep", "s,id"],
         &format!("{{\"s\":{{\"a\":2,\"b\":\"t\"}},{large},\"y\":4}}\n{{\"s\":null,\"id\":2,\"y\":6}}\n"),
     );
-    // An output takes the place of what has its name.
+    // An output replaces a column of the same name.
     let model = "input x: i64; output s = x; output late = x + 1";
     let made = shell.stdout(&["eval", "-e", model, "late.jsonl", "--keep-all", "--format", "jsonl"]);
     let last = format!("{{{large},\"x\":2,\"s\":2,\"late\":3}}\n{{\"id\":2,\"x\":3,\"s\":3,\"late\":4}}\n");
     assert!(made.ends_with(&last), "{}", made.lines().rev().take(2).collect::<String>());
-    // A declared struct has the fields that are declared; the column has all.
+    // A declared struct drops the fields that are not declared; the column that is carried through keeps them.
     let model = "input s: {a: i64}?; output a = s.a";
     let made = shell.stdout(&["eval", "-e", model, "late.jsonl", "--keep", "s", "--format", "jsonl"]);
     assert!(made.ends_with("{\"s\":{\"a\":2,\"b\":\"t\"},\"a\":2}\n{\"s\":null,\"a\":null}\n"), "{made}");
@@ -279,7 +279,7 @@ fn json_that_is_carried_to_other_forms_loses_nothing() {
         assert_eq!(outcome.status, Some(1), "{outcome}");
         assert!(outcome.stderr.contains(says) && outcome.stderr.contains("late.jsonl:1001"), "{outcome}");
     }
-    // A column that is a leaf too, and a declared struct, are as strict.
+    // A column that is also an input with a declared type must lose nothing either.
     let model = "input s: {a: i64}?; output a = s.a";
     let outcome = shell.run(&["eval", "-e", model, "late.jsonl", "--keep", "s"]);
     assert!(outcome.stderr.contains("late.jsonl:1001"), "{outcome}");

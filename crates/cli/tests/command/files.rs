@@ -16,7 +16,7 @@ fn three() -> Shell {
 fn files_are_read_in_the_order_given() {
     let shell = three();
     let args = ["eval", "m.cem", "a2.csv", "a1.csv", "b*.csv", "--keep", "id"];
-    // Patterns are in the order of names: b10 before b2.
+    // The files of a pattern are sorted by name: b10 before b2.
     let expected = "id,y\nx3,6\nx4,8\n1,3\n2,4\n6,12\n5,10\n";
     assert_eq!(shell.stdout(&args), expected);
     for threads in ["1", "4"] {
@@ -25,7 +25,7 @@ fn files_are_read_in_the_order_given() {
     assert_eq!(shell.stdout(&["eval", "-e", "x * 2", "a1.csv", "a2.csv"]), "result\n3\n4\n6\n8\n");
     assert_eq!(shell.stdout(&["eval", "-e", "x", "a1.csv", "a?.csv", "--limit", "3"]), "result\n1.5\n2\n1.5\n");
     assert_eq!(shell.stdout(&["eval", "-e", "x", "a1.csv", "--output", "y.csv"]), "");
-    // Standard input is a file among others.
+    // Standard input may be one of several files.
     let fed = shell.feed(&["eval", "m.cem", "a1.csv", "-", "b2.csv"], "x\n7\n");
     assert_eq!((fed.status, fed.stdout.as_str()), (Some(0), "y\n3\n4\n14\n10\n"), "{fed}");
     let two = shell.run(&["eval", "m.cem", "-", "a1.csv", "-"]);
@@ -33,8 +33,8 @@ fn files_are_read_in_the_order_given() {
     let model = shell.run(&["eval", "-e", "x", "m.cem", "a1.csv"]);
     assert!(model.stderr.contains("there are two models: `-e EXPR` and the file m.cem"), "{model}");
     let none = shell.run(&["eval", "m.cem", "c*.csv"]);
-    assert!(none.stderr.contains("error[io]: no file has such a name\n--> c*.csv"), "{none}");
-    // A name that is there is no pattern.
+    assert!(none.stderr.contains("error[io]: no file matches the pattern\n--> c*.csv"), "{none}");
+    // The name of an existing file is not a pattern.
     let shell = shell.file("d[1]*.csv", "x\n8\n").file("sub/e.csv", "x\n9\n").file("sub2/e.csv", "x\n10\n");
     assert_eq!(shell.stdout(&["eval", "m.cem", "d[1]*.csv", "s*/e.csv"]), "y\n16\n18\n20\n");
 }
@@ -85,11 +85,11 @@ fn problems_name_the_file_and_its_line() {
     assert!(refused.stderr.contains("expected i64, found `oops`\n--> b.csv:4"), "{refused}");
     let fault = shell.run(&["eval", "-e", "input x: i64; 6 // (x - 3)", "a.csv", "b.csv"]);
     assert!(fault.stderr.contains("note: in the row at b.csv:2: x = 3"), "{fault}");
-    // A type that is taken from the data is that of the first file.
+    // Types that are taken from the data are those of the first file.
     let guessed = shell.run(&["eval", "-e", "x", "a.csv", "b.csv"]);
     assert!(guessed.stderr.contains("its type was taken from the first rows: declare `input x: text?`\n"), "{guessed}");
     assert!(guessed.stderr.contains("--> b.csv:4"), "{guessed}");
-    // A file without a column is told before there are results, also where the input may be missing.
+    // A file without the column is an error before there are results, even if the input is optional.
     for model in ["input x: i64; x", "input x: i64?; x"] {
         let absent = shell.run(&["eval", "-e", model, "a.csv", "c.csv"]);
         assert_eq!(absent.stdout, "");
@@ -100,7 +100,7 @@ fn problems_name_the_file_and_its_line() {
     let more = shell.run(&["eval", "-e", "x", "a.csv", "d.csv", "--keep-all"]);
     assert!(more.stderr.contains("the column `z` is not in `a.csv`, the first file\n--> d.csv"), "{more}");
     assert_eq!(shell.stdout(&["eval", "-e", "x", "a.csv", "d.csv"]), "result\n1\n0\n6\n");
-    // Files with numbers of rows.
+    // Rows of Parquet have a number in their file and no line.
     for (from, to) in [("a.csv", "a.parquet"), ("b.csv", "b.parquet")] {
         let args =
             ["eval", "-e", "output \"x\" = strings.try_parse_int64(x) ?? 0i64", from, "--types", "x=text", "-o", to];
@@ -120,7 +120,7 @@ fn problems_name_the_file_and_its_line() {
     assert!(whole.stderr.contains("in the row at b.parquet, row 1"), "{whole}");
 }
 
-/// What the types of the first file would lose is refused in the files behind it too.
+/// A value that would lose something in a type of the first file is refused in later files too.
 #[test]
 fn later_files_are_read_as_strictly_as_the_first() {
     let late = |key: &str| format!("{}{{\"a\":2,\"{key}\":3}}\n", "{\"a\":1}\n".repeat(1_000));
@@ -137,7 +137,7 @@ fn later_files_are_read_as_strictly_as_the_first() {
     assert!(key.stderr.contains("--> b.jsonl:1001"), "{key}");
     let carried = told(["a.jsonl", "b.jsonl"], &["--keep-all", "--format", "jsonl", "--only", "result"]).stdout;
     assert!(carried.ends_with("{\"a\":1,\"result\":1}\n{\"a\":2,\"b\":3,\"result\":2}\n"), "{carried}");
-    // A u64 would not hold the number of the first file.
+    // The message does not propose `u64`, which does not hold the negative number of the first file.
     for ending in ["jsonl", "csv"] {
         let (first, second) = (format!("a.{ending}"), format!("c.{ending}"));
         let large = told([&first, &second], &[]);
@@ -184,13 +184,13 @@ fn a_broken_line_of_json_is_one_bad_row() {
         let missing = told(model, &["--on-error", "missing"]);
         assert_eq!(missing.stdout, "y\n2\n\"\"\n6\n\"\"\n\"\"\n\"\"\n14\n", "{missing}");
     }
-    // Without the option it ends the run.
+    // Without `--on-error skip`, a broken line ends the run.
     let ended = told("input x: i64; x", &[]);
     assert_eq!((ended.status, ended.stdout.as_str()), (Some(1), "result\n1\n"), "{ended}");
     assert!(ended.stderr.contains("error[unreadable]: "), "{ended}");
     let skipped = shell.run(&["eval", "-e", "x", "first.jsonl", "--on-error", "skip", "--format", "csv"]);
     assert_eq!(skipped.stdout, "result\n2\n", "{skipped}");
-    // An element of an array that is not JSON between its braces is one, too; what is between elements is not.
+    // An element of an array that is broken between its braces is such a row too. A fault between elements ends the run.
     let shell = shell.file("a.json", "[{\"x\":1},{\"x\":},{\"x\":3}]").file("b.json", "[{\"x\":1},oops]");
     let skipped = shell.run(&["eval", "-e", "input x: i64; x", "a.json", "--on-error", "skip", "--format", "csv"]);
     assert_eq!(skipped.stdout, "result\n1\n3\n", "{skipped}");

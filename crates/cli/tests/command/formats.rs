@@ -166,7 +166,7 @@ fn dates_and_timestamps_go_through_csv_and_json() {
     let far = "-290308-12-21T19:59:05.224192Z\n+294247-01-10T04:00:54.775807Z\n+0000-12-31T00:00:00Z\n";
     let given = far.replace("31T00", "31 01").replace("00:00Z", "00:00+01:00");
     assert_eq!(pass("timestamp", "r.csv", &format!("x\n{given}"), &[]), format!("y\n{far}"));
-    // Types are taken from years of four digits only.
+    // Only dates with years of four digits decide a type.
     assert_eq!(pass("text", "r.csv", "x\n+2026-01-01\n", &[]), "y\n+2026-01-01\n");
     let untyped = Shell::new().file("r.csv", "x\n+12345-01-01\n");
     assert_eq!(untyped.stdout(&["eval", "-e", "strings.upper(x)", "r.csv"]), "result\n+12345-01-01\n");

@@ -1,4 +1,4 @@
-//! Types that are taken from data are told, with the row that decided each.
+//! Each type that is taken from data is printed with the row that decided it.
 
 use super::shell::Shell;
 
@@ -34,7 +34,7 @@ input k: f64
 ";
     let told = shell.stdout(&args);
     assert!(told.starts_with(inputs) && told.contains("\noutput b: f64?\n"), "{told}");
-    // Options about data have the effect that they have on a run.
+    // Options about data have the same effect as in a run.
     let day = shell.stdout(&["check", "-e", "output d = day", "rows.csv", "--null", "n/a"]);
     assert_eq!(day, "input day: date?  # decided at rows.csv:2\noutput d: date?\n");
     let json = shell.stdout(&[&args[..], &["--format", "json"]].concat());
@@ -70,7 +70,7 @@ note: column s: {a: f64, b: text?}, decided at rows.jsonl:4
     let run = ["eval", "-e", "input id: i64; output z = id", "rows.csv", "--keep", "amount", "--verbose"];
     let noted = shell.run(&[&run[..], &["--format", "jsonl"]].concat()).stderr;
     assert!(noted.starts_with("note: column amount: f64?, decided at rows.csv:5\n"), "{noted}");
-    // A field of CSV in results of CSV has no type.
+    // A field that is carried from CSV to CSV is a text and has no type.
     assert!(!shell.run(&run).stderr.contains("column amount"));
 }
 

@@ -1,4 +1,4 @@
-//! Dates and timestamps that data write as numbers: nothing says what they count, so nothing is guessed.
+//! Dates and timestamps that data write as numbers: without an option, nothing tells their unit, and it is not guessed.
 
 use crate::shell::{Outcome, Shell};
 
@@ -34,7 +34,7 @@ fn digits_are_dates_only_by_their_format() {
         assert_eq!(shell.stdout(&["eval", "-e", DATES, "-s", set]), made);
     }
     let one = "y,z\n2026,2026-01-01\n";
-    // The usual form is good for `-s` beside the other one.
+    // `-s` takes the usual form too.
     for d in ["d=20260101", "d=2026-01-01", "d=date\"2026-01-01\""] {
         assert_eq!(shell.stdout(&["eval", "-e", DATES, "-s", d, format[0], format[1]]), one, "{d}");
     }
@@ -70,7 +70,7 @@ fn numbers_are_timestamps_only_by_their_unit() {
         let read = shell.stdout(&["eval", "-e", &model, "-s", &format!("n={t}")]);
         assert_eq!(read, "result\n2017-09-11T18:30:00Z\n", "{unit}");
     }
-    // Nanoseconds that are taken for microseconds would be of the year 58136.
+    // Nanoseconds read as microseconds would be in the year 58136.
     let outcome = shell.run(&["eval", "-e", MOMENTS, "ns.csv", "--timestamp-unit", "us"]);
     refused(&outcome, "found `1772000000000000000`", "not of the years 1 to 9999");
     let outcome = shell.run(&["eval", "-e", "input d: duration; d", "-s", "d=90"]);

@@ -1,8 +1,8 @@
-//! Options that would do nothing, names of results that say another form, and the decimal comma of results.
+//! Options without an effect, endings of output files that are not a form, and the decimal comma in results.
 
 use super::shell::{Outcome, Shell};
 
-/// Checks that a command line is refused by a message that has `said` in it.
+/// Checks that a command line is refused with a message that contains `said`.
 fn refused(outcome: &Outcome, said: &str) {
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
     assert!(outcome.stderr.contains(said), "{said}: {outcome}");
@@ -26,7 +26,7 @@ fn options_about_csv_are_refused_for_other_data() {
             let outcome = shell.run(&[&["eval", "-e", "n", file], &options[..]].concat());
             refused(&outcome, &format!("leave `{}` out: it is about CSV, and DATA is {form}", options[0]));
         }
-        // What is missing in results is written so too.
+        // `--null` is also written for missing values in results.
         let null = shell.stdout(&["eval", "-e", "input x: f64?; x", file, "--null", "NA"]);
         assert_eq!(null, "result\n1.5\nNA\n");
         let null = shell.run(&["eval", "-e", "input x: f64?; x", file, "--null", "NA", "--format", "jsonl"]);
@@ -50,7 +50,7 @@ fn options_about_csv_are_refused_for_other_data() {
     refused(&outcome, "leave `--keep` out: it is about columns of DATA, and there is no DATA");
 }
 
-/// A column that could be a date is one that is read: an input, or one that is carried through as a value.
+/// Only a column that is read can be a date: an input, or a column that is carried through as values.
 #[test]
 fn options_about_dates_need_one_among_what_is_read() {
     let shell = forms().file("german.csv", "d;t\n02.01.2026;1.2.2026 12:00\n");
@@ -76,11 +76,11 @@ fn options_about_dates_need_one_among_what_is_read() {
             refused(&run("n", file, option), &said);
         }
     }
-    // Values of `-s` have clocks too.
+    // The time zone also holds for values of `-s`.
     let moment_of_row = "input t: timestamp; input n: i64; output u = t";
     let given = [&["-s", "t=2026-07-01T12:15:00", "--limit", "1"][..], &zone].concat();
     assert_eq!(run(moment_of_row, "r.parquet", &given).stdout, "u\n2026-07-01T10:15:00Z\n");
-    // Declared, found, within a tuple, carried through as a value, or absent from data that may lack it.
+    // The option has an effect if the date is declared, taken from the data, in a tuple, carried through as a value, or absent and optional.
     assert_eq!(run("input d: date; d", "german.csv", &date).stdout, "result\n2026-01-02\n");
     assert_eq!(run("d", "german.csv", &date).stdout, "result\n2026-01-02\n");
     assert_eq!(run("t", "german.csv", &[&moment[..], &zone].concat()).stdout, "result\n2026-02-01T11:00:00Z\n");
@@ -95,7 +95,7 @@ fn options_about_dates_need_one_among_what_is_read() {
         parts.stdout(&[&["eval", "-e", "input p: {d: date, n: i64}; p.d", "p.csv"], &date[..]].concat()),
         "result\n2026-01-02\n"
     );
-    // Columns with types have dates already, whatever their form.
+    // Parquet and Arrow store the type of dates, so the option has no effect on such a column.
     for file in ["r.parquet", "r.arrow"] {
         let said = "leave `--date-format` out: it is about texts and whole numbers, and the column of `d` is of the type date already";
         refused(&run("d", file, &date), said);
@@ -103,7 +103,7 @@ fn options_about_dates_need_one_among_what_is_read() {
         let read = run("input d, e: date; output y = d; output z = e", file, &given).stdout;
         assert_eq!(read, "y,z\n2026-01-02,2026-01-31\n", "{file}");
     }
-    // A form that no field has makes a text of the column.
+    // If no field has the format, the column is a text.
     refused(&run("d", "german.csv", &["--date-format", "%Y/%m/%d"]), "or declare one, as in `input d: date?`");
 }
 
@@ -132,7 +132,7 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
     for name in ["y.npz", "y.npy", "y.tiles", "y.xlsx", "y.txt", "y.CSVV", "y.csv.gz", "y.jsonl.zst", "y.arrows"] {
         let outcome = to(name, &[]);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
-        refused(&outcome, &format!("`-o {name}`: `.{ending}` is no form of rows, which are `.csv`, `.tsv`"));
+        refused(&outcome, &format!("`-o {name}`: `.{ending}` is not a form of rows; the forms are `.csv`, `.tsv`"));
         assert!(!shell.path(name).exists());
     }
     assert!(to("y.csv.gz", &[]).stderr.contains("results are not compressed: leave the last ending out"));
@@ -156,7 +156,7 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
     let tensor = "input x: f64; input h: tensor[f64, 1]; output y = h * x";
     for name in ["y.parquet", "y.csv", "y.tiles", "y.txt"] {
         let outcome = shell.run(&["eval", "-e", tensor, "--input", "h=none.npy", "-s", "x=1", "-o", name]);
-        refused(&outcome, "is no form of tensors, which are `.npy`, `.npz` or `.json`");
+        refused(&outcome, "is not a form of tensors; the forms are `.npy`, `.npz` or `.json`");
     }
 }
 
@@ -169,14 +169,14 @@ fn results_have_a_decimal_comma_where_that_is_asked_for() {
     let args = ["eval", "-e", model, "in.csv", "--decimal", ",", "--output-decimal", ",", "--keep-all"];
     let expected = "id;betrag;am;brutto;n;z\n007;1234,50;2026-01-02T00:00:00.5Z;2469;1;1e-9\n008;-0,5;;-1;1;1e-9\n";
     assert_eq!(shell.stdout(&args), expected);
-    // Fields that are carried through are numbers too where the results' have another sign than the data's.
+    // Fields that are carried through are read as numbers if results have another decimal character than the data.
     let model = "output half = x / 4.0f64";
     let args = ["eval", "-e", model, "dots.csv", "--output-decimal", ",", "--keep-all", "--null", "NA"];
     assert_eq!(shell.stdout(&args), "id;x;note;half\n007;1,5;\"a;b.c\";0,375\n008;-3;NA;-0,75\n");
     let args = ["eval", "-e", model, "dots.csv", "--output-decimal", ",", "-o", "y.tsv"];
     assert_eq!(shell.stdout(&args), "");
     assert_eq!(shell.read("y.tsv"), "half\n0,375\n-0,75\n");
-    // What is written is read back.
+    // The results are read back.
     shell.stdout(&["eval", "-e", model, "dots.csv", "--output-decimal", ",", "-o", "y.csv"]);
     assert_eq!(shell.stdout(&["eval", "-e", "half * 2.0f64", "y.csv", "--decimal", ","]), "result\n0.75\n-1.5\n");
     let back =

@@ -170,7 +170,7 @@ fn options_of_tables_are_checked() {
         let found = told(line, "k,v\n");
         assert!(found.contains(says), "{line}: {found}");
     }
-    // What is in the file asks for an option, or against one.
+    // The field in the file needs an option, or contradicts one.
     for (line, file, says) in [
         ("text -> f64 = \"t.csv\"", "k;v\na;1,5\n", "`1,5` is no f64; add `decimal = \",\"` behind the file"),
         ("text -> f64 = \"t.csv\", decimal = \",\"", "k;v\na;1.5\n", "with `decimal = \",\"` numbers have no point"),
@@ -187,7 +187,7 @@ fn options_of_tables_are_checked() {
     }
 }
 
-/// As of a time, or of a number, of keys of several parts; rows in any order.
+/// Keys of several parts that end in a time or a number are looked up as of it; rows are in any order.
 #[test]
 fn the_last_part_of_a_key_is_looked_for_in_ranges() {
     let model = "table prices: (text, ranges of timestamp) -> f64 = \"prices.csv\"\n\
@@ -238,7 +238,7 @@ fn the_last_part_of_a_key_is_looked_for_in_ranges() {
 fn ranges_of_one_key_that_overlap_are_told_with_both_lines() {
     let model = "table t: (text, ranges of i64) -> f64 = \"t.csv\"\ninput s: text\noutput y = lookup((s, 1), t)\n";
     for (lines, first, second) in [
-        // Lines of other keys are between them, and the one that begins first is below.
+        // Between the two lines is one of another key, and the range that begins first is further down.
         ("k,from,to,v\na,5,9,1\nb,1,9,2\na,2,6,3\n", 2, 4),
         ("k,from,to,v\na,2,,1\nb,3,4,2\na,5,9,3\n", 2, 4),
         ("k,from,to,v\na,,2,1\na,3,4,2\na,,1,3\n", 2, 4),

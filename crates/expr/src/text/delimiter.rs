@@ -1,5 +1,5 @@
-//! The delimiter of a CSV that says none, and what is wrong with quotes in one. Tables of a model and the data of the command are read by the same
-//! rules; how their fields are read is not decided here.
+//! Finds the delimiter of a CSV without a known one, and faults in its quotes. Tables of a model and data of the command have the same rules; their
+//! fields are read elsewhere.
 
 use std::ops::Range;
 
@@ -30,20 +30,20 @@ pub fn found_delimiter(start: &[u8]) -> u8 {
     DELIMITERS[at]
 }
 
-/// What is wrong with the quotes of a field of CSV.
+/// A fault in the quotes of a CSV field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuoteFault {
-    /// The field begins with a quote, and no other one ends it.
+    /// The field begins with a quote, and no quote ends it.
     NeverClosed,
-    /// The closing quote is followed by something that ends no field.
+    /// After the closing quote comes neither a delimiter nor the end of a line.
     GoesOn,
 }
 
 impl QuoteFault {
-    /// How quotes are written.
+    /// The hint for all faults.
     pub const HINT: &str = "write `\"\"` for a quote within a field in quotes";
 
-    /// What is wrong, in words.
+    /// The message for the fault.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -53,7 +53,8 @@ impl QuoteFault {
     }
 }
 
-/// The quote that ends a field in quotes, the first byte of which is at `from`: two in a row are one in the field.
+/// The index of the quote that ends a field in quotes; `from` is the index after the opening quote. Two quotes in a row are one quote of the field.
+/// `None` if the field is never closed.
 #[must_use]
 #[inline]
 pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
@@ -67,7 +68,7 @@ pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The first field of a CSV whose quotes are wrong: where it is, and what is wrong.
+/// The bytes of the first field with a fault in its quotes, and the fault; `None` if there is none.
 pub(crate) fn quote_fault(bytes: &[u8], delimiter: u8) -> Option<(Range<usize>, QuoteFault)> {
     let ends_field = |byte: u8| matches!(byte, b'\n' | b'\r') || byte == delimiter;
     let mut at = 0;

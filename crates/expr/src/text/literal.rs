@@ -546,7 +546,7 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// What to write for a text that is not a date or a timestamp, where the text shows what is meant.
+/// The hint for a text that is not a date or a timestamp; `None` if the text does not show what is meant.
 fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
     let count = text.parse::<i64>().ok();
     let signed = format!("+{text}");
@@ -558,12 +558,12 @@ fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
             Some(format!("write `date\"{date}\"`"))
         }
         (Scalar::Date, Some(days)) if i32::try_from(days).is_ok() => {
-            Some(format!("write `date\"1970-01-01\" + {days}` for the day so many days after 1970-01-01"))
+            Some(format!("write `date\"1970-01-01\" + {days}` for the day {days} days after 1970-01-01"))
         }
         (Scalar::Timestamp, Some(count)) => Some(format!(
             "write `timestamp.from_unix({count}, \"s\")` for seconds since 1970, or `\"ms\"`, `\"us\"`, `\"ns\"` for their parts"
         )),
-        // Data may have more digits, and lose them; who writes one means it.
+        // Data may have more digits, which are cut off. In a literal they are meant, so they are an error.
         (Scalar::Timestamp, None) if !text.contains(' ') && Timestamp::from_data_text(text).is_ok() => {
             Some("write at most six digits of a fraction: a timestamp has microseconds".to_owned())
         }

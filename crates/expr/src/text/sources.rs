@@ -209,7 +209,7 @@ impl Sources {
             {
                 found.push((name, text.into_owned(), is_table));
             }
-            // What is behind the file says how it is written.
+            // After the file come options, whose values are not files.
             is_table &= token.kind != TokenKind::Equals;
         }
         found

@@ -1,4 +1,4 @@
-//! Timestamps of numbers that count from 1970-01-01T00:00:00Z, in seconds or in parts of a second.
+//! Timestamps from numbers that count the time since 1970-01-01T00:00:00Z, in seconds or in parts of a second.
 
 use super::civil::number;
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
@@ -9,7 +9,8 @@ use cembra_runtime::{Date, Fault, FaultKind, MachineType, QType, Scalar, Timesta
 use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value, near_names};
 
-/// A product outside of the years 1 to 9999 may have wrapped. As floats, the factors then have a product that is out of reach of rounding.
+/// The product must be of the years 1 to 9999. As it may wrap around into them, the product of the factors as floats must not be above 2^62. A
+/// product of these years is below 2^58, and one that wraps is above 2^63, so rounding does not matter.
 const COUNTED_RULE: Rule = |t, a| {
     let (count, micros) = (a[0].val(t), a[1].val(t));
     let product = t.bin(Bin::Mul, count, micros);
@@ -29,7 +30,7 @@ const COUNTED_RULE: Rule = |t, a| {
 
 pub(crate) static COUNTED: OpDef = OpDef {
     name: "timestamp._counted",
-    summary: "The timestamp so many times so many microseconds after 1970-01-01T00:00:00Z. An error outside of the years 1 to 9999.",
+    summary: "The timestamp `count` times `micros` microseconds after 1970-01-01T00:00:00Z. An error outside of the years 1 to 9999.",
     params: &[param("count"), param("micros")],
     faults: &[FaultKind::TimeRange],
     typing: Typing::Overloads,
@@ -71,7 +72,7 @@ fn from_unix(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandl
 
 pub(crate) static FROM_UNIX: OpDef = OpDef {
     name: "timestamp.from_unix",
-    summary: "The timestamp `n` units after 1970-01-01T00:00:00Z. The unit is a literal: `s`, `ms`, `us` or `ns`, of which the last three digits are rounded down. An error outside of the years 1 to 9999.",
+    summary: "The timestamp `n` units after 1970-01-01T00:00:00Z. The unit is a literal: `s`, `ms`, `us` or `ns`; nanoseconds are rounded down to microseconds. An error outside of the years 1 to 9999.",
     params: &[param("n"), param("unit").of(ArgumentForm::UnixUnit)],
     faults: &[FaultKind::TimeRange],
     typing: Typing::Rule(|args: &[Argument<'_>]| {
@@ -80,7 +81,9 @@ pub(crate) static FROM_UNIX: OpDef = OpDef {
             Some(Scalar::Int32 | Scalar::Int64) => {}
             Some(scalar) if scalar.is_number() => {
                 return Err(TypeFault::mismatch(format!("timestamp.from_unix expects an i64, found {n}"), Some(0))
-                    .hint("`to_int64(n)` leaves out the fraction; an instant with one is counted in a smaller unit, as \"ms\""));
+                    .hint(
+                        "write `to_int64(n)` to leave out the fraction, or count in a smaller unit, such as \"ms\"",
+                    ));
             }
             _ => return Err(TypeFault::mismatch(format!("timestamp.from_unix expects an i64, found {n}"), Some(0))),
         }

@@ -37,7 +37,7 @@ pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
 fn known(context: &mut Context, name: Text<'static>) -> Result<&'static TimeZone, Fault> {
     match zone(name.as_str()) {
         Some(zone) => Ok(zone),
-        // The nearest name is not looked for: each row of many may have such a name.
+        // The message proposes no similar name: each row of many may have such a name, and the search is slow.
         None => Err(text_fault(FaultKind::Invalid, copied(context, &no_zone(name.as_str()))?)),
     }
 }
@@ -98,7 +98,7 @@ pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     from_local(shown, zone, Twice::Earlier).ok().flatten()
 }
 
-/// True if clocks of a zone never show what those of UTC show at a moment.
+/// True if clocks of `zone` skip a local time. `shown` is the timestamp at which clocks of UTC show it.
 pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
     matches!(from_local(shown, zone, Twice::Earlier), Ok(None))
 }

@@ -2,8 +2,8 @@
 //! sees: of each part of a key the number that stands for it, from 1 on; of such numbers put together, or of the one key, the row; and of rows the
 //! value in each column. Looking something up is looking it up in these, so that nothing else knows such tables.
 //!
-//! Where the last part of a key is looked for in ranges, the numbers of the others put together are those of groups of ranges, in which it has its
-//! row (`grouped.rs`).
+//! If the last part of a key is looked for in ranges, the combined number of the other parts is that of a group of ranges, and the range with the key
+//! leads to the row (`grouped.rs`).
 
 use super::grouped::NO_ROW;
 use super::membership::nothing_in;
@@ -44,7 +44,7 @@ fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<
     Err(TypeFault::mismatch(format!("{operator} expects a dictionary or a table, found {found}"), None).into())
 }
 
-/// How many parts of a key have numbers: none of one part, which is a key itself, and none that is looked for in ranges.
+/// The number of a key's parts that have numbers. The only part of a key is used as it is, and a part that is looked for in ranges has no number.
 fn numbered_parts(of: &TableForm) -> usize {
     match of.keys {
         1 => 0,
@@ -52,8 +52,8 @@ fn numbered_parts(of: &TableForm) -> usize {
     }
 }
 
-/// The key of the rows of a table: a key of one part itself, the number of a key of several, or the row of one that is looked for in ranges. It is in
-/// no row of the table where the table does not have the key, and missing where a part is.
+/// Finds what leads from a key to its row: the key itself if it has one part, the combined number of its parts, or the row if the last part is looked
+/// for in ranges. A key that the table does not have leads to no row of the table; if a part is missing, the result is missing.
 fn key_of(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: NodeHandle, of: &TableForm) -> Made {
     let found = g.qtype(key);
     if of.keys == 1 {
@@ -93,7 +93,7 @@ fn key_of(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
     row_in_ranges(g, operator, ranges, whole, own)
 }
 
-/// The row of the range that the last part of a key is in, among those of the group of the others.
+/// Finds the row of a key whose last part is `key`: that of the range with the key, among the ranges of `group`.
 fn row_in_ranges(
     g: &mut dyn Instantiation,
     operator: &str,
@@ -113,12 +113,12 @@ fn row_in_ranges(
     Ok(g.apply(id::DICT_RANGED_ROW, &[ranges, group, key])?)
 }
 
-/// The dictionary of rows or of their values that is behind those of the parts of keys, and behind the ranges of the last part.
+/// The member of the table with the rows or their values. It follows the members for the parts of keys and for ranges.
 fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> Made {
     Ok(part(g, table, numbered_parts(of) + usize::from(of.is_of_ranges))?)
 }
 
-/// Present where a row is one of the table.
+/// The mask that is present if `row` is a row of the table, not [`NO_ROW`].
 fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> Made {
     let first = g.literal(Value::from(0_i64));
     Ok(g.apply(id::GREATER_EQUAL, &[row, first])?)
@@ -178,14 +178,14 @@ fn lookup(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: Nod
     Ok(g.apply(id::PRESENCE_AND, &[chosen, has])?)
 }
 
-/// The dictionary of ranges in groups that literal arrays of groups, beginnings and ends are.
+/// The dictionary of ranges in groups. `arrays` must be literals: the groups, the starts and the ends of the ranges.
 fn grouped(g: &dyn Instantiation, arrays: [NodeHandle; 3]) -> Result<Dict, TypeFault> {
     let literal = |array: NodeHandle| match g.value(array) {
         Some(Value::Array(_, array)) => Ok(array),
         _ => Err(TypeFault::mismatch("dict._columns expects arrays that are written", None)),
     };
     let [groups, from, to] = [literal(arrays[0])?, literal(arrays[1])?, literal(arrays[2])?];
-    // Integers of any width are looked for.
+    // Keys may be integers of any width, so bounds have the widest type.
     let scalar = match bound_type(from.scalar()) {
         Scalar::Int32 => Scalar::Int64,
         scalar => scalar,
@@ -199,7 +199,7 @@ const OF_TABLES: OpDef = HIGHER_ORDER;
 
 pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._columns",
-    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field. Where the last part of a key is looked for in ranges, arrays of literals are in the place of its dictionary, a group, a beginning and an end for each range, in the order of their rows; then of rows the value, or that of each field.",
+    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field. If the last part of a key is looked for in ranges, three arrays of literals replace its dictionary: the group, the start and the end of each range, in the order of their rows; after them come dictionaries of rows: one with the values, or one for each field.",
     params: &[param("value"), param("keys"), param("dictionaries")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
@@ -208,10 +208,10 @@ pub(crate) static TABLE: OpDef = OpDef {
             _ => None,
         };
         let keys = g.value(args[1]).as_ref().and_then(Value::as_scalar).map(|keys| keys.bits() as usize);
-        // There is an operand for each part.
+        // Each part has an operand, so a larger number is wrong.
         let keys = keys.filter(|keys| *keys <= args.len()).unwrap_or(0);
         let mut members = args[2..].to_vec();
-        // Of ranges there are three arrays behind the numbers of the other parts of keys.
+        // Ranges are three arrays, after the dictionaries of the other parts of keys.
         let last = keys.checked_sub(1).filter(|last| *last > 0 && members.len() >= last + 3);
         let at = last.filter(|last| matches!(g.qtype(members[*last]), QType::Array(..)));
         if let Some(at) = at {
@@ -222,7 +222,7 @@ pub(crate) static TABLE: OpDef = OpDef {
         let is_of_ranges = at.is_some();
         let mut form = TableForm { keys, is_of_ranges, bases: Box::default(), value };
         let of_parts = if keys > 0 { numbered_parts(&form) } else { 0 };
-        // A row has one value where it is no struct, which only ranges keep apart from their rows.
+        // With ranges, values that are not structs have one column; without ranges, they are in the dictionary of keys.
         let columns =
             form.value.as_ref().and_then(QType::as_tuple).map_or(usize::from(is_of_ranges), |fields| fields.len());
         let types: Vec<QType> = members.iter().map(|dict| g.qtype(*dict)).collect();

@@ -1,5 +1,6 @@
-//! Ranges of keys of several parts. A number stands for the first parts of a key, and has ranges of its own, among which the last part of the key is
-//! looked for. One call finds the ranges by their number, and in them the row. What a row has is looked up behind that, as in any table (`columns.rs`).
+//! Keys of several parts whose last part is in a range. A number stands for the other parts, and has a group of ranges of its own. One call finds the
+//! group by its number, and in it the row of the range with the last part. The values of the row are looked up afterwards, as in any table
+//! (`columns.rs`).
 
 use super::ranges::{Bound, Bounds};
 use super::table::{Table, compiled};
@@ -25,7 +26,7 @@ struct Group<K: Bound> {
 
 /// The row of each segment of a group.
 enum Rows {
-    /// The first `count` segments have the rows from `first` on, and the segment behind them has none. So ranges that leave no gaps need no list.
+    /// The first `count` segments have the rows from `first` on, and a segment after them has none: ranges without gaps need no list of rows.
     Next { first: i64, count: usize },
     /// One row per segment, `NO_ROW` for a gap.
     Each(Box<[i64]>),
@@ -51,7 +52,7 @@ impl Rows {
     }
 }
 
-/// The groups of a dictionary by their numbers. A dictionary without groups is the one with the number 0.
+/// The groups of a dictionary by their numbers. A dictionary without groups becomes one group with the number 0.
 fn groups_of<K: Bound>(dict: &Dict) -> Table<u64, Group<K>> {
     let mut groups: Vec<(u64, Vec<K::Kept>, Vec<i64>)> = Vec::new();
     for (at, (bound, row)) in dict.entries().enumerate() {
@@ -69,7 +70,7 @@ fn groups_of<K: Bound>(dict: &Dict) -> Table<u64, Group<K>> {
     Table::of_entries(groups.into_iter().map(|(number, bounds, rows)| (number, Some(group(bounds, rows)))).collect())
 }
 
-/// The row of the range of a group that a key is in.
+/// Finds the row of a key: that of the range with the key, in the group with the given number.
 struct RowInGroup<K>(PhantomData<K>);
 
 impl<K: Bound> Body for RowInGroup<K> {
@@ -87,7 +88,7 @@ impl<K: Bound> Body for RowInGroup<K> {
 }
 
 impl<K: Bound> RowInGroup<K> {
-    /// A dictionary counts as what its values are: rows.
+    /// The operand for the dictionary has the type of its values, which are rows.
     const ARGS: &'static [OperandType] = &[i64::OPERAND, i64::OPERAND, K::OPERAND];
 
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
@@ -114,7 +115,7 @@ pub(crate) static RANGED_ROW: OpDef = OpDef {
             let message = format!("{} expects {expected}, found {rows}, {group} and {key}", RANGED_ROW.name);
             return Err(TypeFault::mismatch(message, None));
         }
-        // If one of the two may be missing, both are taken as what may be.
+        // If the group or the key may be missing, both become optional.
         let is_optional = group.is_optional() || key.is_optional();
         let lifted = |qtype: &QType| if is_optional { qtype.to_optional() } else { qtype.clone() };
         let operands = [args[0].qtype.clone(), lifted(group), lifted(key)];
@@ -145,12 +146,13 @@ mod tests {
         Array::from_scalars(Scalar::Int64, numbers.iter().map(|number| number.map(ScalarValue::Int64)))
     }
 
-    /// A group, and where a range of it begins and ends.
+    /// The number of a group, and the start and the end of a range in it.
     type Grouped = (i64, Option<i64>, Option<i64>);
 
     #[test]
     fn each_group_has_the_rows_of_its_own_ranges() {
-        // Group, beginning and end of each range, by rows: with gaps, without, with an end, of one range for all keys, and far from the others.
+        // The group, start and end of the range in each row: a group with a gap, without one, with an end, with one range for all keys, and with a
+        // number far from the others.
         let ranges = [
             (1, Some(0), Some(5)),
             (1, Some(7), Some(9)),

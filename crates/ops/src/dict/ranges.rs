@@ -55,7 +55,7 @@ pub(super) const fn bound_type(scalar: Scalar) -> Scalar {
     }
 }
 
-/// Bounds of a wider type.
+/// Converts bounds to the wider type `scalar`.
 pub(super) fn promoted(bounds: Arc<Array>, scalar: Scalar) -> Arc<Array> {
     if bounds.scalar() == scalar {
         return bounds;

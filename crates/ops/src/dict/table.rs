@@ -206,7 +206,7 @@ impl<K: KeptKey, V> Table<K, V> {
         Table::of_entries(dict.entries().map(|(key, value)| (keep_key(&key), value.as_ref().map(keep))).collect())
     }
 
-    /// The table of keys, each of which is there once, and their values.
+    /// Makes a table from keys and their values. Keys must differ.
     pub(super) fn of_entries(entries: Vec<(K, Option<V>)>) -> Table<K, V> {
         // Signed keys are in order as such: those near each other may be of both signs.
         let place = |key: &K| K::place(key.borrow()).map(u64::cast_signed);
@@ -230,7 +230,7 @@ impl<K: KeptKey, V> Table<K, V> {
         Table::Hashed(entries.into_iter().collect())
     }
 
-    /// The value of a key.
+    /// The value of a key; `None` if the key is not in the table, or if its value is missing.
     #[inline(always)]
     pub(super) fn find(&self, key: &K::Sought) -> Option<&V> {
         match self {

@@ -58,12 +58,12 @@ fn by_format<T>(text: Text<'static>, format: Text<'static>, read: fn(&str, &str)
     read(format.as_str(), text.as_str()).ok_or(text_fault(FaultKind::Parse, text))
 }
 
-/// The date of the years 1 to 9999 that a text spells.
+/// Reads a text as a date of the years 1 to 9999.
 fn plain_date(text: &str) -> Result<Date, Misspelled> {
     Some(Date::from_text(text)?).filter(|date| date.has_text()).ok_or(Misspelled)
 }
 
-/// The timestamp of the years 1 to 9999 that a text spells.
+/// Reads a text as a timestamp of the years 1 to 9999.
 fn plain_timestamp(text: &str) -> Result<Timestamp, Misspelled> {
     Some(Timestamp::from_data_text(text)?).filter(|moment| moment.has_text()).ok_or(Misspelled)
 }

@@ -14,7 +14,7 @@ pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// A date, timestamp or duration that `parse` finds in a text, or the fault that it finds none.
+/// Reads a text as a date, timestamp or duration by `parse`, or returns the fault of an argument that is not one.
 pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }

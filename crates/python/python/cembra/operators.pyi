@@ -1162,7 +1162,7 @@ class _TimestampOperators:
         """The timestamp at which clocks in a time zone show what those of UTC show at `t`; missing if they skip it. Where they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999."""
         ...
     def from_unix(self, n: Any, unit: Any) -> Expr:
-        """The timestamp `n` units after 1970-01-01T00:00:00Z. The unit is a literal: `s`, `ms`, `us` or `ns`, of which the last three digits are rounded down. An error outside of the years 1 to 9999."""
+        """The timestamp `n` units after 1970-01-01T00:00:00Z. The unit is a literal: `s`, `ms`, `us` or `ns`; nanoseconds are rounded down to microseconds. An error outside of the years 1 to 9999."""
         ...
     def hour(self, x: Any) -> Expr:
         """The hour of a timestamp in UTC, from 0 to 23."""

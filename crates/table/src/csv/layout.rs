@@ -39,12 +39,12 @@ pub(crate) struct Target {
     pub(crate) path: String,
     /// True if the type was taken from the data.
     pub(crate) inferred: bool,
-    /// True if a number of the first rows is below 0.
+    /// True if the column has a number below 0 in the first rows.
     pub(crate) has_negative: bool,
 }
 
 impl Target {
-    /// True if a number's text may stand in the column: where its type was taken from the first rows, no digit may be lost.
+    /// True if the column accepts the text of a number. If its type was taken from the first rows, the number must lose no digit.
     #[inline(always)]
     pub(crate) fn takes(&self, text: &[u8]) -> bool {
         !self.inferred || self.is_as_inferred(text)
@@ -56,7 +56,7 @@ impl Target {
         str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
     }
 
-    /// The same, of digits with a sign and a point at most, few of which have to be looked at.
+    /// The result of [`takes`](Target::takes) for digits with at most a sign and a point; for most of them, a look at the start is enough.
     #[inline(always)]
     pub(crate) fn takes_digits(&self, text: &[u8]) -> bool {
         let unsigned = text.strip_prefix(b"-").unwrap_or(text);
@@ -233,7 +233,7 @@ impl Layout {
     fn mismatch(&self, target: &Target, text: &str, place: Place<'_>) -> DataError {
         let expected = QType::of(target.scalar, target.optional);
         let wider = match target.scalar {
-            // Digits are told as they are, in a type that holds them all.
+            // For an integer beyond an `i64`, the message proposes a type that holds all digits.
             Scalar::Int64 if scalar::is_as_inferred(Scalar::Int64, text) && scalar::is_count(text) => {
                 let is_unsigned = !target.has_negative && scalar::parse(Scalar::UInt64, text).is_some();
                 if is_unsigned { Scalar::UInt64 } else { Scalar::Text }
@@ -249,7 +249,7 @@ impl Layout {
         };
         let better = QType::Optional(wider);
         if let Some(reason) = self.spelling.skipped(target.scalar, text) {
-            // The reason is part of the message, as a list of failed rows has no hints.
+            // The reason is part of the message, because a list of failed rows has no hints.
             let found = format!("{}, {reason}", quoted(text));
             return Place { inferred: false, ..place }.mismatch(&expected, &found, None);
         }
@@ -259,7 +259,7 @@ impl Layout {
         } else {
             place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))
         };
-        // Digits among dates in the usual form are no dates in another one.
+        // A number in a column of dates in the usual form needs no hint about other forms.
         let is_apart = target.inferred && target.scalar.is_quoted() && scalar::is_count(text);
         if let Some(hint) = self.spelling.said_of_field(target.scalar, text, &target.leaf).filter(|_| !is_apart) {
             error = error.hint(hint);

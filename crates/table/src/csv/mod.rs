@@ -5,7 +5,7 @@
 //!
 //! The type of an undeclared leaf is taken from the first rows, and always optional: i64 if every field there is a whole
 //! number, f64 if every one is a number, bool, date or timestamp if every one is spelled as one, else text; a number
-//! with a zero or a plus in front is a text. Later rows are as strict. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
+//! with a zero or a plus in front is a text. Later rows are read as strictly. An undeclared leaf without a column of its name, but with columns `name.0`, `name.1` and
 //! so on, is a tuple of such columns; with columns of other names behind the dot, it is a named tuple.
 
 pub(crate) mod blocks;
@@ -97,7 +97,7 @@ impl CsvData {
                     DataError::new(DataCode::Unreadable, format!("the name of column {} is not UTF-8", index + 1))
                         .on_line(record.line)
                 })?;
-                // There may be many columns without a name: delimiters at the ends of lines make them. The first is found by it.
+                // Delimiters at the ends of lines make columns without a name, of which there may be many. The empty name finds the first one.
                 if name.is_empty() {
                     positions.entry(String::new()).or_insert(index);
                 } else if positions.insert(name.to_owned(), index).is_some() {
@@ -125,20 +125,20 @@ impl CsvData {
         self.positions.contains_key(name)
     }
 
-    /// The delimiter by which the header would name a column that it does not name as it was read.
+    /// Another delimiter with which the header would have a column `name`; `None` if there is none.
     pub(crate) fn other_delimiter(&self, name: &str) -> Option<char> {
         const DELIMITERS: [char; 8] = ['|', ';', '\t', ',', '^', '~', ':', ' '];
         let names = |other: char, column: &String| {
             column.contains(other) && column.split(other).any(|part| part.trim() == name)
         };
-        // Some of them may also be in the name of one of several columns.
+        // Most of these characters may be part of a name, so they count only in a header of one column.
         let may_be = |other: &char| self.header.len() == 1 || *other == '|';
         let known = char::from(self.dialect.delimiter);
         let others = DELIMITERS.into_iter().filter(|other| *other != known).filter(may_be);
         others.into_iter().find(|other| self.header.iter().any(|column| names(*other, column)))
     }
 
-    /// The names of the columns; some may have none.
+    /// The names of the columns; several may be empty.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.header.iter().map(String::as_str).collect()
     }
@@ -206,7 +206,7 @@ impl CsvData {
             let (leaf, path) = (name.clone(), name.clone());
             let place = Target { leaf, path, verbatim, kept: true, inferred: given.is_none(), ..self.target() };
             match index {
-                // Several columns have no name, so that it does not tell which of them this is.
+                // Several columns may have the empty name, so the index decides.
                 Some(index) if verbatim => {
                     targets.push(Target { index, ..place });
                     cells.push(Cell::Target(targets.len() - 1));
@@ -236,18 +236,7 @@ impl CsvData {
         }
         let layout = Layout::new(schema.clone(), cells, targets, self.header.len(), self.dialect.clone());
         let source = CsvSource { blocks: self.blocks, ahead: self.ahead, layout: Arc::new(layout) };
-        let inferred = types_found;
-        Ok(Table {
-            name: String::new(),
-            leaves,
-            kept,
-            inferred,
-            counted: None,
-            schema,
-            numbered: false,
-            total: None,
-            source: Box::new(source),
-        })
+        Ok(Table::of_lines(leaves, kept, types_found, schema, Box::new(source)))
     }
 
     /// A target with nothing particular.
@@ -329,10 +318,10 @@ impl CsvData {
     }
 
     /// Reads the first rows, and finds what the fields of each column have in common.
-    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<Found, NotText>>, DataError> {
+    fn look_ahead(&mut self) -> Result<HashMap<usize, Result<ColumnSummary, NotText>>, DataError> {
         let mut left = Ahead::new();
-        let nothing = Looked { seen: Seen::nothing(), strays: Strays::default(), decided: Decided::nothing() };
-        let mut seen: Vec<Result<Looked, NotText>> = vec![Ok(nothing); self.header.len()];
+        let nothing = ColumnScan { seen: Seen::nothing(), strays: Strays::default(), decided: Decided::nothing() };
+        let mut seen: Vec<Result<ColumnScan, NotText>> = vec![Ok(nothing); self.header.len()];
         let mut looked = 0;
         while left.goes_on() {
             if looked == self.ahead.len() {
@@ -354,17 +343,17 @@ impl CsvData {
             looked += 1;
         }
         let found = seen.into_iter().enumerate().map(|(index, seen)| {
-            let found = seen.map(|Looked { seen, strays, decided }| {
+            let found = seen.map(|ColumnScan { seen, strays, decided }| {
                 let scalar = seen.scalar();
                 let advice = strays.advice(&self.header[index], scalar, &self.dialect.spelling);
-                Found { scalar, line: decided.line(), has_negative: seen.has_negative(), advice }
+                ColumnSummary { scalar, line: decided.line(), has_negative: seen.has_negative(), advice }
             });
             (index, found)
         });
         Ok(found.collect())
     }
 
-    fn see(&self, record: &Record<'_>, seen: &mut [Result<Looked, NotText>]) {
+    fn see(&self, record: &Record<'_>, seen: &mut [Result<ColumnScan, NotText>]) {
         for (field, seen) in record.fields.iter().zip(seen) {
             if field.value.is_empty() {
                 // Whether an empty text in quotes is one depends on the type.
@@ -389,8 +378,8 @@ impl CsvData {
         }
     }
 
-    /// The line of the row that decided the type of a leaf, or that of its last field; `None` if no row has a value.
-    fn decided(&self, name: &str, found: &HashMap<usize, Result<Found, NotText>>) -> Option<u64> {
+    /// The line of the row that decided the type of a leaf; for a leaf of several columns, the last of their lines. `None` if no row has a value.
+    fn decided(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Option<u64> {
         let line = |index: &usize| found.get(index)?.as_ref().ok()?.line;
         if let Some(index) = self.positions.get(name) {
             return line(index);
@@ -401,7 +390,7 @@ impl CsvData {
     }
 
     /// The type of an undeclared leaf. One that is nowhere in the header gets a type too: it is reported with the rest.
-    fn infer(&self, name: &str, found: &HashMap<usize, Result<Found, NotText>>) -> Result<QType, DataError> {
+    fn infer(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Result<QType, DataError> {
         let column = |index: usize| match found.get(&index) {
             Some(Ok(found)) => Ok(QType::Optional(found.scalar)),
             Some(Err(error)) => Err(error.to_error(&self.header[index])),
@@ -430,24 +419,24 @@ impl CsvData {
     }
 }
 
-/// The texts of a column in the rows that were looked at.
+/// The state of a column while the first rows are read.
 #[derive(Clone, Debug)]
-struct Looked {
+struct ColumnScan {
     seen: Seen,
     strays: Strays,
-    /// The type that they have in common.
+    /// The type that all texts so far have in common.
     decided: Decided<Scalar>,
 }
 
-/// What the first rows say of a column.
+/// The properties of a column in the first rows.
 #[derive(Clone, Debug)]
-struct Found {
+struct ColumnSummary {
     scalar: Scalar,
     /// The line of the row that decided the type; `None` if no row has a value.
     line: Option<u64>,
-    /// True if a number is below 0.
+    /// True if one of the numbers is below 0.
     has_negative: bool,
-    /// What to write for the column to have another type, and the line of the text that says so.
+    /// The hint that gives the column another type, and the line of the text that calls for it.
     advice: Option<(String, u64)>,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Record<'b> {
     pub(crate) line: u64,
     /// The bytes that it is written in.
     pub(crate) bytes: usize,
-    /// The first field that goes on behind its closing quote, which no field may.
+    /// The index of the first field that goes on after its closing quote, which is an error; `None` if no field does.
     pub(crate) goes_on: Option<usize>,
 }
 

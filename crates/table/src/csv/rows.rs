@@ -1,8 +1,8 @@
 //! Rows of CSV in columns of arrays: a block's fields are read where they lie, each into its column, row by row. What is
 //! spelled as most files spell it is read here; everything else, and every error, goes by way of the field's text.
 //!
-//! Quotes at the start of a field enclose it, two of them in a row are one; in a field without them they are characters like any other.
-//! A field that goes on behind its closing quote is an error.
+//! A field may begin with a quote: then it ends with its closing quote, two quotes in a row are one, and anything after the closing quote is an
+//! error. In other fields quotes are characters like any other.
 
 use super::blocks::{Block, too_long};
 use super::layout::{Layout, Target};
@@ -36,9 +36,9 @@ struct Field {
     end: usize,
     /// True if it is in quotes.
     quoted: bool,
-    /// True if its bytes are not its value: quotes are doubled in it.
+    /// True if quotes in the field are doubled, so that its bytes are not its value.
     escaped: bool,
-    /// What is wrong with its quotes.
+    /// The fault in the field's quotes; `None` if they are right.
     fault: Option<QuoteFault>,
 }
 
@@ -127,7 +127,7 @@ impl<'b> Scanner<'b> {
         self.at = closing + 1;
         self.skip_plain();
         if self.at > closing + 1 {
-            // The value is unknown: the field is told, and carried through, as it is written.
+            // The value is unknown, so messages and results show the field as it is written.
             let fault = Some(QuoteFault::GoesOn);
             return Field { start: start - 1, end: self.at, quoted: true, escaped: false, fault };
         }
@@ -206,7 +206,7 @@ impl<'b> Scanner<'b> {
     /// It is not.
     pub(crate) fn check(record: &Record<'_>, first: u64, expected: usize) -> Result<(), DataError> {
         if let Some(field) = record.goes_on.and_then(|at| record.fields.get(at)) {
-            // The fields behind it may not be those that were meant, so this is said before they are counted.
+            // The fields after this one may be cut at the wrong places, so this is checked before they are counted.
             let found = quoted(&String::from_utf8_lossy(&field.value));
             let message = format!("{}: {found}", QuoteFault::GoesOn.message());
             return Err(DataError::new(DataCode::Unreadable, message).on_line(record.line).hint(QuoteFault::HINT));
@@ -497,7 +497,7 @@ fn missing_text(target: &Target, builder: &mut StringViewBuilder) -> Result<(), 
 mod tests {
     use super::*;
 
-    /// The records of a text, or nothing where quotes are not as they should be.
+    /// The records of a text; `None` if its quotes are wrong.
     fn records(text: &[u8], delimiter: u8) -> Option<Vec<Vec<Vec<u8>>>> {
         let mut scanner = Scanner::new(text, 1, delimiter);
         let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! How values of data are spelled where that is not as everywhere: numbers with a decimal comma, dates and timestamps in forms of their
-//! own, timestamps by the clocks of a time zone or as numbers that count from 1970. How they are spelled everywhere is in `scalar`.
+//! Spellings of values in data other than the usual one, which is in `scalar`: numbers with a decimal comma, dates and timestamps in a format,
+//! timestamps in local time, and timestamps that are numbers.
 
 use super::thousands::Grouped;
 use crate::scalar;
@@ -9,7 +9,7 @@ use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
 use std::borrow::Cow;
 
-/// How values are spelled in data. By default as everywhere. Decimal commas and clocks are those of CSV.
+/// The spelling of values in data, by default the usual one. The decimal comma is for CSV only.
 #[derive(Clone, Default, Debug)]
 pub struct Spelling {
     /// True if numbers have a comma in the place of the point.
@@ -20,7 +20,7 @@ pub struct Spelling {
     pub timestamps: Option<MomentForm>,
     /// The clocks by which timestamps are written that do not say so themselves.
     pub clock: Option<LocalClock>,
-    /// The unit of timestamps that are whole numbers; without one, no number is a timestamp.
+    /// The unit of timestamps that are whole numbers; if `None`, a number is not a timestamp without a format.
     pub unit: Option<UnixUnit>,
 }
 
@@ -45,7 +45,7 @@ impl Spelling {
         }
     }
 
-    /// The value of a type that a whole number is; none if it is none.
+    /// Reads a whole number as a value of the type `scalar`; `None` if it is not one.
     pub(crate) fn parse_count(&self, scalar: Scalar, count: i64) -> Option<ScalarValue> {
         match (scalar, self.unit) {
             (Scalar::Timestamp, Some(unit)) => unit.timestamp(count).map(ScalarValue::from),
@@ -53,7 +53,7 @@ impl Spelling {
         }
     }
 
-    /// True if whole numbers may be values of a type of dates or timestamps: their form or their unit is said.
+    /// True if whole numbers may be values of `scalar`: a date with a format, or a timestamp with a format or a unit.
     pub(crate) fn takes_counts(&self, scalar: Scalar) -> bool {
         match scalar {
             Scalar::Date => self.dates.is_some(),
@@ -62,7 +62,7 @@ impl Spelling {
         }
     }
 
-    /// The same spelling, with dates or timestamps as everywhere.
+    /// This spelling, but with values of `scalar` in the usual one if they are dates or timestamps.
     pub(crate) fn without(&self, scalar: Scalar) -> Spelling {
         match scalar {
             Scalar::Date => Spelling { dates: None, ..self.clone() },
@@ -71,7 +71,7 @@ impl Spelling {
         }
     }
 
-    /// True if dates or timestamps are spelled otherwise than everywhere.
+    /// True if dates or timestamps have another spelling than the usual one.
     #[must_use]
     pub fn has_moments(&self) -> bool {
         self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()
@@ -97,7 +97,8 @@ impl Spelling {
         moment.map(ScalarValue::from)
     }
 
-    /// What clocks of no zone that is said show at the moment that a text is.
+    /// Reads a text as a local time, as the timestamp at which clocks of UTC show it. `None` if the text or the format has a time zone, or if the
+    /// text is not a time.
     fn shown(&self, text: &str) -> Option<Timestamp> {
         match &self.timestamps {
             Some(form) if form.has_offset() => None,
@@ -106,51 +107,51 @@ impl Spelling {
         }
     }
 
-    /// Why a text is no timestamp although it has the form of one: the clocks of the time zone never show it.
+    /// The reason why a text in the form of a timestamp is not one: clocks of the time zone skip it. `None` if they do not.
     pub(crate) fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
         let zone = clock.skips(self.shown(text)?).then_some(clock.name())?;
-        Some(format!("which clocks in {zone} skip, as they are put forward"))
+        Some(format!("which clocks in {zone} skip because they are put forward"))
     }
 
-    /// What to write for a text of the column `name` to be a number, where it may be one in another spelling.
+    /// The hint for a text of the column `name` that may be a number in another spelling; `None` if it may not.
     pub(crate) fn said_of_number(&self, text: &str, name: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
-        // A number as the file spells them, such as `2.590` among integers, has a fraction.
+        // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
         if let Some(grouped) = Grouped::of(text).filter(|_| !is_number(self)) {
             let parsed = format!("`input {name}: text`, and `{}` for its number", grouped.parsed(name));
             return Some(match grouped.may_be_decimal(text) && !self.decimal_comma {
                 true => {
                     format!("{parsed}, if the comma is between thousands; `--decimal ,` if it is before the fraction")
                 }
-                false => format!("{parsed}: numbers have nothing between their thousands"),
+                false => format!("{parsed}: numbers must not have separators between thousands"),
             });
         }
         let is_other = is_number(&Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() });
         match self.decimal_comma {
             false if is_other && text.contains(',') => {
-                Some("`--decimal ,`: numbers with a decimal comma are read with it".to_owned())
+                Some("`--decimal ,` reads numbers with a decimal comma".to_owned())
             }
             true if is_other && text.contains('.') => {
-                Some("write a comma, or leave the option out: with `--decimal ,` a number has no point, and nothing between its thousands".to_owned())
+                Some("write a comma, or leave the option out: with `--decimal ,` a number must not have a point or separators between thousands".to_owned())
             }
             _ => None,
         }
     }
 
-    /// What to say of a field of the column `name` of CSV that is no value of its type.
+    /// The hint for a CSV field of the column `name` that is not a value of its type.
     pub(crate) fn said_of_field(&self, scalar: Scalar, text: &str, name: &str) -> Option<Cow<'static, str>> {
         let of_number = scalar.is_number().then(|| self.said_of_number(text, name)).flatten();
         of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
     }
 
-    /// What to say of a text, or of a number's digits, that is no value of its type.
+    /// The hint for a text, or for the digits of a number, that is not a value of its type.
     #[must_use]
     pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         self.said_of_moment(scalar, text).or_else(|| scalar::spelling(scalar, text))
     }
 
-    /// What to say of a text that is no date, timestamp or duration as the data spell them; nothing if the usual says it.
+    /// The hint for a text that is not a date, timestamp or duration in this spelling; `None` if the usual hint fits.
     fn said_of_moment(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         let is_count = scalar::is_count(text);
         match scalar {
@@ -160,19 +161,19 @@ impl Spelling {
             ),
             Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
             Scalar::Timestamp if self.unit.is_some() && is_count => {
-                Some("with `--timestamp-unit` this is not of the years 1 to 9999: is the unit another one?")
+                Some("in this `--timestamp-unit` the number is outside of the years 1 to 9999; is another unit meant?")
             }
             Scalar::Timestamp if self.timestamps.is_some() => Some("timestamps are read as `--timestamp-format` says"),
             Scalar::Timestamp if self.clock.is_none() && Timestamp::from_text_without_zone(text).is_ok() => {
                 Some("this says no time zone: `--time-zone UTC`, or another one, says it for all")
             }
             Scalar::Date if is_count => Some(
-                "`--date-format %Y%m%d` reads digits as year, month and day; days since 1970 are `date\"1970-01-01\" + n` of an \
-                 input `n: i64`",
+                "`--date-format %Y%m%d` reads digits as year, month and day; for days since 1970, write `date\"1970-01-01\" + n` \
+                 with an input `n: i64`",
             ),
             Scalar::Timestamp if is_count => Some(
-                "`--timestamp-unit s` reads seconds since 1970, and `ms`, `us` and `ns` its parts; in the model \
-                 `timestamp.from_unix(n, \"s\")` does, of an input `n: i64`",
+                "`--timestamp-unit s` reads seconds since 1970, and `ms`, `us` and `ns` parts of a second; or write \
+                 `timestamp.from_unix(n, \"s\")` with an input `n: i64`",
             ),
             Scalar::Duration if is_count => {
                 Some("a number has no unit: declare it `i64`, and write `n * 1s` for seconds, or `n * 1us`")

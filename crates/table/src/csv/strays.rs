@@ -1,5 +1,5 @@
-//! Values of CSV that options of the command would read otherwise: marks of missing values, numbers with something between their thousands.
-//! A column of them is a text, or they do not fit its type; either way a message says what to write.
+//! Fields of CSV that the command would read otherwise with an option: marks of missing values, and numbers with separators between thousands. Such
+//! fields make a column a text, or do not fit its type; a message then says what to write.
 
 use super::spelling::Spelling;
 use crate::scalar::{self, Seen};
@@ -19,23 +19,23 @@ pub(crate) fn is_mark(text: &str) -> bool {
 
 /// Advice to read a mark as a missing value.
 pub(crate) fn null_advice(mark: &str) -> String {
-    // A shell would take some of them for its own.
+    // Some of the other characters have a meaning to a shell.
     let is_plain = mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/'));
     let shown = if is_plain { mark.to_owned() } else { format!("'{mark}'") };
     format!("`--null {shown}` if {} stands for missing", quoted(mark))
 }
 
-/// What kept a column without a type from being one of numbers or dates, as far as is known.
+/// The texts that kept a column from being numbers or dates.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Strays {
-    /// The first mark of a missing value, its line, and what the other texts have in common.
+    /// The first mark of a missing value, its line, and the state of the column without marks.
     mark: Option<(String, u64, Seen)>,
     /// The first text that is neither a mark nor a number, and its line.
     other: Option<(String, u64)>,
 }
 
 impl Strays {
-    /// One more text of the column; `seen` is what those before it have in common.
+    /// Adds a text of the column; `seen` is the state of the texts before it.
     pub(crate) fn add(&mut self, text: &str, line: u64, seen: &Seen, spelling: &Spelling) {
         let is_stray = is_mark(text);
         match &mut self.mark {
@@ -49,7 +49,7 @@ impl Strays {
         }
     }
 
-    /// What to write for the column `name` of this scalar type to be another one: the advice, and the line of the text that it is about.
+    /// The hint that gives the column `name` another type than `scalar`, and the line of the text that calls for it. `None` without such a text.
     pub(crate) fn advice(&self, name: &str, scalar: Scalar, spelling: &Spelling) -> Option<(String, u64)> {
         if scalar != Scalar::Text {
             return None;

@@ -1,16 +1,17 @@
-//! Numbers with something between their thousands, as `2,590`, `1.355,90` or `1'234.50`. No column has them: which sign is which is not guessed.
+//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are never read as numbers, because it would be a guess which
+//! character begins the fraction.
 
-/// A number with something between its thousands.
+/// The separators of a number with groups of digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Grouped {
-    /// What is between thousands.
+    /// The character between thousands.
     group: char,
-    /// What is before the fraction, if there is one.
+    /// The character before the fraction; `None` without a fraction.
     decimal: Option<char>,
 }
 
 impl Grouped {
-    /// How a text is grouped; `None` if it is not. Groups have three digits, as in India two.
+    /// The separators in a text; `None` if it is not such a number. Groups have three digits, or two as in India.
     pub(crate) fn of(text: &str) -> Option<Grouped> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let group = unsigned.chars().find(|c| !c.is_ascii_digit())?;
@@ -31,7 +32,7 @@ impl Grouped {
         is_grouped.then_some(Grouped { group, decimal })
     }
 
-    /// What makes numbers of the column `name`, in the language of models.
+    /// The expression of a model that makes numbers of the text column `name`.
     pub(crate) fn parsed(self, name: &str) -> String {
         let replaced = format!("strings.replace({name}, \"{}\", \"\")", self.group);
         match self.decimal {

@@ -1,11 +1,11 @@
-//! The types of JSON values: what the literals in one place have in common, and what an inferred type would lose of a value.
+//! The types of JSON values: the common form of the values in one place, and the parts of a value that an inferred type would lose.
 
 use crate::error::{DataCode, DataError};
 use crate::schema::{Place, quoted};
 use cembra::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
-/// The literals seen in one place so far.
+/// The common form of the values in one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) kind: Kind,
@@ -24,17 +24,17 @@ pub(super) enum Kind {
     List(List),
 }
 
-/// What is seen of arrays.
+/// The common form of arrays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct List {
-    /// What holds every element of all of them, if a scalar does.
+    /// The common form of all elements; `None` if they have none.
     each: Option<Box<Seen>>,
-    /// What holds the elements at each position, if all have as many.
+    /// The common form of the elements at each index; `None` if the arrays differ in length.
     fields: Option<Fields<Seen>>,
 }
 
 impl Seen {
-    /// The literal form of one value.
+    /// The form of one value.
     pub(super) fn of(value: JsonText<'_>, place: Place<'_>) -> Result<Seen, DataError> {
         // Objects are read only up to a depth, so this recursion is bounded.
         let kind = match value.kind() {
@@ -81,7 +81,7 @@ impl Seen {
         Ok(Seen { kind, missing: false })
     }
 
-    /// What a declared or inferred type stands for.
+    /// The form of the values that a type holds.
     pub(super) fn of_type(qtype: &QType) -> Seen {
         if let QType::Array(_, scalar) = qtype {
             let each = Seen { kind: Kind::Scalar(*scalar), missing: true };
@@ -102,7 +102,7 @@ impl Seen {
         Seen { kind, missing: qtype.is_optional() }
     }
 
-    /// What holds both; `None` if no type does.
+    /// The common form of both; `None` if no type holds both.
     pub(super) fn join(&self, other: &Seen) -> Option<Seen> {
         let kind = match (&self.kind, &other.kind) {
             (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
@@ -118,14 +118,14 @@ impl Seen {
             }
             (Kind::Tuple(a), Kind::Tuple(b)) => Kind::Tuple(join_fields(a, b)?),
             (Kind::List(a), Kind::List(b)) => Kind::List(a.join(b)?),
-            // What was found to be a tuple is one of arrays that are no lists.
+            // The tuple comes from a type whose arrays have no common element, so this array is a tuple too.
             (Kind::Tuple(a), Kind::List(List { fields: Some(b), .. })) => Kind::Tuple(join_fields(a, b)?),
             _ => return None,
         };
         Some(Seen { kind, missing: self.missing || other.missing })
     }
 
-    /// True for what an element of a list may be: a scalar, or an object of such.
+    /// True if a list may have elements of this form: scalars, or objects of scalars and such objects.
     fn is_element(&self) -> bool {
         match &self.kind {
             Kind::Nothing | Kind::FloatName | Kind::Scalar(_) => true,
@@ -139,19 +139,19 @@ impl Seen {
             Kind::List(List { each: Some(each), .. }) => {
                 each.qtype().list_of().unwrap_or(QType::Array(ArrayKind::Dense, Scalar::Float64))
             }
-            // One of both is there.
+            // Elements without a common form have one at each index.
             Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, Seen::tuple),
             Kind::Tuple(fields) if self.missing && fields.names().is_some() => Seen::tuple(fields).optional_struct(),
             Kind::Tuple(fields) => Seen::tuple(fields),
 
-            // As in CSV, what is never there is a number.
+            // As in CSV, the type is a number if all values are missing.
             Kind::Nothing => QType::Optional(Scalar::Float64),
             Kind::FloatName => QType::of(Scalar::Float64, self.missing),
             Kind::Scalar(scalar) => QType::of(*scalar, self.missing),
         }
     }
 
-    /// The type of a tuple. A list is a field of an object; in an array arrays of one length are tuples.
+    /// The type of a tuple. A field of an object may be a list; an array in an array is a tuple.
     fn tuple(fields: &Fields<Seen>) -> QType {
         let is_object = fields.names().is_some();
         QType::Tuple(fields.map(|field| match &field.kind {
@@ -163,7 +163,7 @@ impl Seen {
 }
 
 impl List {
-    /// What holds both; `None` if they are neither lists of one type nor tuples of one length.
+    /// The common form of both; `None` if they are neither lists of one type nor tuples of one length.
     fn join(&self, other: &List) -> Option<List> {
         let each = self.each.as_ref().zip(other.each.as_ref()).and_then(|(a, b)| a.join(b)).map(Box::new);
         let fields = self.fields.as_ref().zip(other.fields.as_ref()).and_then(|(a, b)| join_fields(a, b));
@@ -171,7 +171,7 @@ impl List {
     }
 }
 
-/// What holds the fields of two tuples. Those of named tuples are told by name, and may be missing.
+/// The common forms of the fields of two tuples. Fields of named tuples are matched by name, and one that a tuple lacks is missing there.
 fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
     let (Some(names), Some(others)) = (a.names(), b.names()) else {
         let alike = a.len() == b.len() && a.names() == b.names();
@@ -186,12 +186,12 @@ fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
     Fields::named(Names::new(all.cloned()).ok()?, joined.collect::<Option<Vec<_>>>()?)
 }
 
-/// True for the name of a float that JSON has no number for.
+/// True for a string that names a float without a number in JSON, such as `"NaN"`.
 fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
-/// True for a whole number of any size, which has no fraction and no exponent.
+/// True for a number of any size without a fraction and an exponent.
 pub(super) fn is_whole(value: JsonText<'_>) -> bool {
     value.kind() == JsonKind::Number && !value.as_str().contains(['.', 'e', 'E'])
 }
@@ -219,11 +219,11 @@ fn is_lost(value: JsonText<'_>) -> bool {
     is_beyond(value) || is_large(value)
 }
 
-/// What to do with a number that an f64 does not hold.
+/// The hint for a number that an f64 does not hold.
 pub(super) const BEYOND: &str =
     "write the number as a string, or leave it out: an f64 would lose its digits, or become infinite";
 
-/// True if an inferred type would lose a part of a value that is one of it: a field that it lacks, or digits of a number.
+/// True if an inferred type holds a value, but would lose a part of it: a field that the type lacks, or digits of a number.
 pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     match qtype {
@@ -248,7 +248,7 @@ pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// The type that would have held a value too, where the type is inferred.
+/// A type that holds the values of `qtype` and this one too; `None` if there is none, or if the type was declared.
 pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Option<QType> {
     let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
     joined.filter(|_| place.inferred).map(|seen| seen.qtype())

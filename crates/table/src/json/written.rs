@@ -1,5 +1,5 @@
-//! Members of objects that are carried through as they are written, where results are JSON too: the type of a column loses something in a value,
-//! or does not take it, or a key first comes after the rows that types are taken from.
+//! Members of JSON objects that are carried through to JSON as they are written. A row needs this if the type of a column does not hold a value or
+//! would lose a part of it, or if a key is not in the rows from which types are taken.
 
 use super::seen::{is_large, is_unsigned, is_whole};
 use crate::schema::Decided;
@@ -12,29 +12,29 @@ use cembra_runtime::{QType, Scalar};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The members of an object that are carried through.
+/// The keys of the members that are carried through.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// The keys, in the order of the columns, without those that outputs have.
+    /// The keys in the order of the columns, without those that are names of outputs.
     keys: Vec<String>,
-    /// The keys that are not carried beside those, where all others are.
+    /// The keys that are excluded from the others, if all others are carried through; else `None`.
     left_out: Option<HashSet<String>>,
 }
 
 impl Carried {
-    /// The members under `keys`, and all others if `is_all`, without those that have a name of `outputs`.
+    /// Carries through the members under `keys`, and all others if `is_all`, except those under the names of outputs.
     pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> Carried {
         let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
         let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
         Carried { keys, left_out: is_all.then_some(left_out) }
     }
 
-    /// The column of the members, which follows those of the values.
+    /// The column of the members, which comes after the columns of values.
     pub(super) fn column() -> Named {
         Named { name: String::new(), form: Form::AsWritten }
     }
 
-    /// The members of a row as JSON, without the brackets of an object: those of the columns, then others in their order.
+    /// The members of a row as JSON without the braces of an object: those of the columns, then the others in their order.
     pub(super) fn members(&self, row: &JsonRow) -> String {
         let mut text = String::new();
         let mut add = |key: &str, value: &str| {
@@ -55,8 +55,8 @@ impl Carried {
     }
 }
 
-/// The type of a column that is only carried through, whose whole numbers an `i64` does not hold, and the line of the row that decided it: a
-/// text takes them as they are written. `None` if there are other values.
+/// The type of a column that is only carried through and has whole numbers beyond an `i64`, and the line of the row that decided it: `u64`, or text,
+/// which takes numbers as they are written. `None` if an `i64` holds all numbers, or if there are other values.
 pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
     let (mut has_large, mut are_unsigned) = (false, true);
     let mut decided = Decided::nothing();
@@ -77,7 +77,7 @@ pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)
     has_large.then(|| (QType::Optional(scalar), decided.line()))
 }
 
-/// Adds JSON without the white space around its values, which may have line ends in it.
+/// Appends JSON on one line, without the white space between its values.
 fn push_on_a_line(text: &mut String, json: &str) {
     let (mut in_text, mut is_escaped) = (false, false);
     text.extend(json.chars().filter(|character| {
@@ -91,7 +91,7 @@ fn push_on_a_line(text: &mut String, json: &str) {
     }));
 }
 
-/// The column of the members of some rows, each with the row's number, in their order.
+/// An array of the members of `rows` rows. Each element of `members` comes with its row, in order; the other rows are missing.
 pub(super) fn column_of(members: &[(usize, String)], rows: usize) -> ArrayRef {
     if members.is_empty() {
         return new_null_array(&DataType::Utf8View, rows);

@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
         match form {
             Form::Values(qtype) => Node::of(array, qtype),
             Form::Verbatim | Form::Foreign(_) => Some(Node::Foreign(array)),
-            // Its members stand for other columns.
+            // The members replace other columns, and are no value of their own.
             Form::AsWritten => None,
         }
     }

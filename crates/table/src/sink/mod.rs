@@ -74,7 +74,7 @@ pub struct WriteOptions<'a> {
     pub format: Format,
     /// For CSV: what stands for missing.
     pub null: Option<&'a str>,
-    /// For CSV: what separates fields; by default a comma, or a semicolon if numbers have commas.
+    /// For CSV: the character between fields; by default a comma, or a semicolon if numbers have commas.
     pub delimiter: Option<u8>,
     /// For CSV: true if numbers have a comma before their fraction.
     pub decimal_comma: bool,

@@ -47,7 +47,7 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
             Form::Verbatim | Form::Foreign(_) => {
                 flat.push(FlatColumn { name: column.name.clone(), scalar: None });
             }
-            // Only results that are JSON have such a column.
+            // Only JSON results have such a column.
             Form::AsWritten => {}
         }
     }
@@ -157,8 +157,8 @@ pub(super) struct CsvEncoder {
 }
 
 impl CsvEncoder {
-    /// Records of these columns, whose fields `delimiter` separates, with `null` for what is missing; with `decimal_comma`, numbers have a comma
-    /// in the place of the point.
+    /// Writes records of `columns` with `delimiter` between fields, `null` for missing values and, if `decimal_comma`, a comma instead of the point
+    /// in numbers.
     pub(super) fn new(columns: &[Named], delimiter: u8, null: Option<&str>, decimal_comma: bool) -> Self {
         let null = null.filter(|null| !null.is_empty()).map(str::to_owned);
         CsvEncoder { columns: columns.to_vec(), delimiter, null, decimal_comma }
@@ -217,8 +217,8 @@ impl Encoder for CsvEncoder {
     }
 }
 
-/// Puts the field that starts at `start` into quotes if it needs them; an empty one if `empty_too`. Where it is `alone` in its row, no semicolon
-/// tells readers that a comma does not separate fields.
+/// Puts the field that starts at `start` into quotes if it needs them, or if it is empty and `empty_too`. If the field is `alone` in its row, a comma
+/// in it needs quotes even with semicolons, because no semicolon shows readers the delimiter.
 fn quote(out: &mut Vec<u8>, start: usize, delimiter: u8, alone: bool, empty_too: bool) {
     let field = &out[start..];
     let special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');

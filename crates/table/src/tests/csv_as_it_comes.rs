@@ -68,7 +68,7 @@ fn what_is_wrong_is_found_on_its_line_in_every_block() {
             "x,y\n1,\"x\n2,y\n3,z\n",
             "2: a quote is opened and never closed; write `\"\"` for a quote within a field in quotes",
         ),
-        // Also where the field swallows no line.
+        // The fault is the same if the field is on one line.
         ("x,y\n1,2\n3,\"x", "3: a quote is opened and never closed; write `\"\"` for a quote within a field in quotes"),
         ("x,y\n1,2\n,4\n", "3: column `x`: expected i32, found a missing value; declare `input x: i32?`"),
     ];
@@ -81,14 +81,14 @@ fn what_is_wrong_is_found_on_its_line_in_every_block() {
     assert_eq!(in_blocks("x\n1\n\n\n", 1, &[("x", Some(QType::INT32))]).map(|rows| rows.len()), Ok(1));
 }
 
-/// RFC 4180 has nothing behind a closing quote; `"5"5` must not become 55.
+/// RFC 4180 allows nothing after a closing quote; `"5"5` must not become 55.
 #[test]
 fn a_field_ends_with_its_closing_quote() {
     let hint = "write `\"\"` for a quote within a field in quotes";
     let number = Some(QType::Optional(Scalar::Int32));
     for (content, line, field) in [
         ("x,y\n1,2\n\"5\"5,6\n7,8\n", 3, "\"5\"5"),
-        // In a column that nobody wants, with a blank behind the quote, and behind a field of two lines.
+        // The field is in a column that is not read, has a blank after the quote, or follows a field of two lines.
         ("x,y\n1,2\n3,\"5\"5\n", 3, "\"5\"5"),
         ("x,y\n1,\"2\" \n", 2, "\"2\" "),
         ("x,y\r\n1,\"a\r\nb\"\r\n2,\"With\" \"\"you\"\r\n", 4, "\"With\" \"\"you\""),
@@ -98,7 +98,7 @@ fn a_field_ends_with_its_closing_quote() {
             let found = in_blocks(content, size, &[("x", number.clone())]).expect_err(content);
             let found = found.strip_prefix(":").unwrap_or(&found);
             let told = format!("a field in quotes goes on behind its closing quote: `{field}`; {hint}");
-            // Of a header only the message is asked for here.
+            // For a header, only the message is compared.
             let expected = if line == 1 { told } else { format!("{line}: {told}") };
             assert_eq!(found, expected, "{size}");
         }
@@ -121,7 +121,7 @@ fn columns_without_a_name_are_carried() {
     let missing = Value::Missing(Scalar::Text);
     let expected = vec![vec![text("1"), text("2"), text("3")], vec![text("4"), missing, text("x\"y")]];
     assert_eq!(rows(table), Ok(expected));
-    // Other forms have each name once.
+    // In other forms, the names of columns must differ.
     let all = Request { verbatim: false, ..all };
     let error = open(Format::Csv, None, content).expect("a header").bind(&all).err().expect("two");
     assert_eq!(
@@ -133,7 +133,7 @@ fn columns_without_a_name_are_carried() {
     let row = |index: i64, a: i64| vec![Value::from(Some(index)), Value::from(Some(a))];
     assert_eq!(rows(table), Ok(vec![row(0, 5), row(1, 6)]));
     assert_eq!(csv(index, &[("", None)]), Ok(vec![vec![Value::from(Some(0_i64))], vec![Value::from(Some(1_i64))]]));
-    // A name of one letter is not taken for none.
+    // The empty name is not proposed instead of a name of one letter.
     assert_eq!(csv(index, &[("x", None)]), Err("rows.csv: no column `x`; the columns are ``, `a`".to_owned()));
 }
 

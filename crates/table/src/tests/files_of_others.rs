@@ -1,5 +1,5 @@
-//! Files as other programs write them, where the libraries that are used here write others: timestamps of twelve bytes in Parquet, and files of Arrow
-//! whose schema is in the table of contents alone.
+//! Files of other programs that the libraries used here do not write: INT96 timestamps in Parquet, and Arrow files with their schema only in the
+//! table of contents.
 
 use super::*;
 use ::parquet::arrow::ArrowWriter;
@@ -16,7 +16,7 @@ use arrow_ipc::writer::FileWriter;
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// A timestamp of twelve bytes: a day, counted from 1970-01-01, and nanoseconds.
+/// An INT96 timestamp: a day, counted from 1970-01-01, and nanoseconds.
 fn int96(day: i64, nanoseconds: u64) -> Int96 {
     let mut value = Int96::new();
     let day = u32::try_from(day + 2_440_588).expect("a day");
@@ -24,7 +24,8 @@ fn int96(day: i64, nanoseconds: u64) -> Int96 {
     value
 }
 
-/// A file of a column `t`, a struct `s` of one, and lists `l` of them: the second row is missing, the others have the values, each in a list of two.
+/// A file with timestamps in a column `t`, in a struct `s` of one field, and twice in a list `l`. The second row is missing; the others have
+/// `values`.
 fn of_int96(values: &[Int96], properties: WriterProperties) -> Vec<u8> {
     let schema = "message m { optional int96 t; required group s { optional int96 at; }
         required group l (LIST) { repeated group list { optional int96 element; } } }";
@@ -41,7 +42,7 @@ fn of_int96(values: &[Int96], properties: WriterProperties) -> Vec<u8> {
         if column < 2 {
             typed.write_batch(values, Some(&there), None).expect("values");
         } else {
-            // An empty list in the place of a missing value.
+            // A missing value is an empty list in `l`.
             let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
             for row in 0..rows {
                 definitions.extend_from_slice(if row == 1 { &[0] } else { &[2, 2] });
@@ -64,7 +65,7 @@ fn read(format: Format, bytes: &[u8], wanted: &[(&str, Option<QType>)]) -> Resul
     Ok(read.iter().map(|row| row.iter().map(ToString::to_string).collect()).collect())
 }
 
-/// As nanoseconds, which the library makes of them by itself, years outside of 1677 to 2262 wrap around.
+/// The library itself would read nanoseconds, which wrap around outside of the years 1677 to 2262.
 #[test]
 fn timestamps_of_twelve_bytes_are_of_any_year() {
     let values = [
@@ -92,7 +93,7 @@ fn timestamps_of_twelve_bytes_are_of_any_year() {
         }
         assert_eq!(found.len(), expected.len());
     }
-    // What microseconds do not hold is an error, never another time.
+    // A timestamp that does not fit into microseconds is an error, never another time.
     for has_dictionary in [true, false] {
         let properties = WriterProperties::builder().set_dictionary_enabled(has_dictionary).build();
         let bytes = of_int96(&[int96(200_000_000, 0)], properties);
@@ -108,13 +109,13 @@ fn a_codec_that_is_not_read_is_named() {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let bytes = hostile::parquet_with(&rows, properties);
     assert_eq!(read(Format::Parquet, &bytes, &[("b", None)]).map(|rows| rows.len()), Ok(3));
-    // The codec of a column in the footer: behind its path, which is a list of one name.
+    // The codec of a column in the footer, after its path, which is a list of one name.
     let changed = hostile::replaced(&bytes, &[0x18, 1, b'b', 0x15, 2], &[0x18, 1, b'b', 0x15, 8]);
     let told = changed.iter().filter_map(|bytes| read(Format::Parquet, bytes, &[("b", None)]).err());
     let expected = "rows: column `b`: its pages are compressed with brotli; snappy, zstd, lz4 and no compression are read; \
         write the file with another codec, as `compression=\"zstd\"` in pandas and pyarrow";
     assert!(told.into_iter().any(|error| error == expected), "{}", changed.len());
-    // A column that nobody wants may be compressed as it likes.
+    // The codec of a column that is not read does not matter.
     assert!(changed.iter().any(|bytes| read(Format::Parquet, bytes, &[("a", None)]).is_ok_and(|rows| rows.len() == 3)));
 }
 
@@ -140,7 +141,7 @@ fn intervals_are_refused_unless_a_schema_says_their_parts() {
     assert_eq!((read(true, Keep::None), read(false, Keep::All)), (Ok(()), Ok(())));
 }
 
-/// Polars writes the schema in front without its length, so that it is known from the table of contents alone, and that lies anywhere.
+/// Polars writes the first schema without its length, so the schema is read from the table of contents, which may begin at any byte.
 #[test]
 fn arrow_files_are_read_by_their_table_of_contents() {
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None, Some(3)]));

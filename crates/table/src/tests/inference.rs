@@ -1,8 +1,8 @@
-//! A type that was taken from the first rows holds for all rows, as strictly as for the first: nothing that it would lose is read.
+//! A type that was taken from the first rows is as strict for all rows: a value that would lose something in it is an error.
 
 use super::*;
 
-/// A thousand rows, of which each is `first`, and one more.
+/// A thousand rows `first`, then one row `last`.
 fn late(first: &str, last: &str) -> String {
     format!("{}{last}\n", format!("{first}\n").repeat(1_000))
 }
@@ -38,7 +38,7 @@ fn numbers_of_csv_lose_no_digits_in_any_row() {
             "rows.csv:1002: column `x`: expected {of}, found `{found}`; its type was taken from the first rows: declare `input x: {better}`"
         );
         assert!(told.starts_with(&expected), "{first}, {last}: {told}");
-        // Among the first rows it decides.
+        // The same value among the first rows decides the type.
         let early = format!("x\n{first}\n{last}\n");
         let inferred = inferred(Format::Csv, &early, &["x"]).expect(last);
         assert_eq!(inferred, [if better == "f64?" { "f64?" } else { "text?" }], "{first}, {last}");
@@ -61,7 +61,7 @@ fn numbers_of_csv_lose_no_digits_in_any_row() {
         let value = last.trim_end_matches(".0").parse::<i64>().expect("an integer");
         assert_eq!(read("12", last).expect(last)[1_000], [Value::from(Some(value))]);
     }
-    // What is declared is read as it was.
+    // A declared type reads such numbers as values.
     let declared = [("x", Some(QType::INT64))];
     assert_eq!(csv("x\n01234\n+417\n-0\n", &declared), Ok([1234, 417, 0].map(|x: i64| vec![Value::from(x)]).to_vec()));
 }
@@ -76,8 +76,7 @@ fn numbers_of_csv_that_are_carried_as_values_are_as_strict() {
     assert_eq!(written[1_000], [Value::from(Some("01234".into()) as Option<std::sync::Arc<str>>)]);
     assert_eq!(
         rows(bound(false)),
-        Err("rows.csv:1002: column `n`: expected i64?, found `01234`; a column that is carried through has the type of \
-             `--types n=text?`"
+        Err("rows.csv:1002: column `n`: expected i64?, found `01234`; `--types n=text?` gives the column this type"
             .to_owned())
     );
 }
@@ -125,20 +124,20 @@ fn json_loses_no_number_and_no_field() {
         let told = json(&late(&row(first), &row(last)), &[("x", None)]).expect_err(last);
         assert!(told.starts_with("rows.json:1001: column `x`: ") && told.contains(expected), "{last}: {told}");
     }
-    // Among the first rows no type holds them, unless all are unsigned.
+    // Among the first rows such numbers are an error; it proposes `u64` if all are unsigned, else text.
     let told = |text: &str| json(text, &[("x", None)]).expect_err(text);
     let large = "rows.json:2: column `x`: expected i64, found `18446744073709551615`; its type was taken from the first rows: declare ";
     assert_eq!(told("{\"x\": 5}\n{\"x\": 18446744073709551615}"), format!("{large}`input x: u64`"));
     assert_eq!(told("{\"x\": -5}\n{\"x\": 18446744073709551615}\n{}"), format!("{large}`input x: text?`"));
     assert!(told("{\"x\": 1.5}\n{\"x\": 1e400}").contains("rows.json:2: column `x`: expected f64, found `1e400`"));
-    // Which the text then takes as they are written, and shorter ones beside them.
+    // A declared text takes such numbers as they are written, and smaller ones too.
     let declared = [("x", Some(QType::TEXT))];
     let read = json("{\"x\": 5}\n{\"x\": 1234567890123456789012}\n{\"x\": \"a\"}", &declared);
     assert_eq!(
         read,
         Ok(["5", "1234567890123456789012", "a"].map(|x| vec![Value::from(std::sync::Arc::<str>::from(x))]).to_vec())
     );
-    // A declared struct has the fields that are declared.
+    // A declared struct drops fields that are not declared.
     let point = cembra::parse_type("{a: f64}").expect("a type");
     let read = json("{\"x\": {\"a\": 1e400, \"b\": 2}}", &[("x", Some(point))]).expect("a struct");
     assert_eq!(read[0][0].to_string(), "{a: f64{inf}}");

@@ -175,7 +175,7 @@ fn rows_before_broken_data_are_told() {
     assert_eq!((error.line(), error.message().as_str()), (Some(2), "expected an object, found `b`"));
 }
 
-/// What is wrong with a row is told of the row alone: its other values are there, also those that are carried through.
+/// A row with an error keeps its other values, also those that are carried through.
 #[test]
 fn rows_that_cannot_be_read_keep_what_can_be() {
     let tolerant = ReadOptions { tolerant: true, ..options(Format::JsonLines, &[]) };
@@ -186,7 +186,7 @@ fn rows_that_cannot_be_read_keep_what_can_be() {
         "{\"id\": 5, \"s\": \"five\"}\n",
         "{\"id\": 6, \"x\": [1]}\n",
     ];
-    // The first rows are read to find types, those behind are not.
+    // The bad rows are among the first, which are read to find types, or after them.
     for before in [1, 1_500] {
         let good = "{\"id\": 1, \"x\": 1, \"s\": \"one\"}\n".repeat(before);
         let data = open_with(&tolerant, format!("{good}{}{{\"id\": 7, \"x\": 7}}\n", bad.concat())).expect("JSON");
@@ -212,7 +212,7 @@ fn rows_that_cannot_be_read_keep_what_can_be() {
             found,
             [
                 row(None, Some(2), Some("two")),
-                // No JSON at all.
+                // This row is not JSON.
                 row(None, None, None),
                 row(None, None, None),
                 row(None, Some(5), Some("five")),

@@ -1,9 +1,8 @@
 //! Statements that name a table in a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys,
 //! `table bands: ranges of f64 -> f64 = "bands.csv"`. The first is a dictionary like one that is written in the text, the second is
-//! what `dict.ranges` makes of three arrays, and one of several columns is what `dict._columns` makes of dictionaries; so is one of which the last part of
-//! a key is in ranges, `table prices: (text, ranges of date) -> f64 = "prices.csv"`. The file is found as files with definitions are, and is part of the
-//! model from then on. How it is read is said in `rows`, how its values are spelled, which options behind its name say, in `spelling`, and what becomes of
-//! keys of several parts in `parts`.
+//! what `dict.ranges` makes of three arrays. A table of several columns is what `dict._columns` makes of dictionaries, also if its keys end in a
+//! range, as in `table prices: (text, ranges of date) -> f64 = "prices.csv"`. The file is found as files with definitions are, and is part of the
+//! model from then on. Its rows are read in `rows`, the options after its name in `spelling`, and keys of several parts in `parts`.
 
 mod parts;
 mod rows;
@@ -38,8 +37,8 @@ const FORM: &str = "its first line names the two columns, keys and values, and e
 /// What files of ranges look like.
 const RANGES_FORM: &str = "its first line names the columns; each other line has the first key of a range and its value, or the first key, the first one behind the range, and the value";
 
-/// What files look like of which the last part of a key is in ranges.
-const LAST_RANGES_FORM: &str = "its first line names the columns: those of the keys' first parts, where a range begins, perhaps where it ends, then one of the value, or one of each field's name";
+/// The form of files for keys whose last part is in ranges.
+const LAST_RANGES_FORM: &str = "its first line must name the columns: one for each other part of the key, one for the start of the range, perhaps one for its end, then one for the value, or one for each field, with its name";
 
 /// What files of several columns look like.
 const COLUMNS_FORM: &str = "its first line names the columns: those of the keys first, in the order of the key's type, then one of the value, or one of each field's name";
@@ -49,7 +48,7 @@ enum ByKey {
     Keys(Dict),
     /// The first key of each range, the first one behind it, and the values.
     Ranges([Array; 3]),
-    /// Of keys whose last part is in ranges, the number of the other parts of each range, where the range begins, and where it ends.
+    /// For keys whose last part is in ranges, an element per range in each array: the number of the other parts, the start, and the end.
     Groups([Array; 3]),
 }
 
@@ -59,9 +58,9 @@ struct Table {
     parts: Vec<Dict>,
     /// The values, or the rows they are in.
     rows: ByKey,
-    /// The struct that a value is; `None` for scalars.
+    /// The type of the values if they are structs; `None` for scalars.
     value: Option<QType>,
-    /// By row the values of each field, or of scalars that are not by key.
+    /// Dictionaries from rows to values: one per field of a struct, or one of scalars if `rows` has no values.
     columns: Vec<Dict>,
 }
 
@@ -111,7 +110,7 @@ impl Parser<'_, '_> {
         self.operator(name, &operands, span)
     }
 
-    /// Literals of arrays.
+    /// Adds literals of arrays to the graph.
     fn arrays(&mut self, arrays: [Array; 3], span: Span) -> Result<Vec<NodeId>, Stop> {
         let arrays = arrays.map(|array| Value::Array(ArrayKind::Dense, array.into()));
         arrays.into_iter().map(|array| self.literal(array, span)).collect()
@@ -284,7 +283,7 @@ impl Parser<'_, '_> {
         let spelling = self.table_spelling(&shape)?;
         Ok(match file {
             Some(table) => {
-                // A host that has the files itself may leave in the mark that a text begins with.
+                // A host that provides files itself may have left a byte order mark in the text.
                 let text = table.text.strip_prefix('\u{feff}').unwrap_or(table.text);
                 let start = table.start + table.text.len() - text.len();
                 let misread = |Misread { line, message, other, hint }| {

@@ -1,23 +1,23 @@
-//! Keys of several parts. Each part has numbers, and the numbers of the parts are put together. Where the last part is looked for in ranges, the numbers
-//! of the others are those of groups of ranges, which are sorted here.
+//! Keys of several parts. Each distinct value of a part has a number, and the numbers of a key's parts are combined to one. If the last part is
+//! looked for in ranges, the combined number of the other parts is that of a group of ranges. The groups are sorted here.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Why the keys of some rows are not those of a table. Rows are counted from 0.
+/// A fault in the keys of a table's rows. Rows are counted from 0.
 pub(super) enum PartsFault {
-    /// The key of one row is at fault.
+    /// A fault in the key of one row.
     Row(DictFault),
-    /// The ranges of two rows overlap, of which the second is further down.
+    /// The ranges of two rows overlap; the second row is further down.
     Overlap(usize, usize),
-    /// The numbers of the parts do not fit into an `i64` together.
+    /// The combined number of a key does not fit into an `i64`.
     TooMany,
 }
 
-/// The numbers of the parts of keys, from 1 on in their order, and of each row those of its parts as one number: each is multiplied by one more
-/// than there are of the next part, which is added.
+/// For each part of the keys, the number of each value: from 1 on, in the order in which values appear. For each row, the combined number: `(a * m +
+/// b) * n + c` for parts with the numbers `a`, `b` and `c`, where `m` and `n` are the counts of values of the second and third part, plus one.
 pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFault> {
     let count = keys.first().map_or(0, Array::len);
     let mut whole = vec![0_i64; count];
@@ -44,22 +44,24 @@ pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFau
     Ok((parts, whole))
 }
 
-/// An array of integers.
+/// An array of `numbers`.
 pub(super) fn int64s(numbers: impl IntoIterator<Item = i64>) -> Array {
     Array::from_scalars(Scalar::Int64, numbers.into_iter().map(|number| Some(ScalarValue::Int64(number))))
 }
 
-/// Ranges of keys whose last part is in one.
+/// The ranges of keys whose last part is in a range, in groups by the other parts.
 pub(super) struct Groups {
-    /// The numbers of the other parts.
+    /// The numbers for the values of the other parts.
     pub(super) parts: Vec<Dict>,
-    /// The number of the other parts of each range, where the range begins, and where it ends, in the order of these numbers and of the ranges.
+    /// An element per range in each array: the number of its group, its start, and its end. Groups are in the order of their numbers, and ranges
+    /// ascend in each.
     pub(super) columns: [Array; 3],
-    /// The row of each range in the file.
+    /// The row of the file that each range is from.
     pub(super) order: Vec<usize>,
 }
 
-/// The ranges of rows in any order. Without `to`, each range ends where the next one of its group begins, and the last one of a group nowhere.
+/// Sorts the ranges of rows into groups. `others` has the parts of keys before the last. Without `to`, a range ends where the next one of its group
+/// begins, and the last one of a group has no end.
 pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Result<Groups, PartsFault> {
     let (parts, numbers) = numbered(others)?;
     // NaN has no place in an order.
@@ -87,7 +89,7 @@ pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Resu
     };
     Dict::of_ranges_in(of_groups, from, ends).map_err(|fault| match fault {
         DictFault::Overlap(at) => overlap(at),
-        // A range ends where the next one begins: they begin at the same key.
+        // Without `to`, a range is empty if the next one begins at the same key.
         DictFault::Empty(at) if to.is_none() => overlap(at + 1),
         DictFault::Empty(at) => PartsFault::Row(DictFault::Empty(order[at])),
         fault => PartsFault::Row(fault),
@@ -95,7 +97,7 @@ pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Resu
     Ok(Groups { parts, columns, order })
 }
 
-/// The order of two beginnings. One that is missing is below all others.
+/// Compares the starts of two ranges. A missing start is below all others.
 fn order_of(a: Option<&ScalarValue>, b: Option<&ScalarValue>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => Dict::order_of_bounds(a, b).unwrap_or(Ordering::Equal),

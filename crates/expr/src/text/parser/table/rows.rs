@@ -1,5 +1,5 @@
-//! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers in `parts`, and structs one
-//! dictionary for each field. The parser of the statement is in `table`.
+//! Reads the rows of a table's file: CSV, with the columns of the keys first. Keys of several parts become numbers in `parts`, and a struct becomes
+//! one dictionary per field. The parser of the statement is in `table`.
 
 use super::parts::{Groups, PartsFault, groups, int64s, numbered};
 use super::spelling::TableSpelling;
@@ -26,7 +26,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The types of the columns.
+    /// The types of all columns, those of keys first.
     pub(super) fn scalars(&self) -> impl Iterator<Item = Scalar> {
         let fields = self.value.as_tuple().into_iter().flat_map(|fields| fields.iter().filter_map(QType::scalar));
         self.keys.parts.iter().copied().chain(fields).chain(self.value.scalar())
@@ -39,7 +39,7 @@ pub(super) struct Misread {
     pub(super) message: String,
     /// Another line that does not go together with it, and what that is.
     pub(super) other: Option<(Range<usize>, &'static str)>,
-    /// How to write it; else the hint is what such files look like.
+    /// The hint for this fault; if `None`, the hint describes the form of such files.
     pub(super) hint: Option<&'static str>,
 }
 
@@ -56,7 +56,7 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
     let column = |at: usize, scalar: Scalar| Column { at, scalar, is_needed: false };
     let Keys { parts, is_of_ranges } = &shape.keys;
     let last = parts.last().copied().unwrap_or(Scalar::Text);
-    // Of ranges there are one or two columns.
+    // A range has one or two columns: its start, and perhaps its end.
     let most_keys = parts.len() + usize::from(*is_of_ranges);
     let of_keys = |before: usize| (0..before).map(|at| column(at, parts.get(at).copied().unwrap_or(last)));
     let fields = match &shape.value {
@@ -112,7 +112,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
     let line = |at: usize| at..at + text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default().len();
     let wrong = |at: usize, message: String| Misread { line: line(at), message, other: None, hint: None };
     if let Some((at, fault)) = quote_fault(text.as_bytes(), delimiter) {
-        // The library that reads the fields drops such quotes.
+        // The CSV library would accept such quotes and drop them.
         let found = Excerpt::quoted(text[at.clone()].lines().next().unwrap_or_default());
         let message = match fault {
             QuoteFault::NeverClosed => fault.message().to_owned(),
@@ -131,7 +131,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
             break;
         }
         let at = record.position().map_or(before, |position| position.byte() as usize).min(text.len());
-        // What is in front of a record are blank lines, and the second half of the CRLF that ended the record before.
+        // Before a record there may be blank lines, and the LF of the CRLF that ended the record before.
         let at = at + text[at..].bytes().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         if record.len() != header.len() {
             let count = match header.len() {
@@ -190,7 +190,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
         let values = by_rows(values.iter().map(sorted).collect()).map_err(misread)?;
         return Ok(Table { parts, rows: ByKey::Groups(columns), value, columns: values });
     }
-    // Of structs the rows are found, and of scalars the values.
+    // For structs, a key leads to a row; for scalars, to the value itself.
     let (values, columns) = match value {
         Some(_) => (rows(count), by_rows(values).map_err(misread)?),
         None => (values.into_iter().next().unwrap_or_else(|| rows(0)), Vec::new()),

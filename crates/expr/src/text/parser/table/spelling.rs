@@ -1,32 +1,32 @@
-//! How the values of a table's file are spelled where that is not as everywhere: options behind the name of the file, which have the names and
-//! the meaning of those that `cembra eval` has for data.
+//! The options after the name of a table's file, for values with another spelling than the usual one. They have the names and the meaning of the
+//! options of `cembra eval` for data.
 
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::ScalarValue;
 use cembra_value::time_format::{Kind, WrongForm, read_date, read_timestamp};
 
-/// The options.
+/// The names of the options.
 const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_format"];
 
-/// How values are spelled; by default as everywhere.
+/// The spelling of the values in a table's file, by default the usual one.
 #[derive(Default, Debug)]
 pub(super) struct TableSpelling {
-    /// The character that separates fields; `None` for the one that the first line has most of.
+    /// The character that separates fields; `None` for the most frequent delimiter of the first line.
     pub(super) delimiter: Option<u8>,
-    /// True if numbers have a comma before their fraction, `None` if nothing is said.
+    /// True if numbers have a comma before their fraction; `None` without the option.
     decimal_comma: Option<bool>,
-    /// The format of dates.
+    /// The format of dates; `None` for the usual form.
     dates: Option<String>,
-    /// The format of timestamps.
+    /// The format of timestamps; `None` for the usual form.
     timestamps: Option<String>,
 }
 
-/// Why an option is refused.
+/// The error for an option that is refused.
 #[derive(Debug)]
 pub(super) struct WrongOption {
     pub(super) message: String,
     pub(super) hint: String,
-    /// True if the name is wrong, not the value.
+    /// True if the error is about the name of the option, false if it is about the value.
     pub(super) is_of_name: bool,
 }
 
@@ -37,10 +37,10 @@ impl From<WrongForm> for WrongOption {
 }
 
 impl TableSpelling {
-    /// Takes an option of a table whose columns have these types.
+    /// Sets the option `name` to `value`, for a table whose columns have the types `columns`.
     ///
     /// # Errors
-    /// There is no such option, it is there already, has no such value, or the table has no values that it is about.
+    /// There is no such option, it is set already, the value is not possible, or the table has no values that the option is about.
     pub(super) fn set(&mut self, name: &str, value: &str, columns: &[Scalar]) -> Result<(), WrongOption> {
         let wrong =
             |is_of_name, message: String, hint: &str| WrongOption { message, hint: hint.to_owned(), is_of_name };
@@ -89,7 +89,7 @@ impl TableSpelling {
         Ok(())
     }
 
-    /// The value of a type that a field is; `None` if it is not one.
+    /// Reads a field as a value of the type `scalar`; `None` if it is not one.
     pub(super) fn value(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates, &self.timestamps) {
             (Scalar::Date, Some(format), _) => read_date(format, text).map(ScalarValue::from),
@@ -102,7 +102,7 @@ impl TableSpelling {
         }
     }
 
-    /// The error that a field is not a value of its type, with what to write.
+    /// The message for a field that is not a value of its type, with advice.
     pub(super) fn misspelled(&self, scalar: Scalar, field: &str) -> String {
         let field = field.trim();
         let digits = field.trim_start_matches(['+', '-']);
