@@ -3,7 +3,7 @@
 
 use crate::calendar::zones;
 use cembra_runtime::{Date, Timestamp};
-use cembra_value::time_format::{Kind, WrongForm, has_offset, read_date, read_timestamp};
+use cembra_value::time_format::{Kind, WrongForm, has_offset, read_padded_date, read_padded_timestamp};
 use jiff::tz::TimeZone;
 
 /// A form of dates or of timestamps, as `%d.%m.%Y`: the letters are those of `strings.parse_date` and `strings.parse_timestamp`.
@@ -37,13 +37,13 @@ impl MomentForm {
     /// The date that a text is in this form.
     #[must_use]
     pub fn date(&self, text: &str) -> Option<Date> {
-        read_date(&self.format, text)
+        read_padded_date(&self.format, text)
     }
 
     /// The timestamp that a text is in this form; without an offset, as clocks of UTC show it.
     #[must_use]
     pub fn timestamp(&self, text: &str) -> Option<Timestamp> {
-        read_timestamp(&self.format, text)
+        read_padded_timestamp(&self.format, text)
     }
 
     /// True if its texts say how far their clocks are from those of UTC.

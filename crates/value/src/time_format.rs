@@ -346,7 +346,7 @@ fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
 type Found = [Option<i32>; FIELDS];
 
 /// Reads the whole text. Where several lengths of a letter are possible, the longest is tried first.
-fn found(format: &str, text: &str) -> Option<Found> {
+fn found(format: &str, text: &str, is_padded: bool) -> Option<Found> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
     let mut found: Found = [None; FIELDS];
@@ -364,7 +364,8 @@ fn found(format: &str, text: &str) -> Option<Found> {
             }
             Some(Piece::Letter(letter)) => {
                 let (_, letter, field, _) = LETTERS[*letter];
-                let lengths = shortest(&pieces, piece)..=most.min(letter.longest());
+                let least = if is_padded { shortest(&pieces, piece) } else { 1 };
+                let lengths = least..=most.min(letter.longest());
                 letter.longest_of(rest, lengths).map(|(length, value)| {
                     found[field as usize] = Some(value);
                     taken.push((piece, at, length));
@@ -398,13 +399,32 @@ fn date_of(found: &Found) -> Option<Date> {
 /// Reads a date by a format. A month or a day that the format lacks is the first; a weekday is read, but not checked.
 #[must_use]
 pub fn read_date(format: &str, text: &str) -> Option<Date> {
-    date_of(&found(format, text)?)
+    date_of(&found(format, text, false)?)
+}
+
+/// Reads a date of a file by a format, as [`read_date`] does, but digits next to digits must have their zeros: by `%d%m%Y`, `1022026` may have
+/// been the first or the tenth of February.
+#[must_use]
+pub fn read_padded_date(format: &str, text: &str) -> Option<Date> {
+    date_of(&found(format, text, true)?)
 }
 
 /// Reads a timestamp by a format. Parts of the time that the format lacks are 0, and without an offset the time is in UTC.
 #[must_use]
 pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
-    let found = found(format, text).filter(|found| found[Field::Second as usize].is_none_or(|second| second < 60))?;
+    timestamp_of(&found(format, text, false)?)
+}
+
+/// Reads a timestamp of a file by a format, as [`read_timestamp`] does, but digits next to digits must have their zeros.
+#[must_use]
+pub fn read_padded_timestamp(format: &str, text: &str) -> Option<Timestamp> {
+    timestamp_of(&found(format, text, true)?)
+}
+
+fn timestamp_of(found: &Found) -> Option<Timestamp> {
+    if found[Field::Second as usize].is_some_and(|second| second >= 60) {
+        return None;
+    }
     let part = |what: Field| i64::from(found[what as usize].unwrap_or(0));
     // Twelve o'clock is the first hour of its half of the day.
     let hour = match found[Field::Half as usize] {
@@ -413,7 +433,7 @@ pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     };
     let minutes = hour * 60 + part(Field::Minute) - part(Field::Offset);
     let micros = (minutes * 60 + part(Field::Second)) * 1_000_000 + part(Field::Microseconds);
-    Some(Timestamp(date_of(&found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
+    Some(Timestamp(date_of(found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
 }
 
 /// A moment, to be written by a format. The text ends where the format is malformed.
@@ -490,14 +510,8 @@ mod tests {
             ("%d.%m.%Y", "20.11.26", None),
             ("%d.%m.%Y", "20.11.0000", None),
             ("%Y%m%d", "20261120", Some("2026-11-20")),
-            ("%Y%m%d", "2026131", None),
-            ("%Y%m%d", "202612", None),
-            ("%d%m%Y", "01022026", Some("2026-02-01")),
-            ("%d%m%Y", "1022026", None),
-            ("%y%m%d", "50101", None),
-            ("%d%b%Y", "1Feb2026", Some("2026-02-01")),
-            ("%Y%j", "2026032", Some("2026-02-01")),
-            ("%Y%j", "202632", None),
+            ("%Y%m%d", "2026131", Some("2026-01-31")),
+            ("%Y%m%d", "202612", Some("2026-01-02")),
             ("%d %b %y", "20 nov 68", Some("2068-11-20")),
             ("%d %b %y", "20 NOV 69", Some("1969-11-20")),
             ("%A, %d %B %Y", "friday,  20 November 2026", Some("2026-11-20")),
@@ -508,13 +522,40 @@ mod tests {
             ("%Y-%j", "2023-0", None),
             ("%Y", "2026", Some("2026-01-01")),
             ("%%%Y", "%2026", Some("2026-01-01")),
-            ("%m%d %Y", "01 5 2026", Some("2026-01-05")),
-            ("%m%d %Y", "1 5 2026", None),
+            ("%m%d %Y", "1 5 2026", Some("2026-01-05")),
             ("\u{e9}%Y", "\u{e9}2026", Some("2026-01-01")),
             ("%Y", "\u{662}026", None),
         ] {
             let expected = expected.map(|text| text.parse().expect("a date"));
             assert_eq!(read_date(format, text), expected, "{format} {text}");
+        }
+    }
+
+    #[test]
+    fn digits_of_files_next_to_digits_have_their_zeros() {
+        for (format, text, expected) in [
+            ("%d%m%Y", "01022026", Some("2026-02-01")),
+            ("%d%m%Y", "1022026", None),
+            ("%Y%m%d", "2026131", None),
+            ("%y%m%d", "50101", None),
+            ("%Y%j", "2026032", Some("2026-02-01")),
+            ("%Y%j", "202632", None),
+            ("%m%d %Y", "01 5 2026", Some("2026-01-05")),
+            ("%m%d %Y", "1 5 2026", None),
+            ("%d%b%Y", "1Feb2026", Some("2026-02-01")),
+            ("%d.%m.%Y", "1.2.2026", Some("2026-02-01")),
+        ] {
+            let expected = expected.map(|text| text.parse().expect("a date"));
+            assert_eq!(read_padded_date(format, text), expected, "{format} {text}");
+        }
+        for (format, text, expected) in [
+            ("%Y %H%M", "2026 0102", Some("2026-01-01T01:02:00Z")),
+            ("%Y %H%M", "2026 12", None),
+            ("%Y %H:%M", "2026 1:2", Some("2026-01-01T01:02:00Z")),
+            ("%Y %S%f", "2026 015", Some("2026-01-01T00:00:01.5Z")),
+            ("%Y %S%f", "2026 15", None),
+        ] {
+            assert_eq!(read_padded_timestamp(format, text), expected.map(moment), "{format} {text}");
         }
     }
 
@@ -527,10 +568,7 @@ mod tests {
             ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42+2400", None),
             ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42+1", None),
             ("%Y-%m-%dT%H:%M:%S%z", "2026-11-20T10:15:42", None),
-            ("%Y %H%M", "2026 0102", Some("2026-01-01T01:02:00Z")),
-            ("%Y %H%M", "2026 12", None),
-            ("%Y %S%f", "2026 015", Some("2026-01-01T00:00:01.5Z")),
-            ("%Y %S%f", "2026 1", None),
+            ("%Y %H%M", "2026 12", Some("2026-01-01T01:02:00Z")),
             ("%Y %S.%f", "2026 1.5", Some("2026-01-01T00:00:01.5Z")),
             ("%Y %S.%f", "2026 1.000001", Some("2026-01-01T00:00:01.000001Z")),
             ("%Y %S.%f", "2026 1.0000001", Some("2026-01-01T00:00:01Z")),

@@ -3,7 +3,7 @@
 
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::ScalarValue;
-use cembra_value::time_format::{Kind, WrongForm, read_date, read_timestamp};
+use cembra_value::time_format::{Kind, WrongForm, read_padded_date, read_padded_timestamp};
 
 /// The names of the options.
 const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_format"];
@@ -92,8 +92,8 @@ impl TableSpelling {
     /// Reads a field as a value of the type `scalar`; `None` if it is not one.
     pub(super) fn value(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates, &self.timestamps) {
-            (Scalar::Date, Some(format), _) => read_date(format, text).map(ScalarValue::from),
-            (Scalar::Timestamp, _, Some(format)) => read_timestamp(format, text).map(ScalarValue::from),
+            (Scalar::Date, Some(format), _) => read_padded_date(format, text).map(ScalarValue::from),
+            (Scalar::Timestamp, _, Some(format)) => read_padded_timestamp(format, text).map(ScalarValue::from),
             _ if scalar.is_float() && self.decimal_comma == Some(true) => match text.contains('.') {
                 true => None,
                 false => ScalarValue::spelled_in_data(scalar, &text.replacen(',', ".", 1)),
