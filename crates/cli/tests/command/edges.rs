@@ -273,7 +273,7 @@ fn json_that_is_carried_to_other_forms_loses_nothing() {
     for (keep, says) in [
         (&["--keep-all"][..], "column `late`: the first rows have no such key"),
         (&["--keep", "id"], "`--types id=text?`"),
-        (&["--keep", "s"], "`--types s={a: i64, b: text?}`"),
+        (&["--keep", "s"], "`--types 's={a: i64, b: text?}'`"),
     ] {
         let outcome = shell.run(&[&["eval", "-e", "output y = 1", "late.jsonl"], keep].concat());
         assert_eq!(outcome.status, Some(1), "{outcome}");

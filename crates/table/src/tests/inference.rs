@@ -72,8 +72,8 @@ fn numbers_of_csv_that_are_carried_as_values_are_as_strict() {
     assert_eq!(written[1_000], [Value::from(Some("01234".into()) as Option<std::sync::Arc<str>>)]);
     assert_eq!(
         rows(bound(false)),
-        Err("rows.csv:1002: column `n`: expected i64?, found `01234`; a column that is carried through has the type of \
-             `--types n=text?`"
+        Err("rows.csv:1002: column `n`: expected i64?, found `01234`; `--types n=text?`: a column that is carried through has that \
+             type"
             .to_owned())
     );
 }
