@@ -48,14 +48,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !args.input.is_empty() {
         return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));
     }
-    for (index, name) in args.only.iter().enumerate() {
-        if args.only[..index].contains(name) {
+    let only = args.only();
+    for (index, name) in only.iter().enumerate() {
+        if only[..index].contains(name) {
             return Err(usage(NAME, format!("`--only` names `{name}` twice")));
         }
         let known = model.program().outputs.iter().map(|output| &*output.name);
         check_among(name, "output", known, "--only", NAME)?;
     }
-    if let Some(twice) = args.keep.iter().enumerate().find(|(at, name)| args.keep[..*at].contains(name)) {
+    if let Keep::These(names) = &args.keep()
+        && let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
+    {
         return Err(usage(NAME, format!("`--keep` names `{}` twice", twice.1)));
     }
     let format = args.format()?;
@@ -87,13 +90,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let spelling = args.data_options.spelling();
     let is_json = matches!(format, Format::Json | Format::JsonLines);
     let outputs = || model.program().outputs.iter().map(|output| output.name.to_string());
-    let shown = if args.only.is_empty() { outputs().collect() } else { args.only.clone() };
+    let shown = if only.is_empty() { outputs().collect() } else { only.clone() };
     let sources = Sources {
         types: args.model.types().collect(),
         constants: &args.set,
         spelling: &spelling,
         data: dataset,
-        outputs: &args.only,
+        outputs: &only,
         keep: args.keep(),
         verbatim: args.is_verbatim(format),
         as_written: (is_json && !args.data_options.spelling().has_moments()).then_some(shown),
@@ -110,8 +113,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut options =
         feed.with_types(options.backend(args.backend.into()).row_player(args.isa.into()).compat(args.compat));
-    if !args.only.is_empty() {
-        options = options.outputs(args.only.iter().map(String::as_str));
+    if !only.is_empty() {
+        options = options.outputs(only.iter().map(String::as_str));
     }
     let executor = model.compile(&options).map_err(|error| feed.explain_types(text.blame(&error)))?;
     args.warnings.tell(&text, &model, &options);

@@ -189,3 +189,54 @@ fn results_have_a_decimal_comma_where_that_is_asked_for() {
     let args = ["eval", "-e", "1", "a.parquet", "--output-decimal", ",", "--keep", "y"];
     assert_eq!(stored.stdout(&args), "y;result\n1,25;1\n");
 }
+
+#[test]
+fn names_with_commas_are_quoted_as_in_csv() {
+    let shell = Shell::new()
+        .file("r.csv", "x,\"net, CHF\",\"a \"\"b\"\"\"\n1,2,3\n")
+        .file("s.jsonl", "{\"x\":1,\"s\":{\"a\":1,\"b\":2}}\n");
+    let model = ["eval", "-e", "output y = 1; output \"p, q\" = x + 1", "r.csv"];
+    let run = |more: &[&str]| shell.run(&[&model[..], more].concat());
+    for (keep, header) in [
+        ("\"net, CHF\"", "\"net, CHF\""),
+        ("\"net, CHF\",x", "\"net, CHF\",x"),
+        ("a \"b\"", "\"a \"\"b\"\"\""),
+        ("\"a \"\"b\"\"\",\"net, CHF\"", "\"a \"\"b\"\"\",\"net, CHF\""),
+    ] {
+        let outcome = run(&["--keep", keep, "--only", "y"]);
+        assert!(outcome.stdout.starts_with(&format!("{header},y\n")), "{keep}: {outcome}");
+    }
+    // The option may be given several times, and `--only` is read likewise.
+    let outcome = run(&["--keep", "x", "--keep", "\"net, CHF\"", "--only", "\"p, q\",y"]);
+    assert_eq!(outcome.stdout, "x,\"net, CHF\",\"p, q\",y\n1,2,2,1\n", "{outcome}");
+    refused(&run(&["--keep", "\"net, CHF"]), "the quotes of a name are never closed");
+    refused(&run(&["--keep", "\"net\" CHF"]), "expected `,` behind the quotes of a name");
+    refused(&run(&["--keep", "x,\"x\""]), "`--keep` names `x` twice");
+    // Types have commas in brackets of any kind, and in quotes.
+    let typed = ["eval", "-e", "output y = L.s.a", "s.jsonl", "--format", "jsonl"];
+    let read = shell.stdout(&[&typed[..], &["--types", "s={a: f64, b: i64?}"]].concat());
+    assert_eq!(read, "{\"y\":1.0}\n");
+    let types = "x=i64, \"net, CHF\"=f64,s=[{a: i64, c: (i64, text)}],t=({a: i64?, \"b}\": f64}, [i64])";
+    let told = shell.stdout(&[
+        "check",
+        "-e",
+        "output a = L[\"net, CHF\"]; output b = x; output c = s; output d = t",
+        "--types",
+        types,
+    ]);
+    assert!(told.contains("output a: f64\n") && told.contains("output c: [{a: i64, c: (i64, text)}]\n"), "{told}");
+    let kept = shell.stdout(&[
+        "eval",
+        "-e",
+        "x",
+        "r.csv",
+        "--keep",
+        "\"net, CHF\"",
+        "--types",
+        "\"net, CHF\"=f64",
+        "--format",
+        "jsonl",
+    ]);
+    assert_eq!(kept, "{\"net, CHF\":2.0,\"result\":1}\n");
+    refused(&shell.run(&["check", "-e", "x", "--types", "x,y=f64"]), "expected a name and a type, as in `x=f32`");
+}
