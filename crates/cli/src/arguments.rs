@@ -9,7 +9,7 @@ use cembra::{
     literal_type,
 };
 use cembra_ops::{LocalClock, MomentForm, WrongForm};
-use cembra_runtime::UnixUnit;
+use cembra_runtime::{Scalar, UnixUnit};
 use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
 use std::borrow::Cow;
@@ -274,6 +274,12 @@ impl Assignment {
                 spelling.parse(*scalar, &self.text).or_else(|| Spelling::default().parse(*scalar, &self.text))?;
             Some(if declared.is_optional() { Value::Present(value) } else { Value::Scalar(value) })
         })
+    }
+
+    /// The reason that the text is not a value of this type: a time that clocks skip, or how such values are spelled.
+    pub(crate) fn said(&self, scalar: Scalar, spelling: &Spelling) -> Option<Cow<'static, str>> {
+        let skipped = spelling.skipped(scalar, &self.text).map(|reason| format!("this is a time {reason}").into());
+        skipped.or_else(|| spelling.said(scalar, &self.text).map(Cow::Borrowed))
     }
 }
 

@@ -398,7 +398,7 @@ fn typed(
     let literal = match (&constant.literal, declared) {
         (Ok(literal), _) => literal,
         (Err(_), Some(QType::Scalar(scalar) | QType::Optional(scalar)))
-            if let Some(said) = spelling.said(*scalar, &constant.text) =>
+            if let Some(said) = constant.said(*scalar, spelling) =>
         {
             let expected = declared.map(spelled).unwrap_or_default();
             let message = format!("`-s {name}={}`: the input `{name}` is {expected}; {said}", constant.text);
@@ -456,7 +456,7 @@ fn typed(
             // A number is none.
             Some(QType::Scalar(scalar) | QType::Optional(scalar))
                 if scalar.is_quoted()
-                    && let Some(said) = spelling.said(*scalar, &constant.text) =>
+                    && let Some(said) = constant.said(*scalar, spelling) =>
             {
                 let day = day_of_digits(&constant.text).filter(|_| *scalar == Scalar::Date && spelling.dates.is_none());
                 let written = day.map(|day| format!("; write `{day}`")).unwrap_or_default();

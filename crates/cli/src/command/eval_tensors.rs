@@ -232,7 +232,7 @@ fn inputs(
             let Some(value) = constant.value(&field.qtype, &spelling) else {
                 let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
                 let said = field.qtype.scalar().filter(|scalar| scalar.is_quoted());
-                let said = said.and_then(|scalar| spelling.said(scalar, &constant.text));
+                let said = said.and_then(|scalar| constant.said(scalar, &spelling));
                 let hint = said.map_or_else(String::new, |said| format!("; {said}"));
                 return Err(usage(NAME, message + &hint));
             };

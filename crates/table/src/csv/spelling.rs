@@ -107,7 +107,8 @@ impl Spelling {
     }
 
     /// Why a text is no timestamp although it has the form of one: the clocks of the time zone never show it.
-    pub(crate) fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
+    #[must_use]
+    pub fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
         let zone = clock.skips(self.shown(text)?).then_some(clock.name())?;
         Some(format!("which clocks in {zone} skip, as they are put forward"))
