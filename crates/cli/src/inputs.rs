@@ -16,7 +16,7 @@ use cembra_table::error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::place::Places;
 use cembra_table::scalar;
-use cembra_table::schema::{Column, Inferred, Wanted, listed, nearest, spelled};
+use cembra_table::schema::{Column, Inferred, Wanted, declared_name, listed, nearest, spelled};
 use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Spelling, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -463,7 +463,7 @@ fn typed(
                 format!("{written}; {said}")
             }
             Some(declared) if declared.to_optional() != *declared && found_nothing => {
-                format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
+                format!("; declare `input {}: {}`", declared_name(name), spelled(&declared.to_optional()))
             }
             _ => String::new(),
         };

@@ -49,6 +49,25 @@ fn thousands_get_advice_of_their_own() {
 }
 
 #[test]
+fn advice_for_a_number_names_its_input_as_a_model_does() {
+    let shell = Shell::new().file("p.csv", "p.x,p.y\n\"1,234.5\",2\n").file("odd.csv", "net amount\n\"1,234.5\"\n");
+    let message = failed(&shell, &["eval", "-e", "input p: {x: f64, y: f64}; p.x", "p.csv"]);
+    let parsed = "strings.parse_float64(strings.replace(p.x, \",\", \"\"))";
+    let advice = format!("`text` for `p.x` in the type of `input p`, and `{parsed}` for its number");
+    assert!(message.contains(&advice), "{message}");
+    let model = format!("input p: {{x: text, y: f64}}; {parsed}");
+    assert_eq!(shell.stdout(&["eval", "-e", &model, "p.csv"]), "result\n1234.5\n");
+    let parsed = "strings.parse_float64(strings.replace(L[\"net amount\"], \",\", \"\"))";
+    let advice = format!("`input \"net amount\": text`, and `{parsed}` for its number");
+    for model in ["input \"net amount\": f64; L[\"net amount\"]", "L[\"net amount\"] * 2.0"] {
+        let message = failed(&shell, &["eval", "-e", model, "odd.csv"]);
+        assert!(message.contains(&advice), "{message}");
+    }
+    let model = format!("input \"net amount\": text; {parsed}");
+    assert_eq!(shell.stdout(&["eval", "-e", &model, "odd.csv"]), "result\n1234.5\n");
+}
+
+#[test]
 fn marks_of_missing_values_are_told_declared_or_not() {
     let shell = Shell::new()
         .file("na.csv", "id,n,d,s\n1,NA,2026-01-02,x\n2,5,n/a,NA\n3,NA,2026-01-03,y\n")

@@ -255,9 +255,8 @@ impl Layout {
         };
         // Digits among dates in the usual form are no dates in another one.
         let is_apart = target.inferred && target.scalar.is_quoted() && scalar::is_count(text);
-        if let Some(hint) = self.spelling.said_of_field(target.scalar, text, &target.leaf).filter(|_| !is_apart) {
-            error = error.hint(hint);
-        }
+        let said = self.spelling.said_of_field(target.scalar, text, &target.leaf, &target.path);
+        error = said.into_iter().filter(|_| !is_apart).fold(error, DataError::hint);
         if is_mark(text) {
             error = error.hint(null_advice(text));
         }

@@ -3,7 +3,9 @@
 
 use super::thousands::Grouped;
 use crate::scalar;
+use crate::schema::declared_name;
 use cembra::JsonMoments;
+use cembra_expr::is_plain_name;
 use cembra_ops::{LocalClock, MomentForm};
 use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
@@ -114,12 +116,19 @@ impl Spelling {
         Some(format!("which clocks in {zone} skip, as they are put forward"))
     }
 
-    /// What to write for a text of the column `name` to be a number, where it may be one in another spelling.
-    pub(crate) fn said_of_number(&self, text: &str, name: &str) -> Option<String> {
+    /// What to write for a text to be a number, where it may be one in another spelling. The text is of the field `path` of the input `leaf`, or
+    /// of the input itself, whose path is its name.
+    pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A number as the file spells them, such as `2.590` among integers, has a fraction.
         if let Some(grouped) = Grouped::of(text).filter(|_| !is_number(self)) {
-            let parsed = format!("`input {name}: text`, and `{}` for its number", grouped.parsed(name));
+            let name = declared_name(leaf);
+            let (declared, operand) = match leaf == path {
+                true if is_plain_name(leaf) => (format!("`input {name}: text`"), leaf.into()),
+                true => (format!("`input {name}: text`"), format!("L[{name}]")),
+                false => (format!("`text` for `{path}` in the type of `input {name}`"), path.to_owned()),
+            };
+            let parsed = format!("{declared}, and `{}` for its number", grouped.parsed(&operand));
             return Some(match grouped.may_be_decimal(text) && !self.decimal_comma {
                 true => {
                     format!("{parsed}, if the comma is between thousands; `--decimal ,` if it is before the fraction")
@@ -139,9 +148,15 @@ impl Spelling {
         }
     }
 
-    /// What to say of a field of the column `name` of CSV that is no value of its type.
-    pub(crate) fn said_of_field(&self, scalar: Scalar, text: &str, name: &str) -> Option<Cow<'static, str>> {
-        let of_number = scalar.is_number().then(|| self.said_of_number(text, name)).flatten();
+    /// What to say of a field of CSV that is no value of its type, where `path` is a field of the input `leaf`, or the input itself.
+    pub(crate) fn said_of_field(
+        &self,
+        scalar: Scalar,
+        text: &str,
+        leaf: &str,
+        path: &str,
+    ) -> Option<Cow<'static, str>> {
+        let of_number = scalar.is_number().then(|| self.said_of_number(text, leaf, path)).flatten();
         of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
     }
 
