@@ -72,13 +72,13 @@ impl DataOptions {
         self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
     }
 
-    /// Refuses options that say nothing about data of this form, `None` without data, or about values of `-s` if `has_constants`. `writes_csv`
-    /// is true if results are CSV, where `--null` stands for missing too.
+    /// Refuses options that say nothing about data of this form, `None` without data, or about values of `-s` if `has_constants`. `writes_text`
+    /// is true if results are CSV or a table, where `--null` stands for missing too.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
         has_constants: bool,
-        writes_csv: bool,
+        writes_text: bool,
         command: &'static str,
     ) -> Result<(), Failure> {
         let here = |origin: &Origin| match data {
@@ -101,7 +101,7 @@ impl DataOptions {
         if let Some(effect) = self.effects().iter().find(|effect| effect.is_given && !effect.origins.iter().any(here)) {
             return refuse(effect.option, effect.origins);
         }
-        if !self.null.is_empty() && !writes_csv && !here(&Csv) {
+        if !self.null.is_empty() && !writes_text && !here(&Csv) {
             return refuse("--null", &[Csv]);
         }
         Ok(())

@@ -80,12 +80,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let option = if args.keep_all { "--keep-all" } else { "--keep" };
         return Err(usage(NAME, format!("leave `{option}` out: it is about columns of DATA, and there is no DATA")));
     }
-    let writes_csv = matches!(format, Format::Csv | Format::Tsv);
-    if args.output_decimal.is_some() && !writes_csv {
+    // A table is the form of CSV results on a terminal: an option must not depend on where they go.
+    let writes_text = matches!(format, Format::Csv | Format::Tsv | Format::Table);
+    if args.output_decimal.is_some() && !writes_text {
         let form = format.name();
-        return Err(usage(NAME, format!("leave `--output-decimal` out: it is about CSV, and the results are {form}")));
+        let message = format!("leave `--output-decimal` out: it is about CSV and tables, and the results are {form}");
+        return Err(usage(NAME, message));
     }
-    args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_csv, NAME)?;
+    args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_text, NAME)?;
 
     let spelling = args.data_options.spelling();
     let is_json = matches!(format, Format::Json | Format::JsonLines);

@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) data_options: DataOptions,
 
-    /// What numbers of CSV results have before their fraction: `.` or `,`; with `,` a semicolon separates the fields
+    /// What numbers of CSV results and tables have before their fraction: `.` or `,`; with `,` a semicolon separates the fields of CSV
     #[arg(long, value_name = "CHARACTER", value_enum)]
     pub(super) output_decimal: Option<Decimal>,
 

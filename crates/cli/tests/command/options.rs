@@ -183,7 +183,7 @@ fn results_have_a_decimal_comma_where_that_is_asked_for() {
         shell.stdout(&["eval", "-e", "1", "in.csv", "--decimal", ",", "--output-decimal", ".", "--keep", "betrag"]);
     assert_eq!(back, "betrag,result\n1234.5,1\n-0.5,1\n");
     let json = shell.run(&["eval", "-e", "x", "dots.csv", "--output-decimal", ",", "--format", "json"]);
-    refused(&json, "leave `--output-decimal` out: it is about CSV, and the results are JSON");
+    refused(&json, "leave `--output-decimal` out: it is about CSV and tables, and the results are JSON");
     let stored = Shell::new().file("a.csv", "x\n1.25\n");
     stored.stdout(&["eval", "-e", "output y = x", "a.csv", "-o", "a.parquet"]);
     let args = ["eval", "-e", "1", "a.parquet", "--output-decimal", ",", "--keep", "y"];
@@ -239,4 +239,15 @@ fn names_with_commas_are_quoted_as_in_csv() {
     ]);
     assert_eq!(kept, "{\"net, CHF\":2.0,\"result\":1}\n");
     refused(&shell.run(&["check", "-e", "x", "--types", "x,y=f64"]), "expected a name and a type, as in `x=f32`");
+}
+
+/// Results are a table on a terminal and CSV elsewhere: what an option says of missing values and numbers holds for both.
+#[test]
+fn options_about_csv_results_hold_for_tables() {
+    let shell = Shell::new().file("r.jsonl", "{\"x\":1.5}\n{\"x\":null}\n");
+    let args = ["eval", "-e", "input x: f64?; x", "r.jsonl", "--format", "table"];
+    let shown = shell.stdout(&[&args[..], &["--null", "none", "--output-decimal", ","]].concat());
+    assert!(shown.contains("none") && shown.contains("1,5") && !shown.contains("NA"), "{shown}");
+    let shown = shell.stdout(&args);
+    assert!(shown.contains("NA") && shown.contains("1.5"), "{shown}");
 }
