@@ -13,6 +13,7 @@ use crate::inputs::{Feed, Sources, check_among};
 use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
 use crate::progress::{Progress, Summary};
 use crate::ranks;
+use crate::source::STANDARD;
 use crate::turns::share;
 use cembra::{Backend, Executor};
 use cembra_runtime::visible;
@@ -122,7 +123,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.warnings.tell(&text, &model, &options);
     note_fallback(&executor, args.verbose);
 
+    // A dash is standard error, also beside a file of this name.
     if let (Some(output), Some(errors)) = (args.output_path(), &args.errors)
+        && errors.as_os_str() != STANDARD
         && place_of(output) == place_of(errors)
     {
         let message = format!("`-o` and `--errors` both name `{}`: one would replace the other", errors.display());

@@ -251,3 +251,14 @@ fn options_about_csv_results_hold_for_tables() {
     let shown = shell.stdout(&args);
     assert!(shown.contains("NA") && shown.contains("1.5"), "{shown}");
 }
+
+#[test]
+fn a_dash_is_another_place_than_a_file_of_this_name() {
+    let shell = Shell::new().file("r.csv", "x\n1\na\n");
+    let args = ["eval", "-e", "input x: i64; x", "r.csv", "--on-error", "skip", "--format", "csv"];
+    let outcome = shell.run(&[&args[..], &["-o", "./-", "--errors", "-"]].concat());
+    assert!(outcome.status == Some(0) && outcome.stderr.contains("r.csv,3,2,x"), "{outcome}");
+    assert_eq!(shell.read("-"), "result\n1\n");
+    let outcome = shell.run(&[&args[..], &["-o", "./-", "--errors", "./-"]].concat());
+    refused(&outcome, "`-o` and `--errors` both name `./-`");
+}
