@@ -178,6 +178,20 @@ fn columns_that_are_carried_get_advice_for_the_command_line() {
 }
 
 #[test]
+fn utf16_without_a_mark_is_named() {
+    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    for text in ["[{\"x\": 1}]", "{\"x\": 1}\n{\"x\": 2}\n", "{\"x\": \"é\"}"] {
+        for bytes in [little(text), big(text)] {
+            let read = open(Format::JsonLines, None, bytes).and_then(|data| bind(data, &[("x", None)])).and_then(rows);
+            let error = read.expect_err("no UTF-8");
+            let said = "has the byte 0x00: this is UTF-16 without a mark, or no text; save the file as UTF-8";
+            assert!(error.starts_with("rows.json:1: ") && error.ends_with(said), "{error}");
+        }
+    }
+}
+
+#[test]
 fn misfits_of_declared_types_are_named() {
     let cases = [
         ("{\"x\": 1.0}", QType::INT32, "column `x`: expected i32, found `1.0`"),
