@@ -91,7 +91,9 @@ fn has_no_form(of: &DataType) -> bool {
     match of {
         DataType::Union(..) | DataType::Interval(IntervalUnit::MonthDayNano) => true,
         DataType::Struct(fields) => fields.is_empty(),
-        DataType::Dictionary(_, values) => values.is_nested() || matches!(**values, DataType::Dictionary(..)),
+        DataType::Dictionary(_, values) => {
+            values.is_nested() || matches!(**values, DataType::Dictionary(..) | DataType::RunEndEncoded(..))
+        }
         _ => false,
     }
 }
