@@ -13,9 +13,10 @@ use crate::inputs::{Feed, Sources, check_among};
 use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
 use crate::progress::{Progress, Summary};
 use crate::ranks;
-use crate::source::STANDARD;
+use crate::source::{ModelText, STANDARD};
 use crate::turns::share;
-use cembra::{Backend, Executor};
+use cembra::{Backend, Error, Executor, Model};
+use cembra_expr::{Node, NodeId};
 use cembra_runtime::visible;
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
@@ -191,7 +192,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(Stop::Row(..)) if deadline.check().is_err() => deadline.check().err().map(Failure::from),
         None => None,
         Some(Stop::Data(error)) => Some(Failure::from(in_file(error, &feed))),
-        Some(Stop::Row(row, error)) => Some(feed.explain_row(text.blame(&error), &row)),
+        Some(Stop::Row(row, error)) => {
+            let failure = guard_of(&text, &model, &error).into_iter().fold(text.blame(&error), Failure::note);
+            Some(feed.explain_row(failure, &row))
+        }
     };
     if let Some(failure) = stopped {
         // A table is printed when it is whole; of other forms everything before this is told already.
@@ -217,6 +221,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The longest expression, in bytes, that a note repeats.
+const REPEATED_BYTES: usize = 60;
+
+/// The advice for an evaluation that failed on the right side of an `and` or `or`, both sides of which are evaluated.
+fn guard_of(text: &ModelText, model: &Model, error: &Error) -> Option<String> {
+    let failed = error.fault_kind().and(error.span())?;
+    let graph = &model.program().graph;
+    (0..graph.len()).map(NodeId::from_index).find_map(|id| {
+        let Node::Operator(name, [left, right]) = graph.node(id) else { return None };
+        let word = match &**graph.name(name) {
+            "core._and" => "and",
+            "core._or" => "or",
+            _ => return None,
+        };
+        let right = graph.spans(*right).find(|right| right.start <= failed.start && failed.end <= right.end)?;
+        let (left, right) = (text.sources().text_at(graph.span(*left)?), text.sources().text_at(right));
+        let is_short = left.len() + right.len() <= REPEATED_BYTES && !left.contains('\n') && !right.contains('\n');
+        Some(match word {
+            "and" if is_short => format!(
+                "`if {left} then {right}` evaluates the right side only where the left holds; `and` evaluates both"
+            ),
+            _ => format!("`if .. then .. else ..` evaluates only the side that is chosen; `{word}` evaluates both"),
+        })
+    })
 }
 
 /// The place of a file, by whatever path it is named: that of its folder with its own name, where it is not there yet.

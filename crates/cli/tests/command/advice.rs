@@ -48,6 +48,24 @@ fn thousands_get_advice_of_their_own() {
     assert!(message.contains("it makes `amount` a text, at us.csv:2"), "{message}");
 }
 
+/// Both sides of `and` and `or` are evaluated, also where the left is written as a guard of the right.
+#[test]
+fn a_guard_that_guards_nothing_is_told() {
+    let shell = Shell::new().file("ab.csv", "a,b\n10,0\n10,2\n7,7\n");
+    let of = |model: &str| format!("input a, b: i64; output big: bool = {model}");
+    let message = failed(&shell, &["eval", "-e", &of("b != 0 and a // b > 1"), "ab.csv"]);
+    let advised = "if b != 0 then a // b > 1";
+    let note =
+        format!("= note: `{advised}` evaluates the right side only where the left holds; `and` evaluates both\n");
+    assert!(message.contains("division by zero") && message.contains(&note), "{message}");
+    assert_eq!(shell.stdout(&["eval", "-e", &of(advised), "ab.csv"]), "big\nfalse\ntrue\nfalse\n");
+    let message = failed(&shell, &["eval", "-e", &of("b == 0 or a // b > 1"), "ab.csv"]);
+    let note = "`if .. then .. else ..` evaluates only the side that is chosen; `or` evaluates both";
+    assert!(message.contains(note), "{message}");
+    let message = failed(&shell, &["eval", "-e", &of("a // b > 1 and b != 0"), "ab.csv"]);
+    assert!(!message.contains("evaluates"), "{message}");
+}
+
 #[test]
 fn advice_for_a_number_names_its_input_as_a_model_does() {
     let shell = Shell::new().file("p.csv", "p.x,p.y\n\"1,234.5\",2\n").file("odd.csv", "net amount\n\"1,234.5\"\n");
