@@ -611,6 +611,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_another_type_is_named() {
+        let qtype = QType::Dict(Scalar::Int32, Scalar::Float64).as_input();
+        let object = json!({"7": 1.5, "seven": 2.5});
+        let error = field("d", &qtype, Some(&object)).unwrap_err();
+        assert_eq!(error.to_string(), "input `d` has keys of type i32, found the key `seven`");
+        let object = json!({"7": "seven"});
+        let error = field("d", &qtype, Some(&object)).unwrap_err();
+        assert_eq!(error.to_string(), "input `d.7` is f64?, found \"seven\"");
+    }
+
+    #[test]
     fn what_is_of_another_type_is_refused() {
         let cases = [
             (Scalar::Int32, json!(2_147_483_648_i64)),
