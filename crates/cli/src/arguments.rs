@@ -9,9 +9,10 @@ use cembra::{
     literal_type,
 };
 use cembra_ops::{LocalClock, MomentForm, WrongForm};
-use cembra_runtime::UnixUnit;
+use cembra_runtime::{Scalar, UnixUnit};
 use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -106,22 +107,88 @@ struct TypeList(Vec<(String, QType)>);
 
 impl TypeList {
     fn parse(text: &str) -> Result<TypeList, Error> {
-        // A comma inside brackets belongs to a tuple type.
-        let mut depth = 0_u32;
-        let parts = text.split(|character| {
-            match character {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            character == ',' && depth == 0
-        });
-        let types = parts.map(|part| {
-            let (name, qtype) = split_at_equals(part, "a name and a type, as in `x=f32`")?;
-            Ok((name.to_owned(), cembra::parse_type(qtype)?))
-        });
-        types.collect::<Result<_, _>>().map(TypeList)
+        let expected = || Diagnostic::new(Code::Syntax, "expected a name and a type, as in `x=f32`");
+        let (mut types, mut list) = (Vec::new(), Some(text));
+        while let Some(text) = list {
+            let text = text.trim_start();
+            let (name, qtype) = name_before(text, '=')?;
+            let is_name = text.starts_with('"') || !name.trim().is_empty() && !name.contains(',');
+            let qtype = qtype.filter(|_| is_name).ok_or_else(expected)?;
+            let (qtype, others) = type_before_comma(qtype);
+            let name = if text.starts_with('"') { name.into_owned() } else { name.trim().to_owned() };
+            types.push((name, cembra::parse_type(qtype.trim())?));
+            list = others;
+        }
+        Ok(TypeList(types))
     }
+}
+
+/// Names from one argument: `id,"net, CHF"`. A name that has a comma is quoted as in CSV.
+#[derive(Clone, Debug)]
+pub(crate) struct NameList(Vec<String>);
+
+impl NameList {
+    pub(crate) fn parse(text: &str) -> Result<NameList, Error> {
+        let (mut names, mut list) = (Vec::new(), Some(text));
+        while let Some(text) = list {
+            let (name, others) = name_before(text, ',')?;
+            names.push(name.into_owned());
+            list = others;
+        }
+        Ok(NameList(names))
+    }
+
+    /// The names of all lists.
+    pub(crate) fn joined(lists: &[NameList]) -> Vec<String> {
+        lists.iter().flat_map(|list| &list.0).cloned().collect()
+    }
+}
+
+/// The name that a list begins with, and the text behind the separator that follows it; `None` if none follows. A name in quotes has any
+/// characters, its own quotes doubled.
+fn name_before(text: &str, separator: char) -> Result<(Cow<'_, str>, Option<&str>), Error> {
+    let Some(mut rest) = text.strip_prefix('"') else {
+        return Ok(match text.split_once(separator) {
+            Some((name, rest)) => (name.into(), Some(rest)),
+            None => (text.into(), None),
+        });
+    };
+    let wrong = |message: &str| {
+        Diagnostic::new(Code::Syntax, message)
+            .hint("quote a name as in CSV: '\"net, CHF\"', with `\"\"` for a quote in it")
+    };
+    let mut name = String::new();
+    loop {
+        let (part, behind) = rest.split_once('"').ok_or_else(|| wrong("the quotes of a name are never closed"))?;
+        name.push_str(part);
+        let Some(more) = behind.strip_prefix('"') else {
+            return match behind.trim_start().strip_prefix(separator) {
+                Some(rest) => Ok((name.into(), Some(rest))),
+                None if behind.trim().is_empty() => Ok((name.into(), None)),
+                None => Err(wrong(&format!("expected `{separator}` behind the quotes of a name")).into()),
+            };
+        };
+        name.push('"');
+        rest = more;
+    }
+}
+
+/// The type that a list of names and types goes on with, and the text behind the comma that follows it. A comma inside of brackets or quotes
+/// belongs to the type.
+fn type_before_comma(text: &str) -> (&str, Option<&str>) {
+    let (mut depth, mut in_quotes, mut is_escaped) = (0_u32, false, false);
+    let end = text.find(|character: char| {
+        let is_in_text = in_quotes;
+        match character {
+            '"' if !is_escaped => in_quotes = !in_quotes,
+            '(' | '[' | '{' if !is_in_text => depth += 1,
+            ')' | ']' | '}' if !is_in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        is_escaped = is_in_text && character == '\\' && !is_escaped;
+        character == ',' && depth == 0 && !in_quotes
+    });
+    end.map_or((text, None), |end| (&text[..end], Some(&text[end + 1..])))
 }
 
 /// What a command says of a model that it can run.
@@ -208,6 +275,12 @@ impl Assignment {
             Some(if declared.is_optional() { Value::Present(value) } else { Value::Scalar(value) })
         })
     }
+
+    /// The reason that the text is not a value of this type: a time that clocks skip, or how such values are spelled.
+    pub(crate) fn said(&self, scalar: Scalar, spelling: &Spelling) -> Option<Cow<'static, str>> {
+        let skipped = spelling.skipped(scalar, &self.text).map(|reason| format!("this is a time {reason}").into());
+        skipped.or_else(|| spelling.said(scalar, &self.text).map(Cow::Borrowed))
+    }
 }
 
 fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a str), Error> {
@@ -224,7 +297,7 @@ pub(crate) struct DataOptions {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) data_format: Option<DataFormat>,
 
-    /// What stands for missing in CSV, beside an empty field; may be given several times, and the first is written too
+    /// What stands for missing in CSV, beside an empty field; may be given several times, and the first is written too, also in tables
     #[arg(long, value_name = "STRING")]
     pub(crate) null: Vec<String>,
 

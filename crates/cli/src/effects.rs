@@ -73,12 +73,13 @@ impl DataOptions {
     }
 
     /// Refuses options without an effect on the origins of this run: data of the form `data`, `None` without data, and values of `-s` if
-    /// `has_constants`. `writes_csv` is true if results are CSV, in which `--null` is written for missing values.
+    /// `has_constants`. `writes_text` is true if results are CSV or a table, in which `--null` is written for missing
+    /// values.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
         has_constants: bool,
-        writes_csv: bool,
+        writes_text: bool,
         command: &'static str,
     ) -> Result<(), Failure> {
         let here = |origin: &Origin| match data {
@@ -101,7 +102,7 @@ impl DataOptions {
         if let Some(effect) = self.effects().iter().find(|effect| effect.is_given && !effect.origins.iter().any(here)) {
             return refuse(effect.option, effect.origins);
         }
-        if !self.null.is_empty() && !writes_csv && !here(&Csv) {
+        if !self.null.is_empty() && !writes_text && !here(&Csv) {
             return refuse("--null", &[Csv]);
         }
         Ok(())

@@ -16,7 +16,7 @@ use cembra_table::error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::place::Places;
 use cembra_table::scalar;
-use cembra_table::schema::{Column, Inferred, Wanted, listed, nearest, spelled};
+use cembra_table::schema::{Column, Inferred, Wanted, declared_name, listed, nearest, spelled};
 use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Spelling, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -398,7 +398,7 @@ fn typed(
     let literal = match (&constant.literal, declared) {
         (Ok(literal), _) => literal,
         (Err(_), Some(QType::Scalar(scalar) | QType::Optional(scalar)))
-            if let Some(said) = spelling.said(*scalar, &constant.text) =>
+            if let Some(said) = constant.said(*scalar, spelling) =>
         {
             let expected = declared.map(spelled).unwrap_or_default();
             let message = format!("`-s {name}={}`: the input `{name}` is {expected}; {said}", constant.text);
@@ -456,14 +456,14 @@ fn typed(
             // A number is not a date, a timestamp or a duration.
             Some(QType::Scalar(scalar) | QType::Optional(scalar))
                 if scalar.is_quoted()
-                    && let Some(said) = spelling.said(*scalar, &constant.text) =>
+                    && let Some(said) = constant.said(*scalar, spelling) =>
             {
                 let day = day_of_digits(&constant.text).filter(|_| *scalar == Scalar::Date && spelling.dates.is_none());
                 let written = day.map(|day| format!("; write `{day}`")).unwrap_or_default();
                 format!("{written}; {said}")
             }
             Some(declared) if declared.to_optional() != *declared && found_nothing => {
-                format!("; declare `input {name}: {}`", spelled(&declared.to_optional()))
+                format!("; declare `input {}: {}`", declared_name(name), spelled(&declared.to_optional()))
             }
             _ => String::new(),
         };

@@ -81,6 +81,12 @@ impl DataError {
         DataError::new(DataCode::Unreadable, message)
     }
 
+    /// Text with the byte 0, which each text of UTF-16 has; `what` names its place.
+    pub(crate) fn zero_byte(what: &str) -> Self {
+        let message = format!("{what} has the byte 0x00: this is UTF-16 without a mark, or no text");
+        DataError::unreadable(message).hint("save the file as UTF-8")
+    }
+
     /// Data that the operating system cannot read on.
     pub fn unread(cause: io::Error) -> Self {
         DataError::io("cannot read", cause)

@@ -8,14 +8,14 @@ use super::guard::guarded;
 use super::input::{Bytes, Input};
 use super::messages::{CONTINUES, Messages, check_batch, check_schema};
 use super::parquet::Read;
+use super::unread::{Unread, of_same_bytes, schema_of};
 use super::{Held, Piece, ReadOptions, Request, Source, Spelling, Table};
 use crate::error::DataError;
 use crate::schema::Inferred;
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow_ipc::{Message, MessageHeader, root_as_footer, root_as_message};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -40,6 +40,7 @@ type Stream = Messages<BufReader<Bytes>>;
 pub(crate) struct ArrowData {
     stream: Stream,
     schema: SchemaRef,
+    unread: Unread,
     batch_rows: usize,
     tolerant: bool,
     spelling: Spelling,
@@ -52,7 +53,7 @@ impl ArrowData {
     /// The data are not Arrow's.
     pub(crate) fn open(input: Input, options: &ReadOptions) -> Result<Self, DataError> {
         let (input, start) = input.with_start(MARK.len() * (1 + ALIGNED_WORDS))?;
-        let (stream, schema) = match start.strip_prefix(MARK) {
+        let (stream, (schema, unread)) = match start.strip_prefix(MARK) {
             None => ArrowData::in_front(input.into_bytes()?, options)?,
             Some(behind) => {
                 // After the mark there may be zeros, up to the alignment of messages.
@@ -71,11 +72,12 @@ impl ArrowData {
             }
         };
         let (batch_rows, spelling) = (options.batch_rows.max(1), options.spelling.clone());
-        Ok(ArrowData { stream, schema, batch_rows, tolerant: options.tolerant, spelling })
+        let schema = Arc::new(schema);
+        Ok(ArrowData { stream, schema, unread, batch_rows, tolerant: options.tolerant, spelling })
     }
 
     /// Opens a stream that begins with its schema.
-    fn in_front(bytes: Bytes, options: &ReadOptions) -> Result<(Stream, SchemaRef), DataError> {
+    fn in_front(bytes: Bytes, options: &ReadOptions) -> Result<(Stream, (Schema, Unread)), DataError> {
         let mut stream = Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes);
         let schema = guarded("Arrow", || {
             let metadata = stream.metadata()?.ok_or_else(|| DataError::unreadable("not Arrow: there is no schema"))?;
@@ -84,13 +86,13 @@ impl ArrowData {
             let schema = message.header_as_schema().ok_or_else(none)?;
             check_schema(schema, metadata.len())?;
             stream.body(message.bodyLength())?;
-            Ok(Arc::new(fb_to_schema(schema)))
+            schema_of(schema, |_, field| of_same_bytes(field))
         })?;
         Ok((stream, schema))
     }
 
     /// Opens a file by its table of contents, which has the schema and the places of messages.
-    fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, SchemaRef), DataError> {
+    fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, (Schema, Unread)), DataError> {
         let footer = footer(&mut file, options.most_bytes)?;
         let (schema, messages) = guarded("Arrow", || {
             let contents =
@@ -108,7 +110,7 @@ impl ArrowData {
             });
             let wrong = || DataError::unreadable("not Arrow: its footer names a message before the start of the file");
             let messages = messages.collect::<Option<VecDeque<_>>>().ok_or_else(wrong)?;
-            Ok((Arc::new(fb_to_schema(schema)), messages))
+            Ok((schema_of(schema, |_, field| of_same_bytes(field))?, messages))
         })?;
         let bytes: Bytes = Box::new(Parts { file, left: 0, parts: messages });
         Ok((Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes), schema))
@@ -129,6 +131,7 @@ impl ArrowData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
+        self.unread.check(request)?;
         let Planned { projection, leaves, kept, counted, conversion } =
             Conversion::plan(&self.schema, request, self.tolerant, self.stream.most_bytes(), self.spelling)?;
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;

@@ -6,6 +6,7 @@
 //! optional if it is missing in one of those rows. An array is a list of its elements' common type, of any length; a tuple only if
 //! its elements have none.
 
+mod misfit;
 mod seen;
 mod written;
 
@@ -18,13 +19,13 @@ use super::{
 };
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
-use crate::scalar;
-use crate::schema::{Ahead, Column, Decided, Inferred, Place, Wanted, absent_columns, carried_as, quoted};
+use crate::schema::{Ahead, Column, Decided, Inferred, Place, Wanted, absent_columns, quoted};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
-use cembra::{JsonColumns, JsonKind, JsonMisfit, JsonText};
+use cembra::{JsonColumns, JsonKind, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
+use misfit::{Whole, misfit_of};
 use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, is_whole, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
@@ -341,67 +342,6 @@ fn has_moments(qtype: &QType) -> bool {
     }
 }
 
-/// The value of this type; what is wrong with it is said of the place in it.
-fn value_of(qtype: &QType, value: JsonText<'_>, place: Place<'_>, spelling: &Spelling) -> Result<Value, DataError> {
-    let read = if spelling.has_moments() { value.value_spelled(qtype, spelling) } else { value.value(qtype) };
-    read.map_err(|JsonMisfit { path: inside, expected, found, is_twice, .. }| {
-        let whole = place;
-        let path = format!("{}{inside}", place.path);
-        // A field is declared for all elements of a list.
-        let field = qtype.element().and_then(|_| inside.strip_prefix('.')?.split_once('.'));
-        let declared = field.map_or(path.clone(), |(_, field)| format!("{}.{field}", place.path));
-        let place = Place { path: &declared, ..place };
-        if is_twice {
-            return DataError::new(DataCode::ColumnType, "the key is there twice").in_column(&path);
-        }
-        let time = matches!(expected.scalar(), Some(Scalar::Timestamp)).then(|| found.text()).flatten();
-        if let Some(reason) = time.as_deref().and_then(|text| spelling.skipped(Scalar::Timestamp, text)) {
-            let error = place.mismatch(&expected, &format!("{}, {reason}", quoted(&found.to_string())), None);
-            return error.in_column(&path);
-        }
-        let error = match (qtype, found.kind()) {
-            // The type of an element is declared with that of its list.
-            (QType::Array(kind, _), found_kind) if path != whole.path && found_kind != JsonKind::Null => {
-                let better = better(&expected, found, place).and_then(|qtype| qtype.scalar());
-                let better = better.map(|scalar| QType::Array(*kind, scalar));
-                whole.mismatch(&expected, &quoted(&found.to_string()), better.as_ref())
-            }
-            _ => match (&expected, found.kind()) {
-                (QType::Scalar(scalar), JsonKind::Null) => return place.missing(*scalar).in_column(&path),
-                _ => mismatch(&expected, found, place),
-            },
-        };
-        let error = error.in_column(&path);
-        match expected {
-            QType::Scalar(Scalar::Unit) | QType::Optional(Scalar::Unit) => error.hint(scalar::MASK),
-            QType::Scalar(Scalar::Bytes) | QType::Optional(Scalar::Bytes) => {
-                error.hint("bytes are written as a string in base64, padded with `=`")
-            }
-            QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
-                let digits = (found.kind() == JsonKind::Number).then(|| found.as_str().into());
-                let said = digits.or_else(|| found.text()).and_then(|text| spelling.said(scalar, &text));
-                said.into_iter().fold(error, DataError::hint)
-            }
-            _ => error,
-        }
-    })
-}
-
-/// The error that a value is not of its type; for an inferred type with the type that would have held everything.
-fn mismatch(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> DataError {
-    place.mismatch(qtype, &quoted(&value.to_string()), better(qtype, value, place).as_ref())
-}
-
-/// The error for a value that an inferred type does not hold. `is_kept` is true for a column that is carried through.
-fn misfit_of(name: &str, is_kept: bool, qtype: &QType, value: JsonText<'_>, better: Option<&QType>) -> DataError {
-    let place = Place { leaf: name, path: name, inferred: !is_kept };
-    let error = place.mismatch(qtype, &quoted(&value.to_string()), better.filter(|_| !is_kept));
-    match better {
-        Some(better) if is_kept => error.hint(carried_as(name, &better.to_optional())),
-        _ => error,
-    }
-}
-
 impl RowForm {
     /// Reads the values of an object into `row`, also those beside a value that cannot be read. `members` gets the members that are carried through
     /// as they are written, if their columns do not hold them.
@@ -456,10 +396,10 @@ impl RowForm {
                     let error = misfit_of(&column.name, is_kept, qtype, value, better.as_ref());
                     Err(if better.is_none() { error.hint(BEYOND) } else { error })
                 }
-                (Some(value), qtype) => value_of(qtype, value, place, &self.spelling),
+                (Some(value), qtype) => Whole { qtype, value, place, is_kept }.read(&self.spelling),
                 (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
                 (None, qtype) if qtype.as_optional_struct().is_some() => {
-                    value_of(qtype, JsonText::NULL, place, &self.spelling)
+                    Whole { qtype, value: JsonText::NULL, place, is_kept }.read(&self.spelling)
                 }
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };

@@ -34,6 +34,7 @@ mod structs;
 mod thrift;
 pub mod types;
 pub mod unfinished;
+mod unread;
 pub mod written;
 
 #[cfg(test)]

@@ -47,6 +47,9 @@ impl Cut {
     pub(crate) fn parse(self, bytes: &[u8]) -> Result<Object, DataError> {
         let Cut { line, is_broken, .. } = self;
         let text = str::from_utf8(bytes).map_err(|error| {
+            if bytes.contains(&0) {
+                return DataError::zero_byte("an object").on_line(line);
+            }
             let before = &bytes[..error.valid_up_to()];
             let line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
             DataError::new(DataCode::Unreadable, "not JSON: invalid unicode code point").on_line(line)
@@ -55,6 +58,7 @@ impl Cut {
             // The line is JSON, so it was cut because the object has more values than a row may have.
             Ok(_) if is_broken => Err(DataError::unreadable("an object is too large for a row").on_line(line)),
             Ok(row) => Ok(Object { row, line }),
+            Err(_) if bytes.contains(&0) => Err(DataError::zero_byte("an object").on_line(line)),
             // The place is counted from the start of the file.
             Err(error) => {
                 let before = error.line().unwrap_or(1).saturating_sub(1) as u64;
@@ -219,6 +223,9 @@ impl<R: BufRead> Objects<R> {
     }
 
     fn unexpected(&self, expected: &str, found: u8) -> DataError {
+        if found == 0 {
+            return DataError::zero_byte("the text").on_line(self.line);
+        }
         let found =
             if found.is_ascii_graphic() { format!("`{}`", char::from(found)) } else { format!("byte {found:#04x}") };
         DataError::new(DataCode::Unreadable, format!("expected {expected}, found {found}")).on_line(self.line)
@@ -229,9 +236,9 @@ impl<R: BufRead> Objects<R> {
         let values = if first == b'{' {
             self.cut_object(bytes)
         } else {
-            Err(self
-                .unexpected("an object", first)
-                .hint("JSON data is an array of objects, or one object on each line; each object is a row"))
+            let hint = "JSON data is an array of objects, or one object on each line; each object is a row";
+            let error = self.unexpected("an object", first);
+            Err(if first == 0 { error } else { error.hint(hint) })
         };
         match values {
             Ok(values) => Ok(Cut { end: bytes.len(), line, values, is_broken: false }),

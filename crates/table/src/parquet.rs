@@ -5,14 +5,17 @@ use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
+use super::unread::{Unread, schema_of};
 use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
 use crate::error::{DataCode, DataError};
 use crate::schema::Inferred;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
-use ::parquet::arrow::{ARROW_SCHEMA_META_KEY, ProjectionMask, parquet_to_arrow_field_levels};
+use ::parquet::arrow::{
+    ARROW_SCHEMA_META_KEY, ProjectionMask, encode_arrow_schema, parquet_to_arrow_field_levels, parquet_to_arrow_schema,
+};
 use ::parquet::basic::{Compression, ConvertedType, Type};
 use ::parquet::errors::ParquetError;
-use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use ::parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use base64::Engine as _;
@@ -24,6 +27,7 @@ use std::sync::Arc;
 pub(crate) struct ParquetData {
     chunks: Chunks,
     metadata: ArrowReaderMetadata,
+    unread: Unread,
     batch_rows: usize,
     most_bytes: u64,
     tolerant: bool,
@@ -37,16 +41,16 @@ impl ParquetData {
     /// The file is no Parquet file.
     pub(crate) fn open(file: File, options: &ReadOptions) -> Result<Self, DataError> {
         let chunks = Chunks::open(file, options.most_bytes)?;
-        let metadata = guarded("Parquet", || {
+        let (metadata, unread) = guarded("Parquet", || {
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&chunks).map_err(broken)?;
-            check_arrow_schema(&metadata)?;
+            let (metadata, unread) = with_arrow_schema(metadata)?;
             let metadata =
                 ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)?;
-            in_microseconds(metadata)
+            Ok((in_microseconds(metadata)?, unread))
         })?;
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let (batch_rows, spelling) = (batch_rows.max(1), options.spelling.clone());
-        Ok(ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant, spelling })
+        Ok(ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling })
     }
 
     /// True if there is a column of this name.
@@ -64,7 +68,8 @@ impl ParquetData {
     /// # Errors
     /// A column is not there, or of another type.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
-        let ParquetData { chunks, metadata, batch_rows, most_bytes, tolerant, spelling } = self;
+        let ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling } = self;
+        unread.check(request)?;
         let Planned { projection, leaves, kept, counted, conversion } =
             Conversion::plan(metadata.schema(), request, tolerant, most_bytes, spelling)?;
         let parquet = metadata.metadata().clone();
@@ -175,10 +180,15 @@ fn broken(error: ParquetError) -> DataError {
     DataError::unreadable(format!("not Parquet: {error}"))
 }
 
-/// Looks at the schema of Arrow's that writers put beside Parquet's own.
-fn check_arrow_schema(metadata: &ParquetMetaData) -> Result<(), DataError> {
-    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-    let values = pairs.filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref());
+/// The metadata with a schema of Arrow's that can be read, which writers put beside Parquet's own, and the columns that cannot be read.
+///
+/// # Errors
+/// The schema of Arrow's nests too deep, or has more fields than bytes.
+fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unread), DataError> {
+    let file = metadata.file_metadata();
+    let pairs = || file.key_value_metadata().into_iter().flatten();
+    let values = pairs().filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref());
+    let mut found = None;
     for value in values {
         // What is no such schema the library refuses.
         let Ok(bytes) = BASE64_STANDARD.decode(value) else { continue };
@@ -187,11 +197,28 @@ fn check_arrow_schema(metadata: &ParquetMetaData) -> Result<(), DataError> {
             message => message,
         };
         let Ok(message) = arrow_ipc::root_as_message(message) else { continue };
-        if let Some(schema) = message.header_as_schema() {
-            check_schema(schema, bytes.len())?;
-        }
+        let Some(schema) = message.header_as_schema() else { continue };
+        check_schema(schema, bytes.len())?;
+        // The library reads the last one.
+        found = Some(schema_of(schema, |at, _| {
+            let own = parquet_to_arrow_schema(file.schema_descr(), None).ok()?;
+            own.fields().get(at).map(|field| field.data_type().clone())
+        })?);
     }
-    Ok(())
+    let Some((schema, unread)) = found.filter(|(_, unread)| !unread.is_empty()) else {
+        return Ok((metadata, Unread::default()));
+    };
+    let others = pairs().filter(|pair| pair.key != ARROW_SCHEMA_META_KEY).cloned();
+    let readable = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema));
+    let file = FileMetaData::new(
+        file.version(),
+        file.num_rows(),
+        file.created_by().map(str::to_owned),
+        Some(others.chain([readable]).collect()),
+        file.schema_descr_ptr(),
+        file.column_orders().cloned(),
+    );
+    Ok((ParquetMetaData::new(file, metadata.row_groups().to_vec()), unread))
 }
 
 struct ParquetSource {

@@ -3,8 +3,10 @@
 
 use super::error::{DataCode, DataError};
 pub use cembra_expr::print_type as spelled;
+use cembra_expr::{is_plain_name, print_value};
 use cembra_runtime::{QType, Scalar, visible};
-use cembra_value::near_names;
+use cembra_value::{Value, near_names};
+use std::borrow::Cow;
 
 /// The longest record in bytes. What is longer is a quote that is never closed, not a row.
 pub const RECORD_BYTES: usize = 64 << 20;
@@ -134,16 +136,16 @@ pub struct Place<'a> {
 impl Place<'_> {
     /// Advice to declare this place as `qtype`.
     fn declare(self, qtype: &QType) -> String {
-        let spelled = spelled(qtype);
+        let (spelled, leaf) = (spelled(qtype), declared_name(self.leaf));
         let whole = self.leaf == self.path;
         match (self.inferred, whole) {
             (true, true) => {
-                format!("its type was taken from the first rows: declare `input {}: {spelled}`", self.leaf)
+                format!("its type was taken from the first rows: declare `input {leaf}: {spelled}`")
             }
-            (false, true) => format!("declare `input {}: {spelled}`", self.leaf),
+            (false, true) => format!("declare `input {leaf}: {spelled}`"),
             (true, false) => format!(
-                "its type was taken from the first rows: declare the tuple `input {}: (..)`, with `{spelled}` for `{}`",
-                self.leaf, self.path
+                "its type was taken from the first rows: declare `input {leaf}` with its type in full, which has `{spelled}` for `{}`",
+                self.path
             ),
             (false, false) => format!("declare `{}` as `{spelled}` in the tuple type of `{}`", self.path, self.leaf),
         }
@@ -151,9 +153,7 @@ impl Place<'_> {
 
     /// A missing value where `scalar` is not optional.
     pub fn missing(self, scalar: Scalar) -> DataError {
-        DataError::new(DataCode::MissingValue, format!("expected {}, found a missing value", QType::Scalar(scalar)))
-            .in_column(self.path)
-            .hint(self.declare(&QType::Optional(scalar)))
+        missing_value(scalar).in_column(self.path).hint(self.declare(&QType::Optional(scalar)))
     }
 
     /// No such key in an object whose keys are `keys`, where `expected` is not optional.
@@ -168,7 +168,12 @@ impl Place<'_> {
     /// `found` where a value of type `expected` should be; `better` is a type that would hold it.
     pub fn mismatch(self, expected: &QType, found: &str, better: Option<&QType>) -> DataError {
         let error = DataError::new(DataCode::ColumnType, format!("expected {expected}, found {found}"));
-        let error = error.in_column(self.path);
+        self.advised(error.in_column(self.path), better)
+    }
+
+    /// The error with a hint to declare `better`, the type of this place that would hold the value; for a type that was taken from the data
+    /// also without one.
+    pub(crate) fn advised(self, error: DataError, better: Option<&QType>) -> DataError {
         match better {
             Some(better) => error.hint(self.declare(better)),
             None if self.inferred => error.hint("its type was taken from the first rows, and no type holds both"),
@@ -177,9 +182,31 @@ impl Place<'_> {
     }
 }
 
+/// The name of an input as its declaration has it: in quotes, if it needs them.
+pub fn declared_name(name: &str) -> Cow<'_, str> {
+    if is_plain_name(name) { name.into() } else { print_value(&Value::from(name)).into() }
+}
+
+/// The error that a value is missing where `scalar` is not optional.
+pub(crate) fn missing_value(scalar: Scalar) -> DataError {
+    DataError::new(DataCode::MissingValue, format!("expected {}, found a missing value", QType::Scalar(scalar)))
+}
+
 /// The hint that `--types` gives a type to a column that is carried through.
 pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
-    format!("`--types {column}={}` gives the column this type", spelled(qtype))
+    let is_plain = |character: char| character.is_alphanumeric() || "_-.?".contains(character);
+    // A name that has a comma or an equals sign is quoted as in CSV.
+    let column = match column.contains([',', '=', '"']) || column.trim() != column {
+        true => format!("\"{}\"", column.replace('"', "\"\"")),
+        false => column.to_owned(),
+    };
+    let (types, quote) = (format!("{column}={}", spelled(qtype)), '\'');
+    // A shell takes brackets and spaces for its own.
+    let types = match types.chars().all(|character| is_plain(character) || character == '=') {
+        true => types,
+        false => format!("{quote}{}{quote}", types.replace(quote, "'\\''")),
+    };
+    format!("`--types {types}` gives the column this type")
 }
 
 /// A text from the data, cut and with its control characters escaped, in backquotes.
@@ -278,6 +305,22 @@ mod tests {
     fn found_texts_are_cut_and_cannot_steer_a_terminal() {
         assert_eq!(quoted("a\u{1b}[31mb\nc"), "`a\\u{1b}[31mb\\nc`");
         assert_eq!(quoted(&"é".repeat(50)), format!("`{}…`", "é".repeat(40)));
+    }
+
+    #[test]
+    fn advice_is_quoted_where_a_model_or_a_shell_needs_it() {
+        let odd = Place { leaf: "net \"x\", CHF", path: "net \"x\", CHF", inferred: false };
+        let error = odd.missing(Scalar::Float64).to_string();
+        assert!(error.ends_with("; declare `input \"net \\\"x\\\", CHF\": f64?`"), "{error}");
+        let carried = |column: &str, qtype: &QType| {
+            let advice = carried_as(column, qtype);
+            advice.split_once("`: ").map(|(advice, _)| advice.to_owned())
+        };
+        let text = QType::Optional(Scalar::Text);
+        assert_eq!(carried("n", &text).as_deref(), Some("`--types n=text?"));
+        assert_eq!(carried("net, CHF", &text).as_deref(), Some("`--types '\"net, CHF\"=text?'"));
+        assert_eq!(carried("it's", &text).as_deref(), Some("`--types 'it'\\''s=text?'"));
+        assert_eq!(carried("s", &QType::tuple([QType::INT64])).as_deref(), Some("`--types 's=(i64,)'"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_runtime::{ArrayKind, Excerpt, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
 use std::borrow::Cow;
@@ -228,6 +228,9 @@ pub struct JsonMisfit<T> {
     pub found: T,
     /// For a list of a tensor that is shorter or longer than those before it along the same axis: the length of these.
     pub extent: Option<usize>,
+    /// The key of a dictionary that is not of type `expected`. It is under `path`, and `found` is the value with this key. `None` if a value
+    /// is of another type.
+    pub key: Option<String>,
     /// True for a key of a dictionary that is there a second time.
     pub is_twice: bool,
 }
@@ -235,7 +238,7 @@ pub struct JsonMisfit<T> {
 impl<T> JsonMisfit<T> {
     /// A whole value that is of another type.
     const fn of(expected: QType, found: T) -> Self {
-        JsonMisfit { path: String::new(), expected, found, extent: None, is_twice: false }
+        JsonMisfit { path: String::new(), expected, found, extent: None, key: None, is_twice: false }
     }
 }
 
@@ -459,8 +462,11 @@ pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<
         None if !is_struct => return Ok(ValueRef::Missing),
         found => found.unwrap_or_else(J::null),
     };
-    value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, is_twice }| {
+    value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, key: wrong, is_twice }| {
         Error::values(match extent {
+            _ if let Some(wrong) = &wrong => {
+                format!("input `{key}{path}` has keys of type {expected}, found the key `{}`", Excerpt::quoted(wrong))
+            }
             _ if is_twice => {
                 format!("input `{key}` is a dictionary, and has the key `{}` twice", path.trim_start_matches('.'))
             }
@@ -602,6 +608,17 @@ mod tests {
             let misfit = value(&qtype, &object).unwrap_err();
             assert_eq!((misfit.path.as_str(), misfit.expected.to_string().as_str()), (path, expected));
         }
+    }
+
+    #[test]
+    fn a_key_of_another_type_is_named() {
+        let qtype = QType::Dict(Scalar::Int32, Scalar::Float64).as_input();
+        let object = json!({"7": 1.5, "seven": 2.5});
+        let error = field("d", &qtype, Some(&object)).unwrap_err();
+        assert_eq!(error.to_string(), "input `d` has keys of type i32, found the key `seven`");
+        let object = json!({"7": "seven"});
+        let error = field("d", &qtype, Some(&object)).unwrap_err();
+        assert_eq!(error.to_string(), "input `d.7` is f64?, found \"seven\"");
     }
 
     #[test]

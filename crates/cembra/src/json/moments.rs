@@ -88,8 +88,8 @@ impl<'t> JsonText<'t> {
     pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let found = Spelled { text: self, moments: Some(moments) };
         let misfit = || JsonMisfit::of(qtype.clone(), self);
-        let read = value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, is_twice }| {
-            JsonMisfit { path, expected, found: found.text, extent, is_twice }
+        let read = value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, key, is_twice }| {
+            JsonMisfit { path, expected, found: found.text, extent, key, is_twice }
         })?;
         read.to_value(qtype).ok_or_else(misfit)
     }

@@ -154,7 +154,8 @@ pub(super) fn map<'j, J: Written<'j>>(key: Scalar, given: Scalar, value: J) -> R
             Scalar::Bytes => BASE64.decode(&*name).ok().map(|bytes| ScalarValue::Bytes(bytes.into())),
             key => value.to_key(key, &name),
         };
-        let own = own.ok_or_else(at)?;
+        let of_key = || JsonMisfit { key: Some(name.to_string()), ..JsonMisfit::of(QType::Scalar(key), found) };
+        let own = own.ok_or_else(of_key)?;
         if !seen.insert(own.clone()) {
             return Err(JsonMisfit { is_twice: true, ..at() });
         }

@@ -13,8 +13,10 @@ use crate::inputs::{Feed, Sources, check_among};
 use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
 use crate::progress::{Progress, Summary};
 use crate::ranks;
+use crate::source::{ModelText, STANDARD};
 use crate::turns::share;
-use cembra::{Backend, Executor};
+use cembra::{Backend, Error, Executor, Model};
+use cembra_expr::{Node, NodeId};
 use cembra_runtime::visible;
 use cembra_table::cells::array_of;
 use cembra_table::error::DataError;
@@ -48,14 +50,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if !args.input.is_empty() {
         return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));
     }
-    for (index, name) in args.only.iter().enumerate() {
-        if args.only[..index].contains(name) {
+    let only = args.only();
+    for (index, name) in only.iter().enumerate() {
+        if only[..index].contains(name) {
             return Err(usage(NAME, format!("`--only` names `{name}` twice")));
         }
         let known = model.program().outputs.iter().map(|output| &*output.name);
         check_among(name, "output", known, "--only", NAME)?;
     }
-    if let Some(twice) = args.keep.iter().enumerate().find(|(at, name)| args.keep[..*at].contains(name)) {
+    if let Keep::These(names) = &args.keep()
+        && let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
+    {
         return Err(usage(NAME, format!("`--keep` names `{}` twice", twice.1)));
     }
     let format = args.format()?;
@@ -77,23 +82,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let option = if args.keep_all { "--keep-all" } else { "--keep" };
         return Err(usage(NAME, format!("leave `{option}` out: it is about columns of DATA, and there is no DATA")));
     }
-    let writes_csv = matches!(format, Format::Csv | Format::Tsv);
-    if args.output_decimal.is_some() && !writes_csv {
+    // A table is the form of CSV results on a terminal: an option must not depend on where they go.
+    let writes_text = matches!(format, Format::Csv | Format::Tsv | Format::Table);
+    if args.output_decimal.is_some() && !writes_text {
         let form = format.name();
-        return Err(usage(NAME, format!("leave `--output-decimal` out: it is about CSV, and the results are {form}")));
+        let message = format!("leave `--output-decimal` out: it is about CSV and tables, and the results are {form}");
+        return Err(usage(NAME, message));
     }
-    args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_csv, NAME)?;
+    args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_text, NAME)?;
 
     let spelling = args.data_options.spelling();
     let is_json = matches!(format, Format::Json | Format::JsonLines);
     let outputs = || model.program().outputs.iter().map(|output| output.name.to_string());
-    let shown = if args.only.is_empty() { outputs().collect() } else { args.only.clone() };
+    let shown = if only.is_empty() { outputs().collect() } else { only.clone() };
     let sources = Sources {
         types: args.model.types().collect(),
         constants: &args.set,
         spelling: &spelling,
         data: dataset,
-        outputs: &args.only,
+        outputs: &only,
         keep: args.keep(),
         verbatim: args.is_verbatim(format),
         as_written: (is_json && !args.data_options.spelling().has_moments()).then_some(shown),
@@ -110,14 +117,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut options =
         feed.with_types(options.backend(args.backend.into()).row_player(args.isa.into()).compat(args.compat));
-    if !args.only.is_empty() {
-        options = options.outputs(args.only.iter().map(String::as_str));
+    if !only.is_empty() {
+        options = options.outputs(only.iter().map(String::as_str));
     }
     let executor = model.compile(&options).map_err(|error| feed.explain_types(text.blame(&error)))?;
     args.warnings.tell(&text, &model, &options);
     note_fallback(&executor, args.verbose);
 
+    // A dash is standard error, also beside a file of this name.
     if let (Some(output), Some(errors)) = (args.output_path(), &args.errors)
+        && errors.as_os_str() != STANDARD
         && place_of(output) == place_of(errors)
     {
         let message = format!("`-o` and `--errors` both name `{}`: one would replace the other", errors.display());
@@ -183,7 +192,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         Some(Stop::Row(..)) if deadline.check().is_err() => deadline.check().err().map(Failure::from),
         None => None,
         Some(Stop::Data(error)) => Some(Failure::from(in_file(error, &feed))),
-        Some(Stop::Row(row, error)) => Some(feed.explain_row(text.blame(&error), &row)),
+        Some(Stop::Row(row, error)) => {
+            let failure = guard_of(&text, &model, &error).into_iter().fold(text.blame(&error), Failure::note);
+            Some(feed.explain_row(failure, &row))
+        }
     };
     if let Some(failure) = stopped {
         // A table is printed when it is whole; of other forms everything before this is told already.
@@ -209,6 +221,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The longest expression, in bytes, that a note repeats.
+const REPEATED_BYTES: usize = 60;
+
+/// The advice for an evaluation that failed on the right side of an `and` or `or`, both sides of which are evaluated.
+fn guard_of(text: &ModelText, model: &Model, error: &Error) -> Option<String> {
+    let failed = error.fault_kind().and(error.span())?;
+    let graph = &model.program().graph;
+    (0..graph.len()).map(NodeId::from_index).find_map(|id| {
+        let Node::Operator(name, [left, right]) = graph.node(id) else { return None };
+        let word = match &**graph.name(name) {
+            "core._and" => "and",
+            "core._or" => "or",
+            _ => return None,
+        };
+        let right = graph.spans(*right).find(|right| right.start <= failed.start && failed.end <= right.end)?;
+        let (left, right) = (text.sources().text_at(graph.span(*left)?), text.sources().text_at(right));
+        let is_short = left.len() + right.len() <= REPEATED_BYTES && !left.contains('\n') && !right.contains('\n');
+        Some(match word {
+            "and" if is_short => format!(
+                "`if {left} then {right}` evaluates the right side only where the left holds; `and` evaluates both"
+            ),
+            _ => format!("`if .. then .. else ..` evaluates only the side that is chosen; `{word}` evaluates both"),
+        })
+    })
 }
 
 /// The place of a file, by whatever path it is named: that of its folder with its own name, where it is not there yet.

@@ -1,6 +1,8 @@
 //! The arguments of `cembra eval`, and what they come to: for rows and for tensors.
 
-use crate::arguments::{Assignment, BackendChoice, DataOptions, Decimal, ModelArgs, PlayerChoice, WarningArgs};
+use crate::arguments::{
+    Assignment, BackendChoice, DataOptions, Decimal, ModelArgs, NameList, PlayerChoice, WarningArgs,
+};
 use crate::deadline::parse_seconds;
 use crate::failure::{Failure, usage};
 use crate::pipeline::OnError;
@@ -73,21 +75,22 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) data_options: DataOptions,
 
-    /// The character before the fraction of numbers in CSV results: `.` or `,`; with `,`, a semicolon separates the fields
+    /// The character before the fraction of numbers in CSV results and tables: `.` or `,`; with `,`, a semicolon separates the fields of CSV
     #[arg(long, value_name = "CHARACTER", value_enum)]
     pub(super) output_decimal: Option<Decimal>,
 
-    /// Compute and print only these outputs, in this order
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    pub(super) only: Vec<String>,
+    /// Compute and print only these outputs, in this order; a name with a comma is quoted as in CSV: `--only 'a,"b,c"'`
+    #[arg(long, value_name = "NAME,..", value_parser = NameList::parse)]
+    only: Vec<NameList>,
 
     /// Print the inputs too, before the outputs (one that an output has the name of is left out)
     #[arg(long)]
     pub(super) keep_inputs: bool,
 
-    /// Print these columns of DATA too, before everything else, whether the model uses them or not
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', conflicts_with = "keep_all")]
-    pub(super) keep: Vec<String>,
+    /// Print these columns of DATA too, before everything else, whether the model uses them or not; a name with a comma is quoted as in CSV:
+    /// `--keep 'a,"b,c"'`
+    #[arg(long, value_name = "NAME,..", value_parser = NameList::parse, conflicts_with = "keep_all")]
+    keep: Vec<NameList>,
 
     /// Print all columns of DATA too
     #[arg(long)]
@@ -242,8 +245,13 @@ impl Args {
         match (self.keep_all, self.keep.as_slice()) {
             (true, _) => Keep::All,
             (false, []) => Keep::None,
-            (false, names) => Keep::These(names.to_vec()),
+            (false, lists) => Keep::These(NameList::joined(lists)),
         }
+    }
+
+    /// The outputs that are computed and printed; empty for all.
+    pub(super) fn only(&self) -> Vec<String> {
+        NameList::joined(&self.only)
     }
 
     /// True if fields of CSV data are carried through as they are written: `format` must be one that can hold them, and `--output-decimal` must not

@@ -16,7 +16,7 @@ use cembra::tiles::Journal;
 use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
-use cembra_table::{Spelling, json_text, numpy, scalar};
+use cembra_table::{Keep, Spelling, json_text, numpy, scalar};
 use cembra_value::ValueRef;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -90,7 +90,7 @@ pub(super) fn run(
             stored,
             journal: journal.clone(),
             directory: args.output.clone().filter(|_| form == Form::Checkpoint),
-            only: args.only.clone(),
+            only: args.only(),
         };
         let look = || eval_tiles::shown(journal.progress());
         let is_first = ranks::is_first();
@@ -113,8 +113,9 @@ pub(super) fn run(
     let made = made.map_err(|error| text.blame(&error))?;
     let made: Vec<(Arc<str>, Value)> = executor.outputs().iter().map(|output| output.name.clone()).zip(made).collect();
     let of = |name: &String| made.iter().find(|(known, _)| **known == **name).cloned();
+    let only = args.only();
     let shown: Vec<(Arc<str>, Value)> =
-        if args.only.is_empty() { made.clone() } else { args.only.iter().filter_map(of).collect() };
+        if only.is_empty() { made.clone() } else { only.iter().filter_map(of).collect() };
     let arrays = || -> Result<Vec<(&str, Tensor)>, Failure> {
         let mut arrays = Vec::with_capacity(shown.len());
         for (name, value) in &shown {
@@ -151,7 +152,7 @@ pub(super) fn run(
 /// An error if an option says something of rows, of which there are none.
 fn refuse_rows(args: &Args) -> Result<(), Failure> {
     let option = [
-        ("--keep", !args.keep.is_empty()),
+        ("--keep", matches!(args.keep(), Keep::These(_))),
         ("--keep-all", args.keep_all),
         ("--keep-inputs", args.keep_inputs),
         ("--errors", args.errors.is_some()),
@@ -168,7 +169,8 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
 
 /// The form of the results: what is asked for, else that of the output file's name, else text.
 fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
-    for name in &args.only {
+    let only = args.only();
+    for name in &only {
         check_among(name, "output", model.outputs().iter().map(|output| &*output.name), "--only", NAME)?;
     }
     let ending = args.ending();
@@ -193,7 +195,7 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
         }
         (None, None) => Form::Text,
     };
-    let count = if args.only.is_empty() { model.outputs().len() } else { args.only.len() };
+    let count = if only.is_empty() { model.outputs().len() } else { only.len() };
     if form == Form::Npy && count != 1 {
         let message =
             format!("a `.npy` file has one array, and the model has {count} outputs: write `.npz`, or `--only` one");
@@ -230,7 +232,7 @@ fn inputs(
             let Some(value) = constant.value(&field.qtype, &spelling) else {
                 let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
                 let said = field.qtype.scalar().filter(|scalar| scalar.is_quoted());
-                let said = said.and_then(|scalar| spelling.said(scalar, &constant.text));
+                let said = said.and_then(|scalar| constant.said(scalar, &spelling));
                 let hint = said.map_or_else(String::new, |said| format!("; {said}"));
                 return Err(usage(NAME, message + &hint));
             };

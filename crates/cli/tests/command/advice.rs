@@ -48,6 +48,43 @@ fn thousands_get_advice_of_their_own() {
     assert!(message.contains("; `amount` is a text because of us.csv:2"), "{message}");
 }
 
+/// Both sides of `and` and `or` are evaluated, also where the left is written as a guard of the right.
+#[test]
+fn a_guard_that_guards_nothing_is_told() {
+    let shell = Shell::new().file("ab.csv", "a,b\n10,0\n10,2\n7,7\n");
+    let of = |model: &str| format!("input a, b: i64; output big: bool = {model}");
+    let message = failed(&shell, &["eval", "-e", &of("b != 0 and a // b > 1"), "ab.csv"]);
+    let advised = "if b != 0 then a // b > 1";
+    let note =
+        format!("= note: `{advised}` evaluates the right side only where the left holds; `and` evaluates both\n");
+    assert!(message.contains("division by zero") && message.contains(&note), "{message}");
+    assert_eq!(shell.stdout(&["eval", "-e", &of(advised), "ab.csv"]), "big\nfalse\ntrue\nfalse\n");
+    let message = failed(&shell, &["eval", "-e", &of("b == 0 or a // b > 1"), "ab.csv"]);
+    let note = "`if .. then .. else ..` evaluates only the side that is chosen; `or` evaluates both";
+    assert!(message.contains(note), "{message}");
+    let message = failed(&shell, &["eval", "-e", &of("a // b > 1 and b != 0"), "ab.csv"]);
+    assert!(!message.contains("evaluates"), "{message}");
+}
+
+#[test]
+fn advice_for_a_number_names_its_input_as_a_model_does() {
+    let shell = Shell::new().file("p.csv", "p.x,p.y\n\"1,234.5\",2\n").file("odd.csv", "net amount\n\"1,234.5\"\n");
+    let message = failed(&shell, &["eval", "-e", "input p: {x: f64, y: f64}; p.x", "p.csv"]);
+    let parsed = "strings.parse_float64(strings.replace(p.x, \",\", \"\"))";
+    let advice = format!("`text` for `p.x` in the type of `input p`, and `{parsed}` for its number");
+    assert!(message.contains(&advice), "{message}");
+    let model = format!("input p: {{x: text, y: f64}}; {parsed}");
+    assert_eq!(shell.stdout(&["eval", "-e", &model, "p.csv"]), "result\n1234.5\n");
+    let parsed = "strings.parse_float64(strings.replace(L[\"net amount\"], \",\", \"\"))";
+    let advice = format!("`input \"net amount\": text`, and `{parsed}` for its number");
+    for model in ["input \"net amount\": f64; L[\"net amount\"]", "L[\"net amount\"] * 2.0"] {
+        let message = failed(&shell, &["eval", "-e", model, "odd.csv"]);
+        assert!(message.contains(&advice), "{message}");
+    }
+    let model = format!("input \"net amount\": text; {parsed}");
+    assert_eq!(shell.stdout(&["eval", "-e", &model, "odd.csv"]), "result\n1234.5\n");
+}
+
 #[test]
 fn marks_of_missing_values_are_told_declared_or_not() {
     let shell = Shell::new()

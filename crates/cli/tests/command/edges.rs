@@ -180,6 +180,14 @@ fn why_a_time_does_not_exist_is_told() {
             )
         );
     }
+    // On the command line too, for an input of rows and for one beside tensors.
+    let beside = "input t: timestamp; input a: tensor[f64, 1]; output b = a; output u = t";
+    for model in ["input t: timestamp; t", beside] {
+        let args = ["eval", "-e", model, "-s", "t=2026-03-29 02:30:00", "--time-zone", "Europe/Zurich"];
+        let outcome = shell.run(&args);
+        let said = "; this is a time which clocks in Europe/Zurich skip, as they are put forward";
+        assert!(outcome.status == Some(2) && outcome.stderr.contains(said), "{outcome}");
+    }
     let model = "input z: text; output t = timestamp.local(timestamp\"2026-01-01T00:00:00Z\", z)";
     let args = ["eval", "-e", model, "z.csv", "--on-error", "missing", "--errors", "e.csv"];
     assert_eq!(shell.run(&args).stdout, "t\n2026-01-01T01:00:00Z\n\"\"\n");
@@ -273,7 +281,7 @@ fn json_that_is_carried_to_other_forms_loses_nothing() {
     for (keep, says) in [
         (&["--keep-all"][..], "column `late`: the first rows have no such key"),
         (&["--keep", "id"], "`--types id=text?`"),
-        (&["--keep", "s"], "`--types s={a: i64, b: text?}`"),
+        (&["--keep", "s"], "`--types 's={a: i64, b: text?}'`"),
     ] {
         let outcome = shell.run(&[&["eval", "-e", "output y = 1", "late.jsonl"], keep].concat());
         assert_eq!(outcome.status, Some(1), "{outcome}");

@@ -183,9 +183,82 @@ fn results_have_a_decimal_comma_where_that_is_asked_for() {
         shell.stdout(&["eval", "-e", "1", "in.csv", "--decimal", ",", "--output-decimal", ".", "--keep", "betrag"]);
     assert_eq!(back, "betrag,result\n1234.5,1\n-0.5,1\n");
     let json = shell.run(&["eval", "-e", "x", "dots.csv", "--output-decimal", ",", "--format", "json"]);
-    refused(&json, "leave `--output-decimal` out: it is about CSV, and the results are JSON");
+    refused(&json, "leave `--output-decimal` out: it is about CSV and tables, and the results are JSON");
     let stored = Shell::new().file("a.csv", "x\n1.25\n");
     stored.stdout(&["eval", "-e", "output y = x", "a.csv", "-o", "a.parquet"]);
     let args = ["eval", "-e", "1", "a.parquet", "--output-decimal", ",", "--keep", "y"];
     assert_eq!(stored.stdout(&args), "y;result\n1,25;1\n");
+}
+
+#[test]
+fn names_with_commas_are_quoted_as_in_csv() {
+    let shell = Shell::new()
+        .file("r.csv", "x,\"net, CHF\",\"a \"\"b\"\"\"\n1,2,3\n")
+        .file("s.jsonl", "{\"x\":1,\"s\":{\"a\":1,\"b\":2}}\n");
+    let model = ["eval", "-e", "output y = 1; output \"p, q\" = x + 1", "r.csv"];
+    let run = |more: &[&str]| shell.run(&[&model[..], more].concat());
+    for (keep, header) in [
+        ("\"net, CHF\"", "\"net, CHF\""),
+        ("\"net, CHF\",x", "\"net, CHF\",x"),
+        ("a \"b\"", "\"a \"\"b\"\"\""),
+        ("\"a \"\"b\"\"\",\"net, CHF\"", "\"a \"\"b\"\"\",\"net, CHF\""),
+    ] {
+        let outcome = run(&["--keep", keep, "--only", "y"]);
+        assert!(outcome.stdout.starts_with(&format!("{header},y\n")), "{keep}: {outcome}");
+    }
+    // The option may be given several times, and `--only` is read likewise.
+    let outcome = run(&["--keep", "x", "--keep", "\"net, CHF\"", "--only", "\"p, q\",y"]);
+    assert_eq!(outcome.stdout, "x,\"net, CHF\",\"p, q\",y\n1,2,2,1\n", "{outcome}");
+    refused(&run(&["--keep", "\"net, CHF"]), "the quotes of a name are never closed");
+    refused(&run(&["--keep", "\"net\" CHF"]), "expected `,` behind the quotes of a name");
+    refused(&run(&["--keep", "x,\"x\""]), "`--keep` names `x` twice");
+    // Types have commas in brackets of any kind, and in quotes.
+    let typed = ["eval", "-e", "output y = L.s.a", "s.jsonl", "--format", "jsonl"];
+    let read = shell.stdout(&[&typed[..], &["--types", "s={a: f64, b: i64?}"]].concat());
+    assert_eq!(read, "{\"y\":1.0}\n");
+    let types = "x=i64, \"net, CHF\"=f64,s=[{a: i64, c: (i64, text)}],t=({a: i64?, \"b}\": f64}, [i64])";
+    let told = shell.stdout(&[
+        "check",
+        "-e",
+        "output a = L[\"net, CHF\"]; output b = x; output c = s; output d = t",
+        "--types",
+        types,
+    ]);
+    assert!(told.contains("output a: f64\n") && told.contains("output c: [{a: i64, c: (i64, text)}]\n"), "{told}");
+    let kept = shell.stdout(&[
+        "eval",
+        "-e",
+        "x",
+        "r.csv",
+        "--keep",
+        "\"net, CHF\"",
+        "--types",
+        "\"net, CHF\"=f64",
+        "--format",
+        "jsonl",
+    ]);
+    assert_eq!(kept, "{\"net, CHF\":2.0,\"result\":1}\n");
+    refused(&shell.run(&["check", "-e", "x", "--types", "x,y=f64"]), "expected a name and a type, as in `x=f32`");
+}
+
+/// Results are a table on a terminal and CSV elsewhere: what an option says of missing values and numbers holds for both.
+#[test]
+fn options_about_csv_results_hold_for_tables() {
+    let shell = Shell::new().file("r.jsonl", "{\"x\":1.5}\n{\"x\":null}\n");
+    let args = ["eval", "-e", "input x: f64?; x", "r.jsonl", "--format", "table"];
+    let shown = shell.stdout(&[&args[..], &["--null", "none", "--output-decimal", ","]].concat());
+    assert!(shown.contains("none") && shown.contains("1,5") && !shown.contains("NA"), "{shown}");
+    let shown = shell.stdout(&args);
+    assert!(shown.contains("NA") && shown.contains("1.5"), "{shown}");
+}
+
+#[test]
+fn a_dash_is_another_place_than_a_file_of_this_name() {
+    let shell = Shell::new().file("r.csv", "x\n1\na\n");
+    let args = ["eval", "-e", "input x: i64; x", "r.csv", "--on-error", "skip", "--format", "csv"];
+    let outcome = shell.run(&[&args[..], &["-o", "./-", "--errors", "-"]].concat());
+    assert!(outcome.status == Some(0) && outcome.stderr.contains("r.csv,3,2,x"), "{outcome}");
+    assert_eq!(shell.read("-"), "result\n1\n");
+    let outcome = shell.run(&[&args[..], &["-o", "./-", "--errors", "./-"]].concat());
+    refused(&outcome, "`-o` and `--errors` both name `./-`");
 }

@@ -261,9 +261,8 @@ impl Layout {
         };
         // A number in a column of dates in the usual form needs no hint about other forms.
         let is_apart = target.inferred && target.scalar.is_quoted() && scalar::is_count(text);
-        if let Some(hint) = self.spelling.said_of_field(target.scalar, text, &target.leaf).filter(|_| !is_apart) {
-            error = error.hint(hint);
-        }
+        let said = self.spelling.said_of_field(target.scalar, text, &target.leaf, &target.path);
+        error = said.into_iter().filter(|_| !is_apart).fold(error, DataError::hint);
         if is_mark(text) {
             error = error.hint(null_advice(text));
         }

@@ -83,11 +83,7 @@ impl CsvData {
             let Some(record) = scanner.record()? else { continue };
             named = true;
             if record.fields.iter().any(|field| field.value.contains(&0)) {
-                return Err(DataError::unreadable(
-                    "the header has the byte 0x00: this is UTF-16 without a mark, or no text",
-                )
-                .on_line(record.line)
-                .hint("save the file as UTF-8"));
+                return Err(DataError::zero_byte("the header").on_line(record.line));
             }
             Scanner::check(&record, record.line, record.fields.len())?;
             crate::count_columns(record.fields.len(), crate::NAME_BYTES, options.most_bytes)

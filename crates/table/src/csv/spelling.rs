@@ -3,7 +3,9 @@
 
 use super::thousands::Grouped;
 use crate::scalar;
+use crate::schema::declared_name;
 use cembra::JsonMoments;
+use cembra_expr::is_plain_name;
 use cembra_ops::{LocalClock, MomentForm};
 use cembra_runtime::{Scalar, Timestamp, UnixUnit};
 use cembra_value::ScalarValue;
@@ -108,18 +110,26 @@ impl Spelling {
     }
 
     /// The reason why a text in the form of a timestamp is not one: clocks of the time zone skip it. `None` if they do not.
-    pub(crate) fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
+    #[must_use]
+    pub fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
         let zone = clock.skips(self.shown(text)?).then_some(clock.name())?;
         Some(format!("which clocks in {zone} skip because they are put forward"))
     }
 
-    /// The hint for a text of the column `name` that may be a number in another spelling; `None` if it may not.
-    pub(crate) fn said_of_number(&self, text: &str, name: &str) -> Option<String> {
+    /// The hint for a text that may be a number in another spelling; `None` if it may not. The text is of the field `path` of the input `leaf`; the
+    /// path of the input itself is its name.
+    pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
         if let Some(grouped) = Grouped::of(text).filter(|_| !is_number(self)) {
-            let parsed = format!("`input {name}: text`, and `{}` for its number", grouped.parsed(name));
+            let name = declared_name(leaf);
+            let (declared, operand) = match leaf == path {
+                true if is_plain_name(leaf) => (format!("`input {name}: text`"), leaf.into()),
+                true => (format!("`input {name}: text`"), format!("L[{name}]")),
+                false => (format!("`text` for `{path}` in the type of `input {name}`"), path.to_owned()),
+            };
+            let parsed = format!("{declared}, and `{}` for its number", grouped.parsed(&operand));
             return Some(match grouped.may_be_decimal(text) && !self.decimal_comma {
                 true => {
                     format!("{parsed}, if the comma is between thousands; `--decimal ,` if it is before the fraction")
@@ -139,9 +149,15 @@ impl Spelling {
         }
     }
 
-    /// The hint for a CSV field of the column `name` that is not a value of its type.
-    pub(crate) fn said_of_field(&self, scalar: Scalar, text: &str, name: &str) -> Option<Cow<'static, str>> {
-        let of_number = scalar.is_number().then(|| self.said_of_number(text, name)).flatten();
+    /// The hint for a CSV field that is not a value of its type. `path` is a field of the input `leaf`, or the input itself.
+    pub(crate) fn said_of_field(
+        &self,
+        scalar: Scalar,
+        text: &str,
+        leaf: &str,
+        path: &str,
+    ) -> Option<Cow<'static, str>> {
+        let of_number = scalar.is_number().then(|| self.said_of_number(text, leaf, path)).flatten();
         of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
     }
 

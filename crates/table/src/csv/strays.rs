@@ -58,7 +58,7 @@ impl Strays {
             (Some((mark, line, without)), _) if without.has_any() && without.scalar() != Scalar::Text => {
                 Some((null_advice(mark), *line))
             }
-            (_, Some((text, line))) => Some((spelling.said_of_number(text, name)?, *line)),
+            (_, Some((text, line))) => Some((spelling.said_of_number(text, name, name)?, *line)),
             _ => None,
         }
     }

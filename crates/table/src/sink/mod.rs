@@ -72,11 +72,11 @@ pub trait Rows {
 pub struct WriteOptions<'a> {
     /// Their form.
     pub format: Format,
-    /// For CSV: what stands for missing.
+    /// For CSV and tables: what stands for missing.
     pub null: Option<&'a str>,
     /// For CSV: the character between fields; by default a comma, or a semicolon if numbers have commas.
     pub delimiter: Option<u8>,
-    /// For CSV: true if numbers have a comma before their fraction.
+    /// For CSV and tables: true if numbers have a comma before their fraction.
     pub decimal_comma: bool,
     /// For Parquet: the most bytes that the writers of columns may take before there are rows.
     pub most_bytes: u64,
@@ -119,7 +119,7 @@ pub fn open(
             let frame = if array { json::ARRAY } else { Frame::default() };
             Sink::Lines(Lines::open(output, &[], Arc::new(json::JsonEncoder::new(columns, array)), frame)?)
         }
-        Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns))),
+        Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns, options))),
         Format::Parquet => {
             Sink::Rows(Box::new(parquet::ParquetSink::open(output, columns, schema, options.most_bytes)?))
         }

@@ -88,7 +88,14 @@ impl Rows for ParquetSink {
 
 /// True for the types that Parquet's library refuses to write, or panics on.
 fn has_no_form(of: &DataType) -> bool {
-    matches!(of, DataType::Union(..) | DataType::Interval(IntervalUnit::MonthDayNano))
+    match of {
+        DataType::Union(..) | DataType::Interval(IntervalUnit::MonthDayNano) => true,
+        DataType::Struct(fields) => fields.is_empty(),
+        DataType::Dictionary(_, values) => {
+            values.is_nested() || matches!(**values, DataType::Dictionary(..) | DataType::RunEndEncoded(..))
+        }
+        _ => false,
+    }
 }
 
 fn failed(error: ParquetError) -> DataError {

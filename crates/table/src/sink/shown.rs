@@ -1,9 +1,9 @@
-//! Results as a table for people. A missing value is `NA`, numbers stand to the right, and the table starts again under a new
+//! Results as a table for people. A missing value is `NA`, or the string that stands for missing in CSV; numbers stand to the right, and the table starts again under a new
 //! header every ten thousand rows, so that it needs no more memory than those. Control characters are escapes, on a terminal and elsewhere. On a terminal, what is wider than it breaks into
 //! groups of columns, one below the other.
 
-use super::text::{flat, flat_columns};
-use super::{Rows, failed};
+use super::text::{flat, flat_columns, put_comma};
+use super::{Rows, WriteOptions, failed};
 use crate::Named;
 use crate::error::DataError;
 use crate::output::Output;
@@ -23,7 +23,7 @@ const TABLE_BYTES: usize = 32 << 20;
 /// The bytes that a cell takes beside its text, while the table is made and when it is shown.
 const CELL_BYTES: usize = 128;
 
-/// The mark of a missing value in a table.
+/// The mark of a missing value in a table, unless another is given.
 const TABLE_MISSING: &str = "NA";
 
 /// Writes tables.
@@ -32,6 +32,10 @@ pub(super) struct TableSink {
     columns: Vec<Named>,
     header: Vec<(String, CellAlignment)>,
     table: Table,
+    /// The mark of a missing value.
+    missing: String,
+    /// True if numbers have a comma before their fraction.
+    decimal_comma: bool,
     /// The bytes of the widest cell of each column.
     widths: Vec<usize>,
     /// How many characters fit in a line, if that matters.
@@ -40,7 +44,7 @@ pub(super) struct TableSink {
 
 impl TableSink {
     /// An empty table.
-    pub(super) fn open(output: Output, columns: &[Named]) -> Self {
+    pub(super) fn open(output: Output, columns: &[Named], options: &WriteOptions<'_>) -> Self {
         let header = flat_columns(columns).into_iter().map(|column| {
             let numeric = column.scalar.is_some_and(Scalar::is_number);
             let side = if numeric { CellAlignment::Right } else { CellAlignment::Left };
@@ -49,7 +53,17 @@ impl TableSink {
         let header: Vec<_> = header.collect();
         let table = empty_table(&header);
         let width = if matches!(output, Output::Stdout(_)) { terminal_width() } else { None };
-        TableSink { output, columns: columns.to_vec(), widths: Vec::new(), header, table, width }
+        let missing = options.null.filter(|null| !null.is_empty()).unwrap_or(TABLE_MISSING);
+        TableSink {
+            output,
+            columns: columns.to_vec(),
+            header,
+            table,
+            missing: visible(missing).into_owned(),
+            decimal_comma: options.decimal_comma,
+            widths: Vec::new(),
+            width,
+        }
     }
 
     fn show(&mut self) -> Result<(), DataError> {
@@ -69,7 +83,10 @@ impl Rows for TableSink {
             let cells = flat.iter().map(|column| {
                 let mut text = Vec::new();
                 let present = column.write(&mut text, row);
-                if present { visible(&String::from_utf8_lossy(&text)).into_owned() } else { TABLE_MISSING.to_owned() }
+                if self.decimal_comma && column.has_point() {
+                    put_comma(&mut text);
+                }
+                if present { visible(&String::from_utf8_lossy(&text)).into_owned() } else { self.missing.clone() }
             });
             let cells: Vec<String> = cells.collect();
             let rows = self.table.row_count();

@@ -129,7 +129,7 @@ impl Flat<'_> {
     }
 
     /// True if the text of a value may have a decimal point.
-    fn has_point(&self) -> bool {
+    pub(super) fn has_point(&self) -> bool {
         match self {
             Flat::Scalars(scalars) => scalars.scalar.is_float(),
             Flat::Foreign(array) => array.data_type().is_numeric(),
@@ -196,10 +196,8 @@ impl Encoder for CsvEncoder {
                 }
                 let start = out.len();
                 let present = column.write(&mut out, row);
-                if with_comma[at]
-                    && let Some(point) = out[start..].iter().position(|byte| *byte == b'.')
-                {
-                    out[start + point] = b',';
+                if with_comma[at] {
+                    put_comma(&mut out[start..]);
                 }
                 if !present {
                     out.extend_from_slice(null.unwrap_or_default().as_bytes());
@@ -214,6 +212,13 @@ impl Encoder for CsvEncoder {
             out.push(b'\n');
         }
         out
+    }
+}
+
+/// Puts a comma into the place of a number's decimal point.
+pub(super) fn put_comma(number: &mut [u8]) {
+    if let Some(point) = number.iter_mut().find(|byte| **byte == b'.') {
+        *point = b',';
     }
 }
 

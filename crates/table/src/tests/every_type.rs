@@ -354,6 +354,22 @@ fn every_type_is_kept_by_parquet_or_refused() {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn types_without_a_form_of_parquet_are_refused_by_column_and_type() {
+    let empty: ArrayRef = Arc::new(arrow_array::StructArray::new_empty_fields(2, None));
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1)]), None]);
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::new(Int32Array::from(vec![0, 1]), Arc::new(lists)));
+    let inside: ArrayRef = Arc::new(arrow_array::StructArray::from(vec![(
+        Arc::new(Field::new("e", empty.data_type().clone(), true)),
+        empty.clone(),
+    )]));
+    for array in [empty, dictionary, inside] {
+        let error = carried("x", &array, Format::Parquet).expect_err("no form");
+        let said = format!("column `x`: Parquet has no form for {}", array.data_type());
+        assert_eq!(error, format!("{said}; write Arrow, JSON or CSV, which have one"));
+    }
+}
+
 /// A moment within a day is no day of Parquet; others are read as days by every reader.
 #[test]
 fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {

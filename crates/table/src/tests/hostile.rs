@@ -529,7 +529,7 @@ fn arrow_that_its_library_panics_on_is_an_error() {
     let bytes = arrow(&rows, None, false);
     let errors = replaced(&bytes, &32_u32.to_le_bytes(), &33_u32.to_le_bytes());
     let errors: Vec<Read> = errors.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
-    let expected = Err("not Arrow: Int type with bit width of 33 and signed of true not supported".to_owned());
+    let expected = Err("column `x`: its type Int33 cannot be read".to_owned());
     assert!(errors.contains(&expected), "{errors:?}");
 }
 

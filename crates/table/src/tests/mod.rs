@@ -12,6 +12,7 @@ mod pages;
 mod reading_csv;
 mod reading_json;
 mod structs;
+mod unread;
 mod values;
 mod writing;
 

@@ -123,6 +123,74 @@ fn a_late_misfit_is_an_error_with_advice() {
     assert_eq!(json(&text("{\"x\": null}"), &[("x", None)]), late("a missing value", "i64?"));
 }
 
+/// A hint to declare a type has all of it, and with that type the row is read.
+#[test]
+fn late_misfits_advise_a_type_that_reads_the_row() {
+    for (first, last, path, advised) in [
+        ("[1]", "[1, 2.5]", "x.1", "[f64?]"),
+        ("[{\"a\": 1}]", "[{\"a\": 1}, null]", "x.1", "[{a: i64}?]"),
+        ("[{\"a\": 1}]", "[{\"a\": 1}, {\"a\": null}]", "x.1.a", "[{a: i64?}]"),
+        ("[{\"a\": 1, \"b\": \"c\"}]", "[{\"a\": 1.5}]", "x.0.a", "[{a: f64, b: text?}]"),
+        ("{\"a\": 1, \"odd name\": 2}", "{\"odd name\": null}", "x.a", "{a: i64?, \"odd name\": i64?}"),
+        ("{\"a\": {\"b\": 1}}", "{\"a\": null}", "x.a", "{a: {b: i64}?}"),
+        ("{\"a\": 1}", "null", "x", "{a: i64}?"),
+        ("{\"l\": [1]}", "{\"l\": [1.5]}", "x.l.0", "{l: [f64?]}"),
+        ("[1, \"a\"]", "[null, \"a\"]", "x.0", "(i64?, text)"),
+        ("[1, \"a\"]", "null", "x", "(i64, text)?"),
+    ] {
+        let text = format!("{}{{\"x\": {last}}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
+        let error = json(&text, &[("x", None)]).expect_err("another type");
+        let advice = format!("; its type was taken from the first rows: declare `input x: {advised}`");
+        assert!(error.starts_with(&format!("rows.json:1001: column `{path}`: expected ")), "{error}");
+        assert!(error.ends_with(&advice), "{error}");
+        let declared = cembra::parse_type(advised).expect("a type");
+        assert_eq!(json(&text, &[("x", Some(declared))]).map(|rows| rows.len()), Ok(1_001), "{advised}");
+    }
+    // No type is a list that may be missing.
+    for first in ["[1]", "[{\"a\": 1}]"] {
+        let text = format!("{}{{\"x\": null}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
+        let error = json(&text, &[("x", None)]).expect_err("no list");
+        assert!(error.ends_with("found `null`; write `[]`: a list is always there, and may be empty"), "{error}");
+    }
+    // A long type is not repeated.
+    let fields: Vec<String> = (0..100).map(|at| format!("\"field{at}\": 1")).collect();
+    let first = format!("{{\"x\": {{{}}}}}\n", fields.join(", "));
+    let text = first.repeat(1_000) + &first.replace("\"field7\": 1", "\"field7\": 1.5");
+    let error = json(&text, &[("x", None)]).expect_err("another type");
+    let advice = "declare `input x` with its type in full, which has `f64` for `x.field7`";
+    assert!(error.ends_with(advice), "{error}");
+}
+
+#[test]
+fn columns_that_are_carried_get_advice_for_the_command_line() {
+    for (first, last, advised) in [
+        ("{\"a\": 1, \"b\": 2}", "{\"a\": null, \"b\": 2}", "--types 'x={a: i64?, b: i64}'"),
+        ("[1]", "[1.5]", "--types 'x=[f64?]'"),
+        ("1", "1.5", "--types x=f64?"),
+    ] {
+        let text = format!("{}{{\"x\": {last}}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
+        let keep = Request { keep: Keep::These(vec!["x".to_owned()]), ..Request::default() };
+        let table = open(Format::JsonLines, None, text).expect("JSON").bind(&keep).expect("a column");
+        let error = rows(table).expect_err("another type");
+        let advice = format!("; `{advised}`: a column that is carried through has that type");
+        assert!(error.ends_with(&advice), "{error}");
+    }
+}
+
+#[test]
+fn utf16_without_a_mark_is_named() {
+    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    for text in ["[{\"x\": 1}]", "{\"x\": 1}\n{\"x\": 2}\n", "{\"x\": \"é\"}"] {
+        for bytes in [little(text), big(text)] {
+            let read = open(Format::JsonLines, None, bytes).and_then(|data| bind(data, &[("x", None)])).and_then(rows);
+            let error = read.expect_err("no UTF-8");
+            let said = "has the byte 0x00: this is UTF-16 without a mark, or no text; save the file as UTF-8";
+            assert!(error.starts_with("rows.json:1: ") && error.ends_with(said), "{error}");
+        }
+    }
+}
+
 #[test]
 fn misfits_of_declared_types_are_named() {
     let cases = [

@@ -47,7 +47,10 @@ fn lists_are_arrays_of_objects() {
         ["[{p: f64{1}, k: text?{'a'}}, {p: f64{2.5}, k: text?{NA}}]", "[]"]
     );
     let missing = |text: &str| of_json("[{p: f64}]", text).expect_err("not a list");
-    assert_eq!(missing("{\"x\": null}"), "rows.json:1: column `x`: expected [{p: f64}], found `null`");
+    assert_eq!(
+        missing("{\"x\": null}"),
+        "rows.json:1: column `x`: expected [{p: f64}], found `null`; write `[]`: a list is always there, and may be empty"
+    );
     assert!(missing("{}").starts_with("rows.json:1: no column `x`"), "{}", missing("{}"));
     assert_eq!(
         missing("{\"x\": [{\"p\": 1}]}\n{\"x\": [{\"p\": 1}, {}]}"),
@@ -73,8 +76,25 @@ fn dictionaries_are_objects_whose_keys_are_each_there_once() {
     let wrong = |text: &str| of_json("dict[i64, f64]", text).expect_err("no dictionary");
     assert_eq!(wrong("{\"x\": {\"7\": 1, \"7\": 2}}"), "rows.json:1: column `x.7`: the key is there twice");
     assert_eq!(wrong("{\"x\": {\"7\": 1, \"07\": 2}}"), "rows.json:1: column `x.07`: the key is there twice");
-    assert_eq!(wrong("{\"x\": {\"a\": 1}}"), "rows.json:1: column `x.a`: expected i64, found `1`");
-    assert_eq!(wrong("{\"x\": null}"), "rows.json:1: column `x`: expected dict[i64, f64], found `null`");
+    assert_eq!(
+        wrong("{\"x\": null}"),
+        "rows.json:1: column `x`: expected dict[i64, f64], found `null`; write `{}`: a dictionary is always there, and may be empty"
+    );
+    // A key that is wrong is named, not its value.
+    let said = "rows.json:1: column `x`: expected i64, found the key `a`";
+    for text in ["{\"x\": {\"a\": 1}}", "{\"x\": {\"7\": 1, \"a\": null}}", "{\"x\": {\"a\": \"b\"}}"] {
+        assert_eq!(wrong(text), said);
+    }
+    assert_eq!(wrong("{\"x\": {\"7\": \"b\"}}"), "rows.json:1: column `x.7`: expected f64?, found `\"b\"`");
+    for (of, key, expected) in [
+        ("dict[date, f64]", "20260101", "expected date, found the key `20260101`; `--date-format %Y%m%d` reads digits"),
+        ("dict[date, f64]", "soon", "expected date, found the key `soon`; dates are written as"),
+        ("dict[bytes, f64]", "??", "expected bytes, found the key `??`; bytes are written as a string in base64"),
+        ("dict[bool, f64]", "1.5", "expected bool, found the key `1.5`"),
+    ] {
+        let told = of_json(of, &format!("{{\"x\": {{\"{key}\": 2.5}}}}")).expect_err("a wrong key");
+        assert!(told.starts_with(&format!("rows.json:1: column `x`: {expected}")), "{told}");
+    }
 }
 
 #[test]

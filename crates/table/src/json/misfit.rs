@@ -1,0 +1,147 @@
+//! The messages about values of JSON that are not of the types wanted of them.
+
+use super::seen::better;
+use crate::Spelling;
+use crate::error::{DataCode, DataError};
+use crate::scalar;
+use crate::schema::{Place, carried_as, missing_value, quoted, spelled};
+use cembra::{JsonKind, JsonMisfit, JsonText};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
+use std::borrow::Cow;
+
+/// The longest type, in bytes, that a hint has in full.
+const ADVISED_BYTES: usize = 400;
+
+/// A value to be read, of a leaf or of a column that is carried through.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'a> {
+    pub(super) qtype: &'a QType,
+    pub(super) value: JsonText<'a>,
+    pub(super) place: Place<'a>,
+    /// True if the column is carried through.
+    pub(super) is_kept: bool,
+}
+
+impl Whole<'_> {
+    /// Reads the value.
+    ///
+    /// # Errors
+    /// A part of the value is of another type; the message names the place of the part.
+    pub(super) fn read(self, spelling: &Spelling) -> Result<Value, DataError> {
+        let Whole { qtype, value, .. } = self;
+        let read = if spelling.has_moments() { value.value_spelled(qtype, spelling) } else { value.value(qtype) };
+        read.map_err(|misfit| error_of(self, &misfit, spelling))
+    }
+}
+
+/// The error that a part of a value, or all of it, is not of its type.
+fn error_of(whole: Whole<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &Spelling) -> DataError {
+    let place = whole.place;
+    let JsonMisfit { path: inside, expected, found, key, is_twice, .. } = misfit;
+    let path = format!("{}{inside}", place.path);
+    if *is_twice {
+        return DataError::new(DataCode::ColumnType, "the key is there twice").in_column(&path);
+    }
+    let text = match key {
+        Some(key) => Some(Cow::Borrowed(key.as_str())),
+        None if found.kind() == JsonKind::Number => Some(Cow::Borrowed(found.as_str())),
+        None => found.text(),
+    };
+    let shown = match key {
+        Some(key) => format!("the key {}", quoted(key)),
+        None => quoted(&found.to_string()),
+    };
+    let scalar = expected.scalar();
+    if let (Some(scalar), Some(text)) = (scalar, &text)
+        && let Some(reason) = spelling.skipped(scalar, text)
+    {
+        let place = Place { inferred: false, ..place };
+        return place.mismatch(expected, &format!("{shown}, {reason}"), None).in_column(&path);
+    }
+    let is_null = key.is_none() && found.kind() == JsonKind::Null;
+    let error = match expected {
+        QType::Scalar(scalar) if is_null => missing_value(*scalar),
+        _ => DataError::new(DataCode::ColumnType, format!("expected {expected}, found {shown}")),
+    };
+    let error = error.in_column(&path);
+    let error = match always_there(expected).filter(|_| is_null) {
+        Some(hint) => error.hint(hint),
+        None if key.is_some() => error,
+        None => advised(error, whole, misfit),
+    };
+    match scalar {
+        Some(_) if is_null => error,
+        Some(Scalar::Unit) => error.hint(scalar::MASK),
+        Some(Scalar::Bytes) => error.hint("bytes are written as a string in base64, padded with `=`"),
+        Some(scalar) if scalar.is_quoted() => {
+            let said = text.and_then(|text| spelling.said(scalar, &text));
+            said.into_iter().fold(error, DataError::hint)
+        }
+        _ => error,
+    }
+}
+
+/// The hint for `null` where a type has no missing values, but empty ones.
+fn always_there(qtype: &QType) -> Option<&'static str> {
+    match qtype {
+        QType::Tuple(_) if qtype.as_optional_struct().is_some() => None,
+        QType::Tuple(_) if qtype.as_map().is_some() => {
+            Some("write `{}`: a dictionary is always there, and may be empty")
+        }
+        QType::Array(..) => Some("write `[]`: a list is always there, and may be empty"),
+        QType::Tuple(_) if qtype.element().is_some() => Some("write `[]`: a list is always there, and may be empty"),
+        _ => None,
+    }
+}
+
+/// The error with a hint to declare a type that holds the value: all of it for a type that was taken from the data, else that of the part.
+fn advised(error: DataError, whole: Whole<'_>, misfit: &JsonMisfit<JsonText<'_>>) -> DataError {
+    let Whole { qtype, value, place, is_kept } = whole;
+    let JsonMisfit { path: inside, expected, found, .. } = misfit;
+    // The type of an element is that of each element of its list.
+    let of_element = qtype.element().and_then(|_| inside.strip_prefix('.')?.split_once('.'));
+    let of_part =
+        of_element.map_or_else(|| format!("{}{inside}", place.path), |(_, of)| format!("{}.{of}", place.path));
+    let part = Place { path: &of_part, ..place };
+    let is_null = found.kind() == JsonKind::Null;
+    if !place.inferred {
+        return match expected {
+            QType::Scalar(scalar) if is_null => part.advised(error, Some(&QType::Optional(*scalar))),
+            _ => error,
+        };
+    }
+    let better_type = better(qtype, value, place);
+    if is_kept {
+        let taken = Place { inferred: better_type.is_none(), ..place }.advised(error, None);
+        let better_type = better_type.filter(|better| better != qtype);
+        return better_type.into_iter().fold(taken, |error, better| error.hint(carried_as(place.leaf, &better)));
+    }
+    match better_type {
+        Some(same) if same == *qtype => {
+            // The type of the data has no tuples that may be missing.
+            let is_tuple = is_null && inside.is_empty() && matches!(expected, QType::Tuple(_));
+            if is_tuple { place.advised(error, Some(&expected.optional_struct())) } else { error }
+        }
+        Some(long) if !inside.is_empty() && spelled(&long).len() > ADVISED_BYTES => {
+            part.advised(error, better(expected, *found, place).as_ref())
+        }
+        whole => place.advised(error, whole.as_ref()),
+    }
+}
+
+/// The error that an inferred type does not hold a value of a leaf, or of a column that is carried through.
+pub(super) fn misfit_of(
+    name: &str,
+    is_kept: bool,
+    qtype: &QType,
+    value: JsonText<'_>,
+    better: Option<&QType>,
+) -> DataError {
+    let place = Place { leaf: name, path: name, inferred: !is_kept };
+    let error = place.mismatch(qtype, &quoted(&value.to_string()), better.filter(|_| !is_kept));
+    match better {
+        Some(better) if is_kept => error.hint(carried_as(name, &better.to_optional())),
+        _ => error,
+    }
+}

@@ -1,0 +1,95 @@
+//! Columns of Arrow's types that the library does not have, as the integers of 128 bits of Polars. Such a column is an error where it is used or
+//! carried through; the others of its file are read.
+
+use super::guard::guarded;
+use super::{Keep, Request};
+use crate::error::{DataCode, DataError};
+use arrow_ipc::convert::fb_to_schema;
+use arrow_schema::{DataType, Field, Schema};
+use std::collections::BTreeMap;
+
+/// The names of the columns that cannot be read, each with the name of its type.
+#[derive(Default)]
+pub(crate) struct Unread(BTreeMap<String, String>);
+
+impl Unread {
+    /// True if all columns can be read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Checks that no column that cannot be read is wanted.
+    ///
+    /// # Errors
+    /// Such a column, or a field of a tuple, is an input or is carried through.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), DataError> {
+        let is_of = |column: &str, leaf: &str| {
+            column.strip_prefix(leaf).is_some_and(|field| field.is_empty() || field.starts_with('.'))
+        };
+        let is_kept = |column: &str| match &request.keep {
+            Keep::None => false,
+            Keep::These(names) => names.iter().any(|name| name == column),
+            Keep::All => true,
+        };
+        let is_wanted = |column: &str| is_kept(column) || request.leaves.iter().any(|leaf| is_of(column, &leaf.name));
+        match self.0.iter().find(|(column, _)| is_wanted(column)) {
+            Some((column, of)) if request.keep == Keep::All => {
+                Err(refusal(column, of).hint("`--keep` with the names of other columns carries these through"))
+            }
+            Some((column, of)) => Err(refusal(column, of)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The schema, and its columns that cannot be read. In the schema these have the types that `stand_in` gives by index and field.
+///
+/// # Errors
+/// A column cannot be read, and has no type to stand in; or the schema is broken otherwise.
+pub(crate) fn schema_of(
+    schema: arrow_ipc::Schema<'_>,
+    stand_in: impl Fn(usize, arrow_ipc::Field<'_>) -> Option<DataType>,
+) -> Result<(Schema, Unread), DataError> {
+    let broken = match guarded("Arrow", || Ok(fb_to_schema(schema))) {
+        Ok(schema) => return Ok((schema, Unread::default())),
+        Err(broken) => broken,
+    };
+    let (mut fields, mut unread) = (Vec::new(), BTreeMap::new());
+    for (at, field) in schema.fields().into_iter().flatten().enumerate() {
+        if let Ok(field) = guarded("Arrow", || Ok(Field::from(field))) {
+            fields.push(field);
+            continue;
+        }
+        let (name, of) = (field.name().unwrap_or_default(), type_name(field));
+        let stand_in = stand_in(at, field).ok_or_else(|| refusal(name, &of))?;
+        fields.push(Field::new(name, stand_in, true));
+        unread.insert(name.to_owned(), of);
+    }
+    if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), Unread(unread))) }
+}
+
+/// The type in a stream of Arrow whose values take the same memory as those of a field that cannot be read.
+pub(crate) fn of_same_bytes(field: arrow_ipc::Field<'_>) -> Option<DataType> {
+    let bits = field.type_as_int().filter(|_| field.dictionary().is_none())?.bitWidth();
+    (bits > 0 && bits % 8 == 0).then_some(DataType::FixedSizeBinary(bits / 8))
+}
+
+/// The error that a column is of a type that cannot be read.
+fn refusal(column: &str, of: &str) -> DataError {
+    DataError::new(DataCode::ColumnType, format!("its type {of} cannot be read")).in_column(column)
+}
+
+/// The name of the type that cannot be read, of the field or of the field inside that has it.
+fn type_name(field: arrow_ipc::Field<'_>) -> String {
+    let mut inner = field;
+    // Fields nest only so deep (`check_schema`).
+    while let Some(child) =
+        inner.children().into_iter().flatten().find(|child| guarded("Arrow", || Ok(Field::from(*child))).is_err())
+    {
+        inner = child;
+    }
+    match inner.type_as_int() {
+        Some(int) => format!("{}{}", if int.is_signed() { "Int" } else { "UInt" }, int.bitWidth()),
+        None => inner.type_type().variant_name().unwrap_or("of an unknown kind").to_owned(),
+    }
+}
