@@ -314,7 +314,7 @@ mod tests {
         assert!(error.ends_with("; declare `input \"net \\\"x\\\", CHF\": f64?`"), "{error}");
         let carried = |column: &str, qtype: &QType| {
             let advice = carried_as(column, qtype);
-            advice.split_once("`: ").map(|(advice, _)| advice.to_owned())
+            advice.split_once("` gives").map(|(advice, _)| advice.to_owned())
         };
         let text = QType::Optional(Scalar::Text);
         assert_eq!(carried("n", &text).as_deref(), Some("`--types n=text?"));

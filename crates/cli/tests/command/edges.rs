@@ -185,7 +185,7 @@ fn why_a_time_does_not_exist_is_told() {
     for model in ["input t: timestamp; t", beside] {
         let args = ["eval", "-e", model, "-s", "t=2026-03-29 02:30:00", "--time-zone", "Europe/Zurich"];
         let outcome = shell.run(&args);
-        let said = "; this is a time which clocks in Europe/Zurich skip, as they are put forward";
+        let said = "; this is a time which clocks in Europe/Zurich skip because they are put forward";
         assert!(outcome.status == Some(2) && outcome.stderr.contains(said), "{outcome}");
     }
     let model = "input z: text; output t = timestamp.local(timestamp\"2026-01-01T00:00:00Z\", z)";

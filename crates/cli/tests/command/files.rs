@@ -29,7 +29,7 @@ fn files_are_read_in_the_order_given() {
     let fed = shell.feed(&["eval", "m.cem", "a1.csv", "-", "b2.csv"], "x\n7\n");
     assert_eq!((fed.status, fed.stdout.as_str()), (Some(0), "y\n3\n4\n14\n10\n"), "{fed}");
     let two = shell.run(&["eval", "m.cem", "-", "a1.csv", "-"]);
-    assert!(two.stderr.contains("standard input is named twice"), "{two}");
+    assert!(two.stderr.contains("standard input can be read only once, not twice"), "{two}");
     let model = shell.run(&["eval", "-e", "x", "m.cem", "a1.csv"]);
     assert!(model.stderr.contains("there are two models: `-e EXPR` and the file m.cem"), "{model}");
     let none = shell.run(&["eval", "m.cem", "c*.csv"]);

@@ -72,7 +72,7 @@ fn numbers_are_timestamps_only_by_their_unit() {
     }
     // Nanoseconds read as microseconds would be in the year 58136.
     let outcome = shell.run(&["eval", "-e", MOMENTS, "ns.csv", "--timestamp-unit", "us"]);
-    refused(&outcome, "found `1772000000000000000`", "not of the years 1 to 9999");
+    refused(&outcome, "found `1772000000000000000`", "outside of the years 1 to 9999");
     let outcome = shell.run(&["eval", "-e", "input d: duration; d", "-s", "d=90"]);
     refused(&outcome, "the input `d` is duration", "`n * 1s`");
     let outcome = shell.run(&["eval", "-e", "input n: i64; to_timestamp(n)", "-s", "n=1"]);

@@ -57,7 +57,7 @@ fn values_of_csv_may_be_spelled_otherwise() {
     assert_eq!(found.stdout, "twice,next,at,n\n2469,2026-01-01,2025-12-31T23:30:00Z,4\n", "{found}");
     // What is spelled as usual is no value then.
     let usual = shell.run(&["eval", "-e", "input amount: f64; amount", "dots.csv", "--decimal", ","]);
-    assert!(usual.stderr.contains("with `--decimal ,` a number has no point"), "{usual}");
+    assert!(usual.stderr.contains("with `--decimal ,` a number must not have a point"), "{usual}");
     let usual = shell.run(&["eval", "-e", "input day: date; day", "dots.csv", "--date-format", "%d.%m.%Y"]);
     assert!(usual.stderr.contains("dates are read as `--date-format` says"), "{usual}");
     // Each option is advised where it is missing.

@@ -172,7 +172,7 @@ fn columns_that_are_carried_get_advice_for_the_command_line() {
         let keep = Request { keep: Keep::These(vec!["x".to_owned()]), ..Request::default() };
         let table = open(Format::JsonLines, None, text).expect("JSON").bind(&keep).expect("a column");
         let error = rows(table).expect_err("another type");
-        let advice = format!("; `{advised}`: a column that is carried through has that type");
+        let advice = format!("; `{advised}` gives the column this type");
         assert!(error.ends_with(&advice), "{error}");
     }
 }
