@@ -20,6 +20,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use std::cell::LazyCell;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -188,6 +189,7 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
     let file = metadata.file_metadata();
     let pairs = || file.key_value_metadata().into_iter().flatten();
     let values = pairs().filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref());
+    let own = LazyCell::new(|| parquet_to_arrow_schema(file.schema_descr(), None).ok());
     let mut found = None;
     for value in values {
         // What is no such schema the library refuses.
@@ -200,10 +202,7 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
         let Some(schema) = message.header_as_schema() else { continue };
         check_schema(schema, bytes.len())?;
         // The library reads the last one.
-        found = Some(schema_of(schema, |at, _| {
-            let own = parquet_to_arrow_schema(file.schema_descr(), None).ok()?;
-            own.fields().get(at).map(|field| field.data_type().clone())
-        })?);
+        found = Some(schema_of(schema, |at, _| Some(own.as_ref()?.fields().get(at)?.data_type().clone()))?);
     }
     let Some((schema, unread)) = found.filter(|(_, unread)| !unread.is_empty()) else {
         return Ok((metadata, Unread::default()));

@@ -23,22 +23,26 @@ impl Unread {
     /// # Errors
     /// Such a column, or a field of a tuple, is an input or is carried through.
     pub(crate) fn check(&self, request: &Request) -> Result<(), DataError> {
-        let is_of = |column: &str, leaf: &str| {
-            column.strip_prefix(leaf).is_some_and(|field| field.is_empty() || field.starts_with('.'))
+        let used = request.leaves.iter().find_map(|leaf| self.of_leaf(&leaf.name));
+        let kept = match &request.keep {
+            Keep::None => None,
+            Keep::These(names) => names.iter().find_map(|name| self.0.get_key_value(name)),
+            Keep::All => self.0.first_key_value(),
         };
-        let is_kept = |column: &str| match &request.keep {
-            Keep::None => false,
-            Keep::These(names) => names.iter().any(|name| name == column),
-            Keep::All => true,
-        };
-        let is_wanted = |column: &str| is_kept(column) || request.leaves.iter().any(|leaf| is_of(column, &leaf.name));
-        match self.0.iter().find(|(column, _)| is_wanted(column)) {
+        match used.or(kept) {
             Some((column, of)) if request.keep == Keep::All => {
                 Err(refusal(column, of).hint("`--keep` with the names of other columns carries these through"))
             }
             Some((column, of)) => Err(refusal(column, of)),
             None => Ok(()),
         }
+    }
+
+    /// The column that cannot be read of an input: its own, or one of a field of its tuple.
+    fn of_leaf(&self, leaf: &str) -> Option<(&String, &String)> {
+        let fields = format!("{leaf}.");
+        let first_field = || self.0.range(fields.clone()..).next().filter(|(column, _)| column.starts_with(&fields));
+        self.0.get_key_value(leaf).or_else(first_field)
     }
 }
 

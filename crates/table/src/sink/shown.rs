@@ -1,6 +1,6 @@
-//! Results as a table for people. A missing value is `NA`, or the string that stands for missing in CSV; numbers stand to the right, and the table starts again under a new
-//! header every ten thousand rows, so that it needs no more memory than those. Control characters are escapes, on a terminal and elsewhere. On a terminal, what is wider than it breaks into
-//! groups of columns, one below the other.
+//! Results as a table for people. A missing value is `NA`, or the string that stands for missing in CSV; numbers stand to the right. The table
+//! starts again under a new header every ten thousand rows, so that it needs no more memory than those. Control characters are escapes, on a
+//! terminal and elsewhere. On a terminal, what is wider than it breaks into groups of columns, one below the other.
 
 use super::text::{flat, flat_columns, put_comma};
 use super::{Rows, WriteOptions, failed};
