@@ -44,19 +44,23 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// True if the column accepts the text of a number. If its type was taken from the first rows, the number must lose no digit.
+    /// True if the text of a value may stand in the column: where its type was taken from the first rows, no digit may be lost, and a date begins
+    /// with a year and a dash unless `spelling` has a form.
     #[inline(always)]
-    pub(crate) fn takes(&self, text: &[u8]) -> bool {
-        !self.inferred || self.is_as_inferred(text)
+    pub(crate) fn takes(&self, text: &[u8], spelling: &Spelling) -> bool {
+        !self.inferred || str::from_utf8(text).is_ok_and(|text| self.is_as_inferred(text, spelling))
     }
 
     /// Out of line, so that the loops over fields stay small.
     #[inline(never)]
-    fn is_as_inferred(&self, text: &[u8]) -> bool {
-        str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
+    fn is_as_inferred(&self, text: &str, spelling: &Spelling) -> bool {
+        match self.scalar {
+            Scalar::Date | Scalar::Timestamp => spelling.may_be_moment(self.scalar, text),
+            scalar => scalar::is_as_inferred(scalar, text),
+        }
     }
 
-    /// The result of [`takes`](Target::takes) for digits with at most a sign and a point; for most of them, a look at the start is enough.
+    /// True if a number may stand in the column, as [`takes`](Target::takes) says, of which `text` has digits, a sign and a point at most.
     #[inline(always)]
     pub(crate) fn takes_digits(&self, text: &[u8]) -> bool {
         let unsigned = text.strip_prefix(b"-").unwrap_or(text);
@@ -66,7 +70,8 @@ impl Target {
             [first, ..] => *first != b'+',
             [] => false,
         };
-        is_usual && unsigned.len() <= 18 || self.takes(text)
+        is_usual && unsigned.len() <= 18
+            || str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
     }
 }
 
@@ -223,7 +228,7 @@ impl Layout {
         }
         let text = std::str::from_utf8(&field.value)
             .map_err(|_| not_utf8(&field.value).on_line(record.line).in_column(&target.path))?;
-        match self.spelling.parse(target.scalar, text).filter(|_| target.takes(&field.value)) {
+        match self.spelling.parse(target.scalar, text).filter(|_| target.takes(&field.value, &self.spelling)) {
             Some(value) => Ok(Some(value)),
             None => Err(self.mismatch(target, text, place).on_line(record.line)),
         }

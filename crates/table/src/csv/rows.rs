@@ -419,7 +419,7 @@ impl<'l, 'b> Reader<'l, 'b> {
         }
         let text = std::str::from_utf8(&value).map_err(|_| Unusual)?;
         let parsed = self.layout.spelling().parse(column.target.scalar, text);
-        let parsed = parsed.filter(|_| column.target.takes(&value)).ok_or(Unusual)?;
+        let parsed = parsed.filter(|_| column.target.takes(&value, self.layout.spelling())).ok_or(Unusual)?;
         column.values.push(Some(&parsed));
         Ok(())
     }

@@ -204,11 +204,15 @@ impl Spelling {
         }
     }
 
-    /// True if dates, or timestamps, are recognised among texts: their form is said, or begins with a year and a dash.
+    /// True if a text is recognised as a date, or a timestamp, of a column without a declared type.
     pub(crate) fn is_moment(&self, scalar: Scalar, text: &str) -> bool {
+        self.may_be_moment(scalar, text) && self.parse(scalar, text).is_some()
+    }
+
+    /// True if dates, or timestamps, have a form of their own, or the text begins with a year and a dash.
+    pub(crate) fn may_be_moment(&self, scalar: Scalar, text: &str) -> bool {
         let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
-        let dashed = text.as_bytes().get(4) == Some(&b'-');
-        (dashed || form.is_some()) && self.parse(scalar, text).is_some()
+        form.is_some() || text.as_bytes().get(4) == Some(&b'-')
     }
 }
 
