@@ -594,7 +594,7 @@ def of_duckdb(bench):
         if done.status == 0:
             bench.value("DuckDB, Parquet of intervals", done.out, f"span,made\n{wanted},1\n", shown)
         else:
-            bench.refusal("DuckDB, Parquet of intervals", done, ["`span`", "nterval"], shown)
+            bench.refusal("DuckDB, Parquet of intervals", done, ["`span`", "INTERVAL"], shown)
     del there["span"]
     own = {name: there.pop(name) for name in ("array", "bc") if name in there}
     for name, value in own.items():
