@@ -187,6 +187,19 @@ fn options_of_tables_are_checked() {
     }
 }
 
+#[test]
+fn tables_without_rows_have_no_keys() {
+    for (keys, header, key) in
+        [("text", "k", "s"), ("(text, i64)", "k,n", "(s, 1)"), ("(text, ranges of f64)", "k,from", "(s, 1.0)")]
+    {
+        let model = format!(
+            "table t: {keys} -> f64 = \"t.csv\"\ninput s: text\noutput y = lookup({key}, t)\noutput z = lookup({key}, t, 7.5)\n"
+        );
+        let shell = Shell::new().file("m.cem", &model).file("t.csv", &format!("{header},v\n")).file("s.csv", "s\na\n");
+        assert_eq!(shell.stdout(&["eval", "m.cem", "s.csv"]), "y,z\n,7.5\n", "{keys}");
+    }
+}
+
 /// Keys of several parts that end in a time or a number are looked up as of it; rows are in any order.
 #[test]
 fn the_last_part_of_a_key_is_looked_for_in_ranges() {

@@ -233,7 +233,8 @@ pub(crate) static LOOKUP: OpDef = OpDef {
         check_key(LOOKUP.name, keys, args, 0)?;
         let default = args[2].qtype;
         let value = match args[1].literal {
-            Some(Value::Dict(dict)) if dict.is_empty() => default.to_optional(),
+            // An empty dictionary has values of the type of the default, if there is one.
+            Some(Value::Dict(dict)) if dict.is_empty() && *default != QType::Nothing => default.to_optional(),
             _ => QType::Optional(value),
         };
         let Some(common) = common_type(&value, default) else {
