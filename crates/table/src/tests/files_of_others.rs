@@ -10,7 +10,7 @@ use ::parquet::data_type::Int96;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use arrow_array::{ArrayRef, Int64Array, IntervalDayTimeArray, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Int64Array, IntervalDayTimeArray, RecordBatch, StringArray, TimestampNanosecondArray};
 use arrow_buffer::IntervalDayTime;
 use arrow_ipc::writer::FileWriter;
 use std::io::Cursor;
@@ -117,6 +117,26 @@ fn a_codec_that_is_not_read_is_named() {
     assert!(told.into_iter().any(|error| error == expected), "{}", changed.len());
     // The codec of a column that is not read does not matter.
     assert!(changed.iter().any(|bytes| read(Format::Parquet, bytes, &[("a", None)]).is_ok_and(|rows| rows.len() == 3)));
+}
+
+#[test]
+fn nanoseconds_are_rounded_down_before_1970_too() {
+    let counts: ArrayRef =
+        Arc::new(TimestampNanosecondArray::from(vec![-1, 1, -1_001, 999, i64::MIN]).with_timezone("UTC"));
+    let rows = RecordBatch::try_from_iter([("t", counts)]).expect("rows");
+    let mut bytes = Vec::new();
+    let mut writer = FileWriter::try_new(&mut bytes, &rows.schema()).expect("a writer");
+    writer.write(&rows).and_then(|()| writer.finish()).expect("an end");
+    drop(writer);
+    let found = read(Format::Arrow, &bytes, &[("t", None)]).expect("rows").concat();
+    let expected = [
+        "1969-12-31T23:59:59.999999Z",
+        "1970-01-01T00:00:00Z",
+        "1969-12-31T23:59:59.999998Z",
+        "1970-01-01T00:00:00Z",
+        "1677-09-21T00:12:43.145224Z",
+    ];
+    assert!(found.iter().zip(expected).all(|(found, of)| found.contains(of)) && found.len() == 5, "{found:?}");
 }
 
 /// The library reads the months of Parquet's intervals, or their days: the other part would be lost in silence.
