@@ -514,7 +514,7 @@ mod tests {
     fn records_are_those_of_the_usual_reader() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut compared = 0;
-        for _ in 0..300_000 {
+        for _ in 0..60_000 {
             let text: Vec<u8> =
                 (0..random.usize(0..14)).map(|_| *random.choice(b"\"\",;\n\rab").expect("a byte")).collect();
             let delimiter = if random.bool() { b',' } else { b';' };
@@ -528,6 +528,6 @@ mod tests {
                 compared += 1;
             }
         }
-        assert!(compared > 100_000, "{compared}");
+        assert!(compared > 20_000, "{compared}");
     }
 }
