@@ -21,7 +21,7 @@ fn operators(program: &Program) -> Vec<String> {
 #[ignore = "takes half a minute where the library is not optimised"]
 fn many_programs_agree() {
     // With this seed every kind of fault is among them.
-    let config = Config { programs: Some(2400), seed: 46, arrays: 0.0, ..Config::default() };
+    let config = Config { programs: Some(2400), seed: 48, arrays: 0.0, ..Config::default() };
     let mut told = Vec::new();
     let report = run(&config, &mut |tried| told.push(tried));
     if let Some(mismatch) = report.mismatch() {
@@ -205,7 +205,7 @@ const ARITHMETIC: [&str; 5] = ["math.mod", "math.floordiv", "math.fmod", "math.p
 #[ignore = "takes half a minute where the library is not optimised"]
 fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
     // With this seed one is soon among them.
-    let config = Config { functions: 0.3, seed: 6, ..scalars(6000) };
+    let config = Config { functions: 0.3, seed: 1, ..scalars(6000) };
     let broken = Broken {
         // Arithmetic inside of a round: on something that is made of a state.
         meets: |prepared| {
