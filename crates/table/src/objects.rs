@@ -282,6 +282,8 @@ impl<R: BufRead> Objects<R> {
         let mut values = 0;
         let unreadable = |message: &str, line| Err(DataError::new(DataCode::Unreadable, message).on_line(line));
         let (mut depth, mut in_text, mut escaped) = (0_u32, false, false);
+        // A bit for each open bracket, set for those of objects.
+        let mut are_objects = 0_u128;
         loop {
             let input = self.input.fill_buf().map_err(|cause| DataError::io("cannot read", cause))?;
             if input.is_empty() {
@@ -306,9 +308,22 @@ impl<R: BufRead> Objects<R> {
                     b'{' | b'[' if depth == DEEPEST => {
                         return unreadable("not JSON: recursion limit exceeded", self.line);
                     }
+                    // The line of a row that was cut off goes on with the next row.
+                    b'{' if self.tolerant && depth > 0 => {
+                        let before = input[..at - 1].iter().rev().chain(bytes[first..].iter().rev());
+                        let before = before.copied().find(|byte| !byte.is_ascii_whitespace());
+                        let is_in_object = are_objects >> (depth - 1) & 1 != 0;
+                        if !matches!((before, is_in_object), (Some(b':'), true) | (Some(b',' | b'['), false)) {
+                            return unreadable("not JSON: expected `,` or `}`", self.line);
+                        }
+                        are_objects |= 1 << depth;
+                        depth += 1;
+                        values += 1;
+                    }
                     // A value is the first of its brackets or comes behind a comma.
                     b',' => values += 1,
                     b'{' | b'[' => {
+                        are_objects = are_objects & !(1 << depth) | u128::from(*byte == b'{') << depth;
                         depth += 1;
                         values += 1;
                     }
@@ -399,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_object_is_one_broken_row() {
-        let cases: [(&str, &[(u64, bool)]); 8] = [
+        let cases: [(&str, &[(u64, bool)]); 11] = [
             ("{\"a\":1}\noops\n{\"a\":2}\n", &[(1, true), (2, false), (3, true)]),
             ("{\"a\":1\n{\"a\":2}\n{\"a\":3}\n", &[(1, false), (2, true), (3, true)]),
             ("{\"a\":\"x}\n{\"a\":2}\n", &[(1, false), (2, true)]),
@@ -408,6 +423,9 @@ mod tests {
             ("{\n\"a\":1\n}\n]\n{\"a\":\n2}", &[(1, true), (4, false), (5, true)]),
             ("7\n{\"a\":}\n{\"a\":2}", &[(1, false), (2, false), (3, true)]),
             ("{\"a\":1}x\n{\"a\":2}", &[(1, true), (1, false), (2, true)]),
+            ("{\"a\":1\n{\"a\":2}\n{\"a\":3}}\n{\"a\":4}", &[(1, false), (2, true), (3, true), (3, false), (4, true)]),
+            ("{\"a\":1,\n{\"a\":2}\n}\n{\"a\":4}", &[(1, false), (2, true), (3, false), (4, true)]),
+            ("{\"a\":[{\"b\":{}},\n{\"b\":2}],\n\"c\":\n{\"d\":[[{}]]}}\n{\"a\":4}", &[(1, true), (5, true)]),
         ];
         for (text, expected) in cases {
             for capacity in [1, 5, 8192] {
