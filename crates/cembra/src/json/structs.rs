@@ -16,7 +16,7 @@ pub(super) fn tuple<'j, J: Written<'j>>(
     types: &Fields<QType>,
     value: J,
 ) -> Result<ValueRef<'j>, JsonMisfit<J>> {
-    let parts = fields_of(types, value).ok_or_else(|| JsonMisfit::of(qtype.clone(), value))?;
+    let parts = fields_of(qtype, types, value)?;
     let mut values = Vec::with_capacity(types.len());
     for (at, (qtype, part)) in types.iter().zip(parts).enumerate() {
         values.push(whole(qtype, part.unwrap_or_else(J::null), &|| types.label(at))?);
@@ -80,7 +80,7 @@ fn element_into<'j, 'a, J: Written<'j>>(
         }
         QType::Tuple(fields) => {
             let parts = match found {
-                Some(found) => fields_of(fields, found).ok_or_else(|| JsonMisfit::of(of.clone(), found))?,
+                Some(found) => fields_of(of, fields, found)?,
                 None => SmallVec::from_elem(None, fields.len()),
             };
             for (at, (field, part)) in fields.iter().zip(parts).enumerate() {
@@ -118,24 +118,33 @@ fn scalar_into<'j, J: Written<'j>>(of: &QType, found: J, array: &mut ArrayBuilde
     Ok(())
 }
 
-/// The JSON values of a tuple's fields, in their order. A field that a JSON object lacks is `None`. The result is `None` for JSON that is no
-/// object, or no array of as many elements as the tuple has fields.
-pub(super) fn fields_of<'j, J: Written<'j>>(fields: &Fields<QType>, found: J) -> Option<SmallVec<[Option<J>; 8]>> {
-    let mut parts = SmallVec::from_elem(None, fields.len());
+/// The JSON values of the fields of a tuple of type `of`, in their order. A field that a JSON object lacks is `None`.
+///
+/// # Errors
+/// The JSON is not an object, or not an array of as many elements as the tuple has fields; or an object has the key of a field twice.
+pub(super) fn fields_of<'j, J: Written<'j>>(
+    of: &QType,
+    fields: &Fields<QType>,
+    found: J,
+) -> Result<SmallVec<[Option<J>; 8]>, JsonMisfit<J>> {
+    let misfit = || JsonMisfit::of(of.clone(), found);
+    let mut parts: SmallVec<[Option<J>; 8]> = SmallVec::from_elem(None, fields.len());
     match fields.names() {
         Some(names) => {
-            for (name, part) in found.to_entries()? {
-                if let Some(part_of) = names.position(&name).and_then(|at| parts.get_mut(at)) {
-                    *part_of = Some(part);
+            for (name, part) in found.to_entries().ok_or_else(misfit)? {
+                if let Some(part_of) = names.position(&name).and_then(|at| parts.get_mut(at))
+                    && part_of.replace(part).is_some()
+                {
+                    return Err(JsonMisfit { path: format!(".{name}"), is_twice: true, ..misfit() });
                 }
             }
         }
         None => {
-            let elements = found.to_elements().filter(|elements| elements.len() == fields.len())?;
-            parts.iter_mut().zip(elements).for_each(|(part, element)| *part = Some(element));
+            let elements = found.to_elements().filter(|elements| elements.len() == fields.len());
+            parts.iter_mut().zip(elements.ok_or_else(misfit)?).for_each(|(part, element)| *part = Some(element));
         }
     }
-    Some(parts)
+    Ok(parts)
 }
 
 /// The dictionary that a JSON object is: its keys are spelled as data are, and each is there once.
