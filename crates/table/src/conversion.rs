@@ -59,6 +59,12 @@ pub(crate) struct Planned {
     pub(crate) conversion: Arc<Conversion>,
 }
 
+/// True for a map whose entries are not pairs, as a broken file may have one: the library panics on its values.
+fn is_broken_map(of: &DataType) -> bool {
+    let is_pair = |of: &DataType| matches!(of, DataType::Struct(fields) if fields.len() == 2);
+    matches!(of, DataType::Map(entries, _) if !is_pair(entries.data_type()))
+}
+
 impl Conversion {
     /// Finds what is wanted among the columns of a file.
     ///
@@ -103,6 +109,10 @@ impl Conversion {
         let mut kept = Vec::new();
         for name in names {
             match positions.get(name) {
+                Some(at) if foreign::has(file.field(*at).data_type(), is_broken_map) => {
+                    let message = "its type has a map without a key and a value";
+                    return Err(DataError::new(DataCode::ColumnType, message).in_column(name));
+                }
                 Some(at) if foreign::is_shown(file.field(*at).data_type()) => kept.push(*at),
                 Some(_) => {
                     let error = DataError::new(DataCode::ColumnType, "its type nests deeper than can be shown");

@@ -8,6 +8,7 @@ use super::pages::Groups;
 use super::unread::{Unread, schema_of};
 use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
 use crate::error::{DataCode, DataError};
+use crate::foreign;
 use crate::schema::Inferred;
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups};
 use ::parquet::arrow::{
@@ -47,7 +48,7 @@ impl ParquetData {
             let (metadata, unread) = with_arrow_schema(metadata)?;
             let metadata =
                 ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new()).map_err(broken)?;
-            Ok((in_microseconds(metadata)?, unread))
+            Ok((with_readable_types(metadata)?, unread))
         })?;
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let (batch_rows, spelling) = (batch_rows.max(1), options.spelling.clone());
@@ -102,17 +103,24 @@ fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     read_as(&metadata, casts::with_views).unwrap_or(metadata)
 }
 
-/// The metadata with microseconds for INT96 timestamps, which Spark and Impala write. The library itself would read nanoseconds, which wrap around
-/// outside of the years 1677 to 2262.
-fn in_microseconds(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetadata, DataError> {
+/// The metadata with types that can be read. INT96 timestamps, which Spark and Impala write, become microseconds: the library itself would read
+/// nanoseconds, which wrap around outside of the years 1677 to 2262. Dictionaries of other values than strings and bytes become these values: the
+/// library fails on dictionaries of booleans, decimals and bytes of a fixed size.
+fn with_readable_types(metadata: ArrowReaderMetadata) -> Result<ArrowReaderMetadata, DataError> {
     let columns = metadata.parquet_schema().columns();
-    if columns.iter().all(|column| column.physical_type() != Type::INT96) {
+    let is_plain = |of: &DataType| {
+        use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, Utf8};
+        matches!(of, Dictionary(_, values) if !matches!(**values, Utf8 | LargeUtf8 | Binary | LargeBinary))
+    };
+    let has_plain = metadata.schema().fields().iter().any(|field| foreign::has(field.data_type(), is_plain));
+    if !has_plain && columns.iter().all(|column| column.physical_type() != Type::INT96) {
         return Ok(metadata);
     }
     // Both schemas have their leaves in the same order.
     let mut columns = columns.iter();
     let mut leaf = |leaf: &DataType| match (columns.next().map(|column| column.physical_type()), leaf) {
         (Some(Type::INT96), DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        (_, DataType::Dictionary(_, values)) if is_plain(leaf) => DataType::clone(values),
         (_, other) => other.clone(),
     };
     read_as(&metadata, |of| casts::with_leaves(of, &mut leaf)).map_err(broken)

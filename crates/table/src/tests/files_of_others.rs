@@ -2,17 +2,21 @@
 //! table of contents.
 
 use super::*;
-use ::parquet::arrow::ArrowWriter;
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use ::parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use ::parquet::basic::Compression;
 use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::Int96;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::parser::parse_message_type;
-use arrow_array::{ArrayRef, Int64Array, IntervalDayTimeArray, RecordBatch, StringArray, TimestampNanosecondArray};
+use arrow_array::{
+    ArrayRef, BooleanArray, FixedSizeBinaryArray, Int64Array, IntervalDayTimeArray, RecordBatch, StringArray,
+    TimestampNanosecondArray,
+};
 use arrow_buffer::IntervalDayTime;
 use arrow_ipc::writer::FileWriter;
+use arrow_schema::{DataType, Field, Schema};
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -137,6 +141,31 @@ fn nanoseconds_are_rounded_down_before_1970_too() {
         "1677-09-21T00:12:43.145224Z",
     ];
     assert!(found.iter().zip(expected).all(|(found, of)| found.contains(of)) && found.len() == 5, "{found:?}");
+}
+
+/// pandas writes a category of booleans as booleans, and says that they are a dictionary.
+#[test]
+fn dictionaries_of_other_values_than_strings_are_read_as_these() {
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
+    let codes = [Some([1_u8, 2]), None, Some([3, 4])];
+    let codes: ArrayRef =
+        Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(codes.into_iter(), 2).expect("bytes"));
+    let rows = RecordBatch::try_from_iter([("flag", flags), ("code", codes)]).expect("rows");
+    let dictionary = |field: &Arc<Field>| {
+        let of = DataType::Dictionary(DataType::Int8.into(), field.data_type().clone().into());
+        Field::clone(field).with_data_type(of)
+    };
+    let said = Schema::new(rows.schema().fields().iter().map(dictionary).collect::<Vec<_>>());
+    let mut properties = WriterProperties::default();
+    add_encoded_arrow_schema_to_metadata(&said, &mut properties);
+    let written = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new_with_options(&mut bytes, rows.schema(), written).expect("a writer");
+    writer.write(&rows).and_then(|()| writer.finish()).expect("an end");
+    drop(writer);
+    let found = read(Format::Parquet, &bytes, &[("flag", None), ("code", None)]).expect("rows");
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0][0].contains("true") && found[1][0].contains("NA") && found[2][0].contains("false"), "{found:?}");
 }
 
 /// The library reads the months of Parquet's intervals, or their days: the other part would be lost in silence.
