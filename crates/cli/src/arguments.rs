@@ -298,7 +298,7 @@ pub(crate) struct DataOptions {
     pub(crate) data_format: Option<DataFormat>,
 
     /// What stands for missing in CSV, beside an empty field; may be given several times, and the first is written too, also in tables
-    #[arg(long, value_name = "STRING")]
+    #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     pub(crate) null: Vec<String>,
 
     /// What separates the fields of CSV, in DATA; by default what its header has most of: `,`, `;` or a tab

@@ -65,6 +65,11 @@ impl DataFiles {
         }
     }
 
+    /// The paths of the files; standard input is `-`.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.0
+    }
+
     /// The names of the files for messages.
     pub(crate) fn names(&self) -> String {
         let names: Vec<String> = self.0.iter().map(|path| path.display().to_string()).collect();

@@ -392,7 +392,8 @@ impl RowForm {
                     Err(misfit_of(&column.name, is_kept, qtype, value, Some(&QType::of(scalar, qtype.is_optional()))))
                 }
                 (Some(value), qtype) if column.inferred && loses(qtype, value) => {
-                    let better = better(qtype, value, place);
+                    // The same type again would lose the digits again.
+                    let better = better(qtype, value, place).filter(|better| better != qtype);
                     let error = misfit_of(&column.name, is_kept, qtype, value, better.as_ref());
                     Err(if better.is_none() { error.hint(BEYOND) } else { error })
                 }

@@ -69,11 +69,16 @@ fn loses_digits(number: &str) -> bool {
     is_code || is_large && number.replace(',', ".").parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// True for a whole number beyond 64 bits, of which an f64 would lose digits.
+/// True for a whole number that an f64 would not hold, or not with all of its digits.
 fn is_wide(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
-    // Shorter ones are within an i64.
-    unsigned.len() > 18 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && number.parse::<i64>().is_err()
+    // An f64 holds all shorter ones.
+    unsigned.len() > 15 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && !is_exact(number)
+}
+
+/// True if the digits of a whole number are an `i64` that is an `f64`, too.
+pub(crate) fn is_exact(digits: &str) -> bool {
+    digits.parse::<i64>().is_ok_and(|whole| (whole as f64) as i128 == i128::from(whole))
 }
 
 /// True if a number could have been among the first rows of a column whose type `scalar` was taken from them: later rows are read as strictly.
@@ -94,6 +99,8 @@ fn is_digit(character: char) -> bool {
 pub struct Seen {
     /// All texts are numbers that lose no digits.
     numbers: bool,
+    /// One is a whole number that is not an f64.
+    wide: bool,
     /// All are integers of 64 bits.
     integers: bool,
     /// All are integers, of whatever size.
@@ -113,6 +120,7 @@ impl Seen {
     pub const fn nothing() -> Seen {
         Seen {
             numbers: true,
+            wide: false,
             integers: true,
             whole: true,
             booleans: true,
@@ -134,8 +142,8 @@ impl Seen {
         self.any = true;
         let number = spelling.number(text);
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        self.numbers = self.numbers
-            && number.is_some_and(|number| is_number(&number) && !loses_digits(&number) && !is_wide(&number));
+        self.wide |= number.as_ref().is_some_and(|number| is_wide(number));
+        self.numbers = self.numbers && number.is_some_and(|number| is_number(&number) && !loses_digits(&number));
         self.negative |= text.starts_with('-');
         let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
         self.whole &= whole;
@@ -163,7 +171,7 @@ impl Seen {
             Seen { any: false, empty: false, .. } => Scalar::Float64,
             Seen { any: false, .. } => Scalar::Text,
             Seen { integers: true, .. } => Scalar::Int64,
-            Seen { numbers: true, whole: false, .. } => Scalar::Float64,
+            Seen { numbers: true, whole: false, wide: false, .. } => Scalar::Float64,
             Seen { booleans: true, .. } => Scalar::Boolean,
             Seen { dates: true, .. } => Scalar::Date,
             Seen { timestamps: true, .. } => Scalar::Timestamp,
@@ -491,7 +499,9 @@ mod tests {
         assert_eq!(type_of(&["0.5", "00.5"]), Scalar::Text);
         assert_eq!(type_of(&["12345678901234567890"]), Scalar::Text);
         assert_eq!(type_of(&["12345678901234567890", "1.5"]), Scalar::Text);
-        assert_eq!(type_of(&["9223372036854775807", "12345678901234567890.5"]), Scalar::Float64);
+        assert_eq!(type_of(&["9223372036854775807", "0.5"]), Scalar::Text);
+        assert_eq!(type_of(&["9007199254740993", "0.5"]), Scalar::Text);
+        assert_eq!(type_of(&["9007199254740992", "1000000000000000000", "12345678901234567890.5"]), Scalar::Float64);
         assert_eq!(type_of(&["true", "False", "TRUE"]), Scalar::Boolean);
         assert_eq!(type_of(&["2026-11-20", "1970-01-01"]), Scalar::Date);
         assert_eq!(type_of(&["2026-11-20", "1"]), Scalar::Text);

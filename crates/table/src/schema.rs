@@ -196,7 +196,7 @@ pub(crate) fn missing_value(scalar: Scalar) -> DataError {
 pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "_-.?".contains(character);
     // A name that has a comma or an equals sign is quoted as in CSV.
-    let column = match column.contains([',', '=', '"']) || column.trim() != column {
+    let column = match column.is_empty() || column.contains([',', '=', '"']) || column.trim() != column {
         true => format!("\"{}\"", column.replace('"', "\"\"")),
         false => column.to_owned(),
     };

@@ -140,7 +140,7 @@ impl JsonColumns {
     }
 
     /// Makes [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose a part of the value: a field of an object that
-    /// the type lacks, or digits of a number that as an f64 is infinite, or whole and beyond 64 bits. `input` is the index of the input.
+    /// the type lacks, or digits of a number that as an f64 is infinite, or whole and not exact. `input` is the index of the input.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};

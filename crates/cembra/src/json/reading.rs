@@ -68,9 +68,12 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
     }
 }
 
-/// True if the digits that became `number` are lost in it: it is infinite, or they are a whole number beyond 64 bits.
+/// True if the digits that became `number` are lost in it: it is infinite, or they are a whole number that is not an f64.
 fn is_lost(number: f64, digits: &str) -> bool {
-    number.is_infinite() || number.abs() >= 9_223_372_036_854_775_808.0 && !digits.contains(['.', 'e', 'E'])
+    let is_exact = || digits.parse::<i64>().is_ok_and(|whole| number as i128 == i128::from(whole));
+    // Every smaller whole number is an f64.
+    let may_be = number.abs() >= 9_007_199_254_740_992.0 && !digits.contains(['.', 'e', 'E']);
+    number.is_infinite() || may_be && !is_exact()
 }
 
 /// What a scalar is read into.

@@ -63,6 +63,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     {
         return Err(usage(NAME, format!("`--keep` names `{}` twice", twice.1)));
     }
+    if let Some(errors) = &args.errors
+        && files.paths().iter().any(|file| file.is_file() && place_of(file) == place_of(errors))
+    {
+        let message = format!("`--errors {}` would replace a file of the data: name another file", errors.display());
+        return Err(usage(NAME, message));
+    }
     let format = args.format()?;
     args.check_errors()?;
     let on_error = OnError::from(args.on_error);

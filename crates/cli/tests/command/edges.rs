@@ -195,6 +195,42 @@ fn why_a_time_does_not_exist_is_told() {
 }
 
 #[test]
+fn failed_rows_replace_no_file_of_the_data() {
+    let shell = Shell::new().file("d.csv", "x\n1\na\n").file("sub/e.csv", "x\n2\n");
+    for errors in ["d.csv", "./d.csv", "sub/../sub/e.csv"] {
+        let args = ["eval", "-e", "input x: i64; x", "d.csv", "sub/e.csv", "--on-error", "skip", "--errors", errors];
+        let outcome = shell.run(&args);
+        assert!(outcome.status == Some(2) && outcome.stderr.contains("would replace a file of the data"), "{outcome}");
+    }
+    assert_eq!((shell.read("d.csv"), shell.read("sub/e.csv")), ("x\n1\na\n".to_owned(), "x\n2\n".to_owned()));
+}
+
+#[test]
+fn marks_of_missing_values_may_be_negative() {
+    let shell = Shell::new().file("d.csv", "x\n-999\n1\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "x + 1", "d.csv", "--null", "-999"]), "result\n-999\n2\n");
+}
+
+#[test]
+fn digits_are_no_dates_without_a_declaration() {
+    let shell = Shell::new().file("d.csv", "d,e\n11022026,01022026\n");
+    let declared = shell.stdout(&[
+        "eval",
+        "-e",
+        "input d, e: date; output a = d; output b = e",
+        "d.csv",
+        "--date-format",
+        "%d%m%Y",
+    ]);
+    assert_eq!(declared, "a,b\n2026-02-11,2026-02-01\n");
+    let outcome = shell.run(&["eval", "-e", "output a = d; output b = e", "d.csv", "--date-format", "%d%m%Y"]);
+    assert!(
+        outcome.status == Some(2) && outcome.stderr.contains("or declare one, as in `input e: date?`"),
+        "{outcome}"
+    );
+}
+
+#[test]
 fn columns_without_a_name_go_through() {
     let shell = Shell::new().file("index.csv", ",a,b\n0,1,2\n1,3,4\n").file("empty.csv", "id,,\n1,2,3\n");
     assert_eq!(

@@ -195,7 +195,7 @@ fn tables_without_rows_have_no_keys() {
         let model = format!(
             "table t: {keys} -> f64 = \"t.csv\"\ninput s: text\noutput y = lookup({key}, t)\noutput z = lookup({key}, t, 7.5)\n"
         );
-        let shell = Shell::new().file("m.cem", &model).file("t.csv", &format!("{header},v\n")).file("s.csv", "s\na\n");
+        let shell = Shell::new().file("m.cem", &model).file("t.csv", format!("{header},v\n")).file("s.csv", "s\na\n");
         assert_eq!(shell.stdout(&["eval", "m.cem", "s.csv"]), "y,z\n,7.5\n", "{keys}");
     }
 }

@@ -15,6 +15,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, ValueColumn};
+use memchr::memchr;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -70,7 +71,8 @@ impl Target {
             [first, ..] => *first != b'+',
             [] => false,
         };
-        is_usual && unsigned.len() <= 18
+        let is_short = unsigned.len() <= if self.scalar == Scalar::Float64 { 15 } else { 18 };
+        is_usual && (is_short || memchr(b'.', unsigned).is_some())
             || str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
     }
 }

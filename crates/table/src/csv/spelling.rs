@@ -130,11 +130,16 @@ impl Spelling {
                 false => (format!("`text` for `{path}` in the type of `input {name}`"), path.to_owned()),
             };
             let parsed = format!("{declared}, and `{}` for its number", grouped.parsed(&operand));
-            return Some(match grouped.may_be_decimal(text) && !self.decimal_comma {
-                true => {
+            return Some(match (grouped.may_be_decimal(text, self.decimal_comma), self.decimal_comma) {
+                (true, false) => {
                     format!("{parsed}, if the comma is between thousands; `--decimal ,` if it is before the fraction")
                 }
-                false => format!("{parsed}: numbers must not have separators between thousands"),
+                (true, true) => {
+                    format!(
+                        "{parsed}, if the point is between thousands; leave `--decimal ,` out if it is before the fraction"
+                    )
+                }
+                (false, _) => format!("{parsed}: numbers must not have separators between thousands"),
             });
         }
         let is_other = is_number(&Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() });
@@ -172,8 +177,8 @@ impl Spelling {
         let is_count = scalar::is_count(text);
         match scalar {
             Scalar::Date if self.dates.is_some() && is_count => Some(
-                "dates are read as `--date-format` says, and digits without a gap with their zeros: of a number `n` that lost \
-                 them, `parse_date(strings.printf(\"%08d\", n), \"%d%m%Y\")` makes one",
+                "dates are read as `--date-format` says: this is not such a day, or its digits lack zeros, which \
+                 `strings.printf` writes in front of an input `n: i64`",
             ),
             Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
             Scalar::Timestamp if self.unit.is_some() && is_count => {
@@ -212,7 +217,8 @@ impl Spelling {
     /// True if dates, or timestamps, have a form of their own, or the text begins with a year and a dash.
     pub(crate) fn may_be_moment(&self, scalar: Scalar, text: &str) -> bool {
         let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
-        form.is_some() || text.as_bytes().get(4) == Some(&b'-')
+        // Digits alone may be a number, whatever the form is.
+        form.is_some() && !scalar::is_count(text) || text.as_bytes().get(4) == Some(&b'-')
     }
 }
 

@@ -43,9 +43,10 @@ impl Grouped {
         }
     }
 
-    /// True if the text may also be a number with a decimal comma.
-    pub(crate) fn may_be_decimal(self, text: &str) -> bool {
-        self.group == ',' && self.decimal.is_none() && text.matches(',').count() == 1
+    /// True if the separator may also be the one before a fraction in the other spelling: the comma, or the point if `decimal_comma`.
+    pub(crate) fn may_be_decimal(self, text: &str, decimal_comma: bool) -> bool {
+        let decimal = if decimal_comma { '.' } else { ',' };
+        self.group == decimal && self.decimal.is_none() && text.matches(decimal).count() == 1
     }
 }
 
@@ -79,7 +80,8 @@ mod tests {
         ] {
             assert_eq!(found(text), None, "{text}");
         }
-        assert!(Grouped::of("2,590").is_some_and(|grouped| grouped.may_be_decimal("2,590")));
-        assert!(Grouped::of("1,234,567").is_some_and(|grouped| !grouped.may_be_decimal("1,234,567")));
+        assert!(Grouped::of("2,590").is_some_and(|grouped| grouped.may_be_decimal("2,590", false)));
+        assert!(Grouped::of("1.234").is_some_and(|grouped| grouped.may_be_decimal("1.234", true)));
+        assert!(Grouped::of("1,234,567").is_some_and(|grouped| !grouped.may_be_decimal("1,234,567", false)));
     }
 }

@@ -1,6 +1,7 @@
 //! The types of JSON values: the common form of the values in one place, and the parts of a value that an inferred type would lose.
 
 use crate::error::{DataCode, DataError};
+use crate::scalar;
 use crate::schema::{Place, quoted};
 use cembra::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
@@ -214,9 +215,10 @@ fn is_beyond(value: JsonText<'_>) -> bool {
     may_be && value.kind() == JsonKind::Number && value.as_str().parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// True for a number that would be infinite as an f64, and for a whole one beyond 64 bits, which would lose digits.
+/// True for a number that would be infinite as an f64, and for a whole one of which it would not hold all digits.
 fn is_lost(value: JsonText<'_>) -> bool {
-    is_beyond(value) || is_large(value)
+    // An f64 holds all shorter ones.
+    is_beyond(value) || value.as_str().len() > 15 && is_whole(value) && !scalar::is_exact(value.as_str())
 }
 
 /// The hint for a number that an f64 does not hold.

@@ -9,6 +9,7 @@ use crate::{foreign, scalar};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StringViewArray};
 use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::ValueRef;
 
@@ -132,7 +133,10 @@ impl Flat<'_> {
     pub(super) fn has_point(&self) -> bool {
         match self {
             Flat::Scalars(scalars) => scalars.scalar.is_float(),
-            Flat::Foreign(array) => array.data_type().is_numeric(),
+            Flat::Foreign(array) => match array.data_type() {
+                DataType::Dictionary(_, values) => values.is_numeric(),
+                of => of.is_numeric(),
+            },
             Flat::Part(_, part) => part.has_point(),
             Flat::Json(..) | Flat::Verbatim(_) => false,
         }
