@@ -26,7 +26,7 @@ use cembra::{JsonColumns, JsonKind, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use misfit::{Whole, misfit_of};
-use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, is_whole, loses};
+use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, is_whole, lacks, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -95,6 +95,8 @@ struct RowForm {
     carried: Option<Carried>,
     /// The indices of leaves with a declared type that are carried through too, so that undeclared fields must not be lost.
     strict: HashSet<usize>,
+    /// The columns that are carried through as they are written where an object lacks a field.
+    full: HashSet<usize>,
     /// True if rows are read value by value, because dates or timestamps have another spelling than the usual one.
     is_spelled: bool,
 }
@@ -231,6 +233,8 @@ impl JsonData {
         let (columns, distinct, shown) = read_once(columns);
         let is_lenient = |(at, of): (&usize, &Column)| (of.inferred && !columns[*at].inferred).then_some(*at);
         let strict = shown.iter().zip(&all_columns).skip(request.leaves.len()).filter_map(is_lenient).collect();
+        // The columns of values are of use for objects that have all fields.
+        let full = shown[request.leaves.len()..].iter().filter(|_| carried.is_some()).copied().collect();
         let JsonData { tolerant, most_bytes, .. } = self;
         let spelling = self.spelling.clone();
         let is_spelled = spelling.has_moments() && columns.iter().any(|column| has_moments(&column.qtype));
@@ -262,6 +266,7 @@ impl JsonData {
             spelling,
             carried,
             strict,
+            full,
             is_spelled,
         });
         let source = JsonSource { data: self, form };
@@ -366,6 +371,8 @@ impl RowForm {
         for (at, column) in self.columns.iter().enumerate() {
             let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
             let is_kept = at >= self.leaves;
+            let may_lack = |value: &JsonText<'_>| self.full.contains(&at) && lacks(&column.qtype, *value);
+            is_as_written |= object.row.get(&column.name).as_ref().is_some_and(may_lack);
             if self.strict.contains(&at)
                 && let Some(value) = object.row.get(&column.name)
                 && loses(&column.qtype, value)
@@ -553,6 +560,7 @@ impl Piece for JsonPiece {
             inferred.for_each(|(at, _)| columns.refuse_losses(at));
         }
         form.strict.iter().for_each(|at| columns.refuse_losses(*at));
+        form.full.iter().for_each(|at| columns.refuse_lacking(*at));
         if form.keys.is_some() {
             columns.refuse_others();
         }

@@ -73,6 +73,8 @@ struct Input {
     kept: Kept,
     /// True if [`try_push`](JsonColumns::try_push) refuses rows in which `qtype` would lose a part of the value.
     is_strict: bool,
+    /// True if [`try_push`](JsonColumns::try_push) refuses objects that lack a field of the type.
+    is_full: bool,
     /// How many rows have a value here. While a row is read, an input whose key was met has one row more than the others.
     rows: usize,
 }
@@ -136,7 +138,14 @@ impl JsonColumns {
         self.size.add(qtype);
         let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
         self.is_seldom |= is_twice || qtype.as_map().is_some();
-        self.inputs.push(Input { name: name.clone(), qtype: qtype.clone(), kept, is_strict: false, rows: 0 });
+        self.inputs.push(Input {
+            name: name.clone(),
+            qtype: qtype.clone(),
+            kept,
+            is_strict: false,
+            is_full: false,
+            rows: 0,
+        });
     }
 
     /// Makes [`try_push`](JsonColumns::try_push) refuse rows in which the type of an input would lose a part of the value: a field of an object that
@@ -156,6 +165,25 @@ impl JsonColumns {
     pub fn refuse_losses(&mut self, input: usize) {
         if let Some(input) = self.inputs.get_mut(input) {
             input.is_strict = true;
+        }
+    }
+
+    /// Makes [`try_push`](JsonColumns::try_push) refuse rows in which an object of an input lacks a field of its type, which may be missing. `input` is
+    /// the index of the input.
+    ///
+    /// ```
+    /// use cembra::{JsonColumns, parse_type};
+    ///
+    /// let point = parse_type("{x: f64, y: f64?}")?;
+    /// let mut columns = JsonColumns::of_types([("p", &point)]).unwrap();
+    /// assert!(columns.try_push("{\"p\": {\"x\": 1}}"));
+    /// columns.refuse_lacking(0);
+    /// assert!(columns.try_push("{\"p\": {\"x\": 1, \"y\": null}}") && !columns.try_push("{\"p\": {\"x\": 1}}"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn refuse_lacking(&mut self, input: usize) {
+        if let Some(input) = self.inputs.get_mut(input) {
+            input.is_full = true;
         }
     }
 
@@ -399,7 +427,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
                 return Err(unfit());
             }
             let (of, at) = (&input.qtype, text.behind(key));
-            let text = Text { is_strict: input.is_strict, ..text };
+            let text = Text { is_strict: input.is_strict, is_full: input.is_full, ..text };
             match &mut input.kept {
                 Kept::Column(column) => object.next_value_seed(ValueInto { of, column, text, at })?,
                 Kept::Values(values) => {

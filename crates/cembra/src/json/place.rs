@@ -9,6 +9,8 @@ pub(super) struct Text<'t> {
     pub(super) text: &'t str,
     /// True if a value is refused when its type would lose a part of it: a field that the type lacks, or a number beyond its range.
     pub(super) is_strict: bool,
+    /// True if an object must have all fields of its type.
+    pub(super) is_full: bool,
 }
 
 /// Where a value begins in its text. An even number is twice the byte offset of the value. An odd number is twice the byte offset of the quote
@@ -35,7 +37,7 @@ impl From<Option<usize>> for Place {
 
 impl<'t> Text<'t> {
     pub(super) const fn of(text: &'t str) -> Self {
-        Text { text, is_strict: false }
+        Text { text, is_strict: false, is_full: false }
     }
 
     /// The place of the value of a key, which is a part of the text.

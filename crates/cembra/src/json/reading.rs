@@ -279,6 +279,9 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
         if count == names.len() {
             return Ok(());
         }
+        if text.is_full {
+            return Err(unfit());
+        }
         for (place, (of, column)) in fields.iter().zip(columns).enumerate() {
             let is_given = given[place / u64::BITS as usize] >> (place % u64::BITS as usize) & 1 != 0;
             if !is_given && !absent(of, column) {

@@ -206,6 +206,23 @@ fn failed_rows_replace_no_file_of_the_data() {
 }
 
 #[test]
+fn objects_that_are_carried_to_json_get_no_keys() {
+    let rows = "{\"d\":{\"2026-01-01\":1},\"l\":[{\"a\":1},{\"b\":2}]}\n{\"d\":{\"2026-01-02\":null},\"l\":[]}\n";
+    let shell = Shell::new().file("d.jsonl", rows);
+    let args = ["eval", "-e", "output y = 1", "d.jsonl", "--keep-all", "--format", "jsonl"];
+    assert_eq!(shell.stdout(&args), rows.replace("}\n", ",\"y\":1}\n"));
+}
+
+#[test]
+fn times_that_clocks_skip_are_told_among_the_first_rows_too() {
+    let shell = Shell::new().file("t.csv", "t\n2026-01-02T03:04:05\n2026-03-29T02:30:00\n");
+    let args = ["eval", "-e", "output y = t", "t.csv", "--time-zone", "Europe/Zurich", "--on-error", "skip"];
+    let outcome = shell.run(&args);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(0), "y\n2026-01-02T02:04:05Z\n"), "{outcome}");
+    assert!(outcome.stderr.contains("which clocks in Europe/Zurich skip"), "{outcome}");
+}
+
+#[test]
 fn marks_of_missing_values_may_be_negative() {
     let shell = Shell::new().file("d.csv", "x\n-999\n1\n");
     assert_eq!(shell.stdout(&["eval", "-e", "x + 1", "d.csv", "--null", "-999"]), "result\n-999\n2\n");

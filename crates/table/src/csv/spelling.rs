@@ -211,7 +211,9 @@ impl Spelling {
 
     /// True if a text is recognised as a date, or a timestamp, of a column without a declared type.
     pub(crate) fn is_moment(&self, scalar: Scalar, text: &str) -> bool {
-        self.may_be_moment(scalar, text) && self.parse(scalar, text).is_some()
+        // A time that clocks skip is wrong, but a time.
+        let is_moment = || self.parse(scalar, text).is_some() || self.skipped(scalar, text).is_some();
+        self.may_be_moment(scalar, text) && is_moment()
     }
 
     /// True if dates, or timestamps, have a form of their own, or the text begins with a year and a dash.

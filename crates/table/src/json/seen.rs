@@ -250,6 +250,28 @@ pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
+/// True if an object in a value lacks a field of its type, which would be written as `null`.
+pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
+    // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
+    let elements = || value.elements().unwrap_or_default().into_iter();
+    match qtype {
+        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+            value.kind() != JsonKind::Null && lacks(of, value)
+        }
+        QType::Tuple(_) if let Some(element) = qtype.element() => elements().any(|value| lacks(element, value)),
+        QType::Tuple(fields) => match fields.names() {
+            Some(names) => {
+                let found = value.fields().unwrap_or_default();
+                let field = |name: &str| names.position(name).and_then(|at| fields.get(at));
+                found.len() < names.len()
+                    || found.into_iter().any(|(name, value)| field(&name).is_some_and(|of| lacks(of, value)))
+            }
+            None => elements().zip(fields.iter()).any(|(value, of)| lacks(of, value)),
+        },
+        _ => false,
+    }
+}
+
 /// A type that holds the values of `qtype` and this one too; `None` if there is none, or if the type was declared.
 pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Option<QType> {
     let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
