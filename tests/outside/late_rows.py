@@ -547,7 +547,9 @@ def rule(column):
         # A type would lose the sign of a zero, the zeros of a code, or digits.
         return "string"
     if all(is_number(text) for text in there):
-        return "double"
+        # A whole number that is not a float would lose a digit.
+        is_lost = any(is_whole(text) and int(float(text)) != int(text) for text in there)
+        return "string" if is_lost else "double"
     if all(text in ("true", "false", "True", "False", "TRUE", "FALSE") for text in there):
         return "bool"
     if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) and text != "2026-02-30" for text in there):

@@ -24,9 +24,9 @@ use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::{JsonColumns, JsonKind, JsonText};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{ScalarValue, Value};
+use cembra_value::Value;
 use misfit::{Whole, misfit_of};
-use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, is_whole, lacks, loses};
+use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, lacks, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -386,13 +386,6 @@ impl RowForm {
                 }
             }
             let value = match (object.row.get(&column.name), &column.qtype) {
-                // A declared text takes whole numbers as they are written, because no number type holds all of them.
-                (Some(value), QType::Scalar(Scalar::Text) | QType::Optional(Scalar::Text))
-                    if !column.inferred && is_whole(value) =>
-                {
-                    let text = ScalarValue::Text(value.as_str().into());
-                    Ok(if column.qtype.is_optional() { Value::Present(text) } else { Value::Scalar(text) })
-                }
                 (Some(value), qtype) if column.inferred && qtype.scalar() == Some(Scalar::Int64) && is_large(value) => {
                     let is_unsigned = is_unsigned(value) && !self.below_zero.contains(&column.name);
                     let scalar = if is_unsigned { Scalar::UInt64 } else { Scalar::Text };

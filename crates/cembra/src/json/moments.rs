@@ -10,6 +10,7 @@ use std::fmt;
 /// A spelling of dates, timestamps and durations in JSON, for [`JsonText::value_spelled`].
 pub trait JsonMoments {
     /// Reads a value of the type `scalar`. `text` is a string, the digits of a number, or a key of a dictionary. `None` if it is not such a value.
+    /// A text is asked for of digits only, so that an implementation may let texts have numbers.
     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue>;
 }
 
@@ -33,7 +34,10 @@ impl<'j> Written<'j> for Spelled<'j, '_> {
     }
 
     fn to_scalar(self, scalar: Scalar) -> Option<ValueRef<'j>> {
-        let Some(moments) = self.moments.filter(|_| scalar.is_quoted()) else { return self.text.to_scalar(scalar) };
+        let is_digits = scalar == Scalar::Text && self.text.kind() == JsonKind::Number;
+        let Some(moments) = self.moments.filter(|_| scalar.is_quoted() || is_digits) else {
+            return self.text.to_scalar(scalar);
+        };
         let text = match self.text.kind() {
             JsonKind::Number => Cow::Borrowed(self.text.as_str()),
             JsonKind::Text => self.text.text()?,

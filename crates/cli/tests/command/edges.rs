@@ -214,6 +214,22 @@ fn objects_that_are_carried_to_json_get_no_keys() {
 }
 
 #[test]
+fn texts_within_structs_and_lists_take_ids_of_any_size() {
+    let rows =
+        "{\"n\":[{\"id\":1234567890123456789012},{\"id\":\"a\"}],\"l\":[7],\"d\":{\"k\":18446744073709551616}}\n";
+    let shell = Shell::new().file("d.jsonl", rows);
+    let model = "input n: [{id: text}]; input l: [text]; input d: dict[text, text]\n\
+        output ids = n.id; output m = l; output v = lookup(\"k\", d)";
+    let args = |model| ["eval", "-e", model, "d.jsonl", "--format", "jsonl"];
+    let expected = "{\"ids\":[\"1234567890123456789012\",\"a\"],\"m\":[\"7\"],\"v\":\"18446744073709551616\"}\n";
+    assert_eq!(shell.stdout(&args(model)), expected);
+    // What is inferred to be a text does not.
+    let shell = Shell::new().file("d.jsonl", "{\"s\":{\"t\":\"a\"}}\n".repeat(1_000) + "{\"s\":{\"t\":5}}\n");
+    let outcome = shell.run(&args("output y = L.s.t"));
+    assert!(outcome.stderr.contains("column `s.t`: expected text, found `5`"), "{outcome}");
+}
+
+#[test]
 fn times_that_clocks_skip_are_told_among_the_first_rows_too() {
     let shell = Shell::new().file("t.csv", "t\n2026-01-02T03:04:05\n2026-03-29T02:30:00\n");
     let args = ["eval", "-e", "output y = t", "t.csv", "--time-zone", "Europe/Zurich", "--on-error", "skip"];

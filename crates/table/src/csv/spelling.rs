@@ -226,7 +226,18 @@ impl Spelling {
 
 impl JsonMoments for Spelling {
     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
-        self.parse(scalar, text)
+        // A declared text takes whole numbers as they are written, because no number type holds all of them.
+        let is_whole = || !text.contains(['.', 'e', 'E']);
+        self.parse(scalar, text).filter(|_| scalar != Scalar::Text || is_whole())
+    }
+}
+
+/// The spelling of values whose type was taken from the data: their texts are no numbers.
+pub(crate) struct OfInferred<'s>(pub(crate) &'s Spelling);
+
+impl JsonMoments for OfInferred<'_> {
+    fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
+        self.0.parse(scalar, text).filter(|_| scalar != Scalar::Text)
     }
 }
 

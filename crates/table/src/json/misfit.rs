@@ -2,6 +2,7 @@
 
 use super::seen::better;
 use crate::Spelling;
+use crate::csv::spelling::OfInferred;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
 use crate::schema::{Place, carried_as, missing_value, quoted, spelled};
@@ -29,8 +30,12 @@ impl Whole<'_> {
     /// # Errors
     /// A part of the value is of another type; the message names the place of the part.
     pub(super) fn read(self, spelling: &Spelling) -> Result<Value, DataError> {
-        let Whole { qtype, value, .. } = self;
-        let read = if spelling.has_moments() { value.value_spelled(qtype, spelling) } else { value.value(qtype) };
+        let Whole { qtype, value, place, .. } = self;
+        let read = match place.inferred {
+            true if !spelling.has_moments() => value.value(qtype),
+            true => value.value_spelled(qtype, &OfInferred(spelling)),
+            false => value.value_spelled(qtype, spelling),
+        };
         read.map_err(|misfit| error_of(self, &misfit, spelling))
     }
 }
