@@ -1,6 +1,7 @@
 //! Which fields of a CSV go where: the columns wanted, each with its type, and which of them one leaf is put together from.
 //! Also what a field's text means for its column, and the wording of what is wrong with it.
 
+use super::number::Decimal;
 use super::record::Record;
 use super::spelling::Spelling;
 use super::strays::{is_mark, null_advice};
@@ -15,7 +16,6 @@ use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, ValueColumn};
-use memchr::memchr;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -61,19 +61,16 @@ impl Target {
         }
     }
 
-    /// True if a number may stand in the column, as [`takes`](Target::takes) says, of which `text` has digits, a sign and a point at most.
+    /// True if the number `found`, whose text is `text`, may stand in the column, as [`takes`](Target::takes) says.
     #[inline(always)]
-    pub(crate) fn takes_digits(&self, text: &[u8]) -> bool {
-        let unsigned = text.strip_prefix(b"-").unwrap_or(text);
-        let is_usual = match unsigned {
-            [b'0', next, ..] => *next == b'.',
-            [b'0'] => text.len() == 1,
-            [first, ..] => *first != b'+',
-            [] => false,
-        };
-        let is_short = unsigned.len() <= if self.scalar == Scalar::Float64 { 15 } else { 18 };
-        is_usual && (is_short || memchr(b'.', unsigned).is_some())
-            || str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
+    pub(crate) fn takes_digits(&self, found: Decimal, text: &[u8]) -> bool {
+        let most = if self.scalar == Scalar::Float64 { 15 } else { 18 };
+        found.is_usual(text, most) || self.is_number_as_inferred(text)
+    }
+
+    #[inline(never)]
+    fn is_number_as_inferred(&self, text: &[u8]) -> bool {
+        str::from_utf8(text).is_ok_and(|text| scalar::is_as_inferred(self.scalar, text))
     }
 }
 

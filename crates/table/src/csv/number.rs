@@ -75,6 +75,21 @@ impl Decimal {
         self.end
     }
 
+    /// True if no digit of the number is lost, as a look at the start of its text tells: it has no plus and no zero in front, it is not `-0`, and it
+    /// has a fraction or at most `most` digits. Other numbers may lose none either.
+    #[inline(always)]
+    pub(crate) fn is_usual(self, text: &[u8], most: usize) -> bool {
+        let sign = usize::from(self.negative);
+        // With the point, if there is a fraction.
+        let whole = text.len() - sign - self.scale;
+        match text.get(sign) {
+            Some(b'+') | None => false,
+            Some(b'0') if self.scale > 0 => whole == 2,
+            Some(b'0') => whole == 1 && !self.negative,
+            Some(_) => self.scale > 0 || whole <= most,
+        }
+    }
+
     /// The nearest f64, if one division finds it: both operands are exact, so the quotient is rounded once.
     #[inline(always)]
     pub(crate) fn to_f64(self) -> Option<f64> {

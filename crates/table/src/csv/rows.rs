@@ -382,7 +382,8 @@ impl<'l, 'b> Reader<'l, 'b> {
                 if let Some(found) = decimal(scanner.bytes, scanner.at, scanner.delimiter)
                     && let Some(value) = found.$to()
                     && column.target.plain
-                    && (!column.target.inferred || column.target.takes_digits(&scanner.bytes[scanner.at..found.end()]))
+                    && (!column.target.inferred
+                        || column.target.takes_digits(found, &scanner.bytes[scanner.at..found.end()]))
                 {
                     $builder.append_value(value);
                     scanner.at = found.end();
