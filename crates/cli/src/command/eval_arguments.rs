@@ -237,6 +237,11 @@ impl Args {
                 format!("`--errors {path}`: failed rows are written as CSV; end the name in `.csv`"),
             ));
         }
+        if matches!(self.on_error, OnErrorChoice::Fail) {
+            let message = "add `--on-error skip` or `--on-error missing`: without it the first row that fails ends the run, and \
+                           `--errors` has nothing to write";
+            return Err(usage(NAME, message));
+        }
         Ok(())
     }
 

@@ -21,7 +21,7 @@ mod session;
 pub(crate) mod test;
 
 use crate::arguments::ModelArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use crate::inputs::check_name;
 use crate::source::ModelText;
 use cembra::{Code, Diagnostic, Model, Options};
@@ -29,6 +29,7 @@ use cembra_runtime::{visible, visible_lines};
 use cembra_table::Keep;
 use cembra_table::error::DataError;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// Prints what a command has to say. Texts of others in it cannot steer a terminal.
@@ -92,7 +93,11 @@ fn options_with_types_of(
         Keep::These(names) => names.iter().any(|kept| kept == name),
         Keep::All => true,
     };
+    let mut typed = HashSet::new();
     for (name, qtype) in args.types() {
+        if !typed.insert(name) {
+            return Err(usage(command, format!("`--types` gives `{name}` a type twice: leave one out")));
+        }
         if carried(name) && !model.program().inputs.iter().any(|input| *input.name == *name) {
             continue;
         }

@@ -239,6 +239,22 @@ fn times_that_clocks_skip_are_told_among_the_first_rows_too() {
 }
 
 #[test]
+fn failed_rows_are_listed_only_where_the_run_goes_on() {
+    let shell = Shell::new().file("d.csv", "x\n1\n");
+    let outcome = shell.run(&["eval", "-e", "x", "d.csv", "--errors", "e.csv"]);
+    assert!(outcome.status == Some(2) && outcome.stderr.contains("add `--on-error skip` or"), "{outcome}");
+}
+
+#[test]
+fn columns_have_one_type() {
+    let shell = Shell::new().file("d.csv", "x\n1\n");
+    for types in [&["--types", "x=i64,x=f64"][..], &["--types", "x=i64", "--types", "x=i64"]] {
+        let outcome = shell.run(&[&["eval", "-e", "x", "d.csv"], types].concat());
+        assert!(outcome.status == Some(2) && outcome.stderr.contains("`--types` gives `x` a type twice"), "{outcome}");
+    }
+}
+
+#[test]
 fn marks_of_missing_values_may_be_negative() {
     let shell = Shell::new().file("d.csv", "x\n-999\n1\n");
     assert_eq!(shell.stdout(&["eval", "-e", "x + 1", "d.csv", "--null", "-999"]), "result\n-999\n2\n");

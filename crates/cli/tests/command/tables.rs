@@ -312,12 +312,12 @@ fn rows_that_fail_end_the_run_or_are_missing_or_are_left_out() {
         let skipped = run(&["--keep", "id", "--on-error", "skip", "--threads", threads]);
         assert_eq!(skipped.stdout, "id,y\na,2\ne,4\n", "{skipped}");
     }
-    // A file is whole or not there, and with it the file of errors.
+    // A file is whole or not there.
     fs::remove_file(shell.path("errors.csv")).expect("it was there");
     let last = Shell::new().file("rows.csv", "x\n1\n2\n0\n").file("model.cem", "input x: i32; output y = 8 // x");
     for ending in ["csv", "jsonl", "parquet", "arrow"] {
         let file = format!("out.{ending}");
-        let args = ["eval", "model.cem", "rows.csv", "-o", &file, "--errors", "errors.csv"];
+        let args = ["eval", "model.cem", "rows.csv", "-o", &file];
         assert_eq!(last.run(&args).status, Some(1));
         assert_eq!(fs::read_dir(last.path(".")).expect("the folder").count(), 2, "{ending}");
     }
