@@ -2,6 +2,7 @@
 //! table of contents.
 
 use super::*;
+use crate::conversion::Conversion;
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use ::parquet::arrow::{ArrowWriter, add_encoded_arrow_schema_to_metadata};
 use ::parquet::basic::Compression;
@@ -141,6 +142,26 @@ fn nanoseconds_are_rounded_down_before_1970_too() {
         "1677-09-21T00:12:43.145224Z",
     ];
     assert!(found.iter().zip(expected).all(|(found, of)| found.contains(of)) && found.len() == 5, "{found:?}");
+}
+
+/// A broken file may have a map that the library panics on.
+#[test]
+fn maps_without_a_key_and_a_value_are_refused() {
+    let map = |fields: Vec<Field>| {
+        DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields.into()), false)), false)
+    };
+    let pair = ["key", "value"].map(|name| Field::new(name, DataType::Int64, name == "value")).to_vec();
+    let plan = |of: DataType| {
+        let inside = DataType::List(Arc::new(Field::new_list_field(of, true)));
+        let schema = Schema::new(vec![Field::new("m", inside, true)]);
+        let request = Request { keep: Keep::All, ..Request::default() };
+        let planned = Conversion::plan(&schema, &request, false, u64::MAX, Spelling::default());
+        planned.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(plan(map(pair.clone())), Ok(()));
+    for fields in [vec![], pair[..1].to_vec()] {
+        assert_eq!(plan(map(fields)), Err("column `m`: its type has a map without a key and a value".to_owned()));
+    }
 }
 
 /// pandas writes a category of booleans as booleans, and says that they are a dictionary.

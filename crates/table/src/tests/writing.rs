@@ -1,6 +1,9 @@
 //! Writing: what each form looks like, and that it is read back the same.
 
 use super::*;
+use arrow_array::types::Int8Type;
+use arrow_array::{ArrayRef, DictionaryArray, Float64Array, PrimitiveArray, RecordBatch};
+use std::sync::Arc;
 
 fn written(format: Format, null: &str, columns: &[(&str, QType)], rows: &[Vec<Value>]) -> String {
     let fields = columns.iter().map(|(name, qtype)| types::field(name, qtype).expect("data"));
@@ -25,6 +28,24 @@ fn written(format: Format, null: &str, columns: &[(&str, QType)], rows: &[Vec<Va
     }
     sink.finish().expect("an end").commit().expect("a file");
     std::fs::read_to_string(path).expect("UTF-8")
+}
+
+#[test]
+fn dictionaries_of_floats_have_a_decimal_comma_too() {
+    let values: ArrayRef = Arc::new(Float64Array::from(vec![1.5]));
+    let keys = PrimitiveArray::<Int8Type>::from(vec![Some(0), None]);
+    let column: ArrayRef = Arc::new(DictionaryArray::try_new(keys, values).expect("a dictionary"));
+    let rows = RecordBatch::try_from_iter([("c", column)]).expect("rows");
+    let named = [Named { name: "c".to_owned(), form: Form::Foreign(rows.column(0).data_type().clone()) }];
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("out");
+    let options =
+        WriteOptions { format: Format::Csv, null: None, delimiter: None, decimal_comma: true, most_bytes: u64::MAX };
+    let mut sink =
+        sink::open(&options, Output::create(&path).expect("a file"), &named, &rows.schema()).expect("a sink");
+    sink.write(&rows).expect("rows");
+    sink.finish().expect("an end").commit().expect("a file");
+    assert_eq!(std::fs::read_to_string(path).expect("UTF-8"), "c\n\"1,5\"\n\"\"\n");
 }
 
 fn named<T>(fields: [T; 2]) -> Fields<T> {
