@@ -297,7 +297,7 @@ pub(crate) struct DataOptions {
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) data_format: Option<DataFormat>,
 
-    /// What stands for missing in CSV, beside an empty field; may be given several times, and the first is written too, also in tables
+    /// A string for missing values in CSV, beside an empty field; may be given several times, and the first is written too, also in tables
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     pub(crate) null: Vec<String>,
 

@@ -1,4 +1,4 @@
-//! Refuses options about values that would do nothing in a run, since whoever gives an option relies on its effect.
+//! Refuses options about values that have no effect in a run, because whoever gives an option relies on the effect.
 
 use crate::arguments::DataOptions;
 use crate::evaluate::Feeding;

@@ -133,7 +133,7 @@ impl Dict {
     /// for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as `i64`.
     ///
     /// # Errors
-    /// The groups are not `i64`, a group is missing or comes again after another one, or the ranges of a group are not as for [`Dict::of_ranges`].
+    /// `groups` is not an array of `i64`. A group is missing, or comes again after another one. [`Dict::of_ranges`] refuses the ranges of a group.
     pub fn of_ranges_in(groups: &Array, from: &Array, to: &Array) -> Result<Dict, DictFault> {
         if groups.scalar() != Scalar::Int64 {
             return Err(DictFault::Type(groups.scalar()));

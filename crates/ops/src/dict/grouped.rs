@@ -28,7 +28,7 @@ struct Group<K: Bound> {
 enum Rows {
     /// The first `count` segments have the rows from `first` on, and a segment after them has none: ranges without gaps need no list of rows.
     Next { first: i64, count: usize },
-    /// One row per segment, `NO_ROW` for a gap.
+    /// The rows of the segments, with `NO_ROW` for a gap.
     Each(Box<[i64]>),
 }
 
