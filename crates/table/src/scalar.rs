@@ -261,13 +261,15 @@ fn write_special(out: &mut Vec<u8>, value: f64) {
 /// 1e-6 .. 1e21, where the plain form would be mostly zeros, and without a fraction of nothing.
 fn write_finite(out: &mut Vec<u8>, value: f64, shortest: &str) {
     let plainly = value == 0.0 || (1e-6..1e21).contains(&value.abs());
-    let (digits, exponent) = match shortest.split_once('e') {
+    // An exponent is a sign and three digits at most.
+    let exponent = shortest.bytes().rev().take(5).position(|byte| byte == b'e');
+    let (digits, exponent) = match exponent.map(|behind| shortest.split_at(shortest.len() - behind - 1)) {
         None if plainly => {
             out.extend_from_slice(shortest.strip_suffix(".0").unwrap_or(shortest).as_bytes());
             return;
         }
         None => (shortest, 0),
-        Some((digits, exponent)) => (digits, exponent.parse::<i32>().unwrap_or(0)),
+        Some((digits, exponent)) => (digits, exponent[1..].parse::<i32>().unwrap_or(0)),
     };
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     out.extend_from_slice(sign.as_bytes());

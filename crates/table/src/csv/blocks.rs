@@ -34,14 +34,6 @@ pub(crate) struct Blocks {
     ended: bool,
 }
 
-/// How far a block of bytes is understood.
-struct Cut {
-    /// Where the last whole record ends; none if there is no whole record.
-    end: Option<usize>,
-    /// How many lines end before that.
-    lines: u64,
-}
-
 impl Blocks {
     /// Blocks of a text, each of about `size` bytes.
     pub(crate) fn new(text: Text, delimiter: u8, size: usize) -> Self {
@@ -107,7 +99,7 @@ impl Blocks {
                 return Ok(Some(Block { bytes: std::mem::take(&mut self.rest), line }));
             }
             let cut = self.cut();
-            if let Some((end, lines)) = cut.end.and_then(|end| before_blank_lines(&self.rest[..end], cut.lines)) {
+            if let Some((end, lines)) = cut.and_then(|(end, lines)| before_blank_lines(&self.rest[..end], lines)) {
                 let rest = self.rest.split_off(end);
                 let bytes = std::mem::replace(&mut self.rest, rest);
                 let line = self.line;
@@ -127,40 +119,43 @@ impl Blocks {
         Ok(())
     }
 
-    /// Where what was read can be cut: behind the last line end outside of quotes.
-    fn cut(&self) -> Cut {
+    /// Where what was read can be cut, behind the last line end outside of quotes, and how many lines end before that; `None` if there is no whole
+    /// record.
+    fn cut(&self) -> Option<(usize, u64)> {
         let bytes = &self.rest[..];
-        let mut cut = Cut { end: None, lines: 0 };
-        // Lines that end behind the last place to cut so far.
-        let mut behind = 0;
+        // Most texts have no CR: they are not looked through for one again at each quote.
+        let may_return = memchr(b'\r', bytes).is_some();
+        let lone_returns = |gap: &[u8]| if may_return { lone_returns(gap) } else { 0 };
+        let mut end = None;
+        // Lone CRs before that end, and behind it.
+        let (mut returns, mut behind) = (0, 0);
         let mut at = 0;
         loop {
             let quote = memchr(b'"', &bytes[at..]).map_or(bytes.len(), |found| at + found);
             let gap = &bytes[at..quote];
-            if let Some(end) = last_end(gap, quote == bytes.len()) {
-                cut.lines += behind + count_lines(&bytes[at..at + end]);
-                cut.end = Some(at + end);
+            if let Some(last) = last_end(gap, quote == bytes.len()) {
+                returns += behind + lone_returns(&gap[..last]);
                 behind = 0;
-                at += end;
+                at += last;
+                end = Some(at);
             }
             if quote == bytes.len() {
-                return cut;
+                break;
             }
-            behind += count_lines(&bytes[at..quote]);
+            behind += lone_returns(&bytes[at..quote]);
             let opens = quote
                 .checked_sub(1)
                 .is_none_or(|before| matches!(bytes[before], b'\n' | b'\r') || bytes[before] == self.delimiter);
             at = quote + 1;
             if opens {
                 match closing_quote(bytes, at) {
-                    Some(closing) => {
-                        behind += memchr_iter(b'\n', &bytes[at..closing]).count() as u64;
-                        at = closing + 1;
-                    }
-                    None => return cut,
+                    Some(closing) => at = closing + 1,
+                    None => break,
                 }
             }
         }
+        // Within quotes a LF ends a line, and a CR does not.
+        end.map(|end| (end, line_feeds(&bytes[..end]) + returns))
     }
 }
 
@@ -168,7 +163,7 @@ impl Blocks {
 fn before_blank_lines(block: &[u8], lines: u64) -> Option<(usize, u64)> {
     let last = block.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
     let end = last + if block[last + 1..].starts_with(b"\r\n") { 3 } else { 2 };
-    Some((end, lines - count_lines(&block[end..])))
+    Some((end, lines - line_feeds(&block[end..]) - lone_returns(&block[end..])))
 }
 
 /// Where the last line of a stretch outside of quotes ends.
@@ -183,11 +178,14 @@ fn last_end(gap: &[u8], to_the_end: bool) -> Option<usize> {
     }
 }
 
-/// How many lines end in a stretch outside of quotes, which does not end within a CRLF.
-fn count_lines(bytes: &[u8]) -> u64 {
-    let feeds = memchr_iter(b'\n', bytes).count();
+fn line_feeds(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// How many CRs end a line by themselves, in a stretch outside of quotes that does not end within a CRLF.
+fn lone_returns(bytes: &[u8]) -> u64 {
     let lone = |at: &usize| bytes.get(at + 1) != Some(&b'\n');
-    (feeds + memchr_iter(b'\r', bytes).filter(lone).count()) as u64
+    memchr_iter(b'\r', bytes).filter(lone).count() as u64
 }
 
 /// A record that is no record.
