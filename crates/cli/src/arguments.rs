@@ -30,7 +30,7 @@ pub(crate) struct ModelArgs {
     #[arg(short = 'e', long = "expr", value_name = "EXPR", allow_hyphen_values = true)]
     expression: Option<String>,
 
-    /// Types of inputs that the model does not declare: `a=f32,b=i64?,c=text`
+    /// Types of inputs that the model does not declare, and of columns that are carried through: `a=f32,b=i64?,c=text`
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = TypeList::parse)]
     types: Vec<TypeList>,
 

@@ -59,6 +59,21 @@ pub(crate) struct Planned {
     pub(crate) conversion: Arc<Conversion>,
 }
 
+/// # Errors
+/// The request gives the column `field`, which is only carried through, another type than it has in the file.
+fn check_given(field: &Field, request: &Request) -> Result<(), DataError> {
+    let name = field.name();
+    let is_input = request.leaves.iter().any(|leaf| leaf.name == *name);
+    let Some(given) = request.kept_types.get(name).filter(|_| !is_input) else { return Ok(()) };
+    let own = types::to_qtype(field.data_type(), field.is_nullable());
+    if own.as_ref().is_some_and(|own| own == given || own.to_optional() == *given) {
+        return Ok(());
+    }
+    let found = own.map_or_else(|| field.data_type().to_string(), |own| own.to_string());
+    let error = DataError::new(DataCode::ColumnType, format!("expected {given}, found {found}")).in_column(name);
+    Err(error.hint(format!("leave `{name}` out of `--types`: a column that no input reads keeps the type of the file")))
+}
+
 /// True for a map whose entries are not pairs, as a broken file may have one: the library panics on its values.
 fn is_broken_map(of: &DataType) -> bool {
     let is_pair = |of: &DataType| matches!(of, DataType::Struct(fields) if fields.len() == 2);
@@ -108,6 +123,9 @@ impl Conversion {
         };
         let mut kept = Vec::new();
         for name in names {
+            if let Some(at) = positions.get(name) {
+                check_given(file.field(*at), request)?;
+            }
             match positions.get(name) {
                 Some(at) if foreign::has(file.field(*at).data_type(), is_broken_map) => {
                     let message = "its type has a map without a key and a value";

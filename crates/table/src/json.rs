@@ -333,7 +333,21 @@ impl JsonData {
             let message = format!("{what} is missing in some rows");
             return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
         }
+        if !is_kept && has_optional_list(&qtype) {
+            let message = "a struct that holds a list is missing in some rows";
+            let hint = "such a struct is always there; its list may be empty: write `{\"items\": []}`";
+            return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
+        }
         Ok(found.then(|| (type_of(&seen), decided.line())))
+    }
+}
+
+/// True if a part of the type is a struct that may be missing and holds a list, which no input can be.
+fn has_optional_list(qtype: &QType) -> bool {
+    // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
+    match qtype.as_optional_struct() {
+        Some(of) => !of.is_data(),
+        None => qtype.as_tuple().is_some_and(|fields| fields.iter().any(has_optional_list)),
     }
 }
 

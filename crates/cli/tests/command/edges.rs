@@ -255,6 +255,23 @@ fn columns_have_one_type() {
 }
 
 #[test]
+fn types_of_columns_that_are_carried_hold() {
+    let shell = Shell::new().file("d.csv", "x,k\n1.50,02\n");
+    let with = |types| ["eval", "-e", "output y = L.x * 2.0", "d.csv", "--keep-all", "--types", types];
+    assert_eq!(shell.stdout(&with("k=i64")), "x,k,y\n1.50,2,3\n");
+    assert_eq!(shell.stdout(&with("x=f64")), "x,k,y\n1.50,02,3\n", "the type of an input");
+    let outcome = shell.run(&with("k=date"));
+    assert!(outcome.status == Some(1) && outcome.stderr.contains("column `k`: expected date, found `02`"), "{outcome}");
+    // A file of Parquet has its own.
+    shell.stdout(&[&with("k=i64")[..], &["-o", "d.parquet"]].concat());
+    let with = |types| ["eval", "-e", "output y = 1", "d.parquet", "--keep-all", "--types", types];
+    assert_eq!(shell.stdout(&with("k=i64")), "x,k,y\n1.5,2,1\n");
+    let outcome = shell.run(&with("k=text"));
+    let (said, help) = ("column `k`: expected text, found i64", "leave `k` out of `--types`");
+    assert!(outcome.stderr.contains(said) && outcome.stderr.contains(help), "{outcome}");
+}
+
+#[test]
 fn marks_of_missing_values_may_be_negative() {
     let shell = Shell::new().file("d.csv", "x\n-999\n1\n");
     assert_eq!(shell.stdout(&["eval", "-e", "x + 1", "d.csv", "--null", "-999"]), "result\n-999\n2\n");

@@ -183,22 +183,24 @@ impl CsvData {
             return Err(error.hint("name the columns to carry, as in `--keep id,date`; CSV carries all of them"));
         }
         for (name, index) in names {
-            let given = request.kept_types.get(name).filter(|_| !request.verbatim);
-            let known = given.or_else(|| before?.kept(name).filter(|_| !request.verbatim));
+            // The type of an input is that of what the model reads: what is carried as it is written is not changed by it.
+            let is_input = request.leaves.iter().any(|leaf| leaf.name == *name);
+            let given = request.kept_types.get(name).filter(|_| !(request.verbatim && is_input));
+            let verbatim = request.verbatim && given.is_none();
+            let known = given.or_else(|| before?.kept(name).filter(|_| !verbatim));
             let qtype = match (known, index) {
                 (Some(known), _) => known.clone(),
-                (None, Some(index)) if !request.verbatim => match found.get(&index) {
+                (None, Some(index)) if !verbatim => match found.get(&index) {
                     Some(Ok(found)) => QType::Optional(found.scalar),
                     Some(Err(error)) => return Err(error.to_error(name)),
                     None => QType::Optional(Scalar::Float64),
                 },
                 _ => QType::Optional(Scalar::Text),
             };
-            if let (None, Some(_), false) = (known, index, request.verbatim) {
+            if let (None, Some(_), false) = (known, index, verbatim) {
                 let (name, line) = (name.clone(), self.decided(name, &found));
                 types_found.push(Inferred { name, qtype: qtype.clone(), line, kept: true });
             }
-            let verbatim = request.verbatim;
             let (leaf, path) = (name.clone(), name.clone());
             let place = Target { leaf, path, verbatim, kept: true, inferred: given.is_none(), ..self.target() };
             match index {

@@ -94,6 +94,11 @@ fn literals_without_a_common_type_are_refused() {
              empty: write `[]`"
             .to_owned())
     );
+    for rows in ["{}\n{\"x\": {\"a\": 1, \"l\": [1]}}", "{\"x\": {\"y\": {\"l\": [1]}}}\n{\"x\": {}}"] {
+        let said = "rows.json: column `x`: a struct that holds a list is missing in some rows; such a struct is always there; \
+             its list may be empty: write `{\"items\": []}`";
+        assert_eq!(json(rows, &[("x", None)]), Err(said.to_owned()), "{rows}");
+    }
     assert_eq!(
         json("{\"x\": [1, \"a\"]}\n{\"x\": null}", &[("x", None)]),
         Err("rows.json: column `x`: a tuple is missing in some rows; a tuple is always there; its fields may be \
