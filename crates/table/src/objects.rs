@@ -210,6 +210,7 @@ impl<R: BufRead> Objects<R> {
     }
 
     /// Skips white space; the byte after it, still unread.
+    #[inline]
     fn next_byte(&mut self) -> Result<Option<u8>, DataError> {
         loop {
             let input = self.input.fill_buf().map_err(|cause| DataError::io("cannot read", cause))?;

@@ -45,6 +45,8 @@ pub struct JsonColumns {
     inputs: Vec<Input>,
     /// Where each input is.
     places: HashMap<Arc<str>, usize>,
+    /// The input of the first key of the last row.
+    first: usize,
     rows: usize,
     /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary.
     is_seldom: bool,
@@ -75,6 +77,8 @@ struct Input {
     is_strict: bool,
     /// True if [`try_push`](JsonColumns::try_push) refuses objects that lack a field of the type.
     is_full: bool,
+    /// The input of the key behind this one's in the last row.
+    next: usize,
     /// How many rows have a value here. While a row is read, an input whose key was met has one row more than the others.
     rows: usize,
 }
@@ -121,6 +125,7 @@ impl JsonColumns {
         JsonColumns {
             inputs: Vec::new(),
             places: HashMap::new(),
+            first: 0,
             rows: 0,
             is_seldom: false,
             is_closed: false,
@@ -144,6 +149,7 @@ impl JsonColumns {
             kept,
             is_strict: false,
             is_full: false,
+            next: self.inputs.len() + 1,
             rows: 0,
         });
     }
@@ -269,6 +275,7 @@ impl JsonColumns {
         let row = Row {
             inputs: &mut self.inputs,
             places: &self.places,
+            first: &mut self.first,
             rows: self.rows,
             text: Text::of(text),
             is_closed: self.is_closed,
@@ -389,6 +396,7 @@ fn add_leaves<'a>(column: &'a ValueColumn, lists: Option<Lists<'a>>, leaves: &mu
 struct Row<'c, 't> {
     inputs: &'c mut [Input],
     places: &'c HashMap<Arc<str>, usize>,
+    first: &'c mut usize,
     /// How many rows there are before this one.
     rows: usize,
     text: Text<'t>,
@@ -405,13 +413,15 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let Row { inputs, places, rows, text, is_closed, values_bytes } = self;
+        let Row { inputs, places, first, rows, text, is_closed, values_bytes } = self;
         let mut count = |value: &Value| *values_bytes = values_bytes.saturating_add(column_bytes(value));
         let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
-        let mut next = 0;
+        // Where the last key's input is.
+        let mut last = None;
         // A key that has escapes is not borrowed, and refused.
         while let Some(key) = object.next_key::<&'de str>()? {
-            // Objects mostly have their keys in the order of the inputs.
+            // Objects mostly have their keys in the order of the row before.
+            let next = last.map_or(*first, |last: usize| inputs[last].next);
             let is_next = inputs.get(next).is_some_and(|input| *input.name == *key);
             let Some(at) = (if is_next { Some(next) } else { places.get(key).copied() }) else {
                 if is_closed {
@@ -421,7 +431,11 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
                 object.next_value::<IgnoredAny>()?;
                 continue;
             };
-            next = at + 1;
+            match last {
+                Some(last) => inputs[last].next = at,
+                None => *first = at,
+            }
+            last = Some(at);
             let input = &mut inputs[at];
             if input.rows != rows {
                 return Err(unfit());
