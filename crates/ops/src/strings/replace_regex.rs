@@ -57,6 +57,9 @@ fn highest_group(replacement: &str) -> usize {
     highest
 }
 
+/// The end of a match before the first one. No text is as long.
+const NOWHERE: usize = usize::MAX;
+
 /// Calls `part` with the parts of the result. The matches are found each time it is asked; an empty match right behind another
 /// does not count. `search` is called before each search, with where it begins, and may end it.
 fn each_part(
@@ -67,12 +70,12 @@ fn each_part(
     mut part: impl FnMut(&str),
 ) -> Result<(), Fault> {
     // What was handed on reaches up to `done`; the next match is looked for behind `from`.
-    let (mut done, mut from, mut last) = (0, 0, None);
+    let (mut done, mut from, mut last) = (0, 0, NOWHERE);
     while from <= text.len() {
         search(pattern, from)?;
         let Some(captures) = pattern.captures_at(text, from) else { break };
         let Some((start, end)) = captures.get(0) else { break };
-        if start == end && Some(start) == last {
+        if start == end && start == last {
             // On to the next character.
             from += text.get(from..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
             continue;
@@ -84,7 +87,7 @@ fn each_part(
                 Part::Group(number) => part(captures.get(number).map_or("", |(start, end)| &text[start..end])),
             }
         }
-        (done, from, last) = (end, end, Some(end));
+        (done, from, last) = (end, end, end);
     }
     part(&text[done..]);
     Ok(())
