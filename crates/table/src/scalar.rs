@@ -6,7 +6,6 @@
 //! are `true` and `false`, also in capitals or with one; so are masks, which have [words of their own](mask_holds) besides. Values are rounded once, to the width of their own type; beyond its range a float is infinite. Bytes are in
 //! base64, of the standard alphabet and padded: they need not be text, and what they are must survive.
 
-use crate::Spelling;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::Scalar;
@@ -21,7 +20,7 @@ pub fn is_number(text: &str) -> bool {
 }
 
 /// The truth value that the text is.
-fn boolean(text: &str) -> Option<bool> {
+pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),
         "false" | "False" | "FALSE" => Some(false),
@@ -61,7 +60,7 @@ pub(crate) fn is_count(text: &str) -> bool {
 
 /// True for a number that would not be written with the same digits again: one with a plus or a zero in front, such as the codes `+417` and `01234`,
 /// or one beyond an f64, such as `1e400`, which would become infinite.
-fn loses_digits(number: &str) -> bool {
+pub(crate) fn loses_digits(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     let is_code = unsigned.starts_with('+') || unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
     // Only a number with an exponent or more than 308 characters can be beyond an f64, so few are parsed.
@@ -70,7 +69,7 @@ fn loses_digits(number: &str) -> bool {
 }
 
 /// True for a whole number that an f64 would not hold, or not with all of its digits.
-fn is_wide(number: &str) -> bool {
+pub(crate) fn is_wide(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     // An f64 holds all shorter ones.
     unsigned.len() > 15 && unsigned.bytes().all(|byte| byte.is_ascii_digit()) && !is_exact(number)
@@ -92,92 +91,6 @@ pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
 
 fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
-}
-
-/// What the texts of a column have in common.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    /// All texts are numbers that lose no digits.
-    numbers: bool,
-    /// One is a whole number that is not an f64.
-    wide: bool,
-    /// All are integers of 64 bits.
-    integers: bool,
-    /// All are integers, of whatever size.
-    whole: bool,
-    booleans: bool,
-    dates: bool,
-    timestamps: bool,
-    any: bool,
-    /// One of the texts begins with a minus sign.
-    negative: bool,
-    /// There are empty texts, which are missing where the others are of another type.
-    empty: bool,
-}
-
-impl Seen {
-    /// Nothing yet.
-    pub const fn nothing() -> Seen {
-        Seen {
-            numbers: true,
-            wide: false,
-            integers: true,
-            whole: true,
-            booleans: true,
-            dates: true,
-            timestamps: true,
-            any: false,
-            negative: false,
-            empty: false,
-        }
-    }
-
-    /// An empty text in quotes.
-    pub fn add_empty(&mut self) {
-        self.empty = true;
-    }
-
-    /// One more text, of a file that spells values so.
-    pub(crate) fn add(&mut self, text: &str, spelling: &Spelling) {
-        self.any = true;
-        let number = spelling.number(text);
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        self.wide |= number.as_ref().is_some_and(|number| is_wide(number));
-        self.numbers = self.numbers && number.is_some_and(|number| is_number(&number) && !loses_digits(&number));
-        self.negative |= text.starts_with('-');
-        let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
-        self.whole &= whole;
-        // An integer has no sign of zero to keep.
-        self.integers = self.integers && self.numbers && whole && text != "-0" && text.parse::<i64>().is_ok();
-        self.booleans = self.booleans && boolean(text).is_some();
-        self.dates = self.dates && spelling.is_moment(Scalar::Date, text);
-        self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
-    }
-
-    /// True if one of the numbers is below 0.
-    pub(crate) fn has_negative(&self) -> bool {
-        self.negative
-    }
-
-    /// True if there was a text that is not missing.
-    pub(crate) fn has_any(&self) -> bool {
-        self.any
-    }
-
-    /// The type that holds them all. Integers beyond 64 bits are texts, so that no digit is lost.
-    pub fn scalar(&self) -> Scalar {
-        match self {
-            // A column of nothing but missing values is numeric: most columns are.
-            Seen { any: false, empty: false, .. } => Scalar::Float64,
-            Seen { any: false, .. } => Scalar::Text,
-            Seen { integers: true, .. } => Scalar::Int64,
-            Seen { numbers: true, whole: false, wide: false, .. } => Scalar::Float64,
-            Seen { booleans: true, .. } => Scalar::Boolean,
-            Seen { dates: true, .. } => Scalar::Date,
-            Seen { timestamps: true, .. } => Scalar::Timestamp,
-            _ => Scalar::Text,
-        }
-    }
 }
 
 /// The value of type `scalar` that this text is; `None` if it is none.
@@ -475,40 +388,6 @@ mod tests {
                 assert_eq!(found.parse::<f32>().map(f32::to_bits), Ok(small.to_bits()));
             }
         }
-    }
-
-    #[test]
-    fn the_type_of_texts_holds_them_all() {
-        let type_of = |texts: &[&str]| {
-            let mut seen = Seen::nothing();
-            texts.iter().for_each(|text| seen.add(text, &Spelling::default()));
-            seen.scalar()
-        };
-        assert_eq!(type_of(&[]), Scalar::Float64);
-        assert_eq!(type_of(&["9007199254740993", "-5", "7", "0"]), Scalar::Int64);
-        assert_eq!(type_of(&["1", "+7"]), Scalar::Text, "the plus would be lost");
-        assert_eq!(type_of(&["1.5", "1e400"]), Scalar::Text);
-        assert_eq!(type_of(&["1.5", &"9".repeat(400)]), Scalar::Text);
-        assert_eq!(type_of(&["1.5", "inf", "1e+300", "-1e-400"]), Scalar::Float64);
-        assert_eq!(
-            type_of(&["1", "-0"]),
-            Scalar::Text,
-            "a zero with a sign is no integer, and nothing here is a float"
-        );
-        assert_eq!(type_of(&["1", "-0", "0.5"]), Scalar::Float64);
-        assert_eq!(type_of(&["1", "2.0"]), Scalar::Float64);
-        assert_eq!(type_of(&["01234", "99999"]), Scalar::Text);
-        assert_eq!(type_of(&["0.5", "00.5"]), Scalar::Text);
-        assert_eq!(type_of(&["12345678901234567890"]), Scalar::Text);
-        assert_eq!(type_of(&["12345678901234567890", "1.5"]), Scalar::Text);
-        assert_eq!(type_of(&["9223372036854775807", "0.5"]), Scalar::Text);
-        assert_eq!(type_of(&["9007199254740993", "0.5"]), Scalar::Text);
-        assert_eq!(type_of(&["9007199254740992", "1000000000000000000", "12345678901234567890.5"]), Scalar::Float64);
-        assert_eq!(type_of(&["true", "False", "TRUE"]), Scalar::Boolean);
-        assert_eq!(type_of(&["2026-11-20", "1970-01-01"]), Scalar::Date);
-        assert_eq!(type_of(&["2026-11-20", "1"]), Scalar::Text);
-        assert_eq!(type_of(&["2026-11-20T10:15:00Z", "1970-01-01T00:00:00.5Z"]), Scalar::Timestamp);
-        assert_eq!(type_of(&["2026-02-30"]), Scalar::Text);
     }
 
     #[test]

@@ -2,16 +2,13 @@
 //! that is not needed any more where the instruction has it so.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
-use crate::homes::{ARRAYS, BYTE, PORTS, STORED, bit_memory, chain_memory, row_memory};
+use crate::homes::{ARRAYS, BYTE, FAILED, PORTS, STORED, bit_memory, chain_memory, row_memory};
 use crate::isa::Isa;
 use crate::program::{Class, Kind, Op, Program, Value};
 use crate::quotient::Division;
 use crate::rare::Site;
 use crate::registers::{Registers, Waiting};
 use cembra_runtime::{LINE, RuntimeFn};
-
-/// The vector register of AVX2 that says what failed.
-pub(crate) const FAILED: u8 = 15;
 
 /// How many bytes of a port are fetched ahead: a page's start, where the processor does not look by itself, is far enough then.
 const AHEAD: u32 = 2048;

@@ -19,6 +19,9 @@ pub(crate) const END: Gpr = Gpr::R12;
 /// The mask of the rows that are stored.
 pub(crate) const STORED: u8 = 7;
 
+/// The vector register of AVX2 that says what failed.
+pub(crate) const FAILED: u8 = 15;
+
 /// The byte of bits that it begins with.
 pub(crate) const BYTE: Gpr = Gpr::R14;
 

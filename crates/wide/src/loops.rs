@@ -2,11 +2,11 @@
 //! `ends`. What is left behind the last whole step is for `wide` then.
 
 use crate::divisor::Divisor;
-use crate::emit::{Emission, FAILED};
+use crate::emit::Emission;
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::ends::Ends;
 use crate::error::Reason;
-use crate::homes::{ARRAYS, BYTE, END, POOL, PORTS, ROW, SAVED, STORED, port_base};
+use crate::homes::{ARRAYS, BYTE, END, FAILED, POOL, PORTS, ROW, SAVED, STORED, port_base};
 use crate::isa::{Isa, element};
 use crate::limits::Limits;
 use crate::overlap::Overlap;

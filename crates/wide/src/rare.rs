@@ -2,7 +2,7 @@
 //! of the runtime compute the lanes that need it, and goes back with all registers as they were.
 
 use crate::encode::{Assembler, Code, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
-use crate::homes::{ARRAYS, PORTS};
+use crate::homes::{ARRAYS, FAILED, PORTS};
 use crate::isa::{Isa, MOST_ARGUMENTS};
 use crate::program::{Class, Info};
 use crate::registers::{Back, Registers, Waiting};
@@ -67,11 +67,7 @@ impl Calls<'_> {
 
     /// What says that rows failed is a register like others.
     fn failed(&self) -> Option<(Class, u8)> {
-        self.faults.then_some(if self.isa == Isa::Avx512 {
-            (Class::Mask, 0)
-        } else {
-            (Class::Vector, crate::emit::FAILED)
-        })
+        self.faults.then_some(if self.isa == Isa::Avx512 { (Class::Mask, 0) } else { (Class::Vector, FAILED) })
     }
 
     /// Writes what a site jumps to.

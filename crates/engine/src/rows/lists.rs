@@ -3,8 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::rows::{InputColumn, Misfit};
-use cembra_runtime::QType;
+use crate::rows::Misfit;
 use std::ops::Range;
 
 /// Where the elements of rows are in the column of all elements.
@@ -127,46 +126,6 @@ impl ListOffsets<'_> {
             }
         };
         fault.map_or(Ok(()), |row| Err(Misfit::Elements { row }))
-    }
-}
-
-impl<'a> InputColumn<'a> {
-    /// Lists whose elements lie in another column, those of a row between two neighbouring points. Missing elements are said by
-    /// that column; a missing row is refused, because no array is missing.
-    ///
-    /// ```
-    /// use cembra_engine::rows::InputColumn;
-    ///
-    /// let elements = InputColumn::values(&[1.0, 2.0, 3.0]);
-    /// let lists = InputColumn::lists(&[0_i64, 2, 2, 3][..], &elements);
-    /// assert_eq!(lists.rows(), Some(3));
-    /// ```
-    #[must_use]
-    pub fn lists(offsets: impl Into<ListOffsets<'a>>, elements: &'a InputColumn<'a>) -> Self {
-        InputColumn::of_lists(offsets.into(), elements)
-    }
-
-    /// The first row whose list differs in size from the list of the other column. Both columns were checked and have `rows` rows. `None` where either
-    /// column shares one list between all rows.
-    pub(crate) fn first_of_another_size(&self, other: &InputColumn<'_>, rows: usize) -> Option<usize> {
-        let ((a, _), (b, _)) = (self.as_lists()?, other.as_lists()?);
-        let size = |offsets: &ListOffsets<'_>, row: usize| offsets.elements(row..row.saturating_add(1)).len();
-        (0..rows).find(|row| size(a, *row) != size(b, *row))
-    }
-
-    /// The first row with a missing element in its list. The column was checked and has `rows` rows.
-    pub(crate) fn first_lacking(&self, rows: usize) -> Option<usize> {
-        let (offsets, elements) = self.as_lists().filter(|(_, elements)| !elements.is_all_present())?;
-        let lacks = |row: &usize| !offsets.elements(*row..row.saturating_add(1)).all(|at| elements.is_present(at));
-        (0..rows).find(lacks)
-    }
-}
-
-/// The type of lists of elements.
-pub(in crate::rows) const fn list_type(elements: &InputColumn<'_>) -> Option<QType> {
-    match elements.scalar() {
-        Some(scalar) => Some(QType::Array(cembra_runtime::ArrayKind::Dense, scalar)),
-        None => None,
     }
 }
 

@@ -1,11 +1,20 @@
 //! Output columns: made by a batch and owned by its caller, or memory of the caller to be written.
 
 use crate::rows::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
-use crate::rows::strings::{NumberedStrings, StringsMade};
+use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade};
 use crate::rows::{BitmapMut, KeyType, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
+
+impl OutputRoom {
+    /// The room that is left beside the strings of `columns`.
+    #[must_use]
+    pub fn beside(self, columns: &[OutputColumn]) -> Self {
+        let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);
+        OutputRoom::of((self.left() as u64).saturating_sub(held))
+    }
+}
 
 /// A column that a batch made.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 //! at a time in the memory of whoever runs it.
 
 use crate::rows::Bitmap;
-use crate::rows::input::{DataIn, InputColumn, Keys, PresenceIn, with_keys};
+use crate::rows::input::{DataIn, InputColumn, PresenceIn};
+use crate::rows::keys::{Keys, with_keys};
 use crate::rows::numbering::Numbering;
 use cembra_runtime::{Column, ColumnForm, DataForm, Dictionary, Frame, FramePtr, Numbers, PresenceForm, QType};
 use std::mem::MaybeUninit;

@@ -2,7 +2,7 @@
 //! written down strip by strip, the bytes stay where they are.
 
 use crate::faults;
-use crate::rows::{Bitmap, KeyType, OutputColumn};
+use crate::rows::{Bitmap, KeyType};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ArrayData, Error, ScalarValue, StringViews, Value};
 use smallvec::{SmallVec, smallvec};
@@ -132,13 +132,6 @@ impl OutputRoom {
     #[must_use]
     pub const fn of(bytes: u64) -> Self {
         OutputRoom(AtomicU64::new(bytes))
-    }
-
-    /// The room that is left beside the strings of `columns`.
-    #[must_use]
-    pub fn beside(self, columns: &[OutputColumn]) -> Self {
-        let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);
-        OutputRoom::of(self.0.into_inner().saturating_sub(held))
     }
 
     /// How many are left, as far as memory has addresses.

@@ -5,22 +5,32 @@ use super::ahead::{self, Read};
 use super::cut::Cut;
 use super::map::MapPiece;
 use super::memory::{Operand, Place, Seen, Slot, Slots};
-use super::product::{self, ProductPiece};
+use super::product::{ProductPiece, Whole};
 use super::reduce::ReducePiece;
 use super::verify::verify;
-use super::{BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use super::{Bound, BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
 use crate::tensors::TensorHost;
+use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
 use cembra_tensor::{
-    Axis, Elements, Extents, Held, Layout, Operation, Plan, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
+    Axis, Elements, Extents, Held, Labels, Layout, Node, Operation, Plan, ProductPlan, Tensor, TensorErrorKind,
+    TensorGraph, TensorNodeId,
 };
 use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The results of a reduction that are made at a time where maps of them follow.
 const STRIP: usize = 1 << 15;
+
+/// The elements of a product that are made at a time where maps follow, and the fewest rows of a panel: those of matrices.
+const PANEL: usize = 1 << 17;
+const LEAST_ROWS: usize = 64;
+
+/// An operand, the type of its elements and its layout.
+type TypedOperand = (Operand, (Scalar, Layout));
 
 /// What is known while a plan is bound.
 pub(super) struct Binding<'b> {
@@ -30,15 +40,6 @@ pub(super) struct Binding<'b> {
     values: FxHashMap<TensorNodeId, Seen>,
     pub(super) slots: Slots,
     held: Held,
-}
-
-/// A bound plan, and what is known of it beside.
-pub(super) struct Bound {
-    pub(super) plan: BoundPlan,
-    /// Where nodes have their values.
-    pub(super) values: FxHashMap<TensorNodeId, Seen>,
-    /// The number of the plan's step that each bound step belongs to.
-    pub(super) step_of: Vec<usize>,
 }
 
 impl BoundPlan {
@@ -260,7 +261,7 @@ impl Binding<'_> {
                 let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
-            Work::Product { product, then } => self.pieces(one, product::panels(self, *product, then.is_some())?),
+            Work::Product { product, then } => self.pieces(one, self.panels(*product, then.is_some())?),
             Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
             Work::Together(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {
@@ -408,7 +409,7 @@ impl Binding<'_> {
                 let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.host)?;
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
-            Work::Product { product, .. } => Ok(PartWork::Product(Box::new(ProductPiece::of(self, *product, rows)?))),
+            Work::Product { product, .. } => Ok(PartWork::Product(Box::new(self.product(*product, rows)?))),
             Work::Rows { .. } | Work::Together(_) | Work::Node => Err(no_pieces()),
         }
     }
@@ -444,5 +445,68 @@ impl Binding<'_> {
             Ok(Operand::of(&Seen { place: seen.place, layout }, axes))
         };
         region.inputs.iter().map(operand).collect()
+    }
+
+    /// How many leading axes of a product are cut, and how many indices of them make a panel.
+    fn panels(&self, product: TensorNodeId, is_followed: bool) -> Result<(usize, usize), Error> {
+        // Without products of matrices nothing is cut into panels.
+        let extents = self.graph.extents(product);
+        let (Some(products), false) = (self.host.products(), extents.is_empty()) else { return Ok((0, 1)) };
+        if is_followed {
+            let row: usize = extents[1..].iter().product();
+            return Ok((1, PANEL.checked_div(row).unwrap_or(0).max(LEAST_ROWS)));
+        }
+        let (node, labels) = self.contraction(product)?;
+        let of: SmallVec<[&[usize]; 2]> = node.operands.iter().map(|operand| self.graph.extents(*operand)).collect();
+        let size = labels.label_extents(&of)?.into_iter().fold(1, usize::saturating_mul);
+        // Most are not planned for this.
+        if size < 2 * ProductPlan::LEAST_LOOPS {
+            return Ok((0, 1));
+        }
+        let [(_, a), (_, b)] = self.factors(product, None)?;
+        let planned = products.planned_for(labels, [&a, &b].map(|(scalar, layout)| (*scalar, layout)))?;
+        Ok(planned.panel().map_or((0, 1), |rows| (1, rows)))
+    }
+
+    /// A product for a panel with `rows` as the extents of its leading axes.
+    fn product(&self, product: TensorNodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
+        let (node, labels) = self.contraction(product)?;
+        check_size(node, self.host.most_bytes())?;
+        let [(a, a_like), (b, b_like)] = self.factors(product, rows.first().copied())?;
+        let products = self.host.products();
+        let like = [&a_like, &b_like].map(|(scalar, layout)| (*scalar, layout));
+        let planned = products.map(|products| products.planned_for(labels, like)).transpose()?;
+        let operands = [self.seen(node.operands[0])?.clone(), self.seen(node.operands[1])?.clone()];
+        let whole = Whole { product: node.clone(), labels: labels.clone(), operands };
+        Ok(ProductPiece::new(planned, [a, b], whole))
+    }
+
+    /// The node of a product of two tensors, and its labels.
+    fn contraction(&self, product: TensorNodeId) -> Result<(&Node, &Arc<Labels>), Error> {
+        let node = self.graph.node(product);
+        match (&node.operation, &node.operands[..]) {
+            (Operation::Contract(labels), [_, _]) => Ok((node, labels)),
+            _ => Err(Error::tensors(TensorErrorKind::OperandCount, "a product that is not of two")),
+        }
+    }
+
+    /// The operands of a product as a panel of `rows` indices of the first axis sees them, or all of it; and the type and the layout of each.
+    fn factors(&self, product: TensorNodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
+        let (node, labels) = self.contraction(product)?;
+        let first = labels.output.first().zip(rows);
+        let factor = |at: usize| -> Result<TypedOperand, Error> {
+            let (seen, own) = (self.seen(node.operands[at])?, &labels.operands[at]);
+            let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
+            for (axis, label) in own.iter().enumerate() {
+                if let Some((_, rows)) = first.filter(|(first, _)| *first == label) {
+                    extents[axis] = rows;
+                    *shift.get_or_insert(0) += seen.layout.strides()[axis];
+                }
+            }
+            let layout = Layout::within(&extents, seen.layout.strides().into(), 0);
+            let scalar = self.graph.node(node.operands[at]).scalar;
+            Ok((Operand::along(seen, shift.unwrap_or(0)), (scalar, layout)))
+        };
+        Ok([factor(0)?, factor(1)?])
     }
 }

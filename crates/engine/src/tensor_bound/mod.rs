@@ -20,10 +20,10 @@ mod verify;
 use crate::tensor_product::ProductCounters;
 use crate::tensors::TensorHost;
 use crate::threads::on_threads;
-use binding::{Binding, Bound, no_pieces};
+use binding::{Binding, no_pieces};
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
-use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor};
+use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor, TensorNodeId};
 use cembra_value::Error;
 use cut::Cut;
 use in_place::InPlace;
@@ -32,6 +32,7 @@ use map::MapPiece;
 use memory::{Locals, Memory, Operand, Seen, Slot, Sources, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::ops::Range;
 use together::{Targets, Together};
@@ -52,6 +53,15 @@ pub struct BoundPlan {
     over: Option<InPlace>,
     /// The bytes of the values that a run has at a time.
     peak: u64,
+}
+
+/// A bound plan, and what is known of it beside.
+struct Bound {
+    plan: BoundPlan,
+    /// Where nodes have their values.
+    values: FxHashMap<TensorNodeId, Seen>,
+    /// The number of the plan's step that each bound step belongs to.
+    step_of: Vec<usize>,
 }
 
 /// Where truth values are, and which each must be for a step to be run.

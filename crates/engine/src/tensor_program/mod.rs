@@ -5,7 +5,6 @@ mod apart;
 mod assigned;
 mod axis_tiles;
 mod calls;
-mod cuts;
 mod lowering;
 mod made;
 mod nodes;
@@ -150,7 +149,7 @@ impl TensorProgram {
             return Err(error.clone());
         }
         lowered?;
-        cuts::check(&program, registry, &inputs)?;
+        tilings::check_labels(&program, registry, &inputs)?;
         if let Some(parts) = lowering.taken_apart(&program)? {
             return Ok(Sorted::Parts(parts));
         }
@@ -171,7 +170,7 @@ impl TensorProgram {
 
     /// How the axes of labels are cut into tiles.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
-        cuts::of(&self.program)
+        tilings::cuts(&self.program)
     }
 
     /// True if the text says how tensors are cut into tiles.

@@ -21,7 +21,7 @@ pub use types::node_types;
 use crate::{Placed, Prepared, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_runtime::QType;
-use cembra_value::{Diagnostics, Promise};
+use cembra_value::{Code, Diagnostic, Diagnostics, Promise};
 use std::sync::Arc;
 
 /// A pass: a name, what it does, and the function.
@@ -104,7 +104,7 @@ pub fn prepare(
     options: &Options,
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Diagnostics> {
-    options.check()?;
+    check_names(options)?;
     let leaves = types::leaves(program, leaf_type, options.budget.limits())?;
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
     let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
@@ -127,6 +127,32 @@ pub fn prepare(
         }
     }
     Ok(prepared)
+}
+
+/// Checks the names in options.
+///
+/// # Errors
+/// A name that no pass or rewrite has, or that of a pass that cannot be left out.
+fn check_names(options: &Options) -> Result<(), Diagnostics> {
+    let mut problems = Vec::new();
+    let names = |optional: bool| {
+        let passes = PASSES.iter().filter(|pass| pass.optional || !optional);
+        passes.map(|pass| format!("`{}`", pass.name)).collect::<Vec<_>>().join(", ")
+    };
+    let is_pass = |name: &String| PASSES.iter().any(|pass| pass.name == name);
+    for name in options.without.iter().chain(&options.stop_after).filter(|name| !is_pass(name)) {
+        let problem = Diagnostic::new(Code::Option, format!("there is no pass `{name}`"));
+        problems.push(problem.hint(format!("the passes are {}", names(false))));
+    }
+    for pass in PASSES.iter().filter(|pass| !pass.optional && options.without.iter().any(|name| name == pass.name)) {
+        let problem = Diagnostic::new(Code::Option, format!("pass `{}` cannot be left out", pass.name));
+        problems.push(problem.hint(format!("those that can be are {}", names(true))));
+    }
+    for name in options.without_rewrites.iter().filter(|name| rewrites().all(|rewrite| rewrite.name != **name)) {
+        let problem = Diagnostic::new(Code::Option, format!("there is no rewrite `{name}`"));
+        problems.push(problem.hint("`docs/rewrites.md` lists them"));
+    }
+    Diagnostics::check(problems)
 }
 
 /// Prepares a part of a model that was taken apart after its types were found: what is done to one element of arrays, or to

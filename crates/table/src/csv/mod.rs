@@ -15,12 +15,12 @@ mod record;
 pub(crate) mod rows;
 pub(crate) mod spelling;
 mod strays;
+mod texts;
 mod thousands;
 
 use super::input::Text;
 use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
 use crate::error::{DataCode, DataError};
-use crate::scalar::Seen;
 use crate::schema::{Ahead, Column, Decided, Inferred, absent_columns, quoted};
 use arrow_schema::Field;
 use blocks::{Block, Blocks};
@@ -33,6 +33,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use strays::Strays;
+use texts::ColumnTexts;
 
 /// About how many bytes a row takes, and how many are read at once at least and at most.
 const ROW_BYTES: usize = 16;
@@ -318,7 +319,8 @@ impl CsvData {
     /// Reads the first rows, and finds what the fields of each column have in common.
     fn look_ahead(&mut self) -> Result<HashMap<usize, Result<ColumnSummary, NotText>>, DataError> {
         let mut left = Ahead::new();
-        let nothing = ColumnScan { seen: Seen::nothing(), strays: Strays::default(), decided: Decided::nothing() };
+        let nothing =
+            ColumnScan { seen: ColumnTexts::nothing(), strays: Strays::default(), decided: Decided::nothing() };
         let mut seen: Vec<Result<ColumnScan, NotText>> = vec![Ok(nothing); self.header.len()];
         let mut looked = 0;
         while left.goes_on() {
@@ -420,7 +422,7 @@ impl CsvData {
 /// The state of a column while the first rows are read.
 #[derive(Clone, Debug)]
 struct ColumnScan {
-    seen: Seen,
+    seen: ColumnTexts,
     strays: Strays,
     /// The type that all texts so far have in common.
     decided: Decided<Scalar>,

@@ -2,7 +2,8 @@
 //! fields make a column a text, or do not fit its type; a message then says what to write.
 
 use super::spelling::Spelling;
-use crate::scalar::{self, Seen};
+use super::texts::ColumnTexts;
+use crate::scalar;
 use crate::schema::quoted;
 use cembra_runtime::Scalar;
 
@@ -29,14 +30,14 @@ pub(crate) fn null_advice(mark: &str) -> String {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Strays {
     /// The first mark of a missing value, its line, and the state of the column without marks.
-    mark: Option<(String, u64, Seen)>,
+    mark: Option<(String, u64, ColumnTexts)>,
     /// The first text that is neither a mark nor a number, and its line.
     other: Option<(String, u64)>,
 }
 
 impl Strays {
     /// Adds a text of the column; `seen` is the state of the texts before it.
-    pub(crate) fn add(&mut self, text: &str, line: u64, seen: &Seen, spelling: &Spelling) {
+    pub(crate) fn add(&mut self, text: &str, line: u64, seen: &ColumnTexts, spelling: &Spelling) {
         let is_stray = is_mark(text);
         match &mut self.mark {
             None if is_stray => self.mark = Some((text.to_owned(), line, seen.clone())),
