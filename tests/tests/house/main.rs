@@ -1,4 +1,5 @@
 //! The rules of the project that can be checked by reading its files, and pages that are made by tests.
 
 mod house;
+mod modules;
 mod pages;

@@ -1,0 +1,244 @@
+//! Which modules of a crate name which others, by the paths in their code: those of `use` lines, and those that begin with `crate` or `super`
+//! anywhere. A name that a module has from another by a `use` line counts for the module that defines it. Paths that macros make are not seen.
+//!
+//! The file of a folder may name what is in the folder: both are one idea. Tests may name what they like.
+
+use crate::house::sources;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The path of a module from the root of its crate, as in `["text", "lexer"]`.
+type Module = Vec<String>;
+
+/// A path as it is written, in parts, and the name that it has in its file.
+type Import = (Vec<String>, String);
+
+/// The modules of a crate.
+struct Crate {
+    /// What each module imports, by the name that it has there.
+    imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+    /// The paths in its code.
+    paths: BTreeMap<Module, Vec<Vec<String>>>,
+}
+
+/// For each module of the crate at `folder` the modules that it names. Modules are told apart to the depth `depth`: what lies deeper counts for the
+/// module it lies in.
+pub(super) fn uses(folder: &str, depth: usize) -> BTreeMap<String, BTreeSet<String>> {
+    let all = Crate::read(folder);
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (module, paths) in &all.paths {
+        let from = &module[..module.len().min(depth)];
+        for named in paths.iter().filter_map(|path| all.named(module, path)) {
+            let to = &named[..named.len().min(depth)];
+            if !from.is_empty() && !to.is_empty() && !to.starts_with(from) {
+                found.entry(from.join("/")).or_default().insert(to.join("/"));
+            }
+        }
+    }
+    found
+}
+
+impl Crate {
+    fn read(folder: &str) -> Crate {
+        let source = format!("{folder}/src/");
+        let mut found = Crate { imports: BTreeMap::new(), paths: BTreeMap::new() };
+        for (path, text) in sources() {
+            let Some(path) = path.strip_prefix(&source).map(|path| path.trim_end_matches(".rs")) else { continue };
+            if path.split('/').any(|part| part == "tests") {
+                continue;
+            }
+            let mut module: Module = path.split('/').map(ToOwned::to_owned).collect();
+            if module.last().is_some_and(|last| last == "mod") || path == "lib" || path == "main" {
+                module.pop();
+            }
+            let code = without_literals(without_tests(&text));
+            let (imports, mut paths) = (imports(&code), paths(&code));
+            paths.extend(imports.iter().map(|(path, _)| path.clone()));
+            found.imports.insert(module.clone(), imports.into_iter().map(|(path, name)| (name, path)).collect());
+            found.paths.insert(module, paths);
+        }
+        found
+    }
+
+    /// The module that a path of `module` leads to; `None` for paths into other crates, and for those that begin with a name of the module itself.
+    fn named(&self, module: &Module, path: &[String]) -> Option<Module> {
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            "crate" => (Module::new(), &path[1..]),
+            "super" => (module.clone(), path),
+            _ => return None,
+        };
+        while let Some((_, behind)) = rest.split_first().filter(|(first, _)| *first == "super") {
+            at.pop();
+            rest = behind;
+        }
+        // An import may lead to another, but not in a circle.
+        for _ in 0..16 {
+            while let Some((first, behind)) = rest.split_first() {
+                at.push(first.clone());
+                if !self.paths.contains_key(&at) {
+                    at.pop();
+                    break;
+                }
+                rest = behind;
+            }
+            let Some(import) = rest.first().and_then(|name| self.imports.get(&at)?.get(name)) else { break };
+            rest = import;
+            match rest.first().map(String::as_str) {
+                Some("crate") => (at, rest) = (Module::new(), &rest[1..]),
+                Some("super") => {
+                    while let Some((_, behind)) = rest.split_first().filter(|(first, _)| *first == "super") {
+                        at.pop();
+                        rest = behind;
+                    }
+                }
+                Some("self") => rest = &rest[1..],
+                Some(first) if self.paths.contains_key(&[&at[..], &[first.to_owned()]].concat()) => {}
+                // From another crate.
+                _ => break,
+            }
+        }
+        Some(at)
+    }
+}
+
+/// The text of a file without the tests at its end.
+fn without_tests(text: &str) -> &str {
+    text.match_indices("#[cfg(test)]")
+        .map(|(at, _)| at)
+        .find_map(|at| {
+            let (item, _) = text[at..].split_once('\n')?.1.split_once('\n')?;
+            (item.starts_with("mod ") && item.ends_with('{')).then(|| &text[..at])
+        })
+        .unwrap_or(text)
+}
+
+/// Rust without its comments, and with its texts and characters empty.
+fn without_literals(text: &str) -> String {
+    let text: Vec<char> = text.chars().collect();
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut code = String::with_capacity(text.len());
+    let mut at = 0;
+    let next = |at: usize| text.get(at).copied().unwrap_or(' ');
+    while at < text.len() {
+        match text[at] {
+            '/' if next(at + 1) == '/' => at = (at..text.len()).find(|at| text[*at] == '\n').unwrap_or(text.len()),
+            'r' if matches!(next(at + 1), '"' | '#') && !code.ends_with(is_name) => {
+                let marks = (at + 1..text.len()).take_while(|at| text[*at] == '#').count();
+                let start = at + 1 + marks;
+                if next(start) == '"' {
+                    let ends = |at: &usize| text[*at] == '"' && (1..=marks).all(|mark| next(at + mark) == '#');
+                    at = (start + 1..text.len()).find(ends).map_or(text.len(), |end| end + 1 + marks);
+                } else {
+                    // A name, as `r#type`.
+                    at = start;
+                }
+            }
+            '"' => {
+                at += 1;
+                while at < text.len() && text[at] != '"' {
+                    at += if text[at] == '\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            '\'' if next(at + 1) == '\\' => {
+                at = (at + 3..text.len()).find(|at| text[*at] == '\'').map_or(text.len(), |end| end + 1);
+            }
+            '\'' if next(at + 2) == '\'' => at += 3,
+            c => {
+                code.push(if c == '\n' { ' ' } else { c });
+                at += 1;
+            }
+        }
+    }
+    code
+}
+
+/// What the `use` lines of a file import.
+fn imports(code: &str) -> Vec<Import> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("use ") {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        if let Some((tree, _)) = code[at + 4..].split_once(';') {
+            expand(&[], tree.trim(), &mut found);
+        }
+    }
+    found
+}
+
+/// Adds the paths of a tree as `a::{b, c::{self, d as e}}`. Trees of this project are a few levels deep.
+fn expand(before: &[String], tree: &str, found: &mut Vec<Import>) {
+    let parts = |path: &str| -> Vec<String> {
+        let parts = path.split("::").map(|part| part.trim().to_owned()).filter(|part| !part.is_empty());
+        before.iter().cloned().chain(parts).collect()
+    };
+    if let Some((path, list)) = tree.split_once('{') {
+        let before = parts(path);
+        let list = list.trim_end().trim_end_matches('}');
+        let (mut depth, mut start) = (0_usize, 0);
+        for (at, c) in list.char_indices().chain([(list.len(), ',')]) {
+            match c {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 || at == list.len() => {
+                    let item = list[start..at].trim();
+                    if !item.is_empty() {
+                        expand(&before, item, found);
+                    }
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        return;
+    }
+    let (path, name) = tree.split_once(" as ").map_or((tree, None), |(path, name)| (path, Some(name.trim())));
+    let mut path = parts(path);
+    if path.last().is_some_and(|last| last == "self") {
+        path.pop();
+    }
+    let Some(last) = path.last().cloned() else { return };
+    found.push((path, name.map_or(last, ToOwned::to_owned)));
+}
+
+/// The paths in code that begin with `crate` or `super`, those of `use` lines as far as their first list.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    let starts = code.match_indices("crate::").chain(code.match_indices("super::")).map(|(at, _)| at);
+    // Those behind `super::` belong to a path that began before.
+    for at in starts.filter(|at| !code[..*at].ends_with(|c: char| is_name(c) || c == ':' || c == '$')) {
+        let line = code[..at].trim_end();
+        if line.ends_with("use") {
+            continue;
+        }
+        let parts = code[at..].split("::").map_while(|part| {
+            let end = part.find(|c| !is_name(c)).unwrap_or(part.len());
+            (end > 0).then(|| (&part[..end], end == part.len()))
+        });
+        let mut path = Vec::new();
+        for (part, goes_on) in parts {
+            path.push(part.to_owned());
+            if !goes_on {
+                break;
+            }
+        }
+        found.push(path);
+    }
+    found
+}
+
+/// The modules that are in a circle, or between two.
+pub(super) fn circle(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let mut left = uses.clone();
+    loop {
+        let before = left.len();
+        let open: BTreeSet<String> = left.keys().cloned().collect();
+        left.retain(|_, used| used.iter().any(|used| open.contains(used)));
+        let used: BTreeSet<String> = left.values().flatten().cloned().collect();
+        left.retain(|module, _| used.contains(module));
+        if left.len() == before {
+            return left.into_keys().collect();
+        }
+    }
+}
