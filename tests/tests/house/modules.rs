@@ -100,6 +100,58 @@ impl Crate {
     }
 }
 
+/// For each name of a type or a trait that the public module `module` exports: the module, the name, and the path that it comes from. `text` is the
+/// module's file; modules written in it are modules of their own.
+pub(super) fn exports(module: &str, text: &str) -> Vec<(String, String, String)> {
+    let mut open = vec![(module.to_owned(), without_literals(without_tests(text)))];
+    let mut found = Vec::new();
+    while let Some((module, mut code)) = open.pop() {
+        while let Some((start, end)) = inner_module(&code) {
+            let inner: String = code.drain(start..end).collect();
+            let (head, body) = inner.split_once('{').expect("a body");
+            let name = head.trim_start_matches("pub mod ").trim();
+            let path = if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") };
+            open.push((path, body.trim_end_matches('}').to_owned()));
+        }
+        let mut paths = Vec::new();
+        for (at, word) in code.match_indices("pub use ") {
+            if let Some((tree, _)) = code[at + word.len()..].split_once(';') {
+                expand(&[], tree.trim(), &mut paths);
+            }
+        }
+        let mut names: Vec<(String, String)> = paths.into_iter().map(|(path, name)| (name, path.join("::"))).collect();
+        for kind in ["struct", "enum", "trait", "type"] {
+            let word = format!("pub {kind} ");
+            let own = code.match_indices(&word).map(|(at, _)| {
+                let rest = &code[at + word.len()..];
+                rest[..rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len())].to_owned()
+            });
+            names.extend(own.map(|name| (name.clone(), format!("{module}::{name}"))));
+        }
+        let types = names
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase));
+        found.extend(types.map(|(name, path)| (module.clone(), name, path)));
+    }
+    found
+}
+
+/// Where a `pub mod` with its body begins and ends in code.
+fn inner_module(code: &str) -> Option<(usize, usize)> {
+    let is_inner = |at: &usize| code[*at..].find(['{', ';']).is_some_and(|end| code[at + end..].starts_with('{'));
+    let start = code.match_indices("pub mod ").map(|(at, _)| at).find(is_inner)?;
+    let mut depth = 0_usize;
+    for (at, c) in code[start..].char_indices() {
+        depth = match c {
+            '{' => depth + 1,
+            '}' if depth == 1 => return Some((start, start + at + 1)),
+            '}' => depth.saturating_sub(1),
+            _ => depth,
+        };
+    }
+    None
+}
+
 /// The text of a file without the tests at its end.
 fn without_tests(text: &str) -> &str {
     text.match_indices("#[cfg(test)]")
