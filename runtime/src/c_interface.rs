@@ -1,7 +1,7 @@
 //! The C interface of `include/cembra.h`: evaluators of models from object files, their faults, limits and cancellation.
 //! Handles are opaque; nothing unwinds; what each function wants is in the header, and named here by its invariant.
 
-use crate::interface::layout;
+use crate::fault::FaultView;
 use crate::standalone::AnyEvaluator;
 use crate::{Cancellation, FaultKind, ModelFault, ObjectModel, Refusal, STATUS_FAULT, STATUS_OK, Text};
 
@@ -10,31 +10,6 @@ use crate::{Cancellation, FaultKind, ModelFault, ObjectModel, Refusal, STATUS_FA
 pub(crate) struct EvaluatorHandle {
     evaluator: AnyEvaluator,
     fault: Option<ModelFault>,
-}
-
-/// A fault as C sees it; the texts live until the evaluator is used again.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct FaultView {
-    kind: u32,
-    start: u32,
-    end: u32,
-    unused: u32,
-    operands: [u64; 2],
-    operator_name: Text<'static>,
-    message: Text<'static>,
-}
-
-layout! {
-    FaultView: u32 {
-        KIND_OFFSET = (offset of kind);
-        START_OFFSET = (offset of start);
-        END_OFFSET = (offset of end);
-        OPERANDS_OFFSET = (offset of operands);
-        OPERATOR_NAME_OFFSET = (offset of operator_name);
-        MESSAGE_OFFSET = (offset of message);
-        SIZE = (size);
-    }
 }
 
 /// Makes an evaluator, or says by a status why there can be none.

@@ -2,7 +2,7 @@
 //! evaluates a model on them. Everything above (who owns the memory, threads, errors, files) knows implementers by this
 //! contract alone.
 
-use crate::interface::layout;
+use crate::layout::layout;
 use crate::{Arena, Context, Frame, QType, Scalar};
 use std::any::Any;
 use std::fmt::Debug;

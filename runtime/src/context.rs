@@ -1,177 +1,11 @@
 //! The evaluation context: what a call carries besides its frame. Kernels and generated code report a fault by filling
 //! the fault record and returning a status; both backends build the same error from the same record.
 
-use crate::cancellation::NEVER;
-use crate::interface::layout;
-use crate::{Arena, Cancellation, Excerpt, FramePtr, KernelCall, Scalar, compare, functions};
+use crate::flag::NEVER;
+use crate::layout::layout;
+use crate::{Arena, Cancellation, Fault, FaultKind, FramePtr, KernelCall, STATUS_FAULT, compare, functions};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicU8;
-
-/// The status of an evaluation that finished.
-pub const STATUS_OK: i32 = 0;
-/// The status of an evaluation that stopped at a fault; the context's record says which.
-pub const STATUS_FAULT: i32 = 1;
-
-/// The ways an operator can fail at run time.
-#[repr(u32)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum FaultKind {
-    /// A floor division or a modulus by zero.
-    DivisionByZero = 1,
-    /// A cast of a value that the target type cannot hold; the operand is the value.
-    CastRange = 2,
-    /// A value was required and is missing.
-    MissingValue = 3,
-    /// An assertion does not hold; the operand is the message, a text view.
-    Assertion = 4,
-    /// An evaluation makes more strings than its arena may hold; the operand is the limit in bytes.
-    ArenaLimit = 5,
-    /// An argument outside of an operator's domain; the operands are a text view that says what was wrong, or nothing.
-    Invalid = 6,
-    /// A text that is not of the form it is parsed as; the operand is the text.
-    Parse = 7,
-    /// The evaluation's token was cancelled. Not the fault of any operator.
-    Cancelled = 8,
-    /// The loops of an evaluation run more often than it may; the operand is the limit.
-    IterationLimit = 9,
-    /// An index outside of a sequence; the operands are the index and the size.
-    IndexRange = 10,
-    /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can
-    /// end with it: it is not the fault of any of them.
-    WorkLimit = 11,
-    /// Arrays that belong together are of unlike sizes; the operands are two of them.
-    SizeMismatch = 12,
-    /// The time of the evaluation is over: its token ended at a moment. Not the fault of any operator.
-    Deadline = 13,
-    /// A date or timestamp that is computed is not of the years 1 to 9999, or 64 bits do not hold a duration; the operand is what it is
-    /// computed from.
-    TimeRange = 14,
-}
-
-impl FaultKind {
-    /// True for what is the fault of no operator, wherever it was noticed.
-    #[must_use]
-    pub const fn is_of_evaluation(self) -> bool {
-        matches!(self, FaultKind::WorkLimit) || self.is_of_token()
-    }
-
-    /// True for what a token ended: by itself, or because its time was over.
-    #[must_use]
-    pub const fn is_of_token(self) -> bool {
-        matches!(self, FaultKind::Cancelled | FaultKind::Deadline)
-    }
-
-    /// Every kind.
-    pub const ALL: [FaultKind; 14] = [
-        FaultKind::DivisionByZero,
-        FaultKind::CastRange,
-        FaultKind::MissingValue,
-        FaultKind::Assertion,
-        FaultKind::ArenaLimit,
-        FaultKind::Invalid,
-        FaultKind::Parse,
-        FaultKind::Cancelled,
-        FaultKind::IterationLimit,
-        FaultKind::IndexRange,
-        FaultKind::WorkLimit,
-        FaultKind::SizeMismatch,
-        FaultKind::Deadline,
-        FaultKind::TimeRange,
-    ];
-
-    /// The kind with this number, if there is one.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<FaultKind> {
-        FaultKind::ALL.into_iter().find(|kind| *kind as u32 == number)
-    }
-
-    /// The code, as documentation and machine-readable output have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            FaultKind::DivisionByZero => "div-by-zero",
-            FaultKind::CastRange => "cast-range",
-            FaultKind::MissingValue => "missing-value",
-            FaultKind::Assertion => "assertion",
-            FaultKind::ArenaLimit => "arena-limit",
-            FaultKind::Invalid => "invalid",
-            FaultKind::Parse => "parse",
-            FaultKind::Cancelled => "cancelled",
-            FaultKind::IterationLimit => "iteration-limit",
-            FaultKind::IndexRange => "index-range",
-            FaultKind::WorkLimit => "work-limit",
-            FaultKind::SizeMismatch => "size-mismatch",
-            FaultKind::Deadline => "deadline",
-            FaultKind::TimeRange => "time-range",
-        }
-    }
-
-    /// The fault in words. `operand` is the operand as people write it, if it is known; `result` is the type of the
-    /// operator's result; `text` is the text that the fault's operands view, for the kinds that have one. Long texts are cut.
-    #[must_use]
-    pub fn describe(self, operand: Option<&str>, result: &str, text: &str) -> String {
-        match (self, operand) {
-            (FaultKind::DivisionByZero, _) => "division by zero".to_owned(),
-            (FaultKind::CastRange, Some(operand)) => format!("{operand} does not fit into {result}"),
-            (FaultKind::CastRange, None) => format!("the value does not fit into {result}"),
-            (FaultKind::MissingValue, _) => "expects a present value, got missing".to_owned(),
-            (FaultKind::Assertion, _) => format!("assertion failed: {}", Excerpt::message(text)),
-            (FaultKind::ArenaLimit, _) if text.is_empty() => {
-                "the strings of one evaluation exceed the limit `arena_bytes`".to_owned()
-            }
-            (FaultKind::ArenaLimit, _) => Excerpt::message(text).to_string(),
-            (FaultKind::IterationLimit, _) => {
-                "the loops of one evaluation run more rounds than the limit `loop_iterations`".to_owned()
-            }
-            (FaultKind::WorkLimit, _) => {
-                "one evaluation does more work on strings than the limit `string_work`".to_owned()
-            }
-            (FaultKind::IndexRange, Some(operand)) => format!("the sequence has no element {operand}"),
-            (FaultKind::IndexRange, None) => "the sequence has no such element".to_owned(),
-            (FaultKind::Invalid, _) if text.is_empty() => "an argument is outside of the operator's domain".to_owned(),
-            (FaultKind::Invalid, _) => Excerpt::message(text).to_string(),
-            (FaultKind::Parse, Some(operand)) => format!("cannot parse {operand}"),
-            (FaultKind::Parse, None) => format!("cannot parse {}", Excerpt::quoted(text).literal()),
-            (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
-            (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
-            (FaultKind::Deadline, _) => "the time of the evaluation is over".to_owned(),
-            (FaultKind::TimeRange, operand) => {
-                let what = match operand {
-                    Some(operand) => format!("the {result} made of {operand}"),
-                    None => format!("the {result}"),
-                };
-                // A length has no year.
-                match [Scalar::Date, Scalar::Timestamp].iter().any(|moment| result.starts_with(moment.short_name())) {
-                    true => format!("{what} is not of the years 1 to 9999"),
-                    false => format!("{what} does not fit into 64 bits of microseconds"),
-                }
-            }
-        }
-    }
-}
-
-/// A failure of one operator: the kind, and up to 16 bytes that say more (operand bits, or pointer and length of a text).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fault {
-    /// What went wrong.
-    pub kind: FaultKind,
-    /// Operand bits, zero-extended; or a text view.
-    pub operands: [u64; 2],
-}
-
-impl Fault {
-    /// A fault that needs no operand.
-    #[must_use]
-    pub const fn new(kind: FaultKind) -> Self {
-        Fault { kind, operands: [0; 2] }
-    }
-
-    /// A fault with one operand's bits.
-    #[must_use]
-    pub const fn with(kind: FaultKind, bits: u64) -> Self {
-        Fault { kind, operands: [bits, 0] }
-    }
-}
 
 /// What a context knows of the fault that stopped an evaluation.
 #[repr(C)]
@@ -503,6 +337,7 @@ unsafe impl Send for Context {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::STATUS_OK;
 
     fn with_work(work: u64) -> Context {
         let mut context = Context::new();

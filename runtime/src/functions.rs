@@ -2,40 +2,7 @@
 //! it can be moved and cached. One list gives the number, the signature and the function.
 
 use crate::preserving::call_preserving;
-use crate::{Bytes, Context, compare, math};
-
-/// The machine types that cross a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum MachineType {
-    /// 32-bit integer.
-    I32,
-    /// 64-bit integer or pointer.
-    I64,
-    /// binary32.
-    F32,
-    /// binary64.
-    F64,
-    /// One byte, 0 or 1.
-    Flag,
-}
-
-impl MachineType {
-    /// The bytes that one takes in memory.
-    #[must_use]
-    pub const fn size(self) -> usize {
-        match self {
-            MachineType::Flag => 1,
-            MachineType::I32 | MachineType::F32 => 4,
-            MachineType::I64 | MachineType::F64 => 8,
-        }
-    }
-
-    /// True for binary32 and binary64.
-    #[must_use]
-    pub const fn is_float(self) -> bool {
-        matches!(self, MachineType::F32 | MachineType::F64)
-    }
-}
+use crate::{Bytes, Context, MachineType, compare, math};
 
 /// An entry of the function table; cast back to its signature only by generated code.
 pub(crate) type Address = *const ();

@@ -2,11 +2,11 @@
 //! what both look at lie, and what the mathematical functions come to. Code that outlives the process that made it is only
 //! run by a crate of the same agreement.
 //!
-//! Offsets are given to code generators by [`layout!`] and by nothing else, and the constants that it makes are part of the
+//! Offsets are given to code generators by [`layout!`](crate::layout) and by nothing else, and the constants that it makes are part of the
 //! text: a type whose layout is missing from [`facts`] has a constant that nobody uses, which the compiler refuses.
 
-use crate::c_interface::FaultView;
-use crate::standalone::{LiteralText, Site};
+use crate::fault::FaultView;
+use crate::object_model::{LiteralText, Site};
 use crate::{
     Bytes, Column, Context, FaultKind, KernelCall, ObjectModel, QType, RegisterResult, RuntimeFn, STATUS_FAULT,
     STATUS_OK, Scalar, math,
@@ -19,31 +19,6 @@ pub const INTERFACE_REVISION: u32 = 11;
 
 /// A line of the agreement: what is numbered, and its number.
 pub(crate) type Fact = (String, u64);
-
-/// Makes the constants by which code generators and object files know a type's parts, and the list of them for the
-/// agreement. A part is `offset of a.b`, or `size` for all of the type.
-macro_rules! layout {
-    (@name offset of $($field:ident).+) => { concat!($(".", stringify!($field)),+) };
-    (@name size) => { ".size" };
-    (@number offset of $($field:ident).+) => { std::mem::offset_of!(Self, $($field).+) };
-    (@number size) => { size_of::<Self>() };
-    ($owner:ident $(<$lifetime:lifetime>)?: $number:ty {
-        $($(#[$doc:meta])* $vis:vis $constant:ident = ($($part:tt)+);)*
-    }) => {
-        impl $owner $(<$lifetime>)? {
-            $(
-                $(#[$doc])*
-                $vis const $constant: $number = layout!(@number $($part)+) as $number;
-            )*
-
-            /// The parts that others know, for the agreement.
-            pub(crate) const LAYOUT: &[(&str, u64)] = &[
-                $((concat!(stringify!($owner), layout!(@name $($part)+)), Self::$constant as u64)),*
-            ];
-        }
-    };
-}
-pub(crate) use layout;
 
 /// The agreement as text: a line for each function, offset, layout and fault, each with its number.
 #[must_use]

@@ -2,7 +2,7 @@
 //! on with the next of a row. The interpreter runs rows of them; generated code calls those that have no form in
 //! instructions, through a table in the context.
 
-use crate::interface::layout;
+use crate::layout::layout;
 use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
 
 /// A kernel. It reads its arguments from frame slots, writes its result to one, and goes on with the call behind its own in

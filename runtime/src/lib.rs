@@ -15,13 +15,18 @@ pub mod compare;
 mod context;
 mod duration;
 mod excerpt;
+mod fault;
+mod flag;
 mod frame;
 mod functions;
 mod interface;
 mod kernel;
+mod layout;
+mod machine_type;
 pub mod math;
 mod memory;
 mod months;
+mod object_model;
 mod optional;
 mod preserving;
 mod qtype;
@@ -49,22 +54,26 @@ pub use column::{
     LoopEntry, MadeFor, Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
     prefetch,
 };
-pub use context::{Context, Fault, FaultKind, FaultRecord, STATUS_FAULT, STATUS_OK};
+pub use context::{Context, FaultRecord};
 pub use duration::{Duration, DurationFault};
 pub use excerpt::{Excerpt, visible, visible_lines};
+pub use fault::{Fault, FaultKind, STATUS_FAULT, STATUS_OK};
 pub use frame::{Frame, FrameLayout, FramePtr, Slot, TypedSlot};
-pub use functions::{MachineType, RuntimeFn};
+pub use functions::RuntimeFn;
 pub use interface::{INTERFACE_REVISION, interface, interface_fingerprint};
 pub use kernel::{Call, Kernel, KernelCall, KernelChain, RawFunction, RegisterResult};
+pub use layout::Layout;
+pub use machine_type::MachineType;
 pub use months::CalendarUnit;
+pub use object_model::ObjectModel;
 pub use optional::Optional;
 pub use qtype::{
-    ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, Layout, MOST_AXES, NameError, Names, QType, Shape,
+    ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, MOST_AXES, NameError, Names, QType, Shape,
     TableForm,
 };
 pub use room::{advise_huge_pages, byte_length, has_room, word_length};
 pub use scalar::{Plain, Scalar};
-pub use standalone::{Declared, Evaluator, ModelFault, ObjectModel, Refusal};
+pub use standalone::{Declared, Evaluator, ModelFault, Refusal};
 pub use text::{Bytes, Text};
 pub use transfer::Transfer;
 pub use type_names::{DICT_WORD, EDGE_WORD, TENSOR_WORD, TypeName, TypeSpelling};

@@ -7,7 +7,7 @@
 
 mod fields;
 
-use crate::Scalar;
+use crate::{Layout, Scalar};
 pub use fields::{Fields, Form, NameError, Names, TableForm};
 use std::sync::Arc;
 
@@ -142,23 +142,6 @@ pub enum InFrame<'a> {
     Tuple(&'a Fields<QType>),
     /// Nothing: the type has one value, or its values live beside frames, or while a model is being prepared only.
     Nothing,
-}
-
-/// Size and alignment in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
-    /// Size in bytes, a multiple of `align`.
-    pub size: u32,
-    /// Alignment in bytes, a power of two, at most 8.
-    pub align: u32,
-}
-
-impl Layout {
-    /// The smallest multiple of this alignment that is not below `offset`.
-    #[must_use]
-    pub const fn align_up(self, offset: u32) -> u32 {
-        (offset + self.align - 1) & !(self.align - 1)
-    }
 }
 
 /// How large a type is.

@@ -1,123 +1,12 @@
 //! Models compiled ahead of time: what an object file says of its model, and the evaluator that runs it with nothing but
 //! this crate. Files are written by `cembra build`; what they agree on with this crate is in `interface.rs`.
 
-use crate::interface::layout;
 use crate::{
-    Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, RawFunction, STATUS_OK, Slot, Text,
+    Cancellation, Context, Fault, FaultKind, Frame, INTERFACE_REVISION, ObjectModel, STATUS_OK, Slot, Text,
     interface_fingerprint, math,
 };
 use std::fmt;
 use std::marker::PhantomData;
-
-/// What an object file says of its model. The file defines one as read-only data, under the name of the model and
-/// `_model`; programs only pass references to it on.
-#[repr(C)]
-#[derive(Debug)]
-pub struct ObjectModel {
-    revision: u32,
-    frame_bytes: u32,
-    interface: u64,
-    function: RawFunction,
-    texts: *const LiteralText,
-    text_count: u64,
-    sites: *const Site,
-    site_count: u64,
-}
-
-// SAFETY: OBJECT-MODEL: read-only data of the program, which nobody writes.
-unsafe impl Send for ObjectModel {}
-// SAFETY: OBJECT-MODEL, likewise.
-unsafe impl Sync for ObjectModel {}
-
-/// A text that frames hold from the start: machine code has no addresses in it.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct LiteralText {
-    slot: u64,
-    text: Text<'static>,
-}
-
-/// An operator that can fail.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Site {
-    step: u32,
-    start: u32,
-    end: u32,
-    unused: u32,
-    operator: Text<'static>,
-    result: Text<'static>,
-}
-
-layout! {
-    ObjectModel: u32 {
-        /// Offset of the revision, 4 bytes.
-        pub REVISION_OFFSET = (offset of revision);
-        /// Offset of the size of frames, 4 bytes.
-        pub FRAME_BYTES_OFFSET = (offset of frame_bytes);
-        /// Offset of the fingerprint of the agreement that the file was made for, 8 bytes.
-        pub INTERFACE_OFFSET = (offset of interface);
-        /// Offset of the pointer to the function.
-        pub FUNCTION_OFFSET = (offset of function);
-        /// Offset of the pointer to the table of texts.
-        pub TEXTS_OFFSET = (offset of texts);
-        /// Offset of the number of texts, 8 bytes.
-        pub TEXT_COUNT_OFFSET = (offset of text_count);
-        /// Offset of the pointer to the table of sites, in the order of their steps.
-        pub SITES_OFFSET = (offset of sites);
-        /// Offset of the number of sites, 8 bytes.
-        pub SITE_COUNT_OFFSET = (offset of site_count);
-        /// The size of all of it.
-        pub SIZE = (size);
-    }
-}
-
-layout! {
-    LiteralText: u32 {
-        SLOT_OFFSET = (offset of slot);
-        TEXT_OFFSET = (offset of text);
-        SIZE = (size);
-    }
-}
-
-layout! {
-    Site: u32 {
-        STEP_OFFSET = (offset of step);
-        START_OFFSET = (offset of start);
-        END_OFFSET = (offset of end);
-        OPERATOR_OFFSET = (offset of operator);
-        RESULT_OFFSET = (offset of result);
-        SIZE = (size);
-    }
-}
-
-impl ObjectModel {
-    /// The size of an entry of the table of texts: the slot as 8 bytes, then the text.
-    pub const TEXT_SIZE: u32 = LiteralText::SIZE;
-    /// The size of an entry of the table of sites: step, start and end of the span as 4 bytes each, 4 unused ones, the
-    /// name of the operator, the type of its result.
-    pub const SITE_SIZE: u32 = Site::SIZE;
-
-    fn texts(&self) -> &[LiteralText] {
-        // SAFETY: OBJECT-MODEL: the table has so many entries.
-        if self.text_count == 0 { &[] } else { unsafe { table(self.texts, self.text_count) } }
-    }
-
-    fn site(&self, step: u32) -> Option<&Site> {
-        // SAFETY: OBJECT-MODEL: the table has so many entries.
-        let sites = if self.site_count == 0 { &[] } else { unsafe { table(self.sites, self.site_count) } };
-        sites.binary_search_by_key(&step, |site| site.step).ok().map(|at| &sites[at])
-    }
-}
-
-/// A table of an object file.
-///
-/// # Safety
-/// OBJECT-MODEL: there are `count` entries from `first` on, as long as the program runs.
-unsafe fn table<T>(first: *const T, count: u64) -> &'static [T] {
-    // SAFETY: OBJECT-MODEL, promised by the caller.
-    unsafe { std::slice::from_raw_parts(first, count as usize) }
-}
 
 /// Why a model of an object file cannot be run by this program.
 #[repr(i32)]

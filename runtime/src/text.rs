@@ -1,7 +1,7 @@
 //! `Text` and `Bytes`: how strings are held in a frame: views (pointer and length) into memory that somebody else keeps
 //! alive for the whole call: the caller's input, the plan's literals, or the arena of the call.
 
-use crate::interface::layout;
+use crate::layout::layout;
 use std::fmt;
 use std::marker::PhantomData;
 

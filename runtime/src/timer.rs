@@ -1,7 +1,7 @@
 //! The clock of the process: one thread that waits for the moments at which tokens end. It is no scheduler: all it does at a moment is to
 //! raise a flag.
 
-use crate::cancellation::Flag;
+use crate::flag::Flag;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::process;

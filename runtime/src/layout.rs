@@ -1,0 +1,44 @@
+//! How values lie in memory: the size and the alignment of a type, and the constants by which code generators and object files know where parts of a
+//! type are.
+
+/// Size and alignment in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Size in bytes, a multiple of `align`.
+    pub size: u32,
+    /// Alignment in bytes, a power of two, at most 8.
+    pub align: u32,
+}
+
+impl Layout {
+    /// The smallest multiple of this alignment that is not below `offset`.
+    #[must_use]
+    pub const fn align_up(self, offset: u32) -> u32 {
+        (offset + self.align - 1) & !(self.align - 1)
+    }
+}
+
+/// Makes the constants by which code generators and object files know a type's parts, and the list of them for the
+/// agreement. A part is `offset of a.b`, or `size` for all of the type.
+macro_rules! layout {
+    (@name offset of $($field:ident).+) => { concat!($(".", stringify!($field)),+) };
+    (@name size) => { ".size" };
+    (@number offset of $($field:ident).+) => { std::mem::offset_of!(Self, $($field).+) };
+    (@number size) => { size_of::<Self>() };
+    ($owner:ident $(<$lifetime:lifetime>)?: $number:ty {
+        $($(#[$doc:meta])* $vis:vis $constant:ident = ($($part:tt)+);)*
+    }) => {
+        impl $owner $(<$lifetime>)? {
+            $(
+                $(#[$doc])*
+                $vis const $constant: $number = layout!(@number $($part)+) as $number;
+            )*
+
+            /// The parts that others know, for the agreement.
+            pub(crate) const LAYOUT: &[(&str, u64)] = &[
+                $((concat!(stringify!($owner), layout!(@name $($part)+)), Self::$constant as u64)),*
+            ];
+        }
+    };
+}
+pub(crate) use layout;
