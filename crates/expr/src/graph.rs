@@ -4,6 +4,7 @@
 
 use crate::calls::Calls;
 use crate::places::Places;
+use crate::{NameId, NodeId};
 use cembra_value::{Label, Limit, Limits, Span, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -11,36 +12,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, LazyLock};
-
-/// A node of one graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NodeId(u32);
-
-impl NodeId {
-    /// The node's position in its graph; operands come before their users.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    /// The node at this position.
-    #[must_use]
-    pub const fn from_index(index: usize) -> Self {
-        NodeId(index as u32)
-    }
-}
-
-/// An interned name of one graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NameId(u32);
-
-impl NameId {
-    /// The name's position in order of first use.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Kind {
@@ -174,7 +145,7 @@ impl Graph {
         if let Some(id) = self.name_ids.get(name) {
             return *id;
         }
-        let id = NameId(self.names.len() as u32);
+        let id = NameId::from_index(self.names.len());
         let name: Arc<str> = name.into();
         self.names.push(name.clone());
         self.name_ids.insert(name, id);
@@ -290,7 +261,7 @@ impl Graph {
     }
 
     fn push(&mut self, kind: Kind, hash: u64, span: Option<Span>) -> NodeId {
-        let id = NodeId(self.kinds.len() as u32);
+        let id = NodeId::from_index(self.kinds.len());
         self.kinds.push(kind);
         self.places.push(span);
         let Graph { nodes, kinds, operands, literals, seed, .. } = self;

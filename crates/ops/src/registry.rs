@@ -1,36 +1,18 @@
 //! The registry: it gives each operator of the list a dense id, finds them by name or alias, and is the vocabulary of the text language.
 
-use crate::Effects;
 use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
-use crate::list::{STANDARD, id};
+use crate::operator_id::OpId;
 use crate::resolution::{Key, Resolutions};
 use crate::typing::{Argument, Resolved, TypeFault};
 use crate::user::refused;
+use crate::{Effects, id};
 use cembra_expr::{Callable, Vocabulary};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Error, near_names};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::OnceLock;
-
-/// An operator of one registry.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct OpId(u16);
-
-impl OpId {
-    /// The id at a position of the list.
-    pub(crate) const fn at(position: u16) -> OpId {
-        OpId(position)
-    }
-
-    /// The operator's position in the registry.
-    #[must_use]
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A set of operators.
 #[derive(Clone)]
@@ -47,42 +29,37 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The operators of the language.
-    #[must_use]
-    pub fn standard() -> &'static Registry {
-        static REGISTRY: OnceLock<Registry> = OnceLock::new();
-        REGISTRY.get_or_init(|| {
-            let (mut names, mut of_one) = (FxHashMap::default(), FxHashMap::default());
-            for (at, def) in STANDARD.iter().enumerate() {
-                let id = OpId(at as u16);
-                names.insert(def.name, id);
-                for alias in def.aliases {
-                    if names.contains_key(alias) {
-                        of_one.insert(*alias, id);
-                    } else {
-                        names.insert(alias, id);
-                    }
+    /// A registry of these operators, which have the ids of their positions.
+    pub(crate) fn of(defs: &[&'static OpDef]) -> Registry {
+        let (mut names, mut of_one) = (FxHashMap::default(), FxHashMap::default());
+        for (at, def) in defs.iter().enumerate() {
+            let id = OpId::at(at as u16);
+            names.insert(def.name, id);
+            for alias in def.aliases {
+                if names.contains_key(alias) {
+                    of_one.insert(*alias, id);
+                } else {
+                    names.insert(alias, id);
                 }
             }
-            let structure = |(at, def): (usize, &&OpDef)| match def.meaning {
-                Meaning::Structure(structure) => Some(structure),
-                _ => (at == id::HAS.index()).then_some(Structure::Has),
-            };
-            let structures = STANDARD.iter().enumerate().map(structure).collect();
-            Registry {
-                defs: STANDARD.to_vec(),
-                structures,
-                resolutions: Resolutions::default(),
-                effects: vec![OnceLock::new(); STANDARD.len()],
-                names,
-                of_one,
-            }
-        })
+        }
+        let structure = |(at, def): (usize, &&OpDef)| match def.meaning {
+            Meaning::Structure(structure) => Some(structure),
+            _ => (at == id::HAS.index()).then_some(Structure::Has),
+        };
+        Registry {
+            defs: defs.to_vec(),
+            structures: defs.iter().enumerate().map(structure).collect(),
+            resolutions: Resolutions::default(),
+            effects: vec![OnceLock::new(); defs.len()],
+            names,
+            of_one,
+        }
     }
 
     /// Adds an operator; its record lives as long as the process.
     pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
-        let id = OpId(
+        let id = OpId::at(
             u16::try_from(self.defs.len())
                 .map_err(|_| refused("a registry holds up to 65,535 operators".to_owned()))?,
         );
@@ -158,7 +135,7 @@ impl Registry {
 
     /// All operators with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'static OpDef)> + '_ {
-        self.defs.iter().enumerate().map(|(at, def)| (OpId(at as u16), *def))
+        self.defs.iter().enumerate().map(|(at, def)| (OpId::at(at as u16), *def))
     }
 
     /// The operator that casts to a scalar type; none for units and texts.

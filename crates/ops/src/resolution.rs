@@ -2,7 +2,7 @@
 //! use the same few operators on the same few types all over. The memory is of a fixed size and nobody waits for it; what has
 //! no room is resolved anew.
 
-use crate::registry::OpId;
+use crate::OpId;
 use crate::typing::{Argument, Resolved};
 use cembra_runtime::Scalar;
 use std::hash::BuildHasher;

@@ -49,3 +49,4 @@ pub use reference::{evaluate, same_bits};
 pub use reverse_pass::ReversePass;
 pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
 pub use statement::{Expression, Part, Whole};
+pub use taken::named_index;

@@ -283,19 +283,6 @@ fn place(node: &Node, value: &Tensor, seen: impl Fn(&Layout) -> Result<Layout, E
     Tensor::of_data(&node.extents, data)
 }
 
-/// An index that an element names.
-///
-/// # Errors
-/// An axis of this extent has no such index.
-#[inline]
-pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
-    let found = usize::try_from(index).ok().filter(|index| *index < extent);
-    found.ok_or_else(|| {
-        let error = Error::tensors(TensorErrorKind::Index, format!("index {index} of an axis of {extent}"));
-        error.hint("indices count from 0, and none from the end")
-    })
-}
-
 fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error> {
     let whole = Layout::row_major(&node.extents)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;

@@ -1,7 +1,6 @@
 //! Elements that indices take along an axis, and the adjoint of that, which adds to the places that were taken from. What is taken, or added, may be
 //! a view of more elements than there is memory for: no list is made of its positions, nor of its indices.
 
-use crate::reference::named_index;
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
 use cembra_value::Error;
@@ -168,4 +167,17 @@ pub(crate) fn place_take(
         DataMut::Float64(to) => add(to, from, |a, b| a + b, &mut walk),
     }?;
     Tensor::of_data(&node.extents, data)
+}
+
+/// An index that an element names.
+///
+/// # Errors
+/// An axis of this extent has no such index.
+#[inline]
+pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
+    let found = usize::try_from(index).ok().filter(|index| *index < extent);
+    found.ok_or_else(|| {
+        let error = Error::tensors(TensorErrorKind::Index, format!("index {index} of an axis of {extent}"));
+        error.hint("indices count from 0, and none from the end")
+    })
 }

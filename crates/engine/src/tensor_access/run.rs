@@ -5,7 +5,7 @@ use super::Reader;
 use super::cell::{Cell, Term};
 use super::folding::{Folding, Wide};
 use crate::body_session::BodySession;
-use cembra_tensor::reference::named_index;
+use cembra_tensor::named_index;
 use cembra_tensor::{Axis, Custom, Elements, MOST_AXES, Node, Operation, Slice, TensorErrorKind, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::ScalarValue;

@@ -1,0 +1,18 @@
+//! Ids of the standard operators.
+
+use crate::list::standard_operators;
+use crate::operator_id::OpId;
+
+macro_rules! ids {
+    ($($id:ident = $def:path;)*) => {
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "only counts the list")]
+        enum Position { $($id),* }
+
+        $(
+            #[doc = concat!("`", stringify!($def), "`.")]
+            pub const $id: OpId = OpId::at(Position::$id as u16);
+        )*
+    };
+}
+
+standard_operators!(ids);
