@@ -8,7 +8,6 @@ use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
-#[cfg(feature = "tensors")]
 use cembra_engine::TensorProgram;
 use cembra_engine::{Executable, Field, plan, prepare};
 use cembra_expr::Program;
@@ -344,7 +343,6 @@ fn bind_to<S>(
         (None, Some(listener)) => listener.qtype(name, given),
         (None, None) => given.clone(),
     };
-    #[cfg(feature = "tensors")]
     if TensorProgram::is_of(&program, options) {
         let executable = || Executable::of(program, options);
         return bind_whole(executable, source, fields, absent, listener);

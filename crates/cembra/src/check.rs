@@ -2,7 +2,6 @@
 
 use crate::constant::strong;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
-#[cfg(feature = "tensors")]
 use cembra_engine::TensorProgram;
 use cembra_engine::{CompileOptions, prepare};
 use cembra_expr::Program;
@@ -158,12 +157,6 @@ impl Model {
 }
 
 /// The types of the nodes of a model with tensors; none for another.
-#[cfg(feature = "tensors")]
 fn tensor_types(program: &Program, options: &CompileOptions) -> Option<Vec<Option<QType>>> {
     TensorProgram::is_of(program, options).then(|| TensorProgram::node_types(program, options))
-}
-
-#[cfg(not(feature = "tensors"))]
-const fn tensor_types(_: &Program, _: &CompileOptions) -> Option<Vec<Option<QType>>> {
-    None
 }

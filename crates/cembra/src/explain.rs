@@ -2,20 +2,16 @@
 
 use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
-#[cfg(feature = "tensors")]
 use crate::{Executor, Field};
 use cembra_engine::{ArrayModel, ListRows, lane_listing, operator_name, plan, prepare, refusal};
-#[cfg(feature = "tensors")]
 use cembra_engine::{Executable, TensorPlan, TensorProgram};
 use cembra_expr::Program;
 use cembra_plan::StepId;
 use cembra_prepare::{Pass, Placed, Prepared};
-#[cfg(feature = "tensors")]
 use cembra_runtime::QType;
 use cembra_value::Span;
 use std::fmt::Write as _;
 use std::ops::Range;
-#[cfg(feature = "tensors")]
 use std::sync::Arc;
 
 /// A stage of a model's way to machine code.
@@ -65,7 +61,6 @@ impl ModelKind {
 }
 
 /// The extent of each axis in the listing of a model with tensors.
-#[cfg(feature = "tensors")]
 pub const LISTED_EXTENT: usize = 64;
 
 impl Stage {
@@ -160,7 +155,6 @@ impl Model {
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
         let options = &self.started(options);
         let program = self.selected(options)?;
-        #[cfg(feature = "tensors")]
         if stage != Stage::Expr && TensorProgram::is_of(&program, options) {
             return match stage {
                 Stage::Tensors => tensor_listing(program, options),
@@ -215,13 +209,11 @@ impl Model {
 }
 
 /// The steps of a program with tensors.
-#[cfg(feature = "tensors")]
 fn tensor_listing(program: Arc<Program>, options: &StartedOptions) -> Result<String, Error> {
     Ok(listed_plan(&Executor::from(Executable::of(program, options)?))?.to_string())
 }
 
 /// The plan of a model with tensors for axes of 64 indices.
-#[cfg(feature = "tensors")]
 pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error> {
     let extents = |field: &Field| match field.qtype {
         QType::Tensor(_, rank) => vec![LISTED_EXTENT; usize::from(rank)],

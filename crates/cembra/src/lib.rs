@@ -61,9 +61,7 @@ pub mod reference;
 mod serialized;
 mod struct_fields;
 mod summary;
-#[cfg(feature = "tensors")]
 mod tensor_fields;
-#[cfg(feature = "tensors")]
 mod tensor_graph;
 mod text_fields;
 mod text_file;
@@ -86,8 +84,6 @@ pub use cembra_engine::{
     Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure,
     RowPlayer, RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
 };
-#[cfg(feature = "json")]
-pub use cembra_expr::read_json;
 pub use cembra_expr::{
     Builder, Cut, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, TileRule, UsedFile, format, is_plain_name,
     parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
@@ -139,7 +135,6 @@ pub use typed::ModelExecutor;
 ///
 /// A model in the text language is compiled with [`Model::compile`], whatever its values are, and run by
 /// [`Session::run_tensors`] or [`Session::evaluate`]; a graph is compiled with [`CompileGraph::compile`](tensor::CompileGraph::compile).
-#[cfg(feature = "tensors")]
 pub mod tensor {
     pub use crate::explain::LISTED_EXTENT;
     #[cfg(feature = "faer")]
@@ -154,7 +149,6 @@ pub mod tensor {
 }
 
 /// Likewise of tensors.
-#[cfg(feature = "tensors")]
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<tensor::TensorGraph>();

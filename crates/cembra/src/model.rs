@@ -4,14 +4,11 @@ use crate::exports::with_exports;
 use crate::names::unknown_name;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Options};
-#[cfg(feature = "tensors")]
 use cembra_engine::TensorProgram;
 use cembra_engine::{Batch, Executable, Field, Signature, prepare};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
-#[cfg(not(feature = "tensors"))]
-use cembra_runtime::QType;
 use cembra_value::{Limits, Source};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -225,38 +222,6 @@ impl Model {
         Ok(Model::from_program(cembra_expr::read_binary(bytes, &Limits::default())?))
     }
 
-    /// The model as JSON, for people and other programs: a line for each input, node and output. Types and literals are
-    /// written as in text, so that they are exact.
-    ///
-    /// ```
-    /// use cembra::{Model, Options};
-    ///
-    /// let model = Model::parse("input n: i64; n + 9007199254740993i64")?;
-    /// let json = model.to_json();
-    /// assert!(json.contains(r#"{"name":"n","type":"i64","span":[6,7]}"#));
-    /// assert!(json.contains(r#"{"literal":"9007199254740993i64","spans":[[18,37]]}"#));
-    /// let again = Model::from_json(&json)?;
-    /// assert_eq!(again.program(), model.program());
-    /// let error = Model::from_json(&json.replace("literal", "litoral")).unwrap_err();
-    /// assert_eq!(error.code(), "wire");
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    #[cfg(feature = "json")]
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        cembra_expr::write_json(&self.program)
-    }
-
-    /// Reads what [`Model::to_json`] of this or an older version wrote, within the default limits. Within others,
-    /// [`read_json`](crate::read_json) reads the program.
-    ///
-    /// # Errors
-    /// That the text is no model, is of a newer version or damaged, or the limit it exceeds.
-    #[cfg(feature = "json")]
-    pub fn from_json(text: &str) -> Result<Model, Error> {
-        Ok(Model::from_program(cembra_expr::read_json(text, &Limits::default())?))
-    }
-
     /// The expressions, inputs and outputs.
     #[must_use]
     pub fn program(&self) -> &Program {
@@ -298,17 +263,7 @@ impl Model {
     /// True if some input of the model is a tensor, as declared or by the options: then it is evaluated as a whole, and has no rows.
     #[must_use]
     pub fn has_tensors(&self, options: &Options) -> bool {
-        #[cfg(feature = "tensors")]
-        let has_tensors = TensorProgram::is_of(self.program(), &options.compile);
-        #[cfg(not(feature = "tensors"))]
-        let has_tensors = {
-            let is_tensor = |qtype: Option<&QType>| matches!(qtype, Some(QType::Tensor(..)));
-            let inputs = &self.program.inputs;
-            inputs.iter().any(|input| {
-                is_tensor(input.qtype.as_ref()) || is_tensor(options.compile.input_types.get(&*input.name))
-            })
-        };
-        has_tensors
+        TensorProgram::is_of(self.program(), &options.compile)
     }
 
     /// Compiles the model for many rows at a time.
@@ -328,7 +283,6 @@ impl Model {
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
         let options = &mut self.started(options);
         let program = self.selected(options)?;
-        #[cfg(feature = "tensors")]
         if TensorProgram::is_of(&program, options) {
             return Ok(Executable::of(program, options)?.signature());
         }

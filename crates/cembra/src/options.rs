@@ -120,7 +120,6 @@ impl Options {
     /// assert_eq!(model.compile(&options)?.session().run_tensors(&[x])?[0].to_vec::<f64>()?, [1000.0]);
     /// # Ok::<(), cembra::Error>(())
     /// ```
-    #[cfg(feature = "tensors")]
     #[must_use]
     pub fn tensor_rule(mut self, rule: cembra_tensor::Rule<'static>) -> Self {
         self.compile.tensor_rules.push(rule);
@@ -128,7 +127,6 @@ impl Options {
     }
 
     /// Lets rewrites of graphs of tensors change something: without this, those apply that keep every bit.
-    #[cfg(feature = "tensors")]
     #[must_use]
     pub fn allow_tensor_changes(mut self, change: cembra_tensor::Exactness) -> Self {
         self.compile.allowed_changes.push(change);

@@ -2,9 +2,7 @@
 //! `explain`.
 
 use crate::Backend;
-#[cfg(feature = "tensors")]
 use crate::Executor;
-#[cfg(feature = "tensors")]
 use crate::explain::listed_plan;
 use crate::explain::{ModelKind, Stage, prepare_watched};
 use crate::{Error, Model, Options, Signature};
@@ -101,7 +99,6 @@ impl Model {
         let graph = &program.graph;
         let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
         let written_nodes = needed.into_iter().filter(|needed| *needed).count();
-        #[cfg(feature = "tensors")]
         if cembra_engine::TensorProgram::is_of(&program, options) {
             let executable = cembra_engine::Executable::of(program, options)?;
             let signature = executable.signature();

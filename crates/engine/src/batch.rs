@@ -13,7 +13,6 @@ use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, Outpu
 use crate::run_options::RunOptions;
 use crate::signature::Field;
 use crate::stages::{plan, prepare};
-#[cfg(feature = "tensors")]
 use crate::tensor_program::TensorProgram;
 use cembra_array::struct_columns;
 use cembra_expr::Program;
@@ -79,7 +78,6 @@ pub struct BatchResult {
 impl Batch {
     /// Compiles a program for many rows.
     pub fn of(program: &Arc<Program>, options: &Started) -> Result<Batch, Error> {
-        #[cfg(feature = "tensors")]
         if let Some(input) = TensorProgram::tensor_input(program, options) {
             return Err(no_rows(input.span));
         }

@@ -135,7 +135,6 @@ impl<K, T: Clone> Cache<K, T> {
     }
 
     /// Drops what was not asked for the longest, as long as all together hold more bytes; but not what was asked for last.
-    #[cfg(feature = "tensors")]
     pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
         let bytes = |entry: &Entry<K, T>| entry.made.get().map_or(0, |made| held(&made.value));
         if self.sum(&held) <= most {

@@ -3,26 +3,20 @@
 use crate::arrays::ArrayModel;
 use crate::compile_options::Started;
 use crate::executor::Executable;
-#[cfg(feature = "tensors")]
 use crate::mixed::MixedModel;
 use crate::stages::{plan, prepare};
-#[cfg(feature = "tensors")]
 use crate::tensor_model::TensorModel;
-#[cfg(feature = "tensors")]
 use crate::tensor_program::{Parts, Sorted, TensorProgram};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
 use cembra_value::Error;
-#[cfg(feature = "tensors")]
 use cembra_value::{Code, Diagnostic};
 use std::sync::Arc;
 
 /// How often a model may go from tensors to other values and back. Each turn looks at the whole program.
-#[cfg(feature = "tensors")]
 const MOST_TURNS: usize = 16;
 
 /// The error that values become tensors again once more than they may, at the first of those that are left.
-#[cfg(feature = "tensors")]
 fn too_many_turns(rest: &Program) -> Diagnostic {
     let message = format!("tensors become other values, and those tensors, more than {MOST_TURNS} times");
     let problem = Diagnostic::new(Code::Limit, message).hint("operators on tensors alone keep it one program");
@@ -32,7 +26,6 @@ fn too_many_turns(rest: &Program) -> Diagnostic {
 impl Executable {
     /// Compiles a program, whatever its values are.
     pub fn of(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
-        #[cfg(feature = "tensors")]
         if TensorProgram::is_of(&program, options) {
             return Executable::of_tensors(program, options, 0);
         }
@@ -51,7 +44,6 @@ impl Executable {
 
     /// Compiles a program with tensors, and other values beside them. Some of it may be behind tensors and other values that were computed before, in
     /// turns.
-    #[cfg(feature = "tensors")]
     fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
             Sorted::Tensors(tensors) => {

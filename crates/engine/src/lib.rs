@@ -9,9 +9,7 @@ mod array_run;
 mod arrays;
 mod backend;
 mod batch;
-#[cfg(feature = "tensors")]
 mod bodies;
-#[cfg(feature = "tensors")]
 mod body_session;
 mod cache;
 mod choice;
@@ -23,10 +21,9 @@ mod faults;
 mod lists;
 mod loaded;
 mod machine_code;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "matrix-library")]
 mod matrices;
 mod metrics;
-#[cfg(feature = "tensors")]
 mod mixed;
 mod once;
 mod plan_rows;
@@ -40,28 +37,16 @@ mod signature;
 mod sites;
 mod spans;
 mod stages;
-#[cfg(feature = "tensors")]
 mod tensor_access;
-#[cfg(feature = "tensors")]
 mod tensor_bound;
-#[cfg(feature = "tensors")]
 mod tensor_doors;
-#[cfg(feature = "tensors")]
 mod tensor_kernels;
-#[cfg(feature = "tensors")]
 mod tensor_lines;
-#[cfg(feature = "tensors")]
 mod tensor_model;
-#[cfg(feature = "tensors")]
 mod tensor_plan;
-#[cfg(feature = "tensors")]
 mod tensor_product;
-#[cfg(feature = "tensors")]
 mod tensor_program;
-#[cfg(feature = "tensors")]
 mod tensor_session;
-#[cfg(feature = "tensors")]
-#[cfg(feature = "tensors")]
 mod tensors;
 mod threads;
 mod tiers;
@@ -75,7 +60,7 @@ pub use executor::{Executable, Executor};
 pub use lists::ListRows;
 pub use loaded::LoadedRows;
 pub use machine_code::refusal;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "matrix-library")]
 pub use matrices::LibraryProduct;
 pub use metrics::{Counters, Counts, Event, Metrics, install_metrics};
 pub use players::listing as lane_listing;
@@ -85,20 +70,13 @@ pub use session::Session;
 pub use signature::{Field, Signature};
 pub use sites::{Site, Sites, operator_name};
 pub use stages::{only_sessions, plan, plan_of, prepare};
-#[cfg(feature = "tensors")]
 pub use tensor_access::Reader;
-#[cfg(feature = "tensors")]
 pub use tensor_bound::BoundPlan;
-#[cfg(feature = "tensors")]
 pub use tensor_plan::{TensorPlan, run_plan};
-#[cfg(feature = "tensors")]
 pub use tensor_product::{
     MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct, ProductCounters, Products, contract,
 };
-#[cfg(feature = "tensors")]
 pub use tensor_program::{MOST_MODEL_NODES, TensorProgram};
-#[cfg(feature = "tensors")]
 pub use tensor_session::Written;
-#[cfg(feature = "tensors")]
 pub use tensors::{Evaluator, TensorHost, matrices};
 pub use whole::{WholeMemory, WholeModel};

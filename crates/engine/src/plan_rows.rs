@@ -11,14 +11,12 @@ use crate::players::{Chosen, choose};
 use crate::rows::{
     ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputRoom, Player, Refused, RowPlan, Settings, Stop,
 };
-#[cfg(feature = "tensors")]
 use crate::rows::{Pace, Sink, Strips, line_forms};
 use crate::signature::Field;
 use crate::sites::Sites;
 use cembra_expr::Program;
 use cembra_native::Tier;
 use cembra_plan::Plan;
-#[cfg(feature = "tensors")]
 use cembra_runtime::Context;
 use cembra_runtime::{BatchFunction, Cancellation};
 use cembra_value::Error;
@@ -145,7 +143,6 @@ impl PlanRows {
         &self.outputs
     }
 
-    #[cfg(feature = "tensors")]
     /// The leaves that the inputs are of the model that was planned.
     pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
         self.plan.inputs().iter().map(|input| input.leaf as usize)
@@ -173,7 +170,6 @@ impl PlanRows {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.evaluation), &self.watch).ok()?.function
     }
 
-    #[cfg(feature = "tensors")]
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
@@ -181,7 +177,6 @@ impl PlanRows {
         Ok(self.row_plan.strips(&played.player, paces, sink, self.limits.context()))
     }
 
-    #[cfg(feature = "tensors")]
     /// A context of the model's limits.
     pub(crate) fn context(&self) -> Context {
         self.limits.context()

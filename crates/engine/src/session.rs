@@ -3,10 +3,8 @@
 use crate::evaluation::EvaluationLimits;
 use crate::executor::{Executable, Executor, miscount};
 use crate::run_options::RunOptions;
-#[cfg(feature = "tensors")]
 use crate::tensor_session::TensorRuns;
 use crate::whole::WholeMemory;
-#[cfg(feature = "tensors")]
 use crate::whole::WholeTerms;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_value::Error;
@@ -35,7 +33,6 @@ pub struct Session {
     /// Of a model with arrays, or of tensors and other values, what its runs leave to each other.
     memory: Option<Box<WholeMemory>>,
     /// Of a model with tensors alone. A run of a small one takes 100 ns, of which finding it in `memory` by its type would be a tenth.
-    #[cfg(feature = "tensors")]
     pub(crate) tensor_runs: Option<Box<TensorRuns>>,
     /// How many threads such a run may be shared by; 0 is one.
     pub(crate) threads: usize,
@@ -61,7 +58,6 @@ impl Session {
             frame,
             context,
             memory: None,
-            #[cfg(feature = "tensors")]
             tensor_runs: None,
             threads: 0,
             limits: None,
@@ -172,7 +168,6 @@ impl Session {
     }
 
     /// What ends the evaluations to come, and how they go.
-    #[cfg(feature = "tensors")]
     pub(crate) fn set_terms(&mut self, token: Option<&Cancellation>, terms: WholeTerms) {
         self.context.set_cancellation(token.cloned());
         self.threads = terms.threads;
@@ -221,10 +216,7 @@ impl Session {
     /// outputs and intermediate values.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        #[cfg(feature = "tensors")]
         let runs = self.tensor_runs.as_ref().map_or(0, |runs| usize::try_from(runs.held_bytes()).unwrap_or(usize::MAX));
-        #[cfg(not(feature = "tensors"))]
-        let runs = 0;
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + runs
     }
 
@@ -251,13 +243,11 @@ impl Session {
         }
         let memory = self.memory.get_or_insert_default();
         memory.set_terms(self.threads, self.limits);
-        #[cfg(feature = "tensors")]
         if let Some(runs) = self.tensor_runs.take() {
             memory.put(runs);
         }
         let evaluated = self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), memory, results);
         // A model that has rows is none of tensors, and its memory stays where it is.
-        #[cfg(feature = "tensors")]
         if self.inner.whole.as_ref().is_some_and(|whole| !whole.has_rows()) {
             self.tensor_runs = memory.take();
         }

@@ -5,7 +5,6 @@ use crate::signature::Field;
 use crate::spans::StageSpan;
 use cembra_expr::Program;
 use cembra_plan::{Plan, PlanError};
-#[cfg(feature = "tensors")]
 use cembra_prepare::TypedModel;
 use cembra_prepare::{Pass, Placed, Prepared};
 use cembra_runtime::QType;
@@ -26,7 +25,6 @@ pub fn prepare(
 }
 
 /// Runs the passes that follow typing.
-#[cfg(feature = "tensors")]
 pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Started) -> Result<Placed, Error> {
     let span = StageSpan::prepare(options.model_name(), model.graph.len());
     let placed = cembra_prepare::prepare_typed(model, program, &options.prepare)?;

@@ -194,12 +194,12 @@ impl Evaluator {
     }
 }
 
-/// What products of matrices are computed by: a library with the feature `tensor`, plain loops without.
+/// What products of matrices are computed by: a library with the feature `matrix-library`, plain loops without.
 #[must_use]
 pub fn matrices() -> &'static dyn MatrixProduct {
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "matrix-library")]
     return &crate::matrices::LibraryProduct;
-    #[cfg(not(feature = "tensor"))]
+    #[cfg(not(feature = "matrix-library"))]
     return &crate::tensor_product::PlainProduct;
 }
 

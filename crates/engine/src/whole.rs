@@ -81,7 +81,6 @@ impl WholeMemory {
     }
 
     /// Takes the memory out, if it is that of a model of some kind.
-    #[cfg(feature = "tensors")]
     pub(crate) fn take<M: 'static>(&mut self) -> Option<Box<M>> {
         match self.own.take()?.downcast() {
             Ok(own) => Some(own),
@@ -93,7 +92,6 @@ impl WholeMemory {
     }
 
     /// Puts memory of a model in.
-    #[cfg(feature = "tensors")]
     pub(crate) fn put(&mut self, own: Box<dyn Any + Send>) {
         self.own = Some(own);
     }

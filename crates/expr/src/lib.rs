@@ -43,5 +43,3 @@ pub use tile_rule::{Cut, TileRule};
 pub use vocabulary::{ArgumentForm, Callable, Integers, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};
 pub use wire::{read_binary, write_binary};
-#[cfg(feature = "json")]
-pub use wire::{read_json, write_json};

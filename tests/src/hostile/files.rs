@@ -42,16 +42,6 @@ fn empty_fields(number: u64, count: usize) -> Source {
     Source::Binary(bytes)
 }
 
-fn listed(part: &str, count: usize) -> String {
-    vec![part; count].join(",")
-}
-
-fn json(nodes: &str) -> Source {
-    Source::Json(format!(
-        "{{\"format\": \"cembra-program\", \"version\": 1, \"nodes\": [{nodes}], \"outputs\": [{{\"name\": \"y\", \"node\": 0}}]}}"
-    ))
-}
-
 /// A file of one leaf and operators of a million operands each.
 fn operands(millions: usize) -> Source {
     const MILLION: usize = 1_000_000;
@@ -81,13 +71,6 @@ pub(super) const CASES: &[Case] = &[
     quick("15 operators of a million operands each, as a file", "missing-input-type", || operands(15)),
     quick("58 operators of a million operands each, as a file", "limit operands", || operands(58)),
     slow("190 operators of a million operands each, as a file", "limit operands", || operands(190)),
-    slow("58 million operands of one JSON node", "limit operands", || {
-        let operands = "0,".repeat(58_000_000);
-        json(&format!("{{\"leaf\":\"x\"}},{{\"operator\":\"f\",\"operands\":[{operands}0]}}"))
-    }),
-    slow("20 million places of one JSON node", "limit operands", || {
-        json(&format!("{{\"literal\":\"1\",\"spans\":[{}[0,1]]}}", "[0,1],".repeat(20_000_000)))
-    }),
     // Each kind is a field of its own, not one column of them.
     quick("10 MiB of kinds, one by one", "limit nodes", || {
         let mut bytes = file(&[(5, 1, b"x")]);
@@ -133,28 +116,4 @@ pub(super) const CASES: &[Case] = &[
         Source::Binary(file(&[(5, 8, b"math.add"), (7, 1, &[4]), (8, 1, &[0]), (9, 5, &claimed), (10, 1, &[1])]))
     }),
     quick("300 MiB of a file", "limit file_bytes", || Source::Binary(vec![0; 300 << 20])),
-    quick("300 MiB of JSON", "limit file_bytes", || Source::Json(" ".repeat(300 << 20))),
-    quick("10 MiB of `[`, as JSON", "wire", || Source::Json("[".repeat(MANY))),
-    quick("brackets inside of a JSON file", "wire", || json(&"[".repeat(MANY))),
-    quick("objects inside of a JSON file", "wire", || json(&"{\"leaf\":".repeat(MANY / 8))),
-    quick("unknown fields inside each other, as JSON", "wire", || {
-        Source::Json(format!("{{\"more\": {}", "[".repeat(MANY)))
-    }),
-    quick("a JSON node that is its own operand", "wire", || json("{\"operator\":\"math.add\",\"operands\":[0,0]}")),
-    quick("a JSON node with an operand far away", "wire", || {
-        json("{\"operator\":\"math.add\",\"operands\":[4294967295]}")
-    }),
-    slow("5 million JSON nodes", "limit nodes", || json(&listed("{\"leaf\":\"x\"}", 5_000_000))),
-    slow("5 million JSON inputs", "limit nodes", || {
-        let inputs = listed("{\"name\":\"x\"}", 5_000_000);
-        Source::Json(format!(
-            "{{\"format\": \"cembra-program\", \"version\": 1, \"inputs\": [{inputs}], \"nodes\": [], \"outputs\": []}}"
-        ))
-    }),
-    quick("a JSON literal of 10 MiB of brackets", "limit tuple_nesting", || {
-        json(&format!("{{\"literal\":\"{}\"}}", "(".repeat(MANY)))
-    }),
-    quick("a million spans of one JSON node", "value", || {
-        json(&format!("{{\"literal\":\"1\",\"spans\":[{}]}}", listed("[0,1]", 1_000_000)))
-    }),
 ];

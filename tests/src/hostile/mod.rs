@@ -18,10 +18,8 @@ use std::time::{Duration, Instant};
 pub enum Source {
     /// Text.
     Text(String),
-    /// A file as protobuf.
+    /// A file.
     Binary(Vec<u8>),
-    /// A file as JSON.
-    Json(String),
 }
 
 /// A hostile model.
@@ -90,7 +88,6 @@ fn evaluate(source: &Source, backend: Backend) -> Result<(), Error> {
     let model = match source {
         Source::Text(text) => Model::parse(text)?,
         Source::Binary(bytes) => Model::from_binary(bytes)?,
-        Source::Json(text) => Model::from_json(text)?,
     };
     let executor = model.compile(&Options::default().backend(backend))?;
     let inputs: Vec<Value> = executor.inputs().iter().map(|input| zero(&input.qtype)).collect();

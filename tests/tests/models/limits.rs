@@ -2,7 +2,7 @@
 
 use cembra::{
     Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, Scalar,
-    ScalarValue, Sources, UsedFile, Value, operator_limits, read_binary, read_json, tensor,
+    ScalarValue, Sources, UsedFile, Value, operator_limits, read_binary, tensor,
 };
 use std::cell::Cell;
 use std::io;
@@ -426,25 +426,19 @@ fn instantiation_of_what_is_made_of_types() {
 #[test]
 fn files() {
     let model = Model::parse("input x: f64; x * 2.0 + 1.0").expect("a model");
-    let (binary, json) = (model.to_binary(), model.to_json());
-    let read = |form: usize, limits: &Limits| match form {
-        0 => read_binary(&binary, limits),
-        _ => read_json(&json, limits),
-    };
-    for (form, length) in [binary.len(), json.len()].into_iter().enumerate() {
-        // Five nodes: an input, two literals and two operators.
-        for (limit, most, set) in [
-            (Limit::FileBytes, length, (|limits, most| limits.file_bytes = most) as fn(&mut Limits, usize)),
-            (Limit::Nodes, 5, |limits, most| limits.nodes = most),
-            (Limit::LiteralBytes, 16, |limits, most| limits.literal_bytes = most),
-            (Limit::NameBytes, 13, |limits, most| limits.name_bytes = most),
-            // The operators have four; each of the five nodes has a place.
-            (Limit::Operands, 5, |limits, most| limits.operands = most),
-        ] {
-            assert!(read(form, &with(|limits| set(limits, most))).is_ok(), "{limit:?}");
-            let less = with(|limits| set(limits, most - 1));
-            assert_exceeds(&read(form, &less).expect_err("one less"), &less, limit);
-        }
+    let binary = model.to_binary();
+    // Five nodes: an input, two literals and two operators.
+    for (limit, most, set) in [
+        (Limit::FileBytes, binary.len(), (|limits, most| limits.file_bytes = most) as fn(&mut Limits, usize)),
+        (Limit::Nodes, 5, |limits, most| limits.nodes = most),
+        (Limit::LiteralBytes, 16, |limits, most| limits.literal_bytes = most),
+        (Limit::NameBytes, 13, |limits, most| limits.name_bytes = most),
+        // The operators have four; each of the five nodes has a place.
+        (Limit::Operands, 5, |limits, most| limits.operands = most),
+    ] {
+        assert!(read_binary(&binary, &with(|limits| set(limits, most))).is_ok(), "{limit:?}");
+        let less = with(|limits| set(limits, most - 1));
+        assert_exceeds(&read_binary(&binary, &less).expect_err("one less"), &less, limit);
     }
 }
 

@@ -48,17 +48,17 @@ pub struct Run {
 
 /// What multiplies matrices.
 fn matrices() -> Arc<dyn MatrixProduct> {
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "matrix-library")]
     return Arc::new(cembra_engine::LibraryProduct);
-    #[cfg(not(feature = "tensor"))]
+    #[cfg(not(feature = "matrix-library"))]
     Arc::new(cembra_tensor::PlainProduct)
 }
 
 /// How matrices are multiplied, which decides how sums are rounded.
 pub(super) fn instructions() -> &'static str {
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "matrix-library")]
     return cembra_engine::LibraryProduct::instructions();
-    #[cfg(not(feature = "tensor"))]
+    #[cfg(not(feature = "matrix-library"))]
     "plain loops"
 }
 
@@ -98,7 +98,7 @@ impl Read {
 
 impl Run {
     /// Evaluates texts with these options; expressions of elements are compiled with those of the library, whose backend and operators
-    /// they have. Products of matrices are those of a library with the feature `tensor`, and plain loops without.
+    /// they have. Products of matrices are those of a library with the feature `matrix-library`, and plain loops without.
     #[must_use]
     pub fn new(options: Options, compile: &crate::Options) -> Run {
         Run {

@@ -60,7 +60,6 @@ fn a_forked_process_shares_work_out_to_threads_of_its_own() {
     }
 }
 
-#[cfg(feature = "tensors")]
 #[test]
 fn a_forked_process_multiplies_matrices_on_threads_of_its_own() {
     let _alone = alone();

@@ -3,9 +3,9 @@
 
 use cembra::{
     AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Scalar, Target,
-    Value, print, read_binary, read_json,
+    Value, print, read_binary,
 };
-use cembra_expr::{Output, Program, write_binary, write_json};
+use cembra_expr::{Output, Program, write_binary};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -162,12 +162,12 @@ fn ids_of_another_graph_are_errors() {
         assert!(!print(&program).is_empty());
         assert_eq!(program, program.clone());
         let limits = Limits::default();
-        let again = [read_binary(&write_binary(&program), &limits), read_json(&write_json(&program), &limits)];
+        let again = read_binary(&write_binary(&program), &limits);
         let error = Model::from_program(program).compile(&Options::default()).expect_err("no node");
         let code = error.diagnostics()[0].code();
         assert!([Code::Builder, Code::TypeMismatch, Code::UntypedOutput].contains(&code), "{error}");
         // Of a file nobody can tell any more, but that it holds no value of a type.
-        for program in again.into_iter().flatten() {
+        if let Ok(program) = again {
             assert!(Model::from_program(program).compile(&Options::default()).is_err());
         }
     }

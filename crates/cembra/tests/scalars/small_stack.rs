@@ -4,7 +4,7 @@ use cembra::{
     Backend, Builder, Json, Model, Options, QType, Stage, Target, Value, parse_type, parse_value, print_type,
     print_value,
 };
-use cembra_expr::{read_binary, read_json, write_binary, write_json};
+use cembra_expr::{read_binary, write_binary};
 use serde_json::json;
 
 /// How deep tuples nest at most.
@@ -37,8 +37,6 @@ fn every_stage(model: &Model, input: &Value, expected: &Value) {
     assert!(!cembra::print(model.program()).is_empty());
     stage("wire");
     assert!(read_binary(&write_binary(model.program()), &limits).expect("a file") == *model.program());
-    stage("json");
-    assert!(read_json(&write_json(model.program()), &limits).expect("a file") == *model.program());
     for one in Stage::ALL {
         stage(one.name());
         assert!(!model.explain(&Options::default(), one).expect("a listing").is_empty());

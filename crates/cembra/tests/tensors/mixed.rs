@@ -359,14 +359,14 @@ fn older_files_keep_their_truth_values() {
         output neither = not (s > 1.0 or tensor.sum(x) != 4.0)
         output chosen = if s >= 1.0 then x else -x";
     let model = Model::parse(text).expect("a model");
-    let json = model.to_json();
-    assert!(json.contains("\"version\": 3"), "{json}");
-    let older = Model::from_json(&json.replace("\"version\": 3", "\"version\": 1")).expect("an older file");
     let mut bytes = model.to_binary();
     // The version is a field of its own, behind the name of the format.
     let at = bytes.windows(2).position(|field| field == [0x10, 3]).expect("the version");
-    bytes[at + 1] = 2;
-    let binary = Model::from_binary(&bytes).expect("an older file");
+    let mut of_version = |version| {
+        bytes[at + 1] = version;
+        Model::from_binary(&bytes).expect("an older file")
+    };
+    let older = [of_version(1), of_version(2)];
     let row = [floats(&[2], &[1.0, 8.0]), Value::from(2.0)];
     let types = |model: &Model| {
         let executor = model.compile(&Options::default()).expect("an executor");
@@ -380,7 +380,7 @@ fn older_files_keep_their_truth_values() {
         (["unit?", "tensor[bool, 1]", "unit?", "tensor[f64, 1]"].map(str::to_owned).to_vec(), now.to_vec())
     );
     let before = [Value::from(false), each, Value::from(false), row[0].clone()];
-    for older in [older, binary] {
+    for older in older {
         let wanted = ["bool", "tensor[bool, 1]", "bool", "tensor[f64, 1]"].map(str::to_owned).to_vec();
         assert_eq!(types(&older), (wanted, before.to_vec()));
         // It is written in the newest version, with its meaning.

@@ -77,8 +77,6 @@ pub use written_literal::{print_value, write_printed};
 
 use crate::{Literal, PartialProgram, Program, TileRule, Vocabulary};
 use cembra_runtime::QType;
-#[cfg(feature = "json")]
-use cembra_runtime::Scalar;
 use cembra_value::{Code, Diagnostic, Diagnostics, Error, Limits, ScalarValue, Value};
 use cursor::{Cursor, Stop};
 
@@ -198,12 +196,6 @@ pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<Inp
 /// Reads a statement that cuts labels, which stands in a larger file.
 pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<TileRule, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
-}
-
-/// Reads the default of an input that stands in a larger file.
-#[cfg(feature = "json")]
-pub(crate) fn parse_default_within(text: &str, scalar: Scalar, limits: &Limits) -> Result<ScalarValue, Diagnostics> {
-    read_whole(text, &unmeasured(limits), |cursor| cursor.read_default(scalar))
 }
 
 /// The default of an input as the text language writes it.

@@ -2,8 +2,6 @@
 //! before anything is made of it.
 
 use super::{damaged, damaged_text, of_truth_values};
-#[cfg(feature = "json")]
-use crate::text::parse_default_within;
 use crate::text::{
     InputType, is_word, literal_bytes, parse_input_type_within, parse_tile_rule_within, parse_type_within,
     value_nesting,
@@ -170,19 +168,6 @@ impl<'l> Assembly<'l> {
             None => untyped,
         });
         Ok(())
-    }
-
-    /// The default of the input read last, as the text language writes it.
-    #[cfg(feature = "json")]
-    pub(super) fn spelled_default_of_input(&mut self, text: &str) -> Result<(), Diagnostic> {
-        let place = format!("inputs[{}]", self.program.inputs.len().saturating_sub(1));
-        let qtype = self.program.inputs.last().and_then(|input| input.qtype.as_ref());
-        let Some(QType::Optional(scalar)) = qtype else {
-            return Err(damaged(place, "it has a default, but is of no optional type"));
-        };
-        let value = parse_default_within(text, *scalar, self.limits);
-        let value = value.map_err(|problems| damaged_text(&place, &problems))?;
-        self.default_of_input(Some(value))
     }
 
     /// The default of the input read last.

@@ -1,6 +1,6 @@
-//! Models as files: programs written as protobuf and as JSON, and read back as equal programs.
+//! Models as files: programs written as protobuf, and read back as equal programs.
 //!
-//! Both forms hold the same: the nodes that some output needs, operands first, then what is an input and what an
+//! A file holds the nodes that some output needs, operands first, then what is an input and what an
 //! output. Operators are named, not numbered, and literals keep every bit. A file says which version of the form it is
 //! written in. A version never changes once it was released: what is added later gets a new number, and older numbers
 //! stay readable for ever.
@@ -8,22 +8,16 @@
 //! What an input promises is said by its type, in the words of the text language: files from before there were promises say
 //! `[f64?]` and `edge`, which promise nothing.
 //!
-//! JSON is behind the feature `json`, which is on unless it is left out.
-//!
 //! Nothing here checks that there are such operators, or what they take: that is found when the program is compiled.
 
 mod assembly;
 mod binary;
 mod claims;
-#[cfg(feature = "json")]
-mod json;
 mod literal;
 mod messages;
 mod numbering;
 
 pub use binary::{read_binary, write_binary};
-#[cfg(feature = "json")]
-pub use json::{read_json, write_json};
 
 use crate::text::Spelling;
 use crate::{Extern, Program};
