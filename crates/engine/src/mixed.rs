@@ -10,9 +10,8 @@ use crate::whole::{WholeMemory, WholeModel, WholeTerms};
 use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, Cancellation, QType};
-use cembra_tensor::{Data, Tensor};
-use cembra_value::Error;
-use cembra_value::{Array, Span, Value};
+use cembra_tensor::Tensor;
+use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
 
 /// An executable of a part, and where each of its inputs comes from.
@@ -213,11 +212,5 @@ impl MixedModel {
 
 /// A tensor of one axis as an array.
 fn array_of(tensor: &Tensor) -> Array {
-    match tensor.row_major().data() {
-        Data::Bool(elements) => ArrayView::new(elements).array(),
-        Data::Int32(elements) => ArrayView::new(elements).array(),
-        Data::Int64(elements) => ArrayView::new(elements).array(),
-        Data::Float32(elements) => ArrayView::new(elements).array(),
-        Data::Float64(elements) => ArrayView::new(elements).array(),
-    }
+    with_data!(tensor.row_major().data(), elements => ArrayView::new(elements).array())
 }

@@ -7,8 +7,7 @@ use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace,
 use crate::tensor_lines::{InputLine, Line, OneTarget, Soon};
 use cembra_runtime::{Cancellation, Chains};
 use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
-use cembra_value::Error;
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Error, Value, with_data, with_data_mut};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -62,34 +61,16 @@ fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Itera
 /// The element of memory, with which a line begins.
 #[inline]
 fn start(data: &Data, first: usize) -> Start<'_> {
-    match data {
-        Data::Bool(elements) => Start::of(elements, first),
-        Data::Int32(elements) => Start::of(elements, first),
-        Data::Int64(elements) => Start::of(elements, first),
-        Data::Float32(elements) => Start::of(elements, first),
-        Data::Float64(elements) => Start::of(elements, first),
-    }
+    with_data!(data, elements => Start::of(elements, first))
 }
 
 fn ahead(soon: &Soon<'_>) -> Ahead {
     let Soon { data, first, shift } = *soon;
-    match data {
-        Data::Bool(elements) => Ahead::of(elements, first, shift),
-        Data::Int32(elements) => Ahead::of(elements, first, shift),
-        Data::Int64(elements) => Ahead::of(elements, first, shift),
-        Data::Float32(elements) => Ahead::of(elements, first, shift),
-        Data::Float64(elements) => Ahead::of(elements, first, shift),
-    }
+    with_data!(data, elements => Ahead::of(elements, first, shift))
 }
 
 fn output(to: DataMut<'_>) -> LineMut<'_> {
-    match to {
-        DataMut::Bool(elements) => LineMut::values(elements),
-        DataMut::Int32(elements) => LineMut::values(elements),
-        DataMut::Int64(elements) => LineMut::values(elements),
-        DataMut::Float32(elements) => LineMut::values(elements),
-        DataMut::Float64(elements) => LineMut::values(elements),
-    }
+    with_data_mut!(to, elements => LineMut::values(elements))
 }
 
 impl BodyLines {
@@ -232,51 +213,14 @@ pub(crate) fn run(
 /// The value that all elements of a line are.
 fn shared(line: &Line<'_>) -> Option<Value> {
     let at = Some(line.first).filter(|at| line.step == 0 && *at < line.data.len())?;
-    Some(Value::Scalar(match line.data {
-        Data::Bool(elements) => ScalarValue::Boolean(elements[at]),
-        Data::Int32(elements) => ScalarValue::Int32(elements[at]),
-        Data::Int64(elements) => ScalarValue::Int64(elements[at]),
-        Data::Float32(elements) => ScalarValue::Float32(elements[at]),
-        Data::Float64(elements) => ScalarValue::Float64(elements[at]),
-    }))
+    Some(with_data!(line.data, elements => elements[at].into()))
 }
 
 fn column<'l>(line: &Line<'l>, rows: usize) -> Option<InputColumn<'l>> {
     let Line { data, first, step } = *line;
-    match data {
-        Data::Bool(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Int32(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Int64(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Float32(elements) => InputColumn::stepped(elements, first, step, rows),
-        Data::Float64(elements) => InputColumn::stepped(elements, first, step, rows),
-    }
+    with_data!(data, elements => InputColumn::stepped(elements, first, step, rows))
 }
 
 fn column_mut(to: DataMut<'_>) -> ColumnMut<'_> {
-    match to {
-        DataMut::Bool(elements) => ColumnMut::values(elements),
-        DataMut::Int32(elements) => ColumnMut::values(elements),
-        DataMut::Int64(elements) => ColumnMut::values(elements),
-        DataMut::Float32(elements) => ColumnMut::values(elements),
-        DataMut::Float64(elements) => ColumnMut::values(elements),
-    }
-}
-
-/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the stride
-/// of each operand.
-pub(crate) fn joined(extents: &[usize], operands: &[Tensor]) -> Vec<(usize, Vec<isize>)> {
-    let mut joined: Vec<(usize, Vec<isize>)> = Vec::with_capacity(extents.len());
-    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
-        let strides: Vec<isize> = operands.iter().map(|operand| operand.layout().strides()[axis]).collect();
-        match joined.last_mut() {
-            Some((count, outer))
-                if outer.iter().zip(&strides).all(|(outer, inner)| *outer == inner * extent.cast_signed()) =>
-            {
-                *count *= extent;
-                *outer = strides;
-            }
-            _ => joined.push((*extent, strides)),
-        }
-    }
-    joined
+    with_data_mut!(to, elements => ColumnMut::values(elements))
 }

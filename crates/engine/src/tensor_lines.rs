@@ -2,7 +2,8 @@
 //! its binding; `tensor_kernels.rs` evaluates bodies on them.
 
 use cembra_runtime::Chains;
-use cembra_tensor::{Data, DataMut, Layout, Tensor};
+use cembra_tensor::{Data, DataMut, Layout, Strides, Tensor};
+use smallvec::SmallVec;
 
 /// Elements of memory: one, and how far it is to each other one.
 #[derive(Clone, Copy, Debug)]
@@ -72,4 +73,25 @@ pub(crate) struct Soon<'a> {
     pub(crate) first: usize,
     /// From it to that of the next line.
     pub(crate) shift: isize,
+}
+
+/// The axes of an index space, from the outermost on: how many indices each has, and its stride in each operand. An axis of one index is left out, and
+/// an axis that continues the one outside of it in all operands is one with that.
+pub(crate) fn nested_axes<'s>(
+    extents: &[usize],
+    strides: impl Iterator<Item = &'s [isize]> + Clone,
+) -> SmallVec<[(usize, Strides); 4]> {
+    let mut axes: SmallVec<[(usize, Strides); 4]> = SmallVec::new();
+    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
+        let strides: Strides = strides.clone().map(|strides| strides[axis]).collect();
+        let continues = |(outer, inner): (&isize, &isize)| *outer == inner.wrapping_mul(extent.cast_signed());
+        match axes.last_mut() {
+            Some((count, outer)) if outer.iter().zip(&strides).all(continues) => {
+                *count *= extent;
+                *outer = strides;
+            }
+            _ => axes.push((*extent, strides)),
+        }
+    }
+    axes
 }

@@ -8,8 +8,8 @@ use crate::cache::{Cache, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::plan_rows::PlanRows;
-use crate::tensor_kernels::{BodyLines, BodySums, Threads, joined, run};
-use crate::tensor_lines::Line;
+use crate::tensor_kernels::{BodyLines, BodySums, Threads, run};
+use crate::tensor_lines::{Line, nested_axes};
 use crate::tensor_product::{MatrixProduct, ProductCounters, Products};
 use crate::threads::useful_threads;
 use cembra_expr::Sources;
@@ -230,9 +230,9 @@ fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
     let line = |tensor| -> Line<'_> {
         let tensor: &Tensor = tensor;
         let layout = tensor.layout();
-        let joined = joined(layout.extents(), std::slice::from_ref(tensor));
+        let axes = nested_axes(layout.extents(), std::iter::once(layout.strides()));
         let is_one = layout.extents().iter().zip(layout.strides()).all(|(extent, stride)| *extent == 1 || *stride == 0);
-        let step = if is_one { 0 } else { joined.last().map_or(1, |(_, strides)| strides[0]) };
+        let step = if is_one { 0 } else { axes.last().map_or(1, |(_, strides)| strides[0]) };
         Line { data: tensor.data(), first: layout.offset(), step }
     };
     tensors.iter().map(line).collect()
@@ -334,18 +334,18 @@ impl Elements for TensorHost<'_> {
             seen.push(operand.broadcast_to(extents)?);
         }
         let rows: usize = extents.iter().product();
-        let joined = joined(extents, &seen);
-        let inner = joined.last().map_or(1, |(axis, _)| *axis);
-        if rows == 0 || joined.len() < 2 {
+        let axes = nested_axes(extents, seen.iter().map(|tensor| tensor.layout().strides()));
+        let inner = axes.last().map_or(1, |(extent, _)| *extent);
+        if rows == 0 || axes.len() < 2 {
             return run(&plan, &lines(&seen), outputs, rows, how);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
         let extents: Vec<usize> =
-            if copies { extents.to_vec() } else { joined.iter().map(|(extent, _)| *extent).collect() };
+            if copies { extents.to_vec() } else { axes.iter().map(|(extent, _)| *extent).collect() };
         if !copies {
             for (operand, tensor) in seen.iter_mut().enumerate() {
-                let strides: Vec<isize> = joined.iter().map(|(_, strides)| strides[operand]).collect();
+                let strides: Vec<isize> = axes.iter().map(|(_, strides)| strides[operand]).collect();
                 let memory = tensor.data().len();
                 let layout = Layout::strided(&extents, &strides, tensor.layout().offset(), memory)?;
                 *tensor = tensor.under(layout)?;
@@ -358,7 +358,7 @@ impl Elements for TensorHost<'_> {
             let mut parts = Vec::with_capacity(seen.len());
             for operand in &seen {
                 let part = operand.sliced(&slices)?;
-                let is_run = self::joined(&extents, std::slice::from_ref(&part)).len() < 2;
+                let is_run = nested_axes(&extents, std::iter::once(part.layout().strides())).len() < 2;
                 parts.push(if is_run { part } else { part.row_major() });
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();

@@ -4,7 +4,7 @@
 use super::cut::Cut;
 use super::memory::{Memory, Operand, Place};
 use crate::tensor_kernels::{BodyLine, BodyLines};
-use crate::tensor_lines::Line;
+use crate::tensor_lines::{Line, nested_axes};
 use crate::tensors::TensorHost;
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
@@ -48,31 +48,6 @@ enum Way {
     Blocks(Box<Blocks>),
 }
 
-/// The axes of an index space, those of one index left out and those that nest in all operands as one: the number of indices, and the
-/// stride of each operand.
-pub(super) fn joined<'s>(
-    extents: &[usize],
-    strides: impl Iterator<Item = &'s Strides> + Clone,
-) -> SmallVec<[(usize, Strides); 4]> {
-    let mut joined: SmallVec<[(usize, Strides); 4]> = SmallVec::new();
-    for (axis, extent) in extents.iter().enumerate().filter(|(_, extent)| **extent != 1) {
-        let strides: Strides = strides.clone().map(|strides| strides[axis]).collect();
-        match joined.last_mut() {
-            Some((count, outer))
-                if outer
-                    .iter()
-                    .zip(&strides)
-                    .all(|(outer, inner)| *outer == inner.wrapping_mul(extent.cast_signed())) =>
-            {
-                *count *= extent;
-                *outer = strides;
-            }
-            _ => joined.push((*extent, strides)),
-        }
-    }
-    joined
-}
-
 /// Visits the indices of axes: the first position of each operand.
 pub(super) fn walk(
     axes: &[(usize, Strides)],
@@ -108,7 +83,7 @@ impl MapPiece {
     ) -> Result<MapPiece, Error> {
         let operands: SmallVec<[Operand; 4]> = operands.collect();
         let count: usize = extents.iter().product();
-        let mut axes = joined(extents, operands.iter().map(|operand| &operand.strides));
+        let mut axes = nested_axes(extents, operands.iter().map(|operand| &operand.strides[..]));
         let way = match axes.len() {
             0 | 1 => {
                 let none = || SmallVec::from_elem(1, operands.len());
@@ -287,7 +262,7 @@ impl Blocks {
         let mut copies = SmallVec::new();
         for (at, scalar) in body.inputs.iter().enumerate().take(operands.len()) {
             let strides: Strides = axes.iter().map(|(_, strides)| strides[at]).collect();
-            let (step, copy) = match &joined(&extents, std::iter::once(&strides))[..] {
+            let (step, copy) = match &nested_axes(&extents, std::iter::once(&strides[..]))[..] {
                 [] => (1, None),
                 [(_, step)] => (step[0], None),
                 _ => (1, Some((Data::zeros(*scalar, 0)?, strides))),

@@ -4,9 +4,10 @@
 
 use super::ahead::Fetched;
 use super::cut::Cut;
-use super::map::{Lines, MapPiece, fill, joined, no_room, walk};
+use super::map::{Lines, MapPiece, fill, no_room, walk};
 use super::memory::{Memory, Operand};
 use crate::tensor_kernels::{BodyLine, BodySums};
+use crate::tensor_lines::nested_axes;
 use crate::tensors::TensorHost;
 use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order, sum_blocks};
 use cembra_tensor::plan::Region;
@@ -139,7 +140,7 @@ impl ReducePiece {
                 let is_float = matches!(scalar, Scalar::Float32 | Scalar::Float64);
                 let within = operands.iter().map(|operand| Strides::from(&operand.strides[kept.len()..]));
                 let within: Vec<Strides> = within.collect();
-                let lines = joined(reduced, within.iter());
+                let lines = nested_axes(reduced, within.iter().map(|strides| &strides[..]));
                 let sums = match &lines[..] {
                     [(_, steps)] if at_once && reduction == Reduction::Sum && is_float && length >= LONG_SUM => {
                         host.sum_kernel(&of.body, steps)?.map(|kernel| (kernel, steps.clone()))
@@ -149,7 +150,7 @@ impl ReducePiece {
                 if let Some((kernel, steps)) = sums {
                     let before = operands.iter().map(|operand| Strides::from(&operand.strides[..kept.len()]));
                     let before: Vec<Strides> = before.collect();
-                    let outer = joined(kept, before.iter()).into_vec();
+                    let outer = nested_axes(kept, before.iter().map(|strides| &strides[..])).into_vec();
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
                     let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
                     let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));

@@ -3,12 +3,12 @@
 
 use super::ahead::own_soon;
 use super::cut::Cut;
-use super::map::{Lines, MapPiece, fill, joined, no_room};
+use super::map::{Lines, MapPiece, fill, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
 use super::reduce::{BLOCK, fold_runs, turned};
 use super::{Binding, BoundGuard, BoundStep, BoundWork};
 use crate::tensor_kernels::BodySums;
-use crate::tensor_lines::Line;
+use crate::tensor_lines::{Line, nested_axes};
 use crate::tensor_product::ProductCounters;
 use crate::tensors::TensorHost;
 use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
@@ -113,7 +113,7 @@ impl Piece {
         let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
             return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, host)?)));
         };
-        let axes = joined(extents, std::iter::once(&operand.strides));
+        let axes = nested_axes(extents, std::iter::once(&operand.strides[..]));
         let is_line = axes.iter().all(|(_, steps)| steps[..] == [1]) && axes.len() < 2;
         Ok(if is_line {
             Piece::Memory(operand.clone(), extents.iter().product())
@@ -433,7 +433,9 @@ impl Together {
                     let ones = Extents::from_elem(1, kept.len());
                     let all: Vec<Strides> =
                         operands.iter().flatten().map(|own| own.strides[kept.len()..].into()).collect();
-                    let (parts, block) = if let [(_, steps)] = &joined(reduced, all.iter())[..] {
+                    let (parts, block) = if let [(_, steps)] =
+                        &nested_axes(reduced, all.iter().map(|strides| &strides[..]))[..]
+                    {
                         let mut steps = steps.iter();
                         let mut line = |own: &Operand| own.with_line(kept.len(), steps.next().copied().unwrap_or(0));
                         let operands: Vec<SmallVec<[Operand; 4]>> =

@@ -173,6 +173,20 @@ macro_rules! with_data {
     };
 }
 
+/// Runs code on the elements of [`DataMut`], whatever their type.
+#[macro_export]
+macro_rules! with_data_mut {
+    ($data:expr, $elements:ident => $result:expr) => {
+        match $data {
+            $crate::tensor::DataMut::Bool($elements) => $result,
+            $crate::tensor::DataMut::Int32($elements) => $result,
+            $crate::tensor::DataMut::Int64($elements) => $result,
+            $crate::tensor::DataMut::Float32($elements) => $result,
+            $crate::tensor::DataMut::Float64($elements) => $result,
+        }
+    };
+}
+
 macro_rules! elements {
     ($($variant:ident($ty:ty) = $scalar:ident: |$x:ident| $bits:expr, |$from:ident| $element:expr;)*) => {
         $(impl Element for $ty {
