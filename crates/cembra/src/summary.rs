@@ -6,7 +6,7 @@ use crate::Executor;
 use crate::explain::listed_plan;
 use crate::explain::{ModelKind, Stage, prepare_watched};
 use crate::{Error, Model, Options, Signature};
-use cembra_engine::{ArrayModel, WholeModel, plan, refusal, tier_name};
+use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 

@@ -4,7 +4,7 @@
 use crate::array_run::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
-use crate::evaluation::EvaluationLimits;
+use crate::evaluation::{EvaluationLimits, RunTerms};
 use crate::faults;
 use crate::once::{OnceMemory, OncePlan};
 use crate::plan_rows::PlanRows;
@@ -12,13 +12,13 @@ use crate::promises;
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
-use crate::whole::{WholeMemory, WholeModel, WholeTerms};
+use crate::whole::{WholeMemory, WholeModel};
 use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Unsplit, split};
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
 use cembra_prepare::{Placed, prepare_part};
-use cembra_runtime::{Cancellation, FaultKind};
+use cembra_runtime::FaultKind;
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashSet;
@@ -42,10 +42,6 @@ pub(crate) struct Memory {
     run: RunMemory,
     /// For each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
-    /// How many threads a run may be shared by; 0 is one.
-    pub(crate) threads: usize,
-    /// What runs may take, where that is not what the model was compiled with.
-    pub(crate) limits: Option<EvaluationLimits>,
 }
 
 impl Memory {
@@ -106,18 +102,18 @@ impl Compiled {
         &self,
         program: &Program,
         inputs: &[Value],
-        token: Option<&Cancellation>,
+        terms: &RunTerms<'_>,
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let limits = memory.limits.unwrap_or(self.limits);
+        let limits = terms.limits.unwrap_or(self.limits);
         // A count of bytes is never more than an address can be.
         let most = limits.array_bytes().min(isize::MAX as u64) / WIDEST;
         if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
             return Err(faults::of_units());
         }
         let (arrays, played) = (&self.program, &self.parts[..]);
-        let threads = memory.threads;
+        let (token, threads) = (terms.token, terms.threads);
         let mut host = ArrayHost { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
         let made = run(&mut host, &self.sweeps, inputs, &mut memory.run, results);
         made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
@@ -164,6 +160,11 @@ impl ArrayModel {
         &self.compiled.limits
     }
 
+    /// How machine code of its parts is made; `None` where they are interpreted. They have no tiers.
+    pub fn tier(&self) -> Option<Tier> {
+        (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
+    }
+
     /// The array program, as text.
     pub fn listing(&self) -> String {
         self.compiled.program.to_string()
@@ -179,12 +180,12 @@ impl ArrayModel {
     pub(crate) fn evaluate(
         &self,
         inputs: &[Value],
-        token: Option<&Cancellation>,
+        terms: &RunTerms<'_>,
         memory: &mut Memory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
-        let failed = match self.compiled.run(&self.program, inputs, token, memory, results) {
+        let failed = match self.compiled.run(&self.program, inputs, terms, memory, results) {
             Err(failed) if self.options.backend != Backend::Interpreter => failed,
             made => return made,
         };
@@ -201,9 +202,9 @@ impl ArrayModel {
             }
         };
         // The reference may take as much as the run that failed.
-        *memory = Memory { threads: memory.threads, limits: memory.limits, ..Memory::default() };
-        let mut alone = Memory { limits: memory.limits, ..Memory::default() };
-        reference.run(&self.program, inputs, token, &mut alone, results)
+        *memory = Memory::default();
+        let terms = RunTerms { threads: 0, ..*terms };
+        reference.run(&self.program, inputs, &terms, &mut Memory::default(), results)
     }
 }
 
@@ -213,7 +214,7 @@ impl WholeModel for ArrayModel {
     }
 
     fn tier(&self) -> Option<Tier> {
-        matches!(self.options.backend, Backend::Native | Backend::Auto).then_some(self.options.tier)
+        self.tier()
     }
 
     fn memory_bytes(&self) -> usize {
@@ -224,14 +225,11 @@ impl WholeModel for ArrayModel {
     fn evaluate_values(
         &self,
         values: &[Value],
-        token: Option<&Cancellation>,
+        terms: &RunTerms<'_>,
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let WholeTerms { threads, limits } = memory.terms();
-        let memory: &mut Memory = memory.own();
-        (memory.threads, memory.limits) = (threads, limits);
-        self.evaluate(values, token, memory, results)
+        self.evaluate(values, terms, memory.own(), results)
     }
 
     fn recycle(&self, result: Value, memory: &mut WholeMemory) {
@@ -274,7 +272,8 @@ mod tests {
         let (mut memory, mut made) = (Memory::default(), Vec::new());
         let mut run = |model: &ArrayModel, input: &Value, memory: &mut Memory| {
             made.clear();
-            let ran = model.compiled.run(&program, std::slice::from_ref(input), None, memory, &mut made);
+            let ran =
+                model.compiled.run(&program, std::slice::from_ref(input), &RunTerms::default(), memory, &mut made);
             ran.map(|()| made[0].to_string())
         };
         let (large, small) = (numbers(Scalar::Int64), numbers(Scalar::Int32));

@@ -1,7 +1,7 @@
-//! What an evaluation may take, as its context is told.
+//! What an evaluation may take, as its context is told, and how a run goes.
 
 use crate::compile_options::Started;
-use cembra_runtime::Context;
+use cembra_runtime::{Cancellation, Context};
 use cembra_value::Limits;
 
 /// The limits of an evaluation: the bytes of its strings and arrays, the rounds of its loops, and the work on strings.
@@ -59,5 +59,23 @@ impl EvaluationLimits {
         }
         context.set_iterations(self.loop_iterations);
         context.set_string_work(self.string_work);
+    }
+}
+
+/// How a run goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunTerms<'r> {
+    /// What ends it.
+    pub(crate) token: Option<&'r Cancellation>,
+    /// How many threads it may have; 0 is as many as the model was compiled for: one, or those of an evaluator of tensors.
+    pub(crate) threads: usize,
+    /// What it may take, where that is not what the model was compiled with.
+    pub(crate) limits: Option<EvaluationLimits>,
+}
+
+impl RunTerms<'_> {
+    /// The most bytes of arrays and tensors, where the run has a limit of its own.
+    pub(crate) fn array_bytes(&self) -> Option<u64> {
+        self.limits.map(|limits| limits.array_bytes())
     }
 }

@@ -9,13 +9,12 @@ use crate::metrics::{Event, Watch};
 use crate::run_options::RunOptions;
 use crate::signature::{Field, Signature};
 use crate::sites::Sites;
-use crate::stages::plan;
+use crate::stages::only_sessions;
 use crate::tiers::{Tiered, TieredModel};
 use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan, Template, ValueId};
-use cembra_prepare::{Placed, Regions, TypedGraph, TypedModel};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
@@ -25,20 +24,33 @@ use std::sync::{Arc, OnceLock};
 /// calls and errors need of it.
 #[derive(Debug)]
 pub struct Executable {
-    sites: Sites,
-    pub(crate) template: Template,
-    pub(crate) runnable: Runnable,
+    pub(crate) form: ExecutableForm,
     pub(crate) watch: Watch,
     pub(crate) limits: EvaluationLimits,
-    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
-    has_strings: bool,
     fallback: OnceLock<Box<Diagnostic>>,
     pub(crate) inputs: Box<[Field]>,
     pub(crate) outputs: Box<[Field]>,
-    slots: Option<Slots>,
     origin: Box<Origin>,
-    /// A model whose values lie beside frames, in place of the plan.
-    pub(crate) whole: Option<Box<dyn WholeModel>>,
+}
+
+/// What evaluates a compiled model.
+#[derive(Debug)]
+pub(crate) enum ExecutableForm {
+    /// A plan, in frames.
+    Frame(FrameModel),
+    /// A model whose values lie beside frames.
+    Whole(Box<dyn WholeModel>),
+}
+
+/// A model whose values lie in a frame.
+#[derive(Debug)]
+pub(crate) struct FrameModel {
+    sites: Sites,
+    template: Template,
+    runnable: Runnable,
+    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
+    has_strings: bool,
+    slots: Option<Slots>,
 }
 
 /// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
@@ -70,9 +82,9 @@ impl Slots {
 
 impl TieredModel for Executable {
     fn tiered(&self) -> Option<&Tiered> {
-        match &self.runnable {
-            Runnable::Tiered(tiered) => Some(tiered),
-            Runnable::Interpreted(_) | Runnable::Native(..) => None,
+        match &self.form {
+            ExecutableForm::Frame(FrameModel { runnable: Runnable::Tiered(tiered), .. }) => Some(tiered),
+            _ => None,
         }
     }
 
@@ -99,13 +111,7 @@ impl Executable {
         structs: Option<Binding>,
         options: &Started,
     ) -> Result<Executable, Error> {
-        if !cembra_runtime::math::default_float_mode() {
-            let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
-            let diagnostic = Diagnostic::new(Code::FloatMode, message);
-            return Err(diagnostic
-                .hint("results would differ from those of other threads: set the default mode")
-                .into());
-        }
+        check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let field = |name, value| Field::new(name, &plan.value(value).qtype);
         let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
@@ -116,25 +122,12 @@ impl Executable {
         let has_strings = plan.has_strings();
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
         let (runnable, reason) = bind(options, plan, binding, &watch)?;
-        watch.record(&Event::ExecutorMade);
-        let inner = Executable {
-            sites,
-            template,
-            runnable,
-            watch,
-            limits: EvaluationLimits::of(options),
-            has_strings,
-            fallback: OnceLock::new(),
-            inputs,
-            outputs,
-            slots,
-            origin: Box::new(Origin { program, options: CompileOptions::clone(options), batch: OnceLock::new() }),
-            whole: None,
-        };
+        let form = ExecutableForm::Frame(FrameModel { sites, template, runnable, has_strings, slots });
+        let executable = Executable::of_form(form, [inputs, outputs], watch, program, options);
         if let Some(reason) = reason {
-            inner.fall_back(reason);
+            executable.fall_back(reason);
         }
-        Ok(inner)
+        Ok(executable)
     }
 
     /// An executable of a model whose values lie beside frames.
@@ -143,27 +136,29 @@ impl Executable {
         program: Arc<Program>,
         options: &Started,
     ) -> Result<Executable, Error> {
-        let nothing = TypedModel {
-            registry: options.prepare.registry,
-            graph: TypedGraph::default(),
-            leaves: Vec::new(),
-            outputs: Vec::new(),
-            rewritten: false,
-        };
-        let plan = plan(&Placed { model: nothing, regions: Regions::default() }, &program, options)?;
-        // The plan is empty, so it has no machine code; but tiers are climbed.
-        let mut inner = match options.backend {
-            Backend::Tiered => Executable::new(program, plan, None, options)?,
-            _ => {
-                let interpreted =
-                    CompileOptions { backend: Backend::Interpreter, ..CompileOptions::clone(options) }.restarted();
-                Executable::new(program, plan, None, &interpreted)?
-            }
-        };
-        inner.origin.options = CompileOptions::clone(options);
-        [inner.inputs, inner.outputs] = whole.fields();
-        inner.whole = Some(Box::new(whole));
-        Ok(inner)
+        check_float_mode()?;
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let fields = whole.fields();
+        Ok(Executable::of_form(ExecutableForm::Whole(Box::new(whole)), fields, watch, program, options))
+    }
+
+    fn of_form(
+        form: ExecutableForm,
+        [inputs, outputs]: [Box<[Field]>; 2],
+        watch: Watch,
+        program: Arc<Program>,
+        options: &Started,
+    ) -> Executable {
+        watch.record(&Event::ExecutorMade);
+        Executable {
+            form,
+            watch,
+            limits: EvaluationLimits::of(options),
+            fallback: OnceLock::new(),
+            inputs,
+            outputs,
+            origin: Box::new(Origin { program, options: CompileOptions::clone(options), batch: OnceLock::new() }),
+        }
     }
 
     /// Evaluates a model whose values lie beside frames on values of exactly its inputs' types, one for each. The results are put behind the
@@ -175,13 +170,31 @@ impl Executable {
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        self.whole.as_ref().map_or(Ok(()), |whole| whole.evaluate_values(values, token, memory, results))
+        let terms = memory.terms(token);
+        self.whole().map_or(Ok(()), |whole| whole.evaluate_values(values, &terms, memory, results))
+    }
+
+    /// The model whose values lie beside frames, if it is one.
+    pub(crate) fn whole(&self) -> Option<&dyn WholeModel> {
+        match &self.form {
+            ExecutableForm::Frame(_) => None,
+            ExecutableForm::Whole(whole) => Some(&**whole),
+        }
+    }
+
+    /// The model whose values lie in a frame, if it is one.
+    #[inline(always)]
+    pub(crate) const fn frame_model(&self) -> Option<&FrameModel> {
+        match &self.form {
+            ExecutableForm::Frame(model) => Some(model),
+            ExecutableForm::Whole(_) => None,
+        }
     }
 
     /// True if values of the model lie beside frames, so that its runs are `evaluate_whole`.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        self.whole.is_some()
+        self.frame_model().is_none()
     }
 
     /// Names and types of the inputs and outputs.
@@ -193,8 +206,8 @@ impl Executable {
     /// The machine code that every call runs; none if the interpreter runs, or may run until a tier is compiled, and of an array program.
     #[must_use]
     pub fn machine_code(&self) -> Option<&Compiled> {
-        match &self.runnable {
-            Runnable::Native(compiled, _) if !self.is_whole() => Some(compiled),
+        match &self.frame_model()?.runnable {
+            Runnable::Native(compiled, _) => Some(compiled),
             _ => None,
         }
     }
@@ -204,11 +217,14 @@ impl Executable {
         context.set_cancellation(options.token());
         let limits = self.limits.within(options.run_limits());
         limits.hold_in(context);
-        memory.set_terms(options.thread_count().unwrap_or(0), Some(limits));
+        (memory.threads, memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
-        self.whole.as_ref().and_then(|whole| whole.tier()).or_else(|| self.runnable.tier())
+        match &self.form {
+            ExecutableForm::Frame(model) => model.runnable.tier(),
+            ExecutableForm::Whole(whole) => whole.tier(),
+        }
     }
 
     /// A context for runs, within the limits of compilation.
@@ -217,10 +233,15 @@ impl Executable {
         self.limits.context()
     }
 
-    /// A frame with the literals of the plan.
+    /// A frame with the literals of the plan; an empty one for a model whose values lie beside frames.
     #[must_use]
     pub fn frame(&self) -> Frame {
-        self.template.frame()
+        self.frame_model().map_or_else(|| Frame::zeroed(0), |model| model.template.frame())
+    }
+
+    /// Bytes of a frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.frame_model().map_or(0, |model| model.template.frame_bytes())
     }
 
     /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
@@ -229,7 +250,8 @@ impl Executable {
     /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
     #[inline]
     pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
-        let Some(slots) = &self.slots else { return Err(bound_to_structs()) };
+        let slots = self.frame_model().and_then(|model| model.slots.as_ref());
+        let Some(slots) = slots else { return Err(bound_to_structs()) };
         if values.len() != self.inputs.len() {
             return Err(miscount(self.inputs.len(), values.len()));
         }
@@ -250,7 +272,7 @@ impl Executable {
     /// The slots that outputs are read from, for calls by value.
     #[inline]
     pub(crate) fn output_runs(&self) -> &[ValueRun] {
-        self.slots.as_ref().map_or(&[], |slots| &slots.outputs)
+        self.frame_model().and_then(|model| model.slots.as_ref()).map_or(&[], |slots| &slots.outputs)
     }
 
     /// Begins an evaluation: nothing that the last one took counts any more. Looks whether there is to be one at all.
@@ -260,7 +282,7 @@ impl Executable {
         if context.poll_cancelled() {
             return Err(Error::ended_by(context.cancellation().as_ref()));
         }
-        if self.has_strings {
+        if self.frame_model().is_some_and(|model| model.has_strings) {
             context.begin();
         }
         Ok(())
@@ -306,16 +328,17 @@ impl Executable {
         frame: FramePtr,
         context: &mut Context,
     ) -> Result<(), Error> {
+        let Some(model) = self.frame_model() else { return Err(only_sessions([&self.inputs, &self.outputs])) };
         // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
         // SAFETY: CALL, promised by the caller.
         let status = unsafe {
-            match &self.runnable {
+            match &model.runnable {
                 Runnable::Native(function, _) => function.call(input, output, frame, context),
                 Runnable::Interpreted(function) => function.call(input, output, frame, context),
-                Runnable::Tiered(tiered) => return self.run_tier(tiered, [input, output, frame], context),
+                Runnable::Tiered(tiered) => return self.run_tier(model, tiered, [input, output, frame], context),
             }
         };
-        self.end(status, context)
+        model.end(status, context)
     }
 
     /// As `run`, with what there is by now. Apart, so that what others do is short.
@@ -325,21 +348,34 @@ impl Executable {
     #[inline(never)]
     unsafe fn run_tier(
         self: &Arc<Self>,
+        model: &FrameModel,
         tiered: &Tiered,
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> Result<(), Error> {
         // SAFETY: CALL, promised by the caller; every tier is of this plan and binding.
         let status = unsafe { tiered.function_for_call(self).call(input, output, frame, context) };
-        self.end(status, context)
+        model.end(status, context)
     }
+}
 
+impl FrameModel {
     /// What an evaluation came to whose function returned this status.
     #[inline(always)]
     fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
         let status = if self.has_strings { context.end(status) } else { status };
         if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
     }
+}
+
+/// Nothing is compiled in another floating-point mode than the default.
+fn check_float_mode() -> Result<(), Error> {
+    if cembra_runtime::math::default_float_mode() {
+        return Ok(());
+    }
+    let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
+    let diagnostic = Diagnostic::new(Code::FloatMode, message);
+    Err(diagnostic.hint("results would differ from those of other threads: set the default mode").into())
 }
 
 /// The error that there are not as many values as inputs.
@@ -469,7 +505,7 @@ impl Executor {
     /// none for the interpreter, which takes little however large the model is. Of several tiers, that which calls take now.
     #[must_use]
     pub fn stack_bytes(&self) -> Option<usize> {
-        self.0.runnable.compiled().map(Compiled::stack_bytes)
+        self.0.frame_model()?.runnable.compiled().map(Compiled::stack_bytes)
     }
 
     /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
@@ -482,13 +518,17 @@ impl Executor {
             + size_of::<Program>()
             + inner.origin.program.memory_bytes()
             + inner.origin.options.sources.as_ref().map_or(0, |sources| size_of::<Sources>() + sources.memory_bytes())
-            + inner.sites.memory_bytes()
-            + inner.template.memory_bytes()
-            + inner.runnable.memory_bytes()
             + size_of_val(&*inner.inputs)
             + size_of_val(&*inner.outputs)
-            + inner.slots.as_ref().map_or(0, of_slots)
-            + inner.whole.as_ref().map_or(0, |whole| whole.memory_bytes())
+            + match &inner.form {
+                ExecutableForm::Frame(FrameModel { sites, template, runnable, slots, .. }) => {
+                    sites.memory_bytes()
+                        + template.memory_bytes()
+                        + runnable.memory_bytes()
+                        + slots.as_ref().map_or(0, of_slots)
+                }
+                ExecutableForm::Whole(whole) => whole.memory_bytes(),
+            }
     }
 
     /// The model for many rows at a time, compiled when it is first asked for.
@@ -500,7 +540,7 @@ impl Executor {
         if let Some(batch) = origin.batch.get() {
             return Ok(batch.clone());
         }
-        if self.0.whole.as_ref().is_some_and(|whole| !whole.has_rows()) {
+        if self.0.whole().is_some_and(|whole| !whole.has_rows()) {
             return Err(no_rows(None));
         }
         let options = &origin.options.restarted();

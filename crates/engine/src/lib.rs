@@ -79,4 +79,4 @@ pub use tensor_product::{
 pub use tensor_program::{MOST_MODEL_NODES, TensorProgram};
 pub use tensor_session::Written;
 pub use tensors::{Evaluator, TensorHost, matrices};
-pub use whole::{WholeMemory, WholeModel};
+pub use whole::WholeMemory;

@@ -6,7 +6,7 @@
 use crate::arrays::{ArrayModel, Compiled, Memory};
 use crate::choice::{Backend, RowPlayer};
 use crate::compile_options::Started;
-use crate::evaluation::EvaluationLimits;
+use crate::evaluation::{EvaluationLimits, RunTerms};
 use crate::faults;
 use crate::plan_rows::{RowSettings, check_float_mode, misfit};
 use crate::rows::{
@@ -338,8 +338,7 @@ impl Together {
         let inputs = inputs.ok_or(Apart::Unknown)?;
         let mut made = Vec::new();
         let memory = &mut part.together;
-        memory.limits = run.how.limits;
-        let ran = self.compiled.run(&run.model.program, &inputs, run.how.token.as_ref(), memory, &mut made);
+        let ran = self.compiled.run(&run.model.program, &inputs, &run.terms(), memory, &mut made);
         ran.map_err(|error| match error.fault_kind() {
             Some(kind) if kind.is_of_token() => Apart::Cancelled,
             _ => Apart::Unknown,
@@ -533,6 +532,11 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
+    /// How array programs run on a piece, or on a row.
+    fn terms(&self) -> RunTerms<'_> {
+        RunTerms { token: self.how.token.as_ref(), threads: 0, limits: self.how.limits }
+    }
+
     /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
     fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
         let made = made.fold(0, u64::saturating_add);
@@ -602,11 +606,10 @@ impl Run<'_> {
             None => column.value(&input.qtype, row),
         });
         let mut made = Vec::new();
-        part.apart.limits = self.how.limits;
         let evaluated = if fits {
             let values: Option<Vec<Value>> = values.collect();
             let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
-            self.model.by_row.evaluate(&values, self.how.token.as_ref(), &mut part.apart, &mut made)
+            self.model.by_row.evaluate(&values, &self.terms(), &mut part.apart, &mut made)
         } else {
             Err(faults::of_copies())
         };

@@ -23,7 +23,7 @@ impl Executor {
     /// Bytes of one frame.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
-        self.inner().template.frame_bytes()
+        self.inner().frame_bytes()
     }
 }
 

@@ -1,15 +1,16 @@
 //! Compiled models with tensors and other values: up to three executables, one after the other. Values that tensors take are computed first, as
 //! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
+use crate::evaluation::RunTerms;
 use crate::executor::{Executable, Executor};
 use crate::rows::ArrayView;
 use crate::session::Session;
 use crate::signature::Field;
 use crate::tensor_program::{Origin, tensor_of};
-use crate::whole::{WholeMemory, WholeModel, WholeTerms};
+use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::{Input, Program};
 use cembra_native::Tier;
-use cembra_runtime::{ArrayKind, Cancellation, QType};
+use cembra_runtime::{ArrayKind, QType};
 use cembra_tensor::Tensor;
 use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
@@ -116,30 +117,22 @@ impl MixedModel {
     }
 }
 
-/// A run of the model.
-#[derive(Clone, Copy)]
-struct Run<'r> {
-    /// The values of the model's inputs.
-    values: &'r [Value],
-    token: Option<&'r Cancellation>,
-    terms: WholeTerms,
-}
-
 impl Part {
     /// Evaluates the part on inputs of the model and outputs of the part before, each converted to its input's type.
     fn evaluate(
         &self,
         session: &mut Option<Session>,
-        run: Run<'_>,
+        values: &[Value],
+        terms: &RunTerms<'_>,
         given: &[Value],
         convert: &dyn Fn(&Value, &QType, usize) -> Result<Value, Error>,
     ) -> Result<Vec<Value>, Error> {
         let session = session.get_or_insert_with(|| self.executor.session());
-        session.set_terms(run.token, run.terms);
+        session.set_terms(terms);
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for (from, field) in self.inputs.iter().zip(self.executor.inputs()) {
             inputs.push(match *from {
-                PartInput::OfModel(at) => run.values[at].clone(),
+                PartInput::OfModel(at) => values[at].clone(),
                 PartInput::OfPart(at) => convert(&given[at], &field.qtype, at)?,
             });
         }
@@ -167,20 +160,14 @@ impl WholeModel for MixedModel {
     fn evaluate_values(
         &self,
         values: &[Value],
-        token: Option<&Cancellation>,
+        terms: &RunTerms<'_>,
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let run = Run { values, token, terms: memory.terms() };
-        self.run(run, memory.own(), results)
-    }
-}
-
-impl MixedModel {
-    fn run(&self, run: Run<'_>, sessions: &mut Sessions, results: &mut Vec<Value>) -> Result<(), Error> {
+        let sessions: &mut Sessions = memory.own();
         let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(part) = &self.before {
-            before = part.evaluate(&mut sessions.before, run, &[], &|value, _, _| Ok(value.clone()))?;
+            before = part.evaluate(&mut sessions.before, values, terms, &[], &|value, _, _| Ok(value.clone()))?;
         }
         if let Some(part) = &self.tensors {
             let convert = |value: &Value, qtype: &QType, at: usize| match (value, qtype) {
@@ -190,7 +177,7 @@ impl MixedModel {
                 }
                 _ => Ok(value.clone()),
             };
-            tensors = part.evaluate(&mut sessions.tensors, run, &before, &convert)?;
+            tensors = part.evaluate(&mut sessions.tensors, values, terms, &before, &convert)?;
         }
         if let Some(part) = &self.after {
             let convert = |value: &Value, qtype: &QType, _: usize| match (value, qtype) {
@@ -199,7 +186,7 @@ impl MixedModel {
                 }
                 _ => Ok(value.clone()),
             };
-            after = part.evaluate(&mut sessions.after, run, &tensors, &convert)?;
+            after = part.evaluate(&mut sessions.after, values, terms, &tensors, &convert)?;
         }
         results.extend(self.origins.iter().filter_map(|origin| match *origin {
             Origin::Before(at) => before.get(at).cloned(),

@@ -1,11 +1,10 @@
 //! Sessions: a frame of a compiled model, for one thread at a time, which evaluates it on values.
 
-use crate::evaluation::EvaluationLimits;
+use crate::evaluation::RunTerms;
 use crate::executor::{Executable, Executor, miscount};
 use crate::run_options::RunOptions;
 use crate::tensor_session::TensorRuns;
 use crate::whole::WholeMemory;
-use crate::whole::WholeTerms;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_value::Error;
 use cembra_value::{Value, guarded_values};
@@ -30,14 +29,10 @@ pub struct Session {
     pub(crate) inner: Arc<Executable>,
     frame: Frame,
     pub(crate) context: Context,
-    /// Of a model with arrays, or of tensors and other values, what its runs leave to each other.
-    memory: Option<Box<WholeMemory>>,
+    /// Of a model whose values lie beside frames, what its runs leave to each other.
+    pub(crate) memory: WholeMemory,
     /// Of a model with tensors alone. A run of a small one takes 100 ns, of which finding it in `memory` by its type would be a tenth.
     pub(crate) tensor_runs: Option<Box<TensorRuns>>,
-    /// How many threads such a run may be shared by; 0 is one.
-    pub(crate) threads: usize,
-    /// What it may take, where that is not what the model was compiled with.
-    pub(crate) limits: Option<EvaluationLimits>,
     /// True if runs have a token, several threads, or limits of their own.
     pub(crate) has_terms: bool,
     /// The list of values that such runs fill.
@@ -57,10 +52,8 @@ impl Session {
             inner,
             frame,
             context,
-            memory: None,
+            memory: WholeMemory::default(),
             tensor_runs: None,
-            threads: 0,
-            limits: None,
             has_terms: false,
             made: Vec::new(),
         }
@@ -103,8 +96,8 @@ impl Session {
             self.run_whole(inputs, &mut made)?;
             // What lay there is memory for what is made next.
             std::mem::swap(outputs, &mut made);
-            if let (Some(memory), Some(whole)) = (&mut self.memory, &self.inner.whole) {
-                made.drain(..).for_each(|value| whole.recycle(value, memory));
+            if let Some(whole) = self.inner.whole() {
+                made.drain(..).for_each(|value| whole.recycle(value, &mut self.memory));
             }
             self.made = made;
             return Ok(());
@@ -168,27 +161,27 @@ impl Session {
     }
 
     /// What ends the evaluations to come, and how they go.
-    pub(crate) fn set_terms(&mut self, token: Option<&Cancellation>, terms: WholeTerms) {
-        self.context.set_cancellation(token.cloned());
-        self.threads = terms.threads;
+    pub(crate) fn set_terms(&mut self, terms: &RunTerms<'_>) {
+        self.context.set_cancellation(terms.token.cloned());
         if let Some(limits) = terms.limits {
             limits.hold_in(&mut self.context);
         }
-        self.limits = terms.limits;
+        (self.memory.threads, self.memory.limits) = (terms.threads, terms.limits);
         self.update_terms();
     }
 
     fn update_terms(&mut self) {
-        self.has_terms = self.context.cancellation().is_some() || self.threads > 1 || self.limits.is_some();
+        self.has_terms =
+            self.context.cancellation().is_some() || self.memory.threads > 1 || self.memory.limits.is_some();
     }
 
     /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
     /// the session has none of it. See [`RunOptions`].
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.context.set_cancellation(options.token());
-        self.threads = options.thread_count().unwrap_or(0);
+        self.memory.threads = options.thread_count().unwrap_or(0);
         self.inner.limits.within(options.run_limits()).hold_in(&mut self.context);
-        self.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
+        self.memory.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
         self.update_terms();
     }
 
@@ -208,7 +201,7 @@ impl Session {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn set_threads(&mut self, threads: usize) {
-        self.threads = threads;
+        self.memory.threads = threads;
         self.update_terms();
     }
 
@@ -241,15 +234,14 @@ impl Session {
         if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
             return Err(field.misfit(value));
         }
-        let memory = self.memory.get_or_insert_default();
-        memory.set_terms(self.threads, self.limits);
         if let Some(runs) = self.tensor_runs.take() {
-            memory.put(runs);
+            self.memory.put(runs);
         }
-        let evaluated = self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), memory, results);
+        let evaluated =
+            self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), &mut self.memory, results);
         // A model that has rows is none of tensors, and its memory stays where it is.
-        if self.inner.whole.as_ref().is_some_and(|whole| !whole.has_rows()) {
-            self.tensor_runs = memory.take();
+        if self.inner.whole().is_some_and(|whole| !whole.has_rows()) {
+            self.tensor_runs = self.memory.take();
         }
         evaluated
     }

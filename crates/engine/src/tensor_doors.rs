@@ -8,7 +8,6 @@ use crate::tensor_access::Reader;
 use crate::tensor_model::TensorModel;
 use crate::tensor_plan::TensorPlan;
 use crate::tensor_session::Written;
-use crate::tensors::RunTerms;
 use cembra_expr::Cut;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
 use cembra_value::{CacheCounters, Code, Diagnostic, Error};
@@ -27,7 +26,7 @@ impl Executable {
     /// # Errors
     /// It has none.
     pub(crate) fn tensors(&self) -> Result<&TensorModel, Error> {
-        let whole: Option<&dyn Any> = self.whole.as_deref().map(|whole| whole as &dyn Any);
+        let whole: Option<&dyn Any> = self.whole().map(|whole| whole as &dyn Any);
         whole.and_then(|whole| whole.downcast_ref()).ok_or_else(no_tensors)
     }
 }
@@ -206,12 +205,7 @@ impl Session {
     #[inline(never)]
     fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
         let token = self.context.cancellation();
-        let limits = self.limits.as_ref();
-        let terms = RunTerms {
-            token: token.as_ref(),
-            threads: self.threads,
-            array_bytes: limits.map(|limits| limits.array_bytes()),
-        };
+        let terms = self.memory.terms(token.as_ref());
         self.inner.tensors()?.run(inputs, &terms, self.tensor_runs.get_or_insert_default())
     }
 
@@ -239,12 +233,7 @@ impl Session {
     /// inputs. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
         let token = self.context.cancellation();
-        let limits = self.limits.as_ref();
-        let terms = RunTerms {
-            token: token.as_ref(),
-            threads: self.threads,
-            array_bytes: limits.map(|limits| limits.array_bytes()),
-        };
+        let terms = self.memory.terms(token.as_ref());
         self.inner.tensors()?.run_over(inputs, target, &terms, self.tensor_runs.get_or_insert_default())
     }
 }

@@ -3,13 +3,14 @@
 
 use crate::cache::{Cache, hash_of};
 use crate::compile_options::Started;
+use crate::evaluation::RunTerms;
 use crate::signature::Field;
 use crate::tensor_access::Reader;
 use crate::tensor_plan::TensorPlan;
 use crate::tensor_program::{TensorProgram, misfit, shape_of};
 use crate::tensor_session::{TensorRuns, Written};
-use crate::tensors::{Evaluator, RunTerms, TensorHost, made_in_time};
-use crate::whole::{WholeMemory, WholeModel, WholeTerms};
+use crate::tensors::{Evaluator, TensorHost, made_in_time};
+use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::Cut;
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
@@ -344,7 +345,7 @@ impl WholeModel for TensorModel {
     fn evaluate_values(
         &self,
         values: &[Value],
-        token: Option<&Cancellation>,
+        terms: &RunTerms<'_>,
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
@@ -360,10 +361,8 @@ impl WholeModel for TensorModel {
             };
             inputs.push(tensor?);
         }
-        let WholeTerms { threads, limits } = memory.terms();
-        let terms = RunTerms { token, threads, array_bytes: limits.map(|limits| limits.array_bytes()) };
         let runs: &mut TensorRuns = memory.own();
-        self.run(&inputs, &terms, runs)?;
+        self.run(&inputs, terms, runs)?;
         for (output, field) in runs.outputs().iter().zip(&self.outputs) {
             results.push(value_of(output, &field.qtype)?);
         }

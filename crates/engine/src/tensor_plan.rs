@@ -1,9 +1,10 @@
 //! Graphs of tensors that an evaluator has planned: rewritten, their products ordered, and their steps found. A plan is bound to inputs and run
 //! by `tensor_bound`; which plans are kept is decided by the compiled model.
 
+use crate::evaluation::RunTerms;
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_product::ProductCounters;
-use crate::tensors::{Evaluator, RunTerms, TensorHost};
+use crate::tensors::{Evaluator, TensorHost};
 use cembra_runtime::Cancellation;
 use cembra_tensor::{
     Elements, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,

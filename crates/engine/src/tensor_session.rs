@@ -1,9 +1,10 @@
 //! What the runs of one session on tensors leave to each other: a plan bound to the extents and strides of the last inputs, with the memory of
 //! the last outputs. Which plan that is, the compiled model decides.
 
+use crate::evaluation::RunTerms;
 use crate::tensor_bound::{BoundPlan, KeptPlan};
 use crate::tensor_plan::TensorPlan;
-use crate::tensors::{RunTerms, TensorHost};
+use crate::tensors::TensorHost;
 use cembra_tensor::{Tensor, TensorErrorKind};
 use cembra_value::Error;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub(crate) struct TensorRuns {
 impl TensorRuns {
     /// Drops plans that are bound for other numbers of threads and bytes than a run may have.
     pub(crate) fn bind_for(&mut self, terms: &RunTerms<'_>) {
-        let now = (terms.threads, terms.array_bytes);
+        let now = (terms.threads, terms.array_bytes());
         if self.bound_for != now {
             *self = TensorRuns { bound_for: now, ..TensorRuns::default() };
         }

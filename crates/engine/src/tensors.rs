@@ -7,6 +7,7 @@ use crate::body_session::{BodyExecutor, BodySession, in_elements};
 use crate::cache::{Cache, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
+use crate::evaluation::RunTerms;
 use crate::plan_rows::PlanRows;
 use crate::tensor_kernels::{BodyLines, BodySums, Threads, run};
 use crate::tensor_lines::{Line, nested_axes};
@@ -155,7 +156,7 @@ impl Evaluator {
         if terms.threads > 0 {
             host.threads.count = terms.threads;
         }
-        if let Some(most) = terms.array_bytes {
+        if let Some(most) = terms.array_bytes() {
             host.most_bytes = host.most_bytes.min(most);
         }
         host
@@ -236,17 +237,6 @@ fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
         Line { data: tensor.data(), first: layout.offset(), step }
     };
     tensors.iter().map(line).collect()
-}
-
-/// How a run of a session goes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RunTerms<'r> {
-    /// What ends it.
-    pub(crate) token: Option<&'r Cancellation>,
-    /// How many threads it may have; 0 is as many as the evaluator has.
-    pub(crate) threads: usize,
-    /// How many bytes its tensors may have, where that may be less than the evaluator's.
-    pub(crate) array_bytes: Option<u64>,
 }
 
 /// An evaluator for one run: what ends the run, how many threads it has, and how many bytes its tensors may have.

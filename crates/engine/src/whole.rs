@@ -1,7 +1,7 @@
 //! Models whose values lie beside frames: of arrays, of tensors, of both. What an executor and a session need to know of any of them is here;
 //! how such a model is compiled and run is decided in its own module.
 
-use crate::evaluation::EvaluationLimits;
+use crate::evaluation::{EvaluationLimits, RunTerms};
 use crate::signature::Field;
 use cembra_native::Tier;
 use cembra_runtime::Cancellation;
@@ -11,11 +11,11 @@ use std::any::Any;
 use std::fmt::Debug;
 
 /// A compiled model whose values lie beside frames.
-pub trait WholeModel: Any + Send + Sync + Debug {
+pub(crate) trait WholeModel: Any + Send + Sync + Debug {
     /// Inputs and outputs with their types.
     fn fields(&self) -> [Box<[Field]>; 2];
 
-    /// How machine code of its parts is made; none where they are interpreted, or in tiers.
+    /// How machine code of its parts is made; `None` where they are interpreted.
     fn tier(&self) -> Option<Tier>;
 
     /// False for a model that is evaluated as a whole only, and never on many rows.
@@ -33,7 +33,7 @@ pub trait WholeModel: Any + Send + Sync + Debug {
     fn evaluate_values(
         &self,
         values: &[Value],
-        token: Option<&Cancellation>,
+        terms: &RunTerms<'_>,
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error>;
@@ -45,28 +45,18 @@ pub trait WholeModel: Any + Send + Sync + Debug {
 /// The memory of one session's runs, and how they go.
 #[derive(Debug, Default)]
 pub struct WholeMemory {
-    terms: WholeTerms,
+    /// How many threads a run may have, as in [`RunTerms`].
+    pub(crate) threads: usize,
+    /// What runs may take, where that is not what the model was compiled with.
+    pub(crate) limits: Option<EvaluationLimits>,
     /// Memory that one run leaves to the next. Each kind of model has a type of its own for it.
     own: Option<Box<dyn Any + Send>>,
 }
 
-/// How runs go.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WholeTerms {
-    /// How many threads a run may be shared by; 0 is one.
-    pub(crate) threads: usize,
-    /// What runs may take, where that is not what the model was compiled with.
-    pub(crate) limits: Option<EvaluationLimits>,
-}
-
 impl WholeMemory {
-    /// How the next runs go.
-    pub(crate) fn set_terms(&mut self, threads: usize, limits: Option<EvaluationLimits>) {
-        self.terms = WholeTerms { threads, limits };
-    }
-
-    pub(crate) const fn terms(&self) -> WholeTerms {
-        self.terms
+    /// How a run goes that this token ends.
+    pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>) -> RunTerms<'r> {
+        RunTerms { token, threads: self.threads, limits: self.limits }
     }
 
     /// The memory of the model, which is made before the first run.

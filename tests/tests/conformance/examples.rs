@@ -19,7 +19,7 @@ fn printed(text: &str, options: &Options) -> Vec<String> {
 
 #[test]
 fn examples_give_the_values_they_show() {
-    let (mut wrong, mut number) = (Vec::new(), 0);
+    let (mut wrong, mut number, mut in_tiers) = (Vec::new(), 0, 0);
     for (_, def) in Registry::standard().iter() {
         assert!(!def.examples.is_empty(), "{} has no example", def.name);
         for example in def.examples {
@@ -38,8 +38,10 @@ fn examples_give_the_values_they_show() {
                     let options = on(backend, Options::default()).keep_weak_outputs(true).outputs(["result"]);
                     let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
                     let found = printed(example.text, &options);
-                    let tiers = if backend == Backend::Tiered { 3 } else { 1 };
-                    if found != vec![example.value; tiers] {
+                    // Models with arrays have no tiers.
+                    let has_tiers = backend == Backend::Tiered && found.len() == 3;
+                    in_tiers += usize::from(has_tiers);
+                    if found != vec![example.value; if has_tiers { 3 } else { 1 }] {
                         let (name, text, value) = (def.name, example.text, example.value);
                         wrong.push(format!(
                             "{name}: `{text}` gives {found:?} instead of `{value}` ({}, without {without:?})",
@@ -50,5 +52,6 @@ fn examples_give_the_values_they_show() {
             }
         }
     }
+    assert!(in_tiers > 500, "{in_tiers}");
     assert!(wrong.is_empty(), "{} examples are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -151,7 +151,7 @@ const VAGUELY_NAMED: [(&str, usize); 21] = [
     ("crates/cembra", 11),
     ("crates/cli", 6),
     ("crates/derive", 3),
-    ("crates/engine", 26),
+    ("crates/engine", 25),
     ("crates/expr", 7),
     ("crates/fuzzing", 6),
     ("crates/native", 3),
