@@ -68,7 +68,7 @@ pub use months::CalendarUnit;
 pub use object_model::ObjectModel;
 pub use optional::Optional;
 pub use qtype::{
-    ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, MOST_AXES, NameError, Names, QType, Shape,
+    ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, MOST_AXES, NameError, Names, QType, ShapeType,
     TableForm,
 };
 pub use room::{advise_huge_pages, byte_length, has_room, word_length};

@@ -14,23 +14,23 @@ use std::sync::Arc;
 /// What is left of a scalar or an optional without its value and its scalar type: whether it may be missing. Each shape has
 /// a type of its own, with one value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Shape {
+pub enum ShapeType {
     /// That of a scalar: one value.
     Scalar,
     /// That of an optional: one value, which may be missing.
     OptionalScalar,
 }
 
-impl Shape {
+impl ShapeType {
     /// Every shape.
-    pub const ALL: [Shape; 2] = [Shape::Scalar, Shape::OptionalScalar];
+    pub const ALL: [ShapeType; 2] = [ShapeType::Scalar, ShapeType::OptionalScalar];
 
     /// Arolla's name of its type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Shape::Scalar => "SCALAR_SHAPE",
-            Shape::OptionalScalar => "OPTIONAL_SCALAR_SHAPE",
+            ShapeType::Scalar => "SCALAR_SHAPE",
+            ShapeType::OptionalScalar => "OPTIONAL_SCALAR_SHAPE",
         }
     }
 }
@@ -103,7 +103,7 @@ pub enum QType {
     /// A fixed sequence of values, laid out like a C struct; the fields of a named tuple have names.
     Tuple(Fields<QType>),
     /// The type of a shape: it has one value, which takes no space.
-    Shape(Shape),
+    Shape(ShapeType),
     /// An array of a scalar type, whose elements may be missing. Lives beside frames.
     Array(ArrayKind, Scalar),
     /// The type of an array's shape: how many elements it has. Lives beside frames.
@@ -378,10 +378,10 @@ impl QType {
 
     /// The shape of a scalar or an optional.
     #[must_use]
-    pub const fn shape(&self) -> Option<Shape> {
+    pub const fn shape(&self) -> Option<ShapeType> {
         match self {
-            QType::Scalar(_) => Some(Shape::Scalar),
-            QType::Optional(_) => Some(Shape::OptionalScalar),
+            QType::Scalar(_) => Some(ShapeType::Scalar),
+            QType::Optional(_) => Some(ShapeType::OptionalScalar),
             _ => None,
         }
     }
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(outer.layout(), Layout { size: 32, align: 8 });
         assert_eq!(outer.to_string(), "(unit?, (bool, i32?), f64, bool)");
         assert_eq!(QType::tuple([]).layout(), Layout { size: 0, align: 1 });
-        assert_eq!(QType::Shape(Shape::Scalar).layout(), Layout { size: 0, align: 1 });
+        assert_eq!(QType::Shape(ShapeType::Scalar).layout(), Layout { size: 0, align: 1 });
         let names = Names::parse("a,b").unwrap();
         let named = QType::Tuple(Fields::named(names, [QType::BOOLEAN, inner.clone()]).unwrap());
         let same = QType::tuple([QType::BOOLEAN, inner]);

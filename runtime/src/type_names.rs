@@ -186,7 +186,7 @@ impl TypeName<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fields, Names, Shape};
+    use crate::{Fields, Names, ShapeType};
 
     #[test]
     fn types_have_the_name_of_the_text_language_and_that_of_arolla() {
@@ -201,7 +201,7 @@ mod tests {
             (QType::ArrayShape(ArrayKind::Dense), "DENSE_ARRAY_SHAPE", "DENSE_ARRAY_SHAPE"),
             (QType::Edge(EdgeType::Arrays(ArrayKind::Dense)), "edge", "DENSE_ARRAY_EDGE"),
             (QType::Edge(EdgeType::Scalars), "SCALAR_TO_SCALAR_EDGE", "SCALAR_TO_SCALAR_EDGE"),
-            (QType::Shape(Shape::Scalar), "SCALAR_SHAPE", "SCALAR_SHAPE"),
+            (QType::Shape(ShapeType::Scalar), "SCALAR_SHAPE", "SCALAR_SHAPE"),
             (QType::Dict(Scalar::Text, Scalar::Float64), "dict[text, f64]", "DICT_TEXT_FLOAT64"),
             (QType::tuple([]), "()", "tuple<>"),
             (QType::tuple([QType::TEXT]), "(text,)", "tuple<TEXT>"),

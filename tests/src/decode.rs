@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::problem::{DataError, Defect, Malformed, Unsupported};
-use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar, Shape};
+use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar, ShapeType};
 use cembra_value::{Array, Edge, ScalarValue, Value};
 use serde_json::Value as Json;
 use std::path::Path;
@@ -83,7 +83,7 @@ pub fn error_kind(json: &Json) -> Result<ErrorKind, Malformed> {
 /// # Errors
 /// cembra has no such type.
 pub fn qtype(name: &str) -> Result<QType, Unsupported> {
-    if let Some(shape) = Shape::ALL.into_iter().find(|shape| shape.name() == name) {
+    if let Some(shape) = ShapeType::ALL.into_iter().find(|shape| shape.name() == name) {
         return Ok(QType::Shape(shape));
     }
     if let Some(edge) = EdgeType::ALL.into_iter().find(|edge| edge.name() == name) {
@@ -251,7 +251,7 @@ mod tests {
     fn every_encoding_gives_its_exact_value() {
         let cases = [
             (json!(["UNIT", true]), Value::Scalar(ScalarValue::Unit)),
-            (json!(["OPTIONAL_SCALAR_SHAPE", true]), Value::Shape(Shape::OptionalScalar)),
+            (json!(["OPTIONAL_SCALAR_SHAPE", true]), Value::Shape(ShapeType::OptionalScalar)),
             (json!(["OPTIONAL_UNIT", null]), Value::Missing(Scalar::Unit)),
             (json!(["OPTIONAL_UNIT", true]), Value::Present(ScalarValue::Unit)),
             (json!(["BOOLEAN", false]), Value::from(false)),

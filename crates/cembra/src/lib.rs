@@ -95,7 +95,8 @@ pub use cembra_ops::{Fallible, Registry, UserFunction, UserOperator, time_zones}
 pub use cembra_prepare::{Extension, Id, Mode, Rewriter};
 pub use cembra_runtime::{
     ArrayKind, Bytes, Cancellation, Context, Date, Duration, EdgeType, FaultKind, FramePtr, MachineType, Optional,
-    QType, RuntimeFn, STATUS_OK, Scalar, Shape, Text, Timestamp, live_code_bytes, live_code_limit, set_live_code_limit,
+    QType, RuntimeFn, STATUS_OK, Scalar, ShapeType, Text, Timestamp, live_code_bytes, live_code_limit,
+    set_live_code_limit,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use crate::tuple::{check_count, sliced};
 use crate::typing::{TypeFault, common_type};
 use crate::{OpId, id};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{ArrayKind, QType, Scalar, Shape};
+use cembra_runtime::{ArrayKind, QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
 
 /// The type that a literal operand says.
@@ -142,8 +142,8 @@ impl Form {
     /// The type of the shape of such values.
     const fn shape(self) -> QType {
         match self {
-            Form::Bare => QType::Shape(Shape::Scalar),
-            Form::Optional => QType::Shape(Shape::OptionalScalar),
+            Form::Bare => QType::Shape(ShapeType::Scalar),
+            Form::Optional => QType::Shape(ShapeType::OptionalScalar),
             Form::Array(kind) => QType::ArrayShape(kind),
         }
     }
@@ -151,8 +151,8 @@ impl Form {
     /// The form of values of a shape of a type.
     const fn of_shape(shape: &QType) -> Option<Form> {
         match shape {
-            QType::Shape(Shape::Scalar) => Some(Form::Bare),
-            QType::Shape(Shape::OptionalScalar) => Some(Form::Optional),
+            QType::Shape(ShapeType::Scalar) => Some(Form::Bare),
+            QType::Shape(ShapeType::OptionalScalar) => Some(Form::Optional),
             QType::ArrayShape(kind) => Some(Form::Array(*kind)),
             _ => None,
         }

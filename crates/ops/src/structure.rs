@@ -13,7 +13,7 @@ use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{QType, Scalar, Shape};
+use cembra_runtime::{QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
 
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -200,7 +200,7 @@ fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scal
         .ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a scalar, found {found}"), Some(index)))
 }
 
-fn shape_of(qtype: &QType) -> Result<Shape, TypeFault> {
+fn shape_of(qtype: &QType) -> Result<ShapeType, TypeFault> {
     qtype.shape().ok_or_else(|| TypeFault::mismatch(format!("core.shape_of expects a scalar, found {qtype}"), Some(0)))
 }
 
@@ -230,7 +230,7 @@ fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault>
             .hint("as `shape_of(x)` gives"));
     };
     let scalar = scalar_of(CONST_WITH_SHAPE.name, args, 1)?;
-    let optional = *shape == Shape::OptionalScalar || args[1].qtype.is_optional();
+    let optional = *shape == ShapeType::OptionalScalar || args[1].qtype.is_optional();
     Ok(Signature::unchanged(args, QType::of(scalar, optional)))
 }
 
@@ -243,7 +243,7 @@ pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(const_with_shape_types),
     meaning: Meaning::Expand(|g, args| {
         let scalar = g.qtype(args[1]).scalar().unwrap_or(Scalar::Unit);
-        let optional = g.qtype(args[0]) == QType::Shape(Shape::OptionalScalar);
+        let optional = g.qtype(args[0]) == QType::Shape(ShapeType::OptionalScalar);
         cast_to(g, args[1], scalar, optional)
     }),
     examples: &[

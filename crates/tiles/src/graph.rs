@@ -11,7 +11,7 @@ use crate::placed::placed;
 use crate::reduction::reduce;
 use crate::tile::check_float;
 use crate::views::{reshaped, sliced, turned_lazily, with_axes};
-use crate::{Evaluator, Journal, Tiled, Work};
+use crate::{Evaluator, Journal, StepKind, Tiled};
 use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
@@ -134,15 +134,15 @@ impl Evaluator {
             if let Some(journal) = &self.journal {
                 match (&node.operation, &region) {
                     (Operation::Leaf(_), _) => {}
-                    (_, Some(_)) => journal.note(Work::Elements, &made, held_bytes),
-                    (Operation::Reduce(..), _) => journal.note(Work::Reduction, &made, held_bytes),
+                    (_, Some(_)) => journal.note(StepKind::Elements, &made, held_bytes),
+                    (Operation::Reduce(..), _) => journal.note(StepKind::Reduction, &made, held_bytes),
                     (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
                     (Operation::Slice(_) | Operation::PlaceSlice(_), _)
                         if !Held::is_view(&made, node.read(), &values) =>
                     {
-                        journal.note(Work::Part, &made, held_bytes);
+                        journal.note(StepKind::Part, &made, held_bytes);
                     }
-                    _ => journal.note(Work::View, &made, held_bytes),
+                    _ => journal.note(StepKind::View, &made, held_bytes),
                 }
                 journal.place(before, graph.span(id));
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What a step computed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
-pub enum Work {
+pub enum StepKind {
     /// A product of two tensors.
     Product {
         /// The products of tiles that were computed.
@@ -36,7 +36,7 @@ pub enum Work {
 #[non_exhaustive]
 pub struct Step {
     /// What was computed.
-    pub work: Work,
+    pub work: StepKind,
     /// The place of what was computed in the text of a graph, if it has one.
     pub span: Option<Span>,
     /// The tiles of the result that are present.
@@ -55,7 +55,7 @@ pub struct Step {
 /// The steps of evaluations, in their order. Clones are one journal.
 ///
 /// ```
-/// use cembra_tiles::{Evaluator, Journal, Options, Screening, Shape, Tiled, Tiling, Tiling1, Work};
+/// use cembra_tiles::{Evaluator, Journal, Options, Screening, Shape, Tiled, Tiling, Tiling1, StepKind};
 ///
 /// let axis = Tiling1::blocked(8, 2)?;
 /// let shape = Shape::of_norms(&Tiling::new([&axis, &axis])?, [(0, 1.0), (5, 1.0)], &Screening::threshold(0.0))?;
@@ -64,7 +64,7 @@ pub struct Step {
 /// Evaluator::new(Options::default()).journal(journal.clone()).product("ij,jk->ik", &a, &a)?;
 /// let steps = journal.steps();
 /// assert_eq!((steps[0].tiles, steps[0].of), (2, 16.0));
-/// assert_eq!(steps[0].work, Work::Product { products: 2, of: 64.0, operations: 32.0 });
+/// assert_eq!(steps[0].work, StepKind::Product { products: 2, of: 64.0, operations: 32.0 });
 /// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Clone, Default, Debug)]
@@ -156,7 +156,7 @@ impl Journal {
     }
 
     /// Notes a step whose tasks are one for each tile, and which bytes other values had beside it.
-    pub(crate) fn note(&self, work: Work, result: &Tiled, held_bytes: usize) {
+    pub(crate) fn note(&self, work: StepKind, result: &Tiled, held_bytes: usize) {
         let taken = self.running.taken.load(Ordering::Relaxed);
         let held_bytes = held_bytes.max(taken.saturating_sub(result.present_bytes()));
         self.push(work, result, [result.shape().len(), held_bytes]);
@@ -172,10 +172,10 @@ impl Journal {
         let [left, right] = &plan.roles.operands;
         let of = tiles(tilings[0], &|_| true) * tiles(tilings[1], &|axis| !left.contains(&right[axis]));
         let operations = 2.0 * plan.multiplications(operands[0].shape());
-        self.push(Work::Product { products: plan.product_count() as u64, of, operations }, result, took);
+        self.push(StepKind::Product { products: plan.product_count() as u64, of, operations }, result, took);
     }
 
-    fn push(&self, work: Work, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
+    fn push(&self, work: StepKind, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
         let shape = result.shape();
         let step = Step {
             work,

@@ -95,7 +95,7 @@ pub use array_file::ArrayPlace;
 pub use checkpoint::Checkpoint;
 pub use evaluator::Evaluator;
 pub use graph::Resumed;
-pub use journal::{Journal, Progress, Step, Work};
+pub use journal::{Journal, Progress, Step, StepKind};
 pub use operations::TileOperation;
 pub use options::{Options, Segment};
 pub use shape::{MOST_TILES, MOST_VISITED, Screening, Shape};

@@ -80,7 +80,7 @@ impl Evaluator {
     /// ```
     /// use cembra_runtime::Scalar;
     /// use cembra_tensor::TensorGraph;
-    /// use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1, Work};
+    /// use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1, StepKind};
     /// # use cembra_tensor::{Body, DataMut, Elements};
     /// # use cembra_value::{Error, tensor::Tensor};
     /// # struct NoElements;
@@ -105,7 +105,7 @@ impl Evaluator {
     /// // The square would take 8 GB. A plan makes none of its tiles.
     /// let steps = Evaluator::new(Options::default()).plan_graph(&graph, &[square], &[&a], &elements)?;
     /// assert_eq!((steps[0].tiles, steps[0].bytes), (1000, 8_000_000_000));
-    /// assert_eq!(steps[0].work, Work::Product { products: 1000, of: 1e9, operations: 2e12 });
+    /// assert_eq!(steps[0].work, StepKind::Product { products: 1000, of: 1e9, operations: 2e12 });
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///

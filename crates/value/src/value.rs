@@ -3,7 +3,7 @@
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
-    ArrayKind, Excerpt, Fields, Form, FramePtr, Plain, QType, Scalar, Shape, Slot, Timestamp, for_each_scalar,
+    ArrayKind, Excerpt, Fields, Form, FramePtr, Plain, QType, Scalar, ShapeType, Slot, Timestamp, for_each_scalar,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -223,7 +223,7 @@ pub enum Value {
     /// A tuple, or a named one.
     Tuple(Fields<Value>),
     /// The value of the type of a shape.
-    Shape(Shape),
+    Shape(ShapeType),
     /// An array, of one form or the other.
     Array(ArrayKind, Arc<Array>),
     /// The shape of an array: how many elements it has.
@@ -569,7 +569,7 @@ mod tests {
             Value::from("it's"),
             Value::Tuple([Value::from(1_i32), Value::from(2.0_f32)].into()),
             named("x,y", [Value::from(1_i32), Value::from(2.0_f32)]),
-            Value::Shape(Shape::OptionalScalar),
+            Value::Shape(ShapeType::OptionalScalar),
         ]
         .iter()
         .map(Value::to_string)
@@ -655,7 +655,9 @@ mod tests {
             Value::from(Some(2.5_f64)),
             Value::Present(ScalarValue::Unit),
             Value::Tuple([Value::from(true), Value::from(Some(7_i64)), Value::Tuple([Value::from("x")].into())].into()),
-            Value::Tuple([Value::Shape(Shape::Scalar), Value::from(1_i32), Value::Shape(Shape::OptionalScalar)].into()),
+            Value::Tuple(
+                [Value::Shape(ShapeType::Scalar), Value::from(1_i32), Value::Shape(ShapeType::OptionalScalar)].into(),
+            ),
             named("b,n", [Value::from(true), named("t", [Value::from("x")])]),
         ];
         for value in values {

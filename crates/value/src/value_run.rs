@@ -250,7 +250,7 @@ unsafe fn write_optional<T: Copy>(values: &[Value], scalar: Scalar, slots: &[u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_runtime::{Frame, Shape};
+    use cembra_runtime::{Frame, ShapeType};
 
     /// VALUE-LAYOUT, of values of each scalar type.
     #[test]
@@ -279,7 +279,8 @@ mod tests {
                 }
             }
         }
-        let others = [Value::Tuple([].into()), Value::Shape(Shape::Scalar), Value::Type(QType::UNIT), Value::Nothing];
+        let others =
+            [Value::Tuple([].into()), Value::Shape(ShapeType::Scalar), Value::Type(QType::UNIT), Value::Nothing];
         assert!(others.iter().all(|value| tag(value) > MISSING));
     }
 
@@ -296,7 +297,8 @@ mod tests {
     /// Every value, to a run of every type, between two that fit: written as `write_to` does, or refused.
     #[test]
     fn a_run_writes_what_is_of_its_type() {
-        let mut values = vec![Value::Tuple([Value::from(1_i32)].into()), Value::Nothing, Value::Shape(Shape::Scalar)];
+        let mut values =
+            vec![Value::Tuple([Value::from(1_i32)].into()), Value::Nothing, Value::Shape(ShapeType::Scalar)];
         for scalar in Scalar::ALL {
             let value = ScalarValue::from_bits(scalar, 0x0102_0304_0506_0701);
             let value = value.unwrap_or_else(|| match scalar {

@@ -6,7 +6,7 @@
 
 use cembra::tensor::Tensor;
 use cembra::tiles::{
-    Journal, MOST_TILES, Options, Ranges, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1, Work, World,
+    Journal, MOST_TILES, Options, Ranges, Screening, Shape, StepKind, TilePlace, Tiled, Tiling, Tiling1, World,
 };
 use cembra::{Error, Scalar};
 use std::io::Write;
@@ -99,7 +99,7 @@ fn ladder(world: &World, occupied: u64, virtuals: u64, threads: usize) -> Result
     let mut run = world.evaluator(options).journal(journal.clone());
     let r = run.statement(r#"r("i,j,a,b") = t("i,j,c,d") * v("c,d,a,b")"#, [("t", &t), ("v", &v)])?;
     let of_product = journal.steps().into_iter().find_map(|step| match step.work {
-        Work::Product { products, of, .. } => Some((products, of, step.bytes)),
+        StepKind::Product { products, of, .. } => Some((products, of, step.bytes)),
         _ => None,
     });
     let (products, dense_products, result_bytes) = of_product.unwrap_or_default();

@@ -26,8 +26,8 @@ pub use cembra_tiles::Checkpoint;
 pub use cembra_tiles::link;
 pub use cembra_tiles::{
     ALIGNMENT, ArrayPlace, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Progress, Ranges,
-    Screening, Segment, Shape, Step, SymbolicProduct, Tile, TileIndex, TileMap, TileOperation, TilePlace, TileSource,
-    Tiled, Tiling, Tiling1, Work,
+    Screening, Segment, Shape, Step, StepKind, SymbolicProduct, Tile, TileIndex, TileMap, TileOperation, TilePlace,
+    TileSource, Tiled, Tiling, Tiling1,
 };
 pub use iterations::{Solution, Stop};
 pub use program::{Known, Operand};

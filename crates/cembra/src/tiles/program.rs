@@ -188,7 +188,7 @@ impl Run {
     /// tiles and products than there will be: an evaluation has true norms of intermediate results, and a plan upper estimates.
     ///
     /// ```
-    /// use cembra::tiles::{Known, Options, Work, World};
+    /// use cembra::tiles::{Known, Options, StepKind, World};
     /// use cembra::Model;
     ///
     /// let text = "tile i, j, k = 100; input a: tiled[f64, \"i,k\"]; b(\"i,j\") = a(\"i,k\") * a(\"k,j\")";
@@ -196,13 +196,13 @@ impl Run {
     /// let run = World::from_environment()?.evaluator(Options::default());
     /// let steps = run.plan(&model, [("a", Known::Extents(&[10_000, 10_000]))])?;
     /// // The axes of the second factor are turned first. Beside it, a thread holds sums of the second segment of a few tiles.
-    /// assert_eq!(steps[0].work, Work::View);
+    /// assert_eq!(steps[0].work, StepKind::View);
     /// assert!((800_000_000..810_000_000).contains(&steps[1].held_bytes), "{}", steps[1].held_bytes);
     /// assert_eq!((steps[1].tiles, steps[1].bytes), (10_000, 800_000_000));
-    /// assert_eq!(steps[1].work, Work::Product { products: 1_000_000, of: 1e6, operations: 2e12 });
+    /// assert_eq!(steps[1].work, StepKind::Product { products: 1_000_000, of: 1e6, operations: 2e12 });
     /// // One tile in ten.
     /// let part = Known::Part { extents: &[10_000, 10_000], part: 0.1, seed: 1 };
-    /// let Work::Product { products, .. } = run.plan(&model, [("a", part)])?[1].work else { unreachable!() };
+    /// let StepKind::Product { products, .. } = run.plan(&model, [("a", part)])?[1].work else { unreachable!() };
     /// assert!((8_000..12_000).contains(&products), "{products}");
     /// # Ok::<(), cembra::Error>(())
     /// ```

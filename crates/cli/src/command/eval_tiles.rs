@@ -7,7 +7,8 @@ use crate::ranks;
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::link::Launch;
 use cembra::tiles::{
-    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, TileMap, Tiled, Tiling, Tiling1, Work, World,
+    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, StepKind, TileMap, Tiled, Tiling, Tiling1,
+    World,
 };
 use cembra::{Error, Executor, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
@@ -280,7 +281,7 @@ pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
         let text = step.span.map_or("", |span| sources.text_at(span));
         let name = if text.is_empty() { what.to_owned() } else { format!("{what} {}", Excerpt::quoted(text)) };
         let (products, of, operations) = match step.work {
-            Work::Product { products, of, operations } => (products.to_string(), number(of), number(operations)),
+            StepKind::Product { products, of, operations } => (products.to_string(), number(of), number(operations)),
             _ => (String::new(), String::new(), String::new()),
         };
         table.add_row([
@@ -302,10 +303,10 @@ pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
 /// What a step does, in a word.
 pub(super) const fn work(step: &Step) -> &'static str {
     match step.work {
-        Work::Product { .. } => "product",
-        Work::Elements => "elements",
-        Work::Reduction => "reduction",
-        Work::Part => "part",
+        StepKind::Product { .. } => "product",
+        StepKind::Elements => "elements",
+        StepKind::Reduction => "reduction",
+        StepKind::Part => "part",
         _ => "view",
     }
 }

@@ -9,7 +9,7 @@ use crate::deadline::Deadline;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
-use cembra::tiles::{Known, Run, Step, Tiled, Tiling1, Work};
+use cembra::tiles::{Known, Run, Step, StepKind, Tiled, Tiling1};
 use cembra::{Cut, Executor, Field, Options, QType, Sources, Tensor};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -263,7 +263,7 @@ fn to_json(steps: &[Step], sources: &Sources) -> Value {
             "held_bytes": step.held_bytes,
             "tasks": step.tasks,
         });
-        if let Work::Product { products, of, operations } = step.work {
+        if let StepKind::Product { products, of, operations } = step.work {
             made["products"] = products.into();
             made["products_of_all"] = of.into();
             made["operations"] = operations.into();

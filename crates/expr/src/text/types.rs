@@ -8,7 +8,7 @@ use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
 use super::{lexer, quoted};
 use cembra_runtime::{
-    ArrayKind, EDGE_WORD, EdgeType, Fields, MOST_AXES, NameError, Names, QType, Scalar, Shape, TENSOR_WORD,
+    ArrayKind, EDGE_WORD, EdgeType, Fields, MOST_AXES, NameError, Names, QType, Scalar, ShapeType, TENSOR_WORD,
 };
 use cembra_value::{Code, Diagnostic, Dict, Limit, Promise, Span};
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ pub(super) fn named(word: &str) -> Option<TypeName> {
     {
         return Some(TypeName::Of(QType::Optional(scalar)));
     }
-    if let Some(shape) = Shape::ALL.into_iter().find(|s| s.name() == word) {
+    if let Some(shape) = ShapeType::ALL.into_iter().find(|s| s.name() == word) {
         return Some(TypeName::Of(QType::Shape(shape)));
     }
     if let Some(edge) = EdgeType::ALL.into_iter().find(|edge| edge.name() == word) {
@@ -596,7 +596,7 @@ mod tests {
                 assert_eq!(named(&word), Some(TypeName::Of(qtype)), "{word}");
             }
         }
-        for shape in Shape::ALL {
+        for shape in ShapeType::ALL {
             assert!(is_reserved(shape.name()));
             assert_eq!(named(shape.name()), Some(TypeName::Of(QType::Shape(shape))));
         }

@@ -1,7 +1,7 @@
 //! Random values and programs, for every test that writes programs and reads them back.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
-use cembra_runtime::{ArrayKind, Date, EdgeType, Fields, Names, QType, Scalar, Shape, Timestamp};
+use cembra_runtime::{ArrayKind, Date, EdgeType, Fields, Names, QType, Scalar, ShapeType, Timestamp};
 use cembra_value::{Promise, ScalarValue, Value};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
@@ -39,8 +39,8 @@ fn scalar_type() -> impl Strategy<Value = Scalar> {
     prop::sample::select(Scalar::ALL.to_vec())
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
-    prop::sample::select(Shape::ALL.to_vec())
+fn shape() -> impl Strategy<Value = ShapeType> {
+    prop::sample::select(ShapeType::ALL.to_vec())
 }
 
 /// Up to three fields, with names or without.

@@ -7,7 +7,7 @@ use crate::config::pick;
 use crate::values;
 use cembra_expr::{ArgumentForm, NodeId};
 use cembra_ops::{OpId, Registry, id};
-use cembra_runtime::{QType, Scalar, Shape};
+use cembra_runtime::{QType, Scalar, ShapeType};
 use cembra_value::Value;
 
 /// How deep operators that make types of types are put into each other.
@@ -112,7 +112,7 @@ impl Pool<'_> {
             }
             _ => {
                 let qtype = match self.random.u32(..8) {
-                    0 => QType::Shape(*pick(self.random, &Shape::ALL)),
+                    0 => QType::Shape(*pick(self.random, &ShapeType::ALL)),
                     _ => values::input_type(self.random, 2),
                 };
                 self.exactly(Value::Type(qtype))

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
-use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, Shape};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{EdgeForm, Value};
 
 /// What records here share.
@@ -31,7 +31,7 @@ pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
 const fn shape_type(side: Option<ArrayKind>) -> QType {
     match side {
         Some(kind) => QType::ArrayShape(kind),
-        None => QType::Shape(Shape::OptionalScalar),
+        None => QType::Shape(ShapeType::OptionalScalar),
     }
 }
 
@@ -39,7 +39,7 @@ const fn shape_type(side: Option<ArrayKind>) -> QType {
 const fn shape(ret: &QType, size: usize) -> Value {
     match ret {
         QType::ArrayShape(kind) => Value::ArrayShape(*kind, size),
-        _ => Value::Shape(Shape::OptionalScalar),
+        _ => Value::Shape(ShapeType::OptionalScalar),
     }
 }
 
@@ -274,9 +274,9 @@ mod tests {
         let whole = || Edge::to_scalar(kind, 3);
         assert_eq!(asked(&SIZES, whole()), Ok(Value::from(3_i64)));
         assert_eq!(asked(&MAPPING, whole()), Ok(array(&[0, 0, 0])));
-        assert_eq!(asked(&PARENT_SHAPE, whole()), Ok(Value::Shape(Shape::OptionalScalar)));
+        assert_eq!(asked(&PARENT_SHAPE, whole()), Ok(Value::Shape(ShapeType::OptionalScalar)));
         assert_eq!(asked(&SIZES, Edge::scalars()), Ok(Value::from(1_i64)));
-        assert_eq!(asked(&CHILD_SHAPE, Edge::scalars()), Ok(Value::Shape(Shape::OptionalScalar)));
+        assert_eq!(asked(&CHILD_SHAPE, Edge::scalars()), Ok(Value::Shape(ShapeType::OptionalScalar)));
         let none = Edge::from_sizes(kind, []).expect("an edge");
         assert_eq!(asked(&SIZES, none.clone()), Ok(array(&[])));
         assert_eq!(asked(&MAPPING, none), Ok(array(&[])));

@@ -8,7 +8,7 @@ use crate::compound::{field, field_count};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use crate::{OpId, id};
-use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar, Shape};
+use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{Array, ScalarValue, Value};
 
 pub(crate) static IOTA: OpDef = OpDef {
@@ -17,8 +17,8 @@ pub(crate) static IOTA: OpDef = OpDef {
     params: &[param("shape")],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| match args[0].qtype {
-        QType::Shape(Shape::Scalar) => Ok(Signature::unchanged(args, QType::INT64)),
-        QType::Shape(Shape::OptionalScalar) => Ok(Signature::unchanged(args, QType::Optional(Scalar::Int64))),
+        QType::Shape(ShapeType::Scalar) => Ok(Signature::unchanged(args, QType::INT64)),
+        QType::Shape(ShapeType::OptionalScalar) => Ok(Signature::unchanged(args, QType::Optional(Scalar::Int64))),
         found => {
             let fault = TypeFault::mismatch(format!("{} expects a shape, found {found}", IOTA.name), Some(0));
             Err(fault.hint("as `shape_of(x)` gives"))
@@ -26,7 +26,7 @@ pub(crate) static IOTA: OpDef = OpDef {
     }),
     meaning: Meaning::Expand(|g, args| {
         let zero = ScalarValue::Int64(0);
-        let is_optional = g.qtype(args[0]) == QType::Shape(Shape::OptionalScalar);
+        let is_optional = g.qtype(args[0]) == QType::Shape(ShapeType::OptionalScalar);
         Ok(g.literal(if is_optional { Value::Present(zero) } else { Value::Scalar(zero) }))
     }),
     over_arrays: OverArrays::Kernel(&ArrayOperator {

@@ -5,13 +5,13 @@ use crate::array::edge_parts::{child_kind, parent_kind};
 use crate::definition::{Meaning, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{ArrayKind, EdgeType, QType, Shape};
+use cembra_runtime::{ArrayKind, EdgeType, QType, ShapeType};
 use cembra_value::Value;
 
 /// The type of the shape of a side of an edge of a type, or that there is none.
 fn side(qtype: &QType, kind: fn(EdgeType) -> Option<ArrayKind>) -> QType {
     match qtype {
-        QType::Edge(edge) => kind(*edge).map_or(QType::Shape(Shape::OptionalScalar), QType::ArrayShape),
+        QType::Edge(edge) => kind(*edge).map_or(QType::Shape(ShapeType::OptionalScalar), QType::ArrayShape),
         _ => QType::Nothing,
     }
 }

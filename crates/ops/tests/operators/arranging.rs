@@ -2,7 +2,7 @@
 //! groups, elements in no group, ties, NaNs, sizes that differ, sizes that nothing bounds.
 
 use cembra_ops::{Argument, ArrayOperands, OpDef, OverArrays, Registry, TypeFault};
-use cembra_runtime::{ArrayKind, EdgeType, FaultKind, QType, Scalar, Shape};
+use cembra_runtime::{ArrayKind, EdgeType, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{Array, Edge, ScalarValue, Value};
 
 const NAN: f64 = f64::NAN;
@@ -108,7 +108,7 @@ fn the_types_are_arollas() {
         ("array.interleave", vec![i32s.clone(), optional(Scalar::Float32)], pair(&f32s, &EDGE)),
         ("array.interleave", vec![QType::INT32, optional(Scalar::Float32)], pair(&f32s, &TO_SCALAR)),
         ("array.iota", vec![SHAPE], i64s.clone()),
-        ("array.iota", vec![QType::Shape(Shape::OptionalScalar)], optional(Scalar::Int64)),
+        ("array.iota", vec![QType::Shape(ShapeType::OptionalScalar)], optional(Scalar::Int64)),
         ("array.shaped", vec![QType::TEXT, QType::ArrayShape(ArrayKind::Sparse)], SPARSE(Scalar::Text)),
         ("array.shaped", vec![SPARSE(Scalar::Text), SHAPE], texts.clone()),
         ("array.resize_array_shape", vec![SHAPE, QType::INT32], SHAPE),
@@ -162,15 +162,15 @@ fn the_types_are_arollas() {
         ("array.interleave", vec![pair(&QType::INT32, &QType::INT32)]),
         ("array.iota", vec![QType::INT64]),
         ("array.shaped", vec![optional(Scalar::Int32), SHAPE]),
-        ("array.shaped", vec![QType::INT32, QType::Shape(Shape::Scalar)]),
-        ("array.array_shape_size", vec![QType::Shape(Shape::Scalar)]),
+        ("array.shaped", vec![QType::INT32, QType::Shape(ShapeType::Scalar)]),
+        ("array.array_shape_size", vec![QType::Shape(ShapeType::Scalar)]),
         ("array.make_dense_array_shape", vec![QType::FLOAT32]),
         ("array.make_dense_array_shape", vec![optional(Scalar::Int32)]),
         ("array.as_dense_array", vec![QType::tuple([])]),
         ("array.as_dense_array", vec![pair(&QType::INT32, &QType::TEXT)]),
         ("array.as_dense_array", vec![pair(&i32s, &QType::INT32)]),
         ("array.as_array", vec![pair(&QType::INT32, &QType::INT32)]),
-        ("array.randint_with_shape", vec![QType::Shape(Shape::Scalar)]),
+        ("array.randint_with_shape", vec![QType::Shape(ShapeType::Scalar)]),
         ("array.randint_like", vec![QType::INT32]),
         ("array.randint_like", vec![i32s.clone(), SPARSE(Scalar::Int32)]),
         ("array.randint_like", vec![i32s.clone(), QType::INT32, QType::INT32, optional(Scalar::Int32)]),

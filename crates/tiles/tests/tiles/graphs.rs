@@ -6,7 +6,7 @@ use crate::threads::{all_bits, on_five_threads};
 use cembra_runtime::Scalar;
 use cembra_tensor::{Body, DataMut, Elements, Reduction, TensorGraph, TensorNodeId};
 use cembra_tiles::{
-    Evaluator, Journal, MOST_TILES, Options, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1, Work,
+    Evaluator, Journal, MOST_TILES, Options, Screening, Shape, StepKind, TilePlace, Tiled, Tiling, Tiling1,
 };
 use cembra_value::Error;
 use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
@@ -296,7 +296,7 @@ fn journals_have_the_steps_and_what_they_took() {
     let run = Evaluator::new(Options::default().threshold(1e-12)).journal(journal.clone());
     run.evaluate(&graph, &[sum], &[&a], &NoElements).expect("a value");
     let steps = journal.steps();
-    let product = Work::Product { products: 3, of: 64.0, operations: 3.0 * 2.0 * 8.0 };
+    let product = StepKind::Product { products: 3, of: 64.0, operations: 3.0 * 2.0 * 8.0 };
     let found: Vec<_> =
         steps.iter().map(|step| (step.work, step.tiles, step.of, step.bytes, step.held_bytes)).collect();
     let bytes = 3 * 4 * 8;
@@ -304,7 +304,7 @@ fn journals_have_the_steps_and_what_they_took() {
         (product, 3, 16.0, bytes, 0),
         (product, 3, 16.0, bytes, bytes),
         (product, 3, 16.0, bytes, 2 * bytes),
-        (Work::Reduction, 3, 4.0, 3 * 2 * 8, bytes),
+        (StepKind::Reduction, 3, 4.0, 3 * 2 * 8, bytes),
     ];
     assert_eq!(found, expected);
 }

@@ -7,7 +7,7 @@ use crate::threads::{all_bits, on_five_threads};
 use cembra_runtime::Scalar;
 use cembra_tensor::{Reduction, TensorGraph, TensorNodeId};
 use cembra_tiles::{
-    Evaluator, Float, Journal, MOST_TILES, Options, Shape, Step, TilePlace, Tiled, Tiling, Tiling1, Work,
+    Evaluator, Float, Journal, MOST_TILES, Options, Shape, Step, StepKind, TilePlace, Tiled, Tiling, Tiling1,
 };
 use cembra_value::Error;
 use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
@@ -119,7 +119,7 @@ fn check_elements<T: Float>(seed: u64) {
             assert_eq!(made.shape().norm(number), Some(tile.norm()), "{case}");
         }
         // Whole tiles are shared, and nothing is copied if all are.
-        let is_view = steps[0].work == Work::View;
+        let is_view = steps[0].work == StepKind::View;
         let count = |of: &Tiled| of.shape().present_elements();
         assert!(steps.len() == 1 && (!is_view || count(&made) == count(&part)), "{case}");
         (views, parts) = (views + u32::from(is_view && count(&part) > 0.0), parts + u32::from(!is_view));
@@ -277,12 +277,12 @@ fn whole_tiles_take_no_bytes_and_others_are_counted() {
         evaluated(&options, &[of, &x], |g, leaves| g.place_slice_in(leaves[0], &slices, leaves[1]))
     };
     let (made, steps) = place(&ones(&[0, 4, 8]), part(4, 8), 0).expect("a view");
-    assert_eq!((made.shape().tiles(), steps[0].work), (&[1, 2][..], Work::View));
+    assert_eq!((made.shape().tiles(), steps[0].work), (&[1, 2][..], StepKind::View));
     // One element of the next tile makes a tile of its own, beside the one that is shared.
     let reaches = ones(&[0, 4, 5]);
     assert!(place(&reaches, part(4, 5), 63).is_err());
     let (made, steps) = place(&reaches, part(4, 5), 64).expect("a part");
-    assert_eq!((made.shape().tiles(), steps[0].work, steps[0].bytes), (&[1, 2][..], Work::Part, 64));
+    assert_eq!((made.shape().tiles(), steps[0].work, steps[0].bytes), (&[1, 2][..], StepKind::Part, 64));
     assert_eq!(made.shape().norms(), [0.5, 0.25]);
     // A lazy tile is made once. It is held until both have their elements if two tiles have some.
     let count = Arc::new(AtomicUsize::new(0));

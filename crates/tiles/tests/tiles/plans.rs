@@ -6,7 +6,8 @@ use crate::random::{self, ALL};
 use cembra_runtime::Scalar;
 use cembra_tensor::{Reduction, TensorGraph, TensorNodeId};
 use cembra_tiles::{
-    Evaluator, Journal, MOST_TILES, Options, Screening, Segment, Shape, Step, TilePlace, Tiled, Tiling, Tiling1, Work,
+    Evaluator, Journal, MOST_TILES, Options, Screening, Segment, Shape, Step, StepKind, TilePlace, Tiled, Tiling,
+    Tiling1,
 };
 use cembra_value::Error;
 use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
@@ -186,7 +187,7 @@ fn estimates_are_upper_ones() {
         assert_eq!(planned.len(), made.len(), "{case}");
         for (planned, made) in planned.iter().zip(&made) {
             assert!(planned.tiles >= made.tiles && planned.bytes >= made.bytes, "{case}");
-            let products = |step: &Step| if let Work::Product { products, .. } = step.work { products } else { 0 };
+            let products = |step: &Step| if let StepKind::Product { products, .. } = step.work { products } else { 0 };
             assert!(products(planned) >= products(made), "{case}");
             is_less |= planned.tiles > made.tiles;
         }

@@ -4,7 +4,8 @@
 use super::{Tilings, floats};
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
-    Base, Journal, MOST_TILES, Operand, Options, Run, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1, Work, World,
+    Base, Journal, MOST_TILES, Operand, Options, Run, Screening, Shape, StepKind, TilePlace, Tiled, Tiling, Tiling1,
+    World,
 };
 use cembra::{Backend, Error, Executor, Model, Scalar};
 use std::collections::BTreeMap;
@@ -493,8 +494,8 @@ fn blocks_take_no_bytes_and_copy_nothing() {
         q("i,j") = u("i,k") * s("j,k").block([0, 0], [2, 4])
     "#;
     run.journal(journal.clone()).statements(text, [("a", &a)]).expect("values");
-    let count = |work: Work| journal.steps().iter().filter(|step| step.work == work).count();
-    assert_eq!((count(Work::View), count(Work::Part)), (3, 1), "{:?}", journal.steps());
+    let count = |work: StepKind| journal.steps().iter().filter(|step| step.work == work).count();
+    assert_eq!((count(StepKind::View), count(StepKind::Part)), (3, 1), "{:?}", journal.steps());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::floats;
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
-    Base, Journal, Known, Operand, Options, Run, Screening, Step, Tiled, Tiling, Tiling1, Work, World,
+    Base, Journal, Known, Operand, Options, Run, Screening, Step, StepKind, Tiled, Tiling, Tiling1, World,
 };
 use cembra::{Backend, Error, Executor, Model};
 use fastrand::Rng;
@@ -264,15 +264,15 @@ fn tiles_outside_of_the_block_are_absent_and_those_within_are_shared() {
     assert_eq!(gradient.shape().norms(), of.shape().norms());
     // Nothing is copied to its place, and what was placed is not counted twice.
     let last = made.last().expect("steps");
-    assert_eq!((last.work, last.tiles, last.bytes), (Work::View, 2, 2 * 4 * 8));
-    let least = made.iter().filter(|step| step.work != Work::View).map(|step| step.bytes + step.held_bytes).max();
+    assert_eq!((last.work, last.tiles, last.bytes), (StepKind::View, 2, 2 * 4 * 8));
+    let least = made.iter().filter(|step| step.work != StepKind::View).map(|step| step.bytes + step.held_bytes).max();
     let least = least.unwrap_or(0);
     assert_eq!(steps(text, least).expect("a gradient").1, made);
     // Rows within tiles are copied among zeros.
     let text = "let y = tensor.sum(tensor.slice(a, 0, 3, 4) * tensor.slice(b, 0, 3, 4))";
     let (gradient, made) = steps(text, usize::MAX).expect("a gradient");
     assert_eq!(gradient.shape().tiles(), [4, 5, 7]);
-    assert_eq!(made.last().map(|step| (step.work, step.bytes)), Some((Work::Part, 3 * 4 * 8)));
+    assert_eq!(made.last().map(|step| (step.work, step.bytes)), Some((StepKind::Part, 3 * 4 * 8)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
-    Journal, Known, MOST_TILES, Operand, Options, Run, Screening, Shape, Step, Tiled, Tiling, Tiling1, Work,
+    Journal, Known, MOST_TILES, Operand, Options, Run, Screening, Shape, Step, StepKind, Tiled, Tiling, Tiling1,
 };
 use cembra::{Error, Executor, Model};
 
@@ -60,7 +60,7 @@ fn steps_are_those_of_the_evaluation() {
         let (planned, made) = outcomes(TEXT, &options, &dense);
         assert_eq!(planned, made);
         let steps = made.expect("values");
-        assert!(steps.len() > 8 && steps.iter().any(|step| step.work == Work::Elements), "{steps:?}");
+        assert!(steps.len() > 8 && steps.iter().any(|step| step.work == StepKind::Elements), "{steps:?}");
         // Zeros are tiles only where nothing is left out.
         assert_eq!(steps.iter().all(|step| step.tiles as f64 == step.of), threshold == 0.0);
         let most = steps.iter().map(|step| step.bytes + step.held_bytes).max().expect("steps");
@@ -97,7 +97,9 @@ fn shapes_are_enough() {
     let shape = Shape::of_norms(&tiling, norms, &Screening::threshold(0.0)).expect("a shape");
     let steps = |threshold: f64| run(Options::default().threshold(threshold)).plan(&model, [("h", (&shape).into())]);
     let product = |steps: &[Step]| match steps {
-        [.., Step { work: Work::Product { products, of, .. }, tiles, bytes, .. }] => (*products, *of, *tiles, *bytes),
+        [.., Step { work: StepKind::Product { products, of, .. }, tiles, bytes, .. }] => {
+            (*products, *of, *tiles, *bytes)
+        }
         steps => panic!("{steps:?}"),
     };
     let all = product(&steps(0.0).expect("steps"));
