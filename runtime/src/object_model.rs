@@ -18,9 +18,9 @@ pub struct ObjectModel {
     pub(crate) site_count: u64,
 }
 
-// SAFETY: OBJECT-MODEL: read-only data of the program, which nobody writes.
+// SAFETY: OBJECT-MODEL: the model is read-only data of the program.
 unsafe impl Send for ObjectModel {}
-// SAFETY: OBJECT-MODEL, likewise.
+// SAFETY: OBJECT-MODEL: threads share read-only data.
 unsafe impl Sync for ObjectModel {}
 
 /// A text that frames hold from the start: machine code has no addresses in it.
@@ -93,12 +93,12 @@ impl ObjectModel {
     pub const SITE_SIZE: u32 = Site::SIZE;
 
     pub(crate) fn texts(&self) -> &[LiteralText] {
-        // SAFETY: OBJECT-MODEL: the table has so many entries.
+        // SAFETY: OBJECT-MODEL: `texts` points to `text_count` entries.
         if self.text_count == 0 { &[] } else { unsafe { table(self.texts, self.text_count) } }
     }
 
     pub(crate) fn site(&self, step: u32) -> Option<&Site> {
-        // SAFETY: OBJECT-MODEL: the table has so many entries.
+        // SAFETY: OBJECT-MODEL: `sites` points to `site_count` entries.
         let sites = if self.site_count == 0 { &[] } else { unsafe { table(self.sites, self.site_count) } };
         sites.binary_search_by_key(&step, |site| site.step).ok().map(|at| &sites[at])
     }

@@ -160,7 +160,7 @@ impl ArrayModel {
         &self.compiled.limits
     }
 
-    /// How machine code of its parts is made; `None` where they are interpreted. They have no tiers.
+    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them. No part changes its tier.
     pub fn tier(&self) -> Option<Tier> {
         (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
     }

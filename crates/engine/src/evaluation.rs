@@ -1,4 +1,4 @@
-//! What an evaluation may take, as its context is told, and how a run goes.
+//! The limits of an evaluation, which its context holds, and the terms of a run: token, threads and limits.
 
 use crate::compile_options::Started;
 use cembra_runtime::{Cancellation, Context};
@@ -62,19 +62,19 @@ impl EvaluationLimits {
     }
 }
 
-/// How a run goes.
+/// The terms of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunTerms<'r> {
-    /// What ends it.
+    /// The token that ends the run.
     pub(crate) token: Option<&'r Cancellation>,
-    /// How many threads it may have; 0 is as many as the model was compiled for: one, or those of an evaluator of tensors.
+    /// The number of threads. 0 stands for what the model was compiled with: one thread, or those of a tensor evaluator.
     pub(crate) threads: usize,
-    /// What it may take, where that is not what the model was compiled with.
+    /// The limits of the run; `None` for those that the model was compiled with.
     pub(crate) limits: Option<EvaluationLimits>,
 }
 
 impl RunTerms<'_> {
-    /// The most bytes of arrays and tensors, where the run has a limit of its own.
+    /// The limit on bytes of arrays and tensors; `None` for that of compilation.
     pub(crate) fn array_bytes(&self) -> Option<u64> {
         self.limits.map(|limits| limits.array_bytes())
     }

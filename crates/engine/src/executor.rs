@@ -33,7 +33,7 @@ pub struct Executable {
     origin: Box<Origin>,
 }
 
-/// What evaluates a compiled model.
+/// The compiled form of a model, by where its values live.
 #[derive(Debug)]
 pub(crate) enum ExecutableForm {
     /// A plan, in frames.

@@ -532,7 +532,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// How array programs run on a piece, or on a row.
+    /// The terms on which array programs run, for a piece or for one row.
     fn terms(&self) -> RunTerms<'_> {
         RunTerms { token: self.how.token.as_ref(), threads: 0, limits: self.how.limits }
     }

@@ -15,7 +15,7 @@ pub(crate) trait WholeModel: Any + Send + Sync + Debug {
     /// Inputs and outputs with their types.
     fn fields(&self) -> [Box<[Field]>; 2];
 
-    /// How machine code of its parts is made; `None` where they are interpreted.
+    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them.
     fn tier(&self) -> Option<Tier>;
 
     /// False for a model that is evaluated as a whole only, and never on many rows.
@@ -42,19 +42,19 @@ pub(crate) trait WholeModel: Any + Send + Sync + Debug {
     fn recycle(&self, _result: Value, _memory: &mut WholeMemory) {}
 }
 
-/// The memory of one session's runs, and how they go.
+/// The memory of one session's runs, and their terms.
 #[derive(Debug, Default)]
 pub struct WholeMemory {
-    /// How many threads a run may have, as in [`RunTerms`].
+    /// The number of threads, as in [`RunTerms`].
     pub(crate) threads: usize,
-    /// What runs may take, where that is not what the model was compiled with.
+    /// The limits of runs; `None` for those that the model was compiled with.
     pub(crate) limits: Option<EvaluationLimits>,
     /// Memory that one run leaves to the next. Each kind of model has a type of its own for it.
     own: Option<Box<dyn Any + Send>>,
 }
 
 impl WholeMemory {
-    /// How a run goes that this token ends.
+    /// The terms of a run that `token` ends.
     pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>) -> RunTerms<'r> {
         RunTerms { token, threads: self.threads, limits: self.limits }
     }

@@ -20,8 +20,7 @@ struct Crate {
     paths: BTreeMap<Module, Vec<Vec<String>>>,
 }
 
-/// For each module of the crate at `folder` the modules that it names. Modules are told apart to the depth `depth`: what lies deeper counts for the
-/// module it lies in.
+/// The modules that each module of the crate at `folder` names. A module deeper than `depth` counts for the module of that depth that contains it.
 pub(super) fn uses(folder: &str, depth: usize) -> BTreeMap<String, BTreeSet<String>> {
     let all = Crate::read(folder);
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -66,12 +65,12 @@ impl Crate {
             "super" => (module.clone(), path),
             _ => return None,
         };
-        while let Some((_, behind)) = rest.split_first().filter(|(first, _)| *first == "super") {
-            at.pop();
-            rest = behind;
-        }
         // An import may lead to another, but not in a circle.
         for _ in 0..16 {
+            while let Some((_, behind)) = rest.split_first().filter(|(first, _)| *first == "super") {
+                at.pop();
+                rest = behind;
+            }
             while let Some((first, behind)) = rest.split_first() {
                 at.push(first.clone());
                 if !self.paths.contains_key(&at) {
@@ -84,12 +83,7 @@ impl Crate {
             rest = import;
             match rest.first().map(String::as_str) {
                 Some("crate") => (at, rest) = (Module::new(), &rest[1..]),
-                Some("super") => {
-                    while let Some((_, behind)) = rest.split_first().filter(|(first, _)| *first == "super") {
-                        at.pop();
-                        rest = behind;
-                    }
-                }
+                Some("super") => {}
                 Some("self") => rest = &rest[1..],
                 Some(first) if self.paths.contains_key(&[&at[..], &[first.to_owned()]].concat()) => {}
                 // From another crate.

@@ -94,7 +94,7 @@ impl Keys<'_> {
         with_keys!(self, keys => keys.as_ptr().cast())
     }
 
-    /// True if all numbers are those of so many values.
+    /// True if every key is at least 0 and less than `values`.
     pub(in crate::rows) fn are_less(&self, values: usize) -> bool {
         let values = values as u64;
         // A negative one is more than any. Without a branch, so that several are compared at once.
