@@ -12,7 +12,6 @@ use crate::promises;
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
-use crate::whole::{WholeMemory, WholeModel};
 use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Unsplit, split};
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
@@ -38,13 +37,13 @@ pub struct ArrayModel {
 
 /// What the runs of one session leave to each other.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct ArrayMemory {
     run: RunMemory,
     /// For each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
 }
 
-impl Memory {
+impl ArrayMemory {
     /// Keeps the memory of a value that is not used any more, if it has no other reference.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.run.recycle(value);
@@ -87,12 +86,12 @@ impl Compiled {
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
         let played = |(at, part): (usize, &Part)| {
             if once.contains(&PartId(at as u32)) {
-                Played::Once(OncePlan::of(program, &part.plan, options).into())
+                Ok(Played::Once(OncePlan::interpreted(program, part.plan.clone(), options)?.into()))
             } else {
-                Played::Rows(PlanRows::of(program, part.plan.clone(), options).into())
+                Ok(Played::Rows(PlanRows::of(program, part.plan.clone(), options).into()))
             }
         };
-        let parts = array_program.parts().iter().enumerate().map(played).collect();
+        let parts = array_program.parts().iter().enumerate().map(played).collect::<Result<_, Error>>()?;
         let sweeps = SweepRunners::of(&array_program);
         let (limits, sources) = (EvaluationLimits::of(options), options.sources.clone());
         Ok(Compiled { program: array_program, parts, sweeps, limits, sources })
@@ -103,7 +102,7 @@ impl Compiled {
         program: &Program,
         inputs: &[Value],
         terms: &RunTerms<'_>,
-        memory: &mut Memory,
+        memory: &mut ArrayMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let limits = terms.limits.unwrap_or(self.limits);
@@ -142,6 +141,17 @@ impl Compiled {
 }
 
 impl ArrayModel {
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
+    }
+
+    /// Bytes of memory that it holds, and its code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let reference = self.reference.get();
+        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
+    }
+
     /// Compiles a program that has arrays.
     ///
     /// # Errors
@@ -181,7 +191,7 @@ impl ArrayModel {
         &self,
         inputs: &[Value],
         terms: &RunTerms<'_>,
-        memory: &mut Memory,
+        memory: &mut ArrayMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
@@ -202,38 +212,9 @@ impl ArrayModel {
             }
         };
         // The reference may take as much as the run that failed.
-        *memory = Memory::default();
+        *memory = ArrayMemory::default();
         let terms = RunTerms { threads: 0, ..*terms };
-        reference.run(&self.program, inputs, &terms, &mut Memory::default(), results)
-    }
-}
-
-impl WholeModel for ArrayModel {
-    fn fields(&self) -> [Box<[Field]>; 2] {
-        [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
-    }
-
-    fn tier(&self) -> Option<Tier> {
-        self.tier()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        let reference = self.reference.get();
-        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
-    }
-
-    fn evaluate_values(
-        &self,
-        values: &[Value],
-        terms: &RunTerms<'_>,
-        memory: &mut WholeMemory,
-        results: &mut Vec<Value>,
-    ) -> Result<(), Error> {
-        self.evaluate(values, terms, memory.own(), results)
-    }
-
-    fn recycle(&self, result: Value, memory: &mut WholeMemory) {
-        memory.own::<Memory>().recycle(result);
+        reference.run(&self.program, inputs, &terms, &mut ArrayMemory::default(), results)
     }
 }
 
@@ -257,7 +238,7 @@ mod tests {
         (made.expect("it is right"), program)
     }
 
-    /// Memory and sweeps of another program would be read as what they are not, and so would values of other types.
+    /// ArrayMemory and sweeps of another program would be read as what they are not, and so would values of other types.
     #[test]
     fn what_is_of_another_program_is_refused() {
         let numbers = |scalar: Scalar| {
@@ -269,8 +250,8 @@ mod tests {
             "input x: [i32]; output s = math.sum(x * 2) + array.count(x == 7)
             output t = [7, 8]",
         );
-        let (mut memory, mut made) = (Memory::default(), Vec::new());
-        let mut run = |model: &ArrayModel, input: &Value, memory: &mut Memory| {
+        let (mut memory, mut made) = (ArrayMemory::default(), Vec::new());
+        let mut run = |model: &ArrayModel, input: &Value, memory: &mut ArrayMemory| {
             made.clear();
             let ran =
                 model.compiled.run(&program, std::slice::from_ref(input), &RunTerms::default(), memory, &mut made);

@@ -58,6 +58,7 @@ impl Runnable {
 
 /// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
 pub(crate) fn bind(
+    backend: Backend,
     options: &Started,
     plan: Plan,
     binding: Binding,
@@ -65,7 +66,7 @@ pub(crate) fn bind(
 ) -> Result<(Runnable, Option<Diagnostic>), Error> {
     options.budget().check_time()?;
     let interpret = || cembra_interp::bind(&plan, &binding);
-    match options.backend {
+    match backend {
         Backend::Interpreter => return Ok((Runnable::Interpreted(interpret()), None)),
         Backend::Tiered => {
             let tiered = Tiered::new(interpret(), plan, binding, options);
@@ -77,7 +78,7 @@ pub(crate) fn bind(
         Ok(compiled) => Ok((Runnable::Native(compiled, options.tier), None)),
         Err(reason) => {
             options.budget().check_time()?;
-            match options.backend {
+            match backend {
                 Backend::Native => Err(Error::from(reason)),
                 _ => Ok((Runnable::Interpreted(interpret()), Some(reason))),
             }

@@ -7,6 +7,7 @@ use crate::mixed::MixedModel;
 use crate::stages::{plan, prepare};
 use crate::tensor_model::TensorModel;
 use crate::tensor_program::{Parts, Sorted, TensorProgram};
+use crate::whole::WholeModel;
 use cembra_expr::Program;
 use cembra_prepare::Placed;
 use cembra_value::Error;
@@ -47,7 +48,11 @@ impl Executable {
     fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
             Sorted::Tensors(tensors) => {
-                return Executable::of_whole(TensorModel::of(tensors, options), program, options);
+                return Executable::of_whole(
+                    WholeModel::Tensors(TensorModel::of(tensors, options).into()),
+                    program,
+                    options,
+                );
             }
             Sorted::Parts(parts) => parts,
         };
@@ -60,12 +65,12 @@ impl Executable {
             None => None,
         };
         let mixed = MixedModel::new(&program, before, tensors, after, outputs);
-        Executable::of_whole(mixed, program, options)
+        Executable::of_whole(WholeModel::Mixed(mixed.into()), program, options)
     }
 
     /// Compiles a model with arrays.
     pub fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Executable, Error> {
         let arrays = ArrayModel::of(program.clone(), placed, options)?;
-        Executable::of_whole(arrays, program, options)
+        Executable::of_whole(WholeModel::Arrays(arrays.into()), program, options)
     }
 }

@@ -1,21 +1,21 @@
 //! Executors: a compiled model, immutable and shared. It is evaluated by sessions, each of which has a frame of its own.
 
-use crate::backend::{Runnable, bind};
+use crate::backend::Runnable;
 use crate::batch::{Batch, no_rows};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
-use crate::evaluation::EvaluationLimits;
+use crate::evaluation::{EvaluationLimits, RunTerms};
+use crate::frame_model::FrameModel;
 use crate::metrics::{Event, Watch};
 use crate::run_options::RunOptions;
 use crate::signature::{Field, Signature};
-use crate::sites::Sites;
 use crate::stages::only_sessions;
 use crate::tiers::{Tiered, TieredModel};
 use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
-use cembra_plan::{Binding, Function, Plan, Template, ValueId};
-use cembra_runtime::{Cancellation, Context, Frame, FramePtr, STATUS_OK};
+use cembra_plan::{Binding, Function, Plan};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
 use std::sync::{Arc, OnceLock};
@@ -39,18 +39,15 @@ pub(crate) enum ExecutableForm {
     /// A plan, in frames.
     Frame(FrameModel),
     /// A model whose values lie beside frames.
-    Whole(Box<dyn WholeModel>),
+    Whole(WholeModel),
 }
 
-/// A model whose values lie in a frame.
+/// What the evaluations of a part of a model leave to each other.
 #[derive(Debug)]
-pub(crate) struct FrameModel {
-    sites: Sites,
-    template: Template,
-    runnable: Runnable,
-    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
-    has_strings: bool,
-    slots: Option<Slots>,
+pub(crate) struct PartMemory {
+    frame: Frame,
+    context: Context,
+    whole: WholeMemory,
 }
 
 /// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
@@ -59,25 +56,6 @@ struct Origin {
     program: Arc<Program>,
     options: CompileOptions,
     batch: OnceLock<Batch>,
-}
-
-/// The slots of the inputs and outputs of a model that is called by value.
-#[derive(Debug)]
-struct Slots {
-    inputs: Box<[ValueRun]>,
-    outputs: Box<[ValueRun]>,
-}
-
-impl Slots {
-    fn of(plan: &Plan) -> Slots {
-        let runs = |values: &mut dyn Iterator<Item = ValueId>| {
-            ValueRun::all(values.map(|value| (&plan.value(value).qtype, plan.value(value).slot))).into()
-        };
-        Slots {
-            inputs: runs(&mut plan.inputs().iter().map(|input| input.value)),
-            outputs: runs(&mut plan.outputs().iter().map(|output| output.value)),
-        }
-    }
 }
 
 impl TieredModel for Executable {
@@ -117,12 +95,8 @@ impl Executable {
         let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
         Field::add_defaults(&mut inputs, &program);
         let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        let (sites, template) = (Sites::of(&plan, &program, options), plan.template().clone());
-        let slots = structs.is_none().then(|| Slots::of(&plan));
-        let has_strings = plan.has_strings();
-        let binding = structs.unwrap_or_else(|| plan.frame_binding());
-        let (runnable, reason) = bind(options, plan, binding, &watch)?;
-        let form = ExecutableForm::Frame(FrameModel { sites, template, runnable, has_strings, slots });
+        let (model, reason) = FrameModel::new(&program, plan, structs, options.backend, options, &watch)?;
+        let form = ExecutableForm::Frame(model);
         let executable = Executable::of_form(form, [inputs, outputs], watch, program, options);
         if let Some(reason) = reason {
             executable.fall_back(reason);
@@ -131,15 +105,11 @@ impl Executable {
     }
 
     /// An executable of a model whose values lie beside frames.
-    pub(crate) fn of_whole(
-        whole: impl WholeModel,
-        program: Arc<Program>,
-        options: &Started,
-    ) -> Result<Executable, Error> {
+    pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let fields = whole.fields();
-        Ok(Executable::of_form(ExecutableForm::Whole(Box::new(whole)), fields, watch, program, options))
+        Ok(Executable::of_form(ExecutableForm::Whole(whole), fields, watch, program, options))
     }
 
     fn of_form(
@@ -171,14 +141,54 @@ impl Executable {
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let terms = memory.terms(token);
-        self.whole().map_or(Ok(()), |whole| whole.evaluate_values(values, &terms, memory, results))
+        self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results))
+    }
+
+    /// Memory for evaluations on values, one after the other.
+    pub(crate) fn part_memory(&self) -> PartMemory {
+        PartMemory { frame: self.frame(), context: self.context(), whole: WholeMemory::default() }
+    }
+
+    /// Evaluates the model as a part of another, on one value for each input.
+    pub(crate) fn evaluate_part(
+        self: &Arc<Self>,
+        values: &[Value],
+        terms: &RunTerms<'_>,
+        memory: &mut PartMemory,
+    ) -> Result<Vec<Value>, Error> {
+        let PartMemory { frame, context, whole: memory } = memory;
+        let mut results = Vec::with_capacity(self.outputs.len());
+        match self.whole() {
+            Some(whole) => {
+                self.check_values(values)?;
+                whole.evaluate(values, terms, memory, &mut results)?;
+            }
+            None => {
+                context.set_cancellation(terms.token.cloned());
+                terms.limits.unwrap_or(self.limits).hold_in(context);
+                self.run_values(values, frame, context)?;
+                self.read_outputs(frame, &mut results);
+            }
+        }
+        Ok(results)
+    }
+
+    /// Compares values with the types of the inputs, which are as many.
+    pub(crate) fn check_values(&self, values: &[Value]) -> Result<(), Error> {
+        if values.len() != self.inputs.len() {
+            return Err(miscount(self.inputs.len(), values.len()));
+        }
+        match self.inputs.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
+            Some((field, value)) => Err(field.misfit(value)),
+            None => Ok(()),
+        }
     }
 
     /// The model whose values lie beside frames, if it is one.
-    pub(crate) fn whole(&self) -> Option<&dyn WholeModel> {
+    pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
             ExecutableForm::Frame(_) => None,
-            ExecutableForm::Whole(whole) => Some(&**whole),
+            ExecutableForm::Whole(whole) => Some(whole),
         }
     }
 
@@ -236,12 +246,12 @@ impl Executable {
     /// A frame with the literals of the plan; an empty one for a model whose values lie beside frames.
     #[must_use]
     pub fn frame(&self) -> Frame {
-        self.frame_model().map_or_else(|| Frame::zeroed(0), |model| model.template.frame())
+        self.frame_model().map_or_else(|| Frame::zeroed(0), FrameModel::frame)
     }
 
     /// Bytes of a frame.
     pub(crate) fn frame_bytes(&self) -> usize {
-        self.frame_model().map_or(0, |model| model.template.frame_bytes())
+        self.frame_model().map_or(0, FrameModel::frame_bytes)
     }
 
     /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
@@ -255,18 +265,27 @@ impl Executable {
         if values.len() != self.inputs.len() {
             return Err(miscount(self.inputs.len(), values.len()));
         }
-        let mut rest = values;
-        for run in &slots.inputs {
-            let (these, others) = rest.split_at_checked(run.len()).unwrap_or((rest, &[]));
-            // SAFETY: FRAME-SLOT: the run's slots are those of its inputs in a frame of the plan; texts outlive their use by the
-            // promise of the caller.
-            let written = unsafe { run.write(these, frame) };
-            if let Some(found) = these.get(written) {
-                return Err(self.inputs[values.len() - rest.len() + written].misfit(found));
-            }
-            rest = others;
+        // SAFETY: FRAME-SLOT, STRING-VIEW, promised by the caller.
+        let written = unsafe { slots.write(values, frame) };
+        match (self.inputs.get(written), values.get(written)) {
+            (Some(field), Some(value)) => Err(field.misfit(value)),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Executable>()
+            + size_of::<Origin>()
+            + size_of::<Program>()
+            + self.origin.program.memory_bytes()
+            + self.origin.options.sources.as_ref().map_or(0, |sources| size_of::<Sources>() + sources.memory_bytes())
+            + size_of_val(&*self.inputs)
+            + size_of_val(&*self.outputs)
+            + match &self.form {
+                ExecutableForm::Frame(model) => model.memory_bytes(),
+                ExecutableForm::Whole(whole) => whole.memory_bytes(),
+            }
     }
 
     /// The slots that outputs are read from, for calls by value.
@@ -282,8 +301,8 @@ impl Executable {
         if context.poll_cancelled() {
             return Err(Error::ended_by(context.cancellation().as_ref()));
         }
-        if self.frame_model().is_some_and(|model| model.has_strings) {
-            context.begin();
+        if let Some(model) = self.frame_model() {
+            model.begin(context);
         }
         Ok(())
     }
@@ -307,11 +326,10 @@ impl Executable {
     /// Puts the results of such a run behind the others.
     #[inline]
     pub(crate) fn read_outputs(&self, frame: &mut Frame, results: &mut Vec<Value>) {
-        let frame = frame.ptr();
-        for run in self.output_runs() {
-            // SAFETY: FRAME-SLOT: the call wrote these outputs to their slots; a text views an input or a literal, and both are
-            // still alive.
-            unsafe { run.read(frame, results) };
+        if let Some(slots) = self.frame_model().and_then(|model| model.slots.as_ref()) {
+            // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: a text views an input or a literal, and both are still
+            // alive.
+            unsafe { slots.read(frame.ptr(), results) };
         }
     }
 
@@ -356,15 +374,6 @@ impl Executable {
         // SAFETY: CALL, promised by the caller; every tier is of this plan and binding.
         let status = unsafe { tiered.function_for_call(self).call(input, output, frame, context) };
         model.end(status, context)
-    }
-}
-
-impl FrameModel {
-    /// What an evaluation came to whose function returned this status.
-    #[inline(always)]
-    fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
-        let status = if self.has_strings { context.end(status) } else { status };
-        if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
     }
 }
 
@@ -511,24 +520,7 @@ impl Executor {
     /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let inner = &*self.0;
-        let of_slots = |slots: &Slots| slots.inputs.iter().chain(&slots.outputs).map(ValueRun::memory_bytes).sum();
-        size_of::<Executable>()
-            + size_of::<Origin>()
-            + size_of::<Program>()
-            + inner.origin.program.memory_bytes()
-            + inner.origin.options.sources.as_ref().map_or(0, |sources| size_of::<Sources>() + sources.memory_bytes())
-            + size_of_val(&*inner.inputs)
-            + size_of_val(&*inner.outputs)
-            + match &inner.form {
-                ExecutableForm::Frame(FrameModel { sites, template, runnable, slots, .. }) => {
-                    sites.memory_bytes()
-                        + template.memory_bytes()
-                        + runnable.memory_bytes()
-                        + slots.as_ref().map_or(0, of_slots)
-                }
-                ExecutableForm::Whole(whole) => whole.memory_bytes(),
-            }
+        self.0.memory_bytes()
     }
 
     /// The model for many rows at a time, compiled when it is first asked for.

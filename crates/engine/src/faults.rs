@@ -2,6 +2,7 @@
 
 use cembra_expr::print_value;
 use cembra_runtime::{Excerpt, FaultKind, QType};
+use cembra_tensor::TensorErrorKind;
 use cembra_value::{Error, EvaluationFault, Limit, ScalarValue, Span, Value};
 
 /// Where an operator failed: its canonical name and its place in the text.
@@ -75,5 +76,20 @@ fn any_nan(value: Value) -> Value {
         Value::Scalar(ScalarValue::Float64(v)) if v.is_nan() => f64::NAN.into(),
         Value::Scalar(ScalarValue::WeakFloat(v)) if v.is_nan() => Value::Scalar(ScalarValue::WeakFloat(f64::NAN)),
         other => other,
+    }
+}
+
+/// An error of a model as one of tensors.
+pub(crate) fn in_elements(error: &Error) -> Error {
+    let kind = match error.fault_kind() {
+        Some(FaultKind::Cancelled) => TensorErrorKind::Cancelled,
+        Some(FaultKind::Deadline) => TensorErrorKind::Deadline,
+        None if error.code() == "limit" => TensorErrorKind::Limit,
+        _ => TensorErrorKind::Evaluation,
+    };
+    let made = Error::tensors(kind, error.message_of_element());
+    match error.fault_kind() {
+        Some(fault) => made.of_fault(fault, error.operator()),
+        None => made,
     }
 }

@@ -3,7 +3,7 @@
 //! lists that must be of one size are not, these rows are evaluated one by one, and that is the answer; so are all rows where
 //! the model has no such form.
 
-use crate::arrays::{ArrayModel, Compiled, Memory};
+use crate::arrays::{ArrayMemory, ArrayModel, Compiled};
 use crate::choice::{Backend, RowPlayer};
 use crate::compile_options::Started;
 use crate::evaluation::{EvaluationLimits, RunTerms};
@@ -16,7 +16,6 @@ use crate::rows::{
 use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::threads::{on_threads, useful_threads};
-use crate::whole::WholeModel;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
@@ -498,15 +497,15 @@ struct Part {
     /// How many rows were evaluated one by one.
     row_by_row: usize,
     /// What runs over pieces leave to each other, and those over rows.
-    together: Memory,
-    apart: Memory,
+    together: ArrayMemory,
+    apart: ArrayMemory,
 }
 
 impl Part {
     fn new(model: &ListRows, rows: usize, elements: usize) -> Self {
         let column = |output: &Field| GrowingColumn::new(&output.qtype, rows, elements);
         let columns = model.outputs.iter().map(column).collect();
-        let (together, apart) = (Memory::default(), Memory::default());
+        let (together, apart) = (ArrayMemory::default(), ArrayMemory::default());
         Part { columns, failed: Vec::new(), failures: Vec::new(), row_by_row: 0, together, apart }
     }
 

@@ -2,23 +2,22 @@
 //! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
 use crate::evaluation::RunTerms;
-use crate::executor::{Executable, Executor};
+use crate::executor::{Executable, PartMemory};
 use crate::rows::ArrayView;
-use crate::session::Session;
 use crate::signature::Field;
 use crate::tensor_program::{Origin, tensor_of};
-use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, QType};
 use cembra_tensor::Tensor;
 use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// An executable of a part, and where each of its inputs comes from.
 #[derive(Debug)]
 pub(crate) struct Part {
-    executor: Executor,
+    executable: Arc<Executable>,
     inputs: Vec<PartInput>,
 }
 
@@ -45,12 +44,17 @@ pub(crate) struct MixedModel {
     spans: Box<[Option<Span>]>,
 }
 
-/// The sessions of the parts.
+/// What the runs of one session leave to each other: the memory of each part, once it has run.
 #[derive(Debug, Default)]
-struct Sessions {
-    before: Option<Session>,
-    tensors: Option<Session>,
-    after: Option<Session>,
+pub(crate) struct MixedMemory {
+    before: Option<PartMemory>,
+    tensors: Option<PartMemory>,
+    after: Option<PartMemory>,
+}
+
+/// The outputs of a part; none if there is no such part.
+fn outputs_of(part: &Option<Arc<Executable>>) -> &[Field] {
+    part.as_ref().map_or(&[], |part| &part.outputs)
 }
 
 /// The positions of fields by their names.
@@ -67,10 +71,10 @@ impl MixedModel {
         after: Option<Executable>,
         origins: Vec<Origin>,
     ) -> MixedModel {
-        let [before, tensors, after] = [before, tensors, after].map(|part| part.map(Executor::from));
+        let [before, tensors, after] = [before, tensors, after].map(|part| part.map(Executable::started));
         let all = [&before, &tensors, &after];
         let mut known: FxHashMap<&str, &Field> = FxHashMap::default();
-        for field in all.into_iter().flatten().flat_map(Executor::inputs) {
+        for field in all.into_iter().flatten().flat_map(|part| &part.inputs) {
             // A part without a default for an input says less of it.
             known
                 .entry(&field.name)
@@ -84,15 +88,15 @@ impl MixedModel {
         let field = |input: &Input| known.get(&*input.name).map(|field| Field::clone(field));
         let inputs: Box<[Field]> = program.inputs.iter().filter_map(field).collect();
         let positions = positions(&inputs);
-        let part = |executor: &Option<Executor>, given: &Option<Executor>| {
-            let executor = executor.as_ref()?;
-            let crossing = self::positions(given.as_ref().map_or(&[], Executor::outputs));
+        let part = |executable: &Option<Arc<Executable>>, given: &Option<Arc<Executable>>| {
+            let executable = executable.as_ref()?;
+            let crossing = self::positions(outputs_of(given));
             let from = |field: &Field| {
                 let of_model = positions.get(&*field.name).copied().map(PartInput::OfModel);
                 of_model.or_else(|| crossing.get(&*field.name).copied().map(PartInput::OfPart))
             };
-            let inputs = executor.inputs().iter().filter_map(from).collect();
-            Some(Part { executor: executor.clone(), inputs })
+            let inputs = executable.inputs.iter().filter_map(from).collect();
+            Some(Part { executable: executable.clone(), inputs })
         };
         let (first, second, third) = (part(&before, &None), part(&tensors, &before), part(&after, &tensors));
         let output = |origin: &Origin| {
@@ -101,14 +105,14 @@ impl MixedModel {
                 Origin::Tensors(at) => (&tensors, at),
                 Origin::After(at) => (&after, at),
             };
-            of.as_ref().and_then(|of| of.outputs().get(at)).cloned()
+            outputs_of(of).get(at).cloned()
         };
         let outputs = origins.iter().filter_map(output).collect();
         let span = |field: &Field| {
             let node = field.name.strip_prefix('%')?.parse().ok()?;
             program.graph.span(cembra_expr::NodeId::from_index(node))
         };
-        let spans = before.as_ref().map_or(&[][..], Executor::outputs).iter().map(span).collect();
+        let spans = outputs_of(&before).iter().map(span).collect();
         MixedModel { outputs, spans, before: first, tensors: second, after: third, origins: origins.into(), inputs }
     }
 
@@ -121,53 +125,51 @@ impl Part {
     /// Evaluates the part on inputs of the model and outputs of the part before, each converted to its input's type.
     fn evaluate(
         &self,
-        session: &mut Option<Session>,
+        memory: &mut Option<PartMemory>,
         values: &[Value],
         terms: &RunTerms<'_>,
         given: &[Value],
         convert: &dyn Fn(&Value, &QType, usize) -> Result<Value, Error>,
     ) -> Result<Vec<Value>, Error> {
-        let session = session.get_or_insert_with(|| self.executor.session());
-        session.set_terms(terms);
         let mut inputs = Vec::with_capacity(self.inputs.len());
-        for (from, field) in self.inputs.iter().zip(self.executor.inputs()) {
+        for (from, field) in self.inputs.iter().zip(&self.executable.inputs) {
             inputs.push(match *from {
                 PartInput::OfModel(at) => values[at].clone(),
                 PartInput::OfPart(at) => convert(&given[at], &field.qtype, at)?,
             });
         }
-        session.evaluate(&inputs)
+        let memory = memory.get_or_insert_with(|| self.executable.part_memory());
+        self.executable.evaluate_part(&inputs, terms, memory)
     }
 }
 
-impl WholeModel for MixedModel {
-    fn fields(&self) -> [Box<[Field]>; 2] {
+impl MixedModel {
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    fn tier(&self) -> Option<Tier> {
-        self.tensors.as_ref().and_then(|part| part.executor.tier())
+    /// The tier of the machine code of elements of tensors; `None` if the interpreter runs them.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.tensors.as_ref().and_then(|part| part.executable.tier())
     }
 
-    fn has_rows(&self) -> bool {
-        false
+    /// Bytes of memory that it holds, and its code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<MixedModel>() + self.parts().map(|part| part.executable.memory_bytes()).sum::<usize>()
     }
 
-    fn memory_bytes(&self) -> usize {
-        size_of::<MixedModel>() + self.parts().map(|part| part.executor.memory_bytes()).sum::<usize>()
-    }
-
-    fn evaluate_values(
+    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    pub(crate) fn evaluate(
         &self,
         values: &[Value],
         terms: &RunTerms<'_>,
-        memory: &mut WholeMemory,
+        memory: &mut MixedMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let sessions: &mut Sessions = memory.own();
         let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(part) = &self.before {
-            before = part.evaluate(&mut sessions.before, values, terms, &[], &|value, _, _| Ok(value.clone()))?;
+            before = part.evaluate(&mut memory.before, values, terms, &[], &|value, _, _| Ok(value.clone()))?;
         }
         if let Some(part) = &self.tensors {
             let convert = |value: &Value, qtype: &QType, at: usize| match (value, qtype) {
@@ -177,7 +179,7 @@ impl WholeModel for MixedModel {
                 }
                 _ => Ok(value.clone()),
             };
-            tensors = part.evaluate(&mut sessions.tensors, values, terms, &before, &convert)?;
+            tensors = part.evaluate(&mut memory.tensors, values, terms, &before, &convert)?;
         }
         if let Some(part) = &self.after {
             let convert = |value: &Value, qtype: &QType, _: usize| match (value, qtype) {
@@ -186,7 +188,7 @@ impl WholeModel for MixedModel {
                 }
                 _ => Ok(value.clone()),
             };
-            after = part.evaluate(&mut sessions.after, values, terms, &tensors, &convert)?;
+            after = part.evaluate(&mut memory.after, values, terms, &tensors, &convert)?;
         }
         results.extend(self.origins.iter().filter_map(|origin| match *origin {
             Origin::Before(at) => before.get(at).cloned(),

@@ -1,11 +1,11 @@
 //! Sessions: a frame of a compiled model, for one thread at a time, which evaluates it on values.
 
-use crate::evaluation::RunTerms;
-use crate::executor::{Executable, Executor, miscount};
+use crate::executor::{Executable, Executor};
 use crate::run_options::RunOptions;
-use crate::tensor_session::TensorRuns;
+use crate::tensor_session::Written;
 use crate::whole::WholeMemory;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
+use cembra_tensor::Tensor;
 use cembra_value::Error;
 use cembra_value::{Value, guarded_values};
 use std::sync::Arc;
@@ -31,8 +31,6 @@ pub struct Session {
     pub(crate) context: Context,
     /// Of a model whose values lie beside frames, what its runs leave to each other.
     pub(crate) memory: WholeMemory,
-    /// Of a model with tensors alone. A run of a small one takes 100 ns, of which finding it in `memory` by its type would be a tenth.
-    pub(crate) tensor_runs: Option<Box<TensorRuns>>,
     /// True if runs have a token, several threads, or limits of their own.
     pub(crate) has_terms: bool,
     /// The list of values that such runs fill.
@@ -48,15 +46,7 @@ impl Clone for Session {
 impl Session {
     fn of(inner: Arc<Executable>) -> Session {
         let (frame, context) = (inner.frame(), inner.context());
-        Session {
-            inner,
-            frame,
-            context,
-            memory: WholeMemory::default(),
-            tensor_runs: None,
-            has_terms: false,
-            made: Vec::new(),
-        }
+        Session { inner, frame, context, memory: WholeMemory::default(), has_terms: false, made: Vec::new() }
     }
 
     /// Evaluates the model on one value for each of the executor's inputs, in their order and of exactly their types.
@@ -160,16 +150,6 @@ impl Session {
         self.update_terms();
     }
 
-    /// What ends the evaluations to come, and how they go.
-    pub(crate) fn set_terms(&mut self, terms: &RunTerms<'_>) {
-        self.context.set_cancellation(terms.token.cloned());
-        if let Some(limits) = terms.limits {
-            limits.hold_in(&mut self.context);
-        }
-        (self.memory.threads, self.memory.limits) = (terms.threads, terms.limits);
-        self.update_terms();
-    }
-
     fn update_terms(&mut self) {
         self.has_terms =
             self.context.cancellation().is_some() || self.memory.threads > 1 || self.memory.limits.is_some();
@@ -209,7 +189,8 @@ impl Session {
     /// outputs and intermediate values.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let runs = self.tensor_runs.as_ref().map_or(0, |runs| usize::try_from(runs.held_bytes()).unwrap_or(usize::MAX));
+        let runs =
+            self.memory.tensors.as_ref().map_or(0, |runs| usize::try_from(runs.held_bytes()).unwrap_or(usize::MAX));
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + runs
     }
 
@@ -227,23 +208,8 @@ impl Session {
     /// Evaluates a model with arrays or tensors.
     #[cold]
     fn run_whole(&mut self, values: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
-        let fields = &self.inner.inputs;
-        if values.len() != fields.len() {
-            return Err(miscount(fields.len(), values.len()));
-        }
-        if let Some((field, value)) = fields.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
-            return Err(field.misfit(value));
-        }
-        if let Some(runs) = self.tensor_runs.take() {
-            self.memory.put(runs);
-        }
-        let evaluated =
-            self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), &mut self.memory, results);
-        // A model that has rows is none of tensors, and its memory stays where it is.
-        if self.inner.whole().is_some_and(|whole| !whole.has_rows()) {
-            self.tensor_runs = self.memory.take();
-        }
-        evaluated
+        self.inner.check_values(values)?;
+        self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), &mut self.memory, results)
     }
 }
 
@@ -253,6 +219,72 @@ impl Executor {
     #[must_use]
     pub fn session(&self) -> Session {
         Session::of(self.inner().clone())
+    }
+}
+
+impl Session {
+    /// Evaluates a model with tensors on one tensor for each of the executor's inputs, in their order; a scalar is a tensor without axes. The
+    /// outputs are in the session's memory: the next run writes over it, unless the caller keeps a clone of the tensor.
+    ///
+    /// While inputs have the extents and strides of those in the run before, nothing is looked up, and next to nothing is allocated.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 1], by: f64; output y = x / by; output sum = tensor.sum(x)")?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// for at in [1.0, 2.0, 3.0] {
+    ///     let outputs = session.run_tensors(&[Tensor::new(&[2], vec![1.0, at])?, Tensor::scalar(2.0)])?;
+    ///     assert_eq!(outputs[0].to_vec::<f64>()?, [0.5, at / 2.0]);
+    ///     assert_eq!(outputs[1].get::<f64>(&[])?, 1.0 + at);
+    /// }
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Tensors of other types than the inputs, extents that do not fit, an element that fails, an output of more bytes than arrays may have, or
+    /// a model without tensors.
+    #[inline]
+    pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
+        if self.has_terms || !self.memory.tensors.as_mut().is_some_and(|runs| runs.run_line(inputs)) {
+            self.run_tensor_steps(inputs)?;
+        }
+        Ok(self.memory.tensors.as_ref().map_or(&[], |runs| runs.outputs()))
+    }
+
+    #[inline(never)]
+    fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
+        let token = self.context.cancellation();
+        let terms = self.memory.terms(token.as_ref());
+        self.inner.tensors()?.run(inputs, &terms, self.memory.tensors.get_or_insert_default())
+    }
+
+    /// Evaluates a model with tensors and one output, and puts the output in the place of one of the inputs; or of a tensor behind them, which
+    /// is not read, and may be absent.
+    ///
+    /// The memory of that tensor is written over if it is shared with no other tensor, its elements are contiguous, the output has its type and
+    /// extents, and the last step reads each of its elements only where it writes it, and cannot fail. However it is done, the value is that of
+    /// the tensors as they were.
+    ///
+    /// ```
+    /// use cembra::tensor::Written;
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 2]; x(\"i,j\") += x(\"i,j\")")?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// let mut inputs = vec![Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?];
+    /// assert_eq!(session.run_over(&mut inputs, 0)?, Written::InPlace);
+    /// assert_eq!(inputs[0].to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place behind the
+    /// inputs. The tensors are then unchanged.
+    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
+        let token = self.context.cancellation();
+        let terms = self.memory.terms(token.as_ref());
+        self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.tensors.get_or_insert_default())
     }
 }
 

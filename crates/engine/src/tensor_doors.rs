@@ -1,24 +1,22 @@
-//! The doors of executors and sessions that only models with tensors have: plans for extents, runs on tensors in memory that is kept, and
-//! access to single elements. On values such a model is evaluated as any other.
+//! What executors of models with tensors alone have: plans for extents, graphs, and access to single elements. On values such a model is
+//! evaluated as any other; runs on tensors in memory that is kept are in `session.rs`.
 
 use crate::compile_options::Started;
 use crate::executor::{Executable, Executor};
-use crate::session::Session;
 use crate::tensor_access::Reader;
 use crate::tensor_model::TensorModel;
 use crate::tensor_plan::TensorPlan;
-use crate::tensor_session::Written;
+use crate::whole::WholeModel;
 use cembra_expr::Cut;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
 use cembra_value::{CacheCounters, Code, Diagnostic, Error};
-use std::any::Any;
 use std::sync::Arc;
 
 impl Executable {
     /// Compiles nodes of a graph of tensors.
     pub fn of_graph(graph: &TensorGraph, outputs: &[TensorNodeId], options: &Started) -> Result<Executable, Error> {
         let tensors = TensorModel::of_graph(graph, outputs, options)?;
-        Executable::of_whole(tensors, Arc::default(), options)
+        Executable::of_whole(WholeModel::Tensors(tensors.into()), Arc::default(), options)
     }
 
     /// The model with tensors.
@@ -26,8 +24,10 @@ impl Executable {
     /// # Errors
     /// It has none.
     pub(crate) fn tensors(&self) -> Result<&TensorModel, Error> {
-        let whole: Option<&dyn Any> = self.whole().map(|whole| whole as &dyn Any);
-        whole.and_then(|whole| whole.downcast_ref()).ok_or_else(no_tensors)
+        match self.whole() {
+            Some(WholeModel::Tensors(model)) => Ok(model),
+            _ => Err(no_tensors()),
+        }
     }
 }
 
@@ -169,71 +169,5 @@ impl Executor {
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::kernel_counters)
-    }
-}
-
-impl Session {
-    /// Evaluates a model with tensors on one tensor for each of the executor's inputs, in their order; a scalar is a tensor without axes. The
-    /// outputs are in the session's memory: the next run writes over it, unless the caller keeps a clone of the tensor.
-    ///
-    /// While inputs have the extents and strides of those in the run before, nothing is looked up, and next to nothing is allocated.
-    ///
-    /// ```
-    /// use cembra::{Model, Options, Tensor};
-    ///
-    /// let model = Model::parse("input x: tensor[f64, 1], by: f64; output y = x / by; output sum = tensor.sum(x)")?;
-    /// let mut session = model.compile(&Options::default())?.session();
-    /// for at in [1.0, 2.0, 3.0] {
-    ///     let outputs = session.run_tensors(&[Tensor::new(&[2], vec![1.0, at])?, Tensor::scalar(2.0)])?;
-    ///     assert_eq!(outputs[0].to_vec::<f64>()?, [0.5, at / 2.0]);
-    ///     assert_eq!(outputs[1].get::<f64>(&[])?, 1.0 + at);
-    /// }
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Tensors of other types than the inputs, extents that do not fit, an element that fails, an output of more bytes than arrays may have, or
-    /// a model without tensors.
-    #[inline]
-    pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
-        if self.has_terms || !self.tensor_runs.as_mut().is_some_and(|runs| runs.run_line(inputs)) {
-            self.run_tensor_steps(inputs)?;
-        }
-        Ok(self.tensor_runs.as_ref().map_or(&[], |runs| runs.outputs()))
-    }
-
-    #[inline(never)]
-    fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
-        let token = self.context.cancellation();
-        let terms = self.memory.terms(token.as_ref());
-        self.inner.tensors()?.run(inputs, &terms, self.tensor_runs.get_or_insert_default())
-    }
-
-    /// Evaluates a model with tensors and one output, and puts the output in the place of one of the inputs; or of a tensor behind them, which
-    /// is not read, and may be absent.
-    ///
-    /// The memory of that tensor is written over if it is shared with no other tensor, its elements are contiguous, the output has its type and
-    /// extents, and the last step reads each of its elements only where it writes it, and cannot fail. However it is done, the value is that of
-    /// the tensors as they were.
-    ///
-    /// ```
-    /// use cembra::tensor::Written;
-    /// use cembra::{Model, Options, Tensor};
-    ///
-    /// let model = Model::parse("input x: tensor[f64, 2]; x(\"i,j\") += x(\"i,j\")")?;
-    /// let mut session = model.compile(&Options::default())?.session();
-    /// let mut inputs = vec![Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?];
-    /// assert_eq!(session.run_over(&mut inputs, 0)?, Written::InPlace);
-    /// assert_eq!(inputs[0].to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place behind the
-    /// inputs. The tensors are then unchanged.
-    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
-        let token = self.context.cancellation();
-        let terms = self.memory.terms(token.as_ref());
-        self.inner.tensors()?.run_over(inputs, target, &terms, self.tensor_runs.get_or_insert_default())
     }
 }

@@ -1,7 +1,7 @@
 //! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
 //! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
 
-use crate::body_session::in_elements;
+use crate::faults::in_elements;
 use crate::plan_rows::{PlanRows, RowSettings};
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
 use crate::tensor_lines::{InputLine, Line, OneTarget, Soon};

@@ -10,7 +10,6 @@ use crate::tensor_plan::TensorPlan;
 use crate::tensor_program::{TensorProgram, misfit, shape_of};
 use crate::tensor_session::{TensorRuns, Written};
 use crate::tensors::{Evaluator, TensorHost, made_in_time};
-use crate::whole::{WholeMemory, WholeModel};
 use cembra_expr::Cut;
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
@@ -323,30 +322,30 @@ impl TensorModel {
     }
 }
 
-impl WholeModel for TensorModel {
-    fn fields(&self) -> [Box<[Field]>; 2] {
+impl TensorModel {
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
 
-    fn tier(&self) -> Option<Tier> {
+    /// The tier of the machine code of elements; `None` if the interpreter runs them.
+    pub(crate) fn tier(&self) -> Option<Tier> {
         self.evaluator.tier()
     }
 
-    fn has_rows(&self) -> bool {
-        false
-    }
-
-    fn memory_bytes(&self) -> usize {
+    /// Bytes of memory that it holds, its plans included.
+    pub(crate) fn memory_bytes(&self) -> usize {
         let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
         let bytes = of_graph + self.plans.sum(plan_bytes);
         size_of::<TensorModel>() + usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    fn evaluate_values(
+    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    pub(crate) fn evaluate(
         &self,
         values: &[Value],
         terms: &RunTerms<'_>,
-        memory: &mut WholeMemory,
+        runs: &mut TensorRuns,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let mut inputs: SmallVec<[Tensor; 8]> = SmallVec::new();
@@ -361,7 +360,6 @@ impl WholeModel for TensorModel {
             };
             inputs.push(tensor?);
         }
-        let runs: &mut TensorRuns = memory.own();
         self.run(&inputs, terms, runs)?;
         for (output, field) in runs.outputs().iter().zip(&self.outputs) {
             results.push(value_of(output, &field.qtype)?);

@@ -3,11 +3,12 @@
 //! of tensors run, and how, is decided elsewhere.
 
 use crate::bodies::plan_of_body;
-use crate::body_session::{BodyExecutor, BodySession, in_elements};
 use crate::cache::{Cache, Made, hash_of};
 use crate::choice::Backend;
 use crate::compile_options::{CompileOptions, Started};
 use crate::evaluation::RunTerms;
+use crate::faults::in_elements;
+use crate::once::{ElementPlan, SingleElement};
 use crate::plan_rows::PlanRows;
 use crate::tensor_kernels::{BodyLines, BodySums, Threads, run};
 use crate::tensor_lines::{Line, nested_axes};
@@ -69,7 +70,7 @@ pub struct Evaluator {
     /// What was compiled, by what it means.
     kernels: Kernels<Arc<PlanRows>>,
     /// What was compiled to be run on single elements.
-    executors: Kernels<BodyExecutor>,
+    singles: Kernels<Arc<ElementPlan>>,
     threads: Threads,
 }
 
@@ -81,10 +82,10 @@ impl Evaluator {
         let registry = options.registry.unwrap_or(options.prepare.registry);
         let is_in_order = options.reference_order || options.backend == Backend::Interpreter;
         let products = (!is_in_order).then(|| Products::new(matrices()));
-        let (kernels, executors) = (Cache::new(MOST_KERNELS), Cache::new(MOST_KERNELS));
+        let (kernels, singles) = (Cache::new(MOST_KERNELS), Cache::new(MOST_KERNELS));
         let min_elements = options.min_parallel_elements.unwrap_or(1 << 16).max(1);
         let threads = Threads { count: 1, min_elements };
-        Evaluator { options: options.clone(), registry, products, kernels, executors, threads }
+        Evaluator { options: options.clone(), registry, products, kernels, singles, threads }
     }
 
     /// The same, whose runs of plans are shared out to so many threads of rayon's pool for the process. Results do not depend on it: the
@@ -288,9 +289,9 @@ impl<'e> TensorHost<'e> {
     ///
     /// # Errors
     /// The body cannot be compiled.
-    pub(crate) fn single(&self, body: &Body) -> Result<BodySession, Error> {
-        let compile = || BodyExecutor::of(body, &self.evaluator.started());
-        Ok(kernel_of(&self.evaluator.executors, body, compile)?.session())
+    pub(crate) fn single(&self, body: &Body) -> Result<SingleElement, Error> {
+        let compile = || Ok(ElementPlan::of(body, &self.evaluator.started())?.into());
+        Ok(kernel_of(&self.evaluator.singles, body, compile)?.into())
     }
 
     /// How many threads a run has. Results do not depend on it.

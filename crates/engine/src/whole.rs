@@ -1,45 +1,23 @@
 //! Models whose values lie beside frames: of arrays, of tensors, of both. What an executor and a session need to know of any of them is here;
 //! how such a model is compiled and run is decided in its own module.
 
+use crate::arrays::{ArrayMemory, ArrayModel};
 use crate::evaluation::{EvaluationLimits, RunTerms};
+use crate::mixed::{MixedMemory, MixedModel};
 use crate::signature::Field;
+use crate::tensor_model::TensorModel;
+use crate::tensor_session::TensorRuns;
 use cembra_native::Tier;
 use cembra_runtime::Cancellation;
 use cembra_value::Error;
 use cembra_value::Value;
-use std::any::Any;
-use std::fmt::Debug;
 
 /// A compiled model whose values lie beside frames.
-pub(crate) trait WholeModel: Any + Send + Sync + Debug {
-    /// Inputs and outputs with their types.
-    fn fields(&self) -> [Box<[Field]>; 2];
-
-    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them.
-    fn tier(&self) -> Option<Tier>;
-
-    /// False for a model that is evaluated as a whole only, and never on many rows.
-    fn has_rows(&self) -> bool {
-        true
-    }
-
-    /// Bytes of memory that it holds, and its code.
-    fn memory_bytes(&self) -> usize;
-
-    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
-    ///
-    /// # Errors
-    /// A fault of the evaluation.
-    fn evaluate_values(
-        &self,
-        values: &[Value],
-        terms: &RunTerms<'_>,
-        memory: &mut WholeMemory,
-        results: &mut Vec<Value>,
-    ) -> Result<(), Error>;
-
-    /// Keeps the memory of a result of a run before, which the caller does not use any more.
-    fn recycle(&self, _result: Value, _memory: &mut WholeMemory) {}
+#[derive(Debug)]
+pub(crate) enum WholeModel {
+    Arrays(Box<ArrayModel>),
+    Tensors(Box<TensorModel>),
+    Mixed(Box<MixedModel>),
 }
 
 /// The memory of one session's runs, and their terms.
@@ -49,8 +27,12 @@ pub struct WholeMemory {
     pub(crate) threads: usize,
     /// The limits of runs; `None` for those that the model was compiled with.
     pub(crate) limits: Option<EvaluationLimits>,
-    /// Memory that one run leaves to the next. Each kind of model has a type of its own for it.
-    own: Option<Box<dyn Any + Send>>,
+    /// What the runs of a model with arrays leave to each other.
+    arrays: Option<Box<ArrayMemory>>,
+    /// The same of a model with tensors.
+    pub(crate) tensors: Option<Box<TensorRuns>>,
+    /// The same of a model with both.
+    mixed: Option<Box<MixedMemory>>,
 }
 
 impl WholeMemory {
@@ -58,31 +40,65 @@ impl WholeMemory {
     pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>) -> RunTerms<'r> {
         RunTerms { token, threads: self.threads, limits: self.limits }
     }
+}
 
-    /// The memory of the model, which is made before the first run.
-    pub(crate) fn own<M: Default + Send + 'static>(&mut self) -> &mut M {
-        let own = self.own.get_or_insert_with(|| Box::new(M::default()));
-        if !own.is::<M>() {
-            // Memory of another model.
-            *own = Box::new(M::default());
+impl WholeModel {
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
+        match self {
+            WholeModel::Arrays(model) => model.fields(),
+            WholeModel::Tensors(model) => model.fields(),
+            WholeModel::Mixed(model) => model.fields(),
         }
-        // The type was compared above, so no input can make this fail.
-        own.downcast_mut().expect("memory of the type that was made")
     }
 
-    /// Takes the memory out, if it is that of a model of some kind.
-    pub(crate) fn take<M: 'static>(&mut self) -> Option<Box<M>> {
-        match self.own.take()?.downcast() {
-            Ok(own) => Some(own),
-            Err(other) => {
-                self.own = Some(other);
-                None
+    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        match self {
+            WholeModel::Arrays(model) => model.tier(),
+            WholeModel::Tensors(model) => model.tier(),
+            WholeModel::Mixed(model) => model.tier(),
+        }
+    }
+
+    /// False for a model that is evaluated as a whole only, and never on many rows.
+    pub(crate) const fn has_rows(&self) -> bool {
+        matches!(self, WholeModel::Arrays(_))
+    }
+
+    /// Bytes of memory that it holds, and its code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            WholeModel::Arrays(model) => model.memory_bytes(),
+            WholeModel::Tensors(model) => model.memory_bytes(),
+            WholeModel::Mixed(model) => model.memory_bytes(),
+        }
+    }
+
+    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    ///
+    /// # Errors
+    /// A fault of the evaluation.
+    pub(crate) fn evaluate(
+        &self,
+        values: &[Value],
+        terms: &RunTerms<'_>,
+        memory: &mut WholeMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        match self {
+            WholeModel::Arrays(model) => model.evaluate(values, terms, memory.arrays.get_or_insert_default(), results),
+            WholeModel::Tensors(model) => {
+                model.evaluate(values, terms, memory.tensors.get_or_insert_default(), results)
             }
+            WholeModel::Mixed(model) => model.evaluate(values, terms, memory.mixed.get_or_insert_default(), results),
         }
     }
 
-    /// Puts memory of a model in.
-    pub(crate) fn put(&mut self, own: Box<dyn Any + Send>) {
-        self.own = Some(own);
+    /// Keeps the memory of a result of a run before, which the caller does not use any more.
+    pub(crate) fn recycle(&self, result: Value, memory: &mut WholeMemory) {
+        if let (WholeModel::Arrays(_), Some(memory)) = (self, &mut memory.arrays) {
+            memory.recycle(result);
+        }
     }
 }

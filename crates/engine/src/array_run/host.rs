@@ -90,7 +90,7 @@ impl ArrayHost<'_> {
             self.scalars.resize_with(self.played.len(), || None);
         }
         let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
-        let inputs = self.arrays.part(part).inputs.iter().map(|at| args[*at]);
+        let inputs = self.arrays.part(part).inputs.iter().map(|at| args[*at].clone());
         plan.run(memory, inputs, self.token, &self.limits, results)
     }
 

@@ -6,7 +6,7 @@ mod cell;
 mod folding;
 mod run;
 
-use crate::body_session::BodySession;
+use crate::once::SingleElement;
 use crate::tensors::{Evaluator, TensorHost};
 use cell::Cell;
 use cembra_runtime::Scalar;
@@ -44,7 +44,7 @@ pub struct Reader<'e> {
     /// At most one for each of these nodes.
     whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
     /// The expressions, to be forked: at most one for each cell.
-    singles: Mutex<Vec<BodySession>>,
+    singles: Mutex<Vec<SingleElement>>,
     /// Memory of accesses that have ended: at most as much as of accesses that ran at the same time.
     free: Mutex<Vec<Workspace>>,
 }
@@ -188,7 +188,7 @@ impl<'e> Reader<'e> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = free.unwrap_or_else(|| {
             let singles = self.singles.lock().unwrap_or_else(PoisonError::into_inner);
-            Workspace::new(singles.iter().map(BodySession::fork).collect())
+            Workspace::new(singles.clone())
         });
         let found = workspace.element(self, index);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(workspace);

@@ -4,7 +4,7 @@
 use super::Reader;
 use super::cell::{Cell, Term};
 use super::folding::{Folding, Wide};
-use crate::body_session::BodySession;
+use crate::once::SingleElement;
 use cembra_tensor::named_index;
 use cembra_tensor::{Axis, Custom, Elements, MOST_AXES, Node, Operation, Slice, TensorErrorKind, TensorNodeId};
 use cembra_value::Error;
@@ -45,11 +45,11 @@ pub(super) struct Workspace {
     arguments: Vec<u64>,
     folds: Vec<Folding>,
     known: FxHashMap<(TensorNodeId, usize), u64>,
-    singles: Vec<BodySession>,
+    singles: Vec<SingleElement>,
 }
 
 impl Workspace {
-    pub(super) fn new(singles: Vec<BodySession>) -> Workspace {
+    pub(super) fn new(singles: Vec<SingleElement>) -> Workspace {
         Workspace {
             frames: Vec::new(),
             indices: Vec::new(),
