@@ -3,17 +3,17 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::choice::RowPlayer;
-use crate::compile_options::Started;
-use crate::evaluation::EvaluationLimits;
-use crate::faults;
-use crate::lists::ListRows;
-use crate::plan_rows::{PlanRows, RowSettings};
+use crate::arrays::lists::ListRows;
+use crate::options::choice::RowPlayer;
+use crate::options::compile_options::Started;
+use crate::options::evaluation::EvaluationLimits;
+use crate::options::signature::Field;
+use crate::rows::plan_rows::{PlanRows, RowSettings};
+use crate::rows::run_options::RunOptions;
 use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, OutputRoom};
-use crate::run_options::RunOptions;
-use crate::signature::Field;
+use crate::stages::faults;
 use crate::stages::{plan, prepare};
-use crate::tensor_program::TensorProgram;
+use crate::tensors::lowering::TensorProgram;
 use cembra_array::struct_columns;
 use cembra_expr::Program;
 use cembra_runtime::{Cancellation, QType, Scalar};

@@ -1,9 +1,9 @@
 //! Sessions: a frame of a compiled model, for one thread at a time, which evaluates it on values.
 
+use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
-use crate::run_options::RunOptions;
-use crate::tensor_session::Written;
-use crate::whole::WholeMemory;
+use crate::rows::run_options::RunOptions;
+use crate::tensors::runs::Written;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_tensor::Tensor;
 use cembra_value::Error;

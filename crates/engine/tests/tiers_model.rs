@@ -1,9 +1,9 @@
 //! The protocol of tiers under a scheduler that tries orders of threads: the very files of the library, with the scheduler's
 //! locks and atomics in the place of the standard ones.
 
-#[path = "../src/tiers/ladder.rs"]
+#[path = "../src/scalar/tiers/ladder.rs"]
 mod ladder;
-#[path = "../src/tiers/queue.rs"]
+#[path = "../src/scalar/tiers/queue.rs"]
 mod queue;
 
 /// What the two files synchronise with.

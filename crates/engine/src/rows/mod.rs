@@ -14,14 +14,18 @@ mod line;
 mod lists;
 mod numbering;
 mod output;
+pub(crate) mod plan_rows;
+pub(crate) mod players;
 mod reference;
 mod run;
+pub(crate) mod run_options;
 mod slice;
 mod source;
 mod strings;
 mod strip;
 mod strips;
 mod target;
+pub(crate) mod threads;
 
 pub use bitmap::{Bitmap, BitmapMut};
 pub use elements::{ArrayView, array_of_optionals, elements, optional_elements};

@@ -7,8 +7,8 @@ use crate::rows::source::Source;
 use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::strip::Strip;
 use crate::rows::target::{Made, Target};
+use crate::rows::threads::on_threads;
 use crate::rows::{ColumnMut, InputColumn, Misfit};
-use crate::threads::on_threads;
 use cembra_plan::Plan;
 use cembra_runtime::{
     Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,

@@ -1,8 +1,8 @@
 //! Strings of many rows, in the layouts that callers have them in. Code wants an address and a length for each; these are
 //! written down strip by strip, the bytes stay where they are.
 
-use crate::faults;
 use crate::rows::{Bitmap, KeyType};
+use crate::stages::faults;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ArrayData, Error, ScalarValue, StringViews, Value};
 use smallvec::{SmallVec, smallvec};

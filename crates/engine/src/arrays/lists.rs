@@ -1,0 +1,635 @@
+//! Models with arrays over many rows, each with arrays of its own. Some rows at a time are evaluated together, as the groups of
+//! one array program over the elements of all of them, so that what it makes stays in the caches. If anything fails there, or
+//! lists that must be of one size are not, these rows are evaluated one by one, and that is the answer; so are all rows where
+//! the model has no such form.
+
+use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
+use crate::options::choice::{Backend, RowPlayer};
+use crate::options::compile_options::Started;
+use crate::options::evaluation::{EvaluationLimits, RunTerms};
+use crate::options::signature::Field;
+use crate::rows::plan_rows::{RowSettings, check_float_mode, misfit};
+use crate::rows::threads::{on_threads, useful_threads};
+use crate::rows::{
+    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, OutputRoom, Refused, column_bytes,
+    element_bytes,
+};
+use crate::stages::faults;
+use crate::stages::sites::operator_name;
+use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
+use cembra_expr::Program;
+use cembra_prepare::Placed;
+use cembra_runtime::{ArrayKind, FaultKind, QType};
+use cembra_value::Error;
+use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The most rows, and elements of a list, that are evaluated together; a row is never cut.
+const TOGETHER: usize = 1 << 14;
+
+/// The part of the limit on the strings of a row that those of rows together may have. Each thread has such rows.
+const PIECE_SHARE: u64 = 16;
+
+/// A model with arrays, compiled for many rows.
+#[derive(Debug)]
+pub struct ListRows {
+    by_row: ArrayModel,
+    together: Result<Together, Diagnostic>,
+    program: Arc<Program>,
+    inputs: Box<[Field]>,
+    /// The columns of all inputs, one behind the other; one of no use of an input that has none.
+    columns: Box<[StructColumn]>,
+    outputs: Box<[Field]>,
+    player: RowPlayer,
+    /// False if rows must be evaluated once each, in their order.
+    is_pure: bool,
+}
+
+/// What evaluates some rows together.
+#[derive(Debug)]
+struct Together {
+    compiled: Compiled,
+    /// For each input of the program, what of which column of the model it holds.
+    sources: Vec<Source>,
+    /// Columns whose lists must be as long in each row.
+    alike: Vec<(usize, usize)>,
+    /// For each output, the column whose lists have as many elements, if it is a list; that of all rows if they share it.
+    outputs: Vec<Made>,
+}
+
+/// What an input of the program holds of a column of the model.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Scalars(usize),
+    Elements(usize),
+    Edge(usize),
+}
+
+/// What an output of the program is.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    Shared,
+    Scalars,
+    Elements(usize),
+}
+
+/// Why some rows are not evaluated together.
+enum Apart {
+    /// The run was cancelled.
+    Cancelled,
+    /// What was made has no room.
+    NoRoom,
+    /// Ask the rows themselves.
+    Unknown,
+}
+
+impl ListRows {
+    /// Compiles a program that has arrays, for many rows.
+    ///
+    /// # Errors
+    /// Operators that have no form here, or limits.
+    pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ListRows, Error> {
+        let graph = &placed.model.graph;
+        let is_pure = graph.ids().all(|node| match graph.operator(node) {
+            Some((op, Some(overload), _)) => {
+                let overloads = placed.model.registry.get(op).overloads();
+                overloads.get(usize::from(overload)).is_none_or(|overload| overload.pure)
+            }
+            _ => true,
+        });
+        let interprets = options.backend == Backend::Interpreter || options.row_player == RowPlayer::Interpreter;
+        let rows_of_model = if interprets {
+            Err(Diagnostic::new(Code::Arrays, "rows go one by one: the interpreter was asked for"))
+        } else {
+            over_rows(&placed).map_err(|Obstacle { node, why }| {
+                let origin = graph.origin(node);
+                let name = operator_name(&program.graph, origin);
+                let message = format!("rows go one by one: {name} {why}");
+                Diagnostic::new(Code::Arrays, message).at(program.graph.span(origin))
+            })
+        };
+        let leaf_names: Vec<Arc<str>> = placed.model.leaves.iter().map(|(name, _)| name.clone()).collect();
+        let by_row = ArrayModel::of(program.clone(), placed, options)?;
+        let [inputs, outputs] = by_row.fields();
+        let columns: Vec<Vec<StructColumn>> = inputs.iter().map(columns_of).collect();
+        let mut end = 0;
+        let starts = inputs.iter().zip(&columns).map(|(input, columns)| {
+            end += columns.len();
+            (&*input.name, end - columns.len())
+        });
+        let starts: FxHashMap<&str, usize> = starts.collect();
+        let together = rows_of_model.and_then(|rows| {
+            let position = |column: usize| {
+                let (leaf, part) = rows.columns[column];
+                Some(starts.get(&*leaf_names[leaf])? + part)
+            };
+            let made = Together::of(&rows, &position, &program, options);
+            made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows go one by one: {error}")))
+        });
+        let player = if interprets { RowPlayer::Interpreter } else { options.row_player };
+        let columns = columns.into_iter().flatten().collect();
+        Ok(ListRows { by_row, together, program, inputs, columns, outputs, player, is_pure })
+    }
+
+    pub(crate) fn inputs(&self) -> &[Field] {
+        &self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> &[Field] {
+        &self.outputs
+    }
+
+    pub(crate) const fn player(&self) -> RowPlayer {
+        self.player
+    }
+
+    /// What an evaluation may take.
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        self.by_row.limits()
+    }
+
+    /// Why rows are evaluated one by one, if they are.
+    pub(crate) fn obstacle(&self) -> Option<&Diagnostic> {
+        self.together.as_ref().err()
+    }
+
+    /// The array program over many rows, or why there is none, as text.
+    pub fn listing(&self) -> String {
+        match &self.together {
+            Ok(together) => together.listing(self),
+            Err(obstacle) => format!("{}.\n", obstacle.message()),
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let together = self.together.as_ref().map_or(0, |together| together.compiled.memory_bytes());
+        size_of::<ListRows>() + self.by_row.memory_bytes() + together
+    }
+
+    /// Compares columns with the inputs.
+    ///
+    /// # Errors
+    /// The first that does not fit.
+    pub(crate) fn check(&self, columns: &[InputColumn<'_>], rows: usize) -> Result<(), Error> {
+        let refuse = |refused| Err(misfit(&self.inputs, &self.outputs, &refused));
+        let (found, expected) = (columns.len(), self.inputs.len());
+        if found != expected {
+            return refuse(Refused::Inputs { found, expected });
+        }
+        for (at, (column, input)) in columns.iter().zip(&self.inputs).enumerate() {
+            let checked = match column.as_structs() {
+                Some(columns) => check_structs(columns, &input.qtype, rows),
+                None => column.check(&input.qtype, rows),
+            };
+            if let Err(misfit) = checked {
+                return refuse(Refused::Input { at, misfit });
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns of all inputs, where the caller has them: none of a struct that is there as a value.
+    fn flat<'c>(&self, columns: &[InputColumn<'c>]) -> Vec<Option<InputColumn<'c>>> {
+        let mut flat = Vec::with_capacity(self.columns.len());
+        for (column, input) in columns.iter().zip(&self.inputs) {
+            match (column.as_structs(), &input.qtype) {
+                (Some(columns), _) => flat.extend(columns.iter().copied().map(Some)),
+                (None, QType::Tuple(_)) => flat.extend(columns_of(input).iter().map(|_| None)),
+                (None, _) => flat.push(Some(*column)),
+            }
+        }
+        flat
+    }
+
+    /// Evaluates the model on so many rows, and says how many were evaluated one by one.
+    pub(crate) fn run(
+        &self,
+        columns: &[InputColumn<'_>],
+        outputs: &[Option<ColumnMut<'_>>],
+        rows: usize,
+        how: &RowSettings<'_>,
+    ) -> Result<(Finished<Error>, usize), Error> {
+        let (found, expected) = (outputs.len(), self.outputs.len());
+        if found != expected {
+            return Err(misfit(&self.inputs, &self.outputs, &Refused::Outputs { found, expected }));
+        }
+        if let Some(at) = outputs.iter().position(Option::is_some) {
+            return Err(misfit(&self.inputs, &self.outputs, &Refused::Output { at, misfit: Misfit::Memory }));
+        }
+        self.check(columns, rows)?;
+        let most_strings = how.limits.unwrap_or(*self.limits()).array_bytes();
+        let room = OutputRoom::of(most_strings);
+        let run = Run { model: self, columns, flat: self.flat(columns), how, room: &room, most_strings };
+        let pieces = run.pieces(rows);
+        let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
+        // A few for each, so that none waits long for another.
+        let parts: Vec<&[Range<usize>]> = match threads {
+            1 => vec![&pieces[..]],
+            _ => pieces.chunks(pieces.len().div_ceil(threads.saturating_mul(4)).max(1)).collect(),
+        };
+        let failed_first = AtomicUsize::new(usize::MAX);
+        let one = |(at, pieces): (usize, &&[Range<usize>])| {
+            // What is behind a row that stops the run is of no use to anybody.
+            if failed_first.load(Ordering::Relaxed) < at {
+                return Ok(Part::new(self, 0, 0));
+            }
+            run.part(pieces).inspect_err(|_| {
+                failed_first.fetch_min(at, Ordering::Relaxed);
+            })
+        };
+        let done = on_threads(how.pool, parts.iter().enumerate(), one);
+        let mut all: Option<Part> = None;
+        for part in done {
+            let part = part?;
+            match &mut all {
+                None => all = Some(part),
+                Some(all) => all.append(part),
+            }
+        }
+        let Part { columns, failed, mut failures, row_by_row, .. } = all.unwrap_or_else(|| Part::new(self, 0, 0));
+        failures.truncate(how.keep);
+        let columns: Vec<Option<OutputColumn>> = columns.into_iter().map(|column| Some(column.finish())).collect();
+        Ok((Finished { columns, failed, failures }, row_by_row))
+    }
+}
+
+impl Together {
+    fn of(
+        rows: &RowsModel,
+        position: &dyn Fn(usize) -> Option<usize>,
+        program: &Arc<Program>,
+        options: &Started,
+    ) -> Result<Together, Error> {
+        let unknown = || Error::values("an input of the rows is none of the model");
+        let compiled = Compiled::of(&rows.placed, program, Fusion::Full, options)?;
+        let sources = compiled.program().inputs().iter().map(|input| {
+            let leaf = rows.leaves.get(input.leaf as usize);
+            Ok(match *leaf.ok_or_else(unknown)? {
+                RowsLeaf::Scalars(leaf) => Source::Scalars(position(leaf).ok_or_else(unknown)?),
+                RowsLeaf::Elements(leaf) => Source::Elements(position(leaf).ok_or_else(unknown)?),
+                RowsLeaf::Edge(leaf) => Source::Edge(position(leaf).ok_or_else(unknown)?),
+            })
+        });
+        let sources = sources.collect::<Result<_, Error>>()?;
+        let alike = rows.spaces.iter().enumerate().filter(|(leaf, first)| leaf != *first);
+        let alike = alike.filter_map(|(leaf, first)| Some((position(leaf)?, position(*first)?))).collect();
+        let outputs = rows.outputs.iter().map(|output| {
+            Ok(match *output {
+                RowsOutput::Shared => Made::Shared,
+                RowsOutput::Scalars => Made::Scalars,
+                RowsOutput::Elements(leaf) => Made::Elements(position(leaf).ok_or_else(unknown)?),
+            })
+        });
+        Ok(Together { compiled, sources, alike, outputs: outputs.collect::<Result<_, Error>>()? })
+    }
+
+    /// The array program, and what its inputs are.
+    fn listing(&self, model: &ListRows) -> String {
+        let names: Vec<String> = model.inputs.iter().flat_map(names_of_columns).collect();
+        let mut text = "Over many rows:\n".to_owned();
+        for (input, source) in self.compiled.program().inputs().iter().zip(&self.sources) {
+            let (what, at) = match *source {
+                Source::Scalars(at) => ("the scalars of", at),
+                Source::Elements(at) => ("the elements of all rows of", at),
+                Source::Edge(at) => ("which elements are in which row of", at),
+            };
+            text += &format!("L.{} is {what} `{}`\n", input.name, names[at]);
+        }
+        text + &self.compiled.program().to_string()
+    }
+
+    /// Evaluates rows.
+    fn run(&self, run: &Run<'_>, rows: &Range<usize>, part: &mut Part) -> Result<(), Apart> {
+        let columns = &run.flat;
+        let column = |at: usize| columns.get(at)?.as_ref();
+        let splits = |at: usize| splits(column(at)?, rows);
+        let is_alike = |(a, b): &(usize, usize)| splits(*a) == splits(*b);
+        if !self.alike.iter().all(is_alike) {
+            return Err(Apart::Unknown);
+        }
+        let of = |source: &Source| -> Option<Value> {
+            match *source {
+                Source::Scalars(at) => {
+                    let scalar = run.model.columns[at].qtype.scalar()?;
+                    Some(Value::Array(ArrayKind::Dense, column(at)?.array(scalar, rows.clone())?.into()))
+                }
+                Source::Elements(at) => {
+                    // Whoever breaks a promise is told of the row.
+                    let StructColumn { qtype, promise, .. } = &run.model.columns[at];
+                    elements(column(at)?, qtype, rows).filter(|all| promise.check(all).is_ok())
+                }
+                Source::Edge(at) => Some(Edge::from_split_points(ArrayKind::Dense, splits(at)?).ok()?.into()),
+            }
+        };
+        let of_strings = self.sources.iter().map(|source| match *source {
+            Source::Scalars(at) | Source::Elements(at) => {
+                column(at).map_or(0, |column| column.string_bytes(rows.clone()))
+            }
+            Source::Edge(_) => 0,
+        });
+        if of_strings.fold(0, u64::saturating_add) > run.most_strings / PIECE_SHARE {
+            return Err(Apart::Unknown);
+        }
+        let inputs: Option<Vec<Value>> = self.sources.iter().map(of).collect();
+        let inputs = inputs.ok_or(Apart::Unknown)?;
+        let mut made = Vec::new();
+        let memory = &mut part.together;
+        let ran = self.compiled.run(&run.model.program, &inputs, &run.terms(), memory, &mut made);
+        ran.map_err(|error| match error.fault_kind() {
+            Some(kind) if kind.is_of_token() => Apart::Cancelled,
+            _ => Apart::Unknown,
+        })?;
+        // All outputs are there before the first is added.
+        let fits = self.outputs.iter().zip(&made).all(|(output, value)| match (output, value) {
+            (Made::Scalars, Value::Array(_, array)) => array.len() == rows.len(),
+            (Made::Elements(at), Value::Array(_, array)) => {
+                column(*at).and_then(|column| count(column, rows)) == Some(array.len())
+            }
+            (Made::Shared, value) => value.qtype().scalar().is_some(),
+            _ => false,
+        });
+        if !fits {
+            return Err(Apart::Unknown);
+        }
+        let bytes = |(output, value): (&Made, &Value)| {
+            column_bytes(value).saturating_mul(if matches!(output, Made::Shared) { rows.len() as u64 } else { 1 })
+        };
+        if !run.takes(self.outputs.iter().zip(&made).map(bytes), rows) {
+            return Err(Apart::NoRoom);
+        }
+        for ((output, value), column) in self.outputs.iter().zip(&made).zip(&mut part.columns) {
+            match (output, value) {
+                (Made::Scalars, Value::Array(_, array)) => column.extend(array),
+                (Made::Elements(at), Value::Array(_, array)) => {
+                    column.extend_lists(&splits(*at).unwrap_or_default(), array);
+                }
+                _ => rows.clone().for_each(|_| column.push(Some(value))),
+            }
+        }
+        inputs.into_iter().chain(made).for_each(|value| part.together.recycle(value));
+        Ok(())
+    }
+}
+
+/// The columns of an input; one of no use where it has none.
+fn columns_of(input: &Field) -> Vec<StructColumn> {
+    match struct_columns(&input.qtype) {
+        // What an array promises, its type does not say.
+        Some(columns) if !matches!(input.qtype, QType::Tuple(_)) => {
+            columns.into_iter().map(|column| StructColumn { promise: input.promise, ..column }).collect()
+        }
+        Some(columns) => columns,
+        None => {
+            vec![StructColumn { qtype: input.qtype.clone(), promise: input.promise, list: None, wherever: None }]
+        }
+    }
+}
+
+/// What the columns of an input are called.
+fn names_of_columns(input: &Field) -> Vec<String> {
+    match columns_of(input).len() {
+        1 if !matches!(input.qtype, QType::Tuple(_)) => vec![input.name.to_string()],
+        count => (0..count).map(|at| format!("{}, column {at}", input.name)).collect(),
+    }
+}
+
+/// Compares columns of structs with their type.
+fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Result<(), Misfit> {
+    let types = struct_columns(qtype).filter(|types| types.len() == columns.len()).ok_or(Misfit::Structs)?;
+    for (column, of) in columns.iter().zip(&types) {
+        column.check(&of.qtype, rows)?;
+        if let Some((mask, scalar)) = of.wherever.zip(of.qtype.scalar())
+            && let Some(row) = column.first_missing_where(&columns[mask], scalar, rows)
+        {
+            return Err(Misfit::Missing { row });
+        }
+        if of.list.is_some()
+            && of.promise == Promise::Full
+            && let Some(row) = column.first_lacking(rows)
+        {
+            return Err(Misfit::Missing { row });
+        }
+        if let Some(row) = of.list.and_then(|first| column.first_of_another_size(&columns[first], rows)) {
+            return Err(Misfit::Sizes { row });
+        }
+    }
+    Ok(())
+}
+
+/// The struct of a row, which is there or in one that is not, from its columns in their order.
+fn struct_value<'c>(
+    qtype: &QType,
+    is_there: bool,
+    columns: &mut impl Iterator<Item = &'c InputColumn<'c>>,
+    row: usize,
+) -> Option<Value> {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Tuple(members) if let Some(of) = qtype.as_optional_struct() => {
+            let has = columns.next()?.value(&QType::MASK, row)?;
+            let is_there = matches!(has, Value::Present(_));
+            let of = struct_value(of, is_there, columns, row)?;
+            Some(Value::Tuple(members.with(vec![has, of])))
+        }
+        QType::Tuple(members) => {
+            let mut values = Vec::with_capacity(members.len());
+            for member in members.iter() {
+                values.push(struct_value(member, is_there, columns, row)?);
+            }
+            Some(Value::Tuple(members.with(values)))
+        }
+        _ if is_there => columns.next()?.value(qtype, row),
+        QType::Optional(scalar) => columns.next().map(|_| Value::Missing(*scalar)),
+        QType::Scalar(scalar) => columns.next().map(|_| Value::Scalar(ScalarValue::zero(*scalar))),
+        _ => None,
+    }
+}
+
+/// The array that all rows share, if they do.
+fn shared_array<'a>(column: &InputColumn<'a>) -> Option<&'a Arc<Array>> {
+    match column.as_shared()? {
+        Value::Array(_, array) => Some(array),
+        _ => None,
+    }
+}
+
+/// Where the elements of each of the rows begin, counted from the first row's, and where the last's end.
+fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
+    if let Some((offsets, _)) = column.as_lists() {
+        return Some(offsets.splits(rows.clone()));
+    }
+    let size = shared_array(column)?.len();
+    Some((0..=rows.len()).map(|row| row.saturating_mul(size) as i64).collect())
+}
+
+/// How many elements the rows have together.
+fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
+    match column.as_lists() {
+        Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
+        None => Some(rows.len().saturating_mul(shared_array(column)?.len())),
+    }
+}
+
+/// The elements of all of the rows.
+fn elements(column: &InputColumn<'_>, qtype: &QType, rows: &Range<usize>) -> Option<Value> {
+    let QType::Array(kind, scalar) = qtype else { return None };
+    let array = match (column.as_lists(), shared_array(column)) {
+        (Some((offsets, elements)), _) => elements.array(*scalar, offsets.elements(rows.clone()))?.into(),
+        // A long one, as it is.
+        (None, Some(shared)) if rows.len() == 1 => shared.clone(),
+        (None, shared) => {
+            let shared = shared?;
+            shared.take((0..rows.len()).flat_map(|_| (0..shared.len()).map(Some))).into()
+        }
+    };
+    Some(Value::Array(*kind, array))
+}
+
+/// The outputs of some rows.
+#[derive(Debug)]
+struct Part {
+    columns: Vec<GrowingColumn>,
+    failed: Vec<usize>,
+    failures: Vec<(usize, Error)>,
+    /// How many rows were evaluated one by one.
+    row_by_row: usize,
+    /// What runs over pieces leave to each other, and those over rows.
+    together: ArrayMemory,
+    apart: ArrayMemory,
+}
+
+impl Part {
+    fn new(model: &ListRows, rows: usize, elements: usize) -> Self {
+        let column = |output: &Field| GrowingColumn::new(&output.qtype, rows, elements);
+        let columns = model.outputs.iter().map(column).collect();
+        let (together, apart) = (ArrayMemory::default(), ArrayMemory::default());
+        Part { columns, failed: Vec::new(), failures: Vec::new(), row_by_row: 0, together, apart }
+    }
+
+    fn append(&mut self, more: Part) {
+        self.columns.iter_mut().zip(more.columns).for_each(|(column, more)| column.append(more));
+        self.failed.extend(more.failed);
+        self.failures.extend(more.failures);
+        self.row_by_row += more.row_by_row;
+    }
+}
+
+/// A run over columns that fit.
+struct Run<'r> {
+    model: &'r ListRows,
+    columns: &'r [InputColumn<'r>],
+    /// Those that they are made of.
+    flat: Vec<Option<InputColumn<'r>>>,
+    how: &'r RowSettings<'r>,
+    /// For what is made beyond as many bytes as came in.
+    room: &'r OutputRoom,
+    /// The most bytes of a row's strings, which are copied: rows of a dictionary, or of Arrow's views, may share one.
+    most_strings: u64,
+}
+
+impl Run<'_> {
+    /// The terms on which array programs run, for a piece or for one row.
+    fn terms(&self) -> RunTerms<'_> {
+        RunTerms { token: self.how.token.as_ref(), threads: 0, limits: self.how.limits }
+    }
+
+    /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
+    fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
+        let made = made.fold(0, u64::saturating_add);
+        let given = |(column, of): (&Option<InputColumn<'_>>, &StructColumn)| {
+            let Some(column) = column else { return 0 };
+            let (values, count) = match column.as_lists() {
+                Some((offsets, elements)) => (elements, offsets.elements(rows.clone()).len()),
+                None => (column, rows.len()),
+            };
+            let scalar = of.qtype.of_each().scalar().filter(|_| values.is_backed());
+            (count as u64).saturating_mul(scalar.map_or(0, element_bytes))
+        };
+        let given = self.flat.iter().zip(&self.model.columns).map(given).fold(0, u64::saturating_add);
+        self.room.take(made.saturating_sub(given))
+    }
+
+    /// Cuts rows into pieces that are evaluated together.
+    fn pieces(&self, rows: usize) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        while start < rows {
+            let most = (start + TOGETHER).min(rows);
+            let counts = self.flat.iter().flatten().map(|column| match (column.as_lists(), shared_array(column)) {
+                (Some((offsets, _)), _) => offsets.rows_within(start, most, TOGETHER),
+                (None, Some(array)) => (TOGETHER / array.len().max(1)).max(1),
+                (None, None) => most - start,
+            });
+            let count = counts.min().unwrap_or(most - start).min(most - start);
+            pieces.push(start..start + count);
+            start += count;
+        }
+        pieces
+    }
+
+    /// Evaluates pieces, one after the other.
+    fn part(&self, pieces: &[Range<usize>]) -> Result<Part, Error> {
+        check_float_mode()?;
+        let rows = pieces.first().map_or(0, |first| first.start)..pieces.last().map_or(0, |last| last.end);
+        let lists = self.flat.iter().flatten().filter_map(InputColumn::as_lists);
+        // Elements that take no memory are only counted: there may be more than there is room for.
+        let backed = lists.filter(|(_, elements)| elements.is_backed());
+        let most = backed.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
+        let mut part = Part::new(self.model, rows.len(), most);
+        for piece in pieces {
+            let apart = match &self.model.together {
+                Ok(together) => together.run(self, piece, &mut part).err(),
+                Err(_) => Some(Apart::Unknown),
+            };
+            match apart {
+                None => {}
+                Some(Apart::Cancelled) => return Err(Error::ended_by(self.how.token.as_ref())),
+                Some(Apart::NoRoom) => return Err(faults::of_made()),
+                Some(Apart::Unknown) => piece.clone().try_for_each(|row| self.row(row, &mut part))?,
+            }
+        }
+        Ok(part)
+    }
+
+    /// Evaluates a row by itself.
+    fn row(&self, row: usize, part: &mut Part) -> Result<(), Error> {
+        part.row_by_row += 1;
+        let inputs = self.columns.iter().zip(&self.model.inputs);
+        let of_strings = self.columns.iter().map(|column| column.string_bytes(row..row + 1));
+        let fits = of_strings.fold(0, u64::saturating_add) <= self.most_strings;
+        let values = inputs.map(|(column, input)| match column.as_structs() {
+            Some(columns) => struct_value(&input.qtype, true, &mut columns.iter(), row),
+            None => column.value(&input.qtype, row),
+        });
+        let mut made = Vec::new();
+        let evaluated = if fits {
+            let values: Option<Vec<Value>> = values.collect();
+            let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
+            self.model.by_row.evaluate(&values, &self.terms(), &mut part.apart, &mut made)
+        } else {
+            Err(faults::of_copies())
+        };
+        match evaluated {
+            Ok(()) => {
+                if !self.takes(made.iter().map(column_bytes), &(row..row + 1)) {
+                    return Err(faults::of_made());
+                }
+                part.columns.iter_mut().zip(&made).for_each(|(column, value)| column.push(Some(value)));
+                made.into_iter().for_each(|value| part.apart.recycle(value));
+            }
+            Err(error) if error.fault_kind().is_some_and(FaultKind::is_of_token) => return Err(error),
+            Err(error) if self.how.on_error == OnError::Fail || !error.is_fault() => return Err(error.in_row(row)),
+            Err(error) => {
+                part.columns.iter_mut().for_each(|column| column.push(None));
+                part.failed.push(row);
+                if part.failures.len() < self.how.keep {
+                    part.failures.push((row, error));
+                }
+            }
+        }
+        Ok(())
+    }
+}

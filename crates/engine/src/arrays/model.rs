@@ -1,0 +1,282 @@
+//! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
+//! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
+
+use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
+use crate::options::choice::Backend;
+use crate::options::compile_options::{CompileOptions, Started};
+use crate::options::evaluation::{EvaluationLimits, RunTerms};
+use crate::options::promises;
+use crate::options::signature::Field;
+use crate::rows::plan_rows::PlanRows;
+use crate::scalar::once::{OnceMemory, OncePlan};
+use crate::stages::faults;
+use crate::stages::plan;
+use crate::stages::sites::operator_name;
+use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Unsplit, split};
+use cembra_expr::{Program, Sources};
+use cembra_native::Tier;
+use cembra_ops::MOST_ELEMENTS;
+use cembra_prepare::{Placed, prepare_part};
+use cembra_runtime::FaultKind;
+use cembra_value::Error;
+use cembra_value::{Code, Diagnostic, Value};
+use rustc_hash::FxHashSet;
+use std::sync::{Arc, OnceLock};
+
+/// A model with arrays, compiled.
+#[derive(Debug)]
+pub struct ArrayModel {
+    compiled: Compiled,
+    placed: Placed,
+    program: Arc<Program>,
+    options: CompileOptions,
+    inputs: Box<[Field]>,
+    /// What is asked where the compiled one fails; made when it first does.
+    reference: OnceLock<Compiled>,
+}
+
+/// What the runs of one session leave to each other.
+#[derive(Debug, Default)]
+pub(crate) struct ArrayMemory {
+    run: RunMemory,
+    /// For each plan of scalars that was run.
+    scalars: Vec<Option<OnceMemory>>,
+}
+
+impl ArrayMemory {
+    /// Keeps the memory of a value that is not used any more, if it has no other reference.
+    pub(crate) fn recycle(&mut self, value: Value) {
+        self.run.recycle(value);
+    }
+}
+
+/// An array program, and what runs its plans.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    program: ArrayProgram,
+    parts: Vec<Played>,
+    sweeps: SweepRunners,
+    limits: EvaluationLimits,
+    /// The texts that the places of faults are of.
+    sources: Option<Arc<Sources>>,
+}
+
+impl Compiled {
+    pub(crate) fn of(
+        placed: &Placed,
+        program: &Arc<Program>,
+        fusion: Fusion,
+        options: &Started,
+    ) -> Result<Compiled, Error> {
+        let made = split(placed, fusion, |model| {
+            let part = prepare_part(model, program, &options.prepare)?;
+            plan(&part, program, options)
+        });
+        let node_span = |origin| program.graph.span(origin);
+        let array_program = made.map_err(|unsplit| match unsplit {
+            Unsplit::Part(error) => error,
+            Unsplit::Element(node, fault) => Diagnostic::new(fault.code, fault.message).at(node_span(node)).into(),
+            Unsplit::Unsupported(node, why) => {
+                let name = operator_name(&program.graph, node);
+                Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
+            }
+        })?;
+        let steps = array_program.blocks().iter().flat_map(|block| &block.steps);
+        let once: FxHashSet<PartId> =
+            steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
+        let played = |(at, part): (usize, &Part)| {
+            if once.contains(&PartId(at as u32)) {
+                Ok(Played::Once(OncePlan::interpreted(program, part.plan.clone(), options)?.into()))
+            } else {
+                Ok(Played::Rows(PlanRows::of(program, part.plan.clone(), options).into()))
+            }
+        };
+        let parts = array_program.parts().iter().enumerate().map(played).collect::<Result<_, Error>>()?;
+        let sweeps = SweepRunners::of(&array_program);
+        let (limits, sources) = (EvaluationLimits::of(options), options.sources.clone());
+        Ok(Compiled { program: array_program, parts, sweeps, limits, sources })
+    }
+
+    pub(crate) fn run(
+        &self,
+        program: &Program,
+        inputs: &[Value],
+        terms: &RunTerms<'_>,
+        memory: &mut ArrayMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let limits = terms.limits.unwrap_or(self.limits);
+        // A count of bytes is never more than an address can be.
+        let most = limits.array_bytes().min(isize::MAX as u64) / WIDEST;
+        if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
+            return Err(faults::of_units());
+        }
+        let (arrays, played) = (&self.program, &self.parts[..]);
+        let (token, threads) = (terms.token, terms.threads);
+        let mut host = ArrayHost { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
+        let made = run(&mut host, &self.sweeps, inputs, &mut memory.run, results);
+        made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
+    }
+
+    /// The inputs, with what they promise.
+    fn inputs(&self, placed: &Placed) -> Box<[Field]> {
+        let field =
+            |input: &ArrayInput| Field::of_leaf(&placed.model.graph, input.leaf, self.program.qtype(input.value));
+        self.program.inputs().iter().map(field).collect()
+    }
+
+    /// What is run.
+    pub(crate) const fn program(&self) -> &ArrayProgram {
+        &self.program
+    }
+
+    /// Bytes of memory that the plans hold, and their code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let of_part = |played: &Played| match played {
+            Played::Rows(rows) => rows.memory_bytes(),
+            Played::Once(plan) => plan.memory_bytes(),
+        };
+        self.parts.iter().map(of_part).sum::<usize>() + self.sweeps.memory_bytes()
+    }
+}
+
+impl ArrayModel {
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
+    }
+
+    /// Bytes of memory that it holds, and its code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let reference = self.reference.get();
+        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
+    }
+
+    /// Compiles a program that has arrays.
+    ///
+    /// # Errors
+    /// Operators that have no form here, or limits.
+    pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
+        let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
+        let compiled = Compiled::of(&placed, &program, fusion, options)?;
+        let mut inputs = compiled.inputs(&placed);
+        Field::add_defaults(&mut inputs, &program);
+        let (options, reference) = (CompileOptions::clone(options), OnceLock::new());
+        Ok(ArrayModel { compiled, placed, program, options, inputs, reference })
+    }
+
+    /// What an evaluation may take.
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        &self.compiled.limits
+    }
+
+    /// The tier of the machine code of the model's parts; `None` if the interpreter runs them. No part changes its tier.
+    pub fn tier(&self) -> Option<Tier> {
+        (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
+    }
+
+    /// The array program, as text.
+    pub fn listing(&self) -> String {
+        self.compiled.program.to_string()
+    }
+
+    /// How much there is to do, as the first lines of the listing say it.
+    pub fn counts(&self) -> String {
+        self.compiled.program.counts()
+    }
+
+    /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
+    /// behind the others.
+    pub(crate) fn evaluate(
+        &self,
+        inputs: &[Value],
+        terms: &RunTerms<'_>,
+        memory: &mut ArrayMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
+        let failed = match self.compiled.run(&self.program, inputs, terms, memory, results) {
+            Err(failed) if self.options.backend != Backend::Interpreter => failed,
+            made => return made,
+        };
+        if failed.fault_kind().is_some_and(FaultKind::is_of_token) {
+            return Err(failed);
+        }
+        let reference = match self.reference.get() {
+            Some(reference) => reference,
+            // An error is not kept: what took too long this time may not the next. Two threads may both compile it.
+            None => {
+                let options = CompileOptions { backend: Backend::Interpreter, ..self.options.clone() };
+                let made = Compiled::of(&self.placed, &self.program, Fusion::None, &options.restarted())?;
+                self.reference.get_or_init(|| made)
+            }
+        };
+        // The reference may take as much as the run that failed.
+        *memory = ArrayMemory::default();
+        let terms = RunTerms { threads: 0, ..*terms };
+        reference.run(&self.program, inputs, &terms, &mut ArrayMemory::default(), results)
+    }
+}
+
+/// The most bytes that an element of an array takes, strings apart.
+const WIDEST: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stages::prepare;
+    use cembra_ops::Registry;
+    use cembra_runtime::Scalar;
+    use cembra_value::{Array, Limits, ScalarValue};
+
+    fn compiled(text: &str) -> (ArrayModel, Arc<Program>) {
+        let program = cembra_expr::parse(text, Registry::standard(), &Limits::default()).expect("it is right");
+        let program = Arc::new(program);
+        let options = CompileOptions::default().started(None, None, Registry::standard());
+        let placed = prepare(&program, &options, &mut |_, _| {}).and_then(|made| Ok(made.placed()?));
+        let made = ArrayModel::of(program.clone(), placed.expect("it is right"), &options);
+        (made.expect("it is right"), program)
+    }
+
+    /// ArrayMemory and sweeps of another program would be read as what they are not, and so would values of other types.
+    #[test]
+    fn what_is_of_another_program_is_refused() {
+        let numbers = |scalar: Scalar| {
+            let elements = (0..100).map(|at| ScalarValue::from_bits(scalar, at));
+            Value::from(Array::from_scalars(scalar, elements))
+        };
+        let (wide, program) = compiled("input x: [i64]; math.sum(x + 1) + math.max(x)");
+        let (other, _) = compiled(
+            "input x: [i32]; output s = math.sum(x * 2) + array.count(x == 7)
+            output t = [7, 8]",
+        );
+        let (mut memory, mut made) = (ArrayMemory::default(), Vec::new());
+        let mut run = |model: &ArrayModel, input: &Value, memory: &mut ArrayMemory| {
+            made.clear();
+            let ran =
+                model.compiled.run(&program, std::slice::from_ref(input), &RunTerms::default(), memory, &mut made);
+            ran.map(|()| made[0].to_string())
+        };
+        let (large, small) = (numbers(Scalar::Int64), numbers(Scalar::Int32));
+        for _ in 0..2 {
+            // The same memory for both.
+            assert_eq!(run(&wide, &large, &mut memory).unwrap(), "i64?{5149}");
+            assert_eq!(run(&other, &small, &mut memory).unwrap(), "i64{9901}");
+            assert!(run(&wide, &small, &mut memory).is_err() && run(&other, &large, &mut memory).is_err());
+        }
+        let mut parts = Vec::new();
+        let mut of_other = ArrayHost {
+            arrays: &wide.compiled.program,
+            played: &wide.compiled.parts,
+            program: &program,
+            token: None,
+            limits: wide.compiled.limits,
+            threads: 1,
+            scalars: &mut parts,
+        };
+        let inputs = std::slice::from_ref(&large);
+        let sweeps = &other.compiled.sweeps;
+        let ran = super::run(&mut of_other, sweeps, inputs, &mut memory.run, &mut made);
+        assert!(ran.is_err());
+    }
+}

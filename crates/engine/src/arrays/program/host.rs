@@ -1,0 +1,234 @@
+//! What a run of an array program asks for: its plans, run as batches over elements or once on scalars, its limits, and the errors
+//! of its steps.
+
+use crate::options::evaluation::EvaluationLimits;
+use crate::rows::plan_rows::{PlanRows, RowSettings};
+use crate::rows::threads::useful_threads;
+use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
+use crate::scalar::once::{OnceMemory, OncePlan};
+use crate::stages::faults::{self, FailedOperator};
+use crate::stages::sites::operator_name;
+use cembra_array::{ArrayProgram, PartId, Step};
+use cembra_expr::Program;
+use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
+use cembra_value::Error;
+use cembra_value::{Array, ArrayData, StringViews, Value};
+
+/// What runs a plan.
+#[derive(Debug)]
+pub(crate) enum Played {
+    /// Rows of elements.
+    Rows(Box<PlanRows>),
+    /// Scalars.
+    Once(Box<OncePlan>),
+}
+
+/// What a run of an array program asks for.
+#[derive(Debug)]
+pub(crate) struct ArrayHost<'r> {
+    /// The program that is run.
+    pub(crate) arrays: &'r ArrayProgram,
+    /// For each plan of it, what runs the plan.
+    pub(crate) played: &'r [Played],
+    /// The program that it was made of.
+    pub(crate) program: &'r Program,
+    pub(crate) token: Option<&'r Cancellation>,
+    pub(crate) limits: EvaluationLimits,
+    /// How many threads the run may be shared by; 0 is one.
+    pub(crate) threads: usize,
+    /// For each plan of scalars that was run.
+    pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
+}
+
+impl ArrayHost<'_> {
+    /// Runs a plan over rows; the strings that it makes may take `strings` bytes.
+    fn rows(&self, part: PartId, args: &[&Value], rows: usize, strings: u64) -> Result<Vec<OutputColumn>, Error> {
+        let part_of = self.arrays.part(part);
+        let args: Vec<&Value> = part_of.inputs.iter().map(|at| args[*at]).collect();
+        let optional = part_of.plan.inputs().iter().map(|input| part_of.plan.value(input.value).qtype.is_optional());
+        let buffers: Vec<Vec<&[u8]>> = args.iter().map(|arg| buffers(arg)).collect();
+        let columns: Option<Vec<InputColumn<'_>>> = args
+            .iter()
+            .zip(&buffers)
+            .zip(optional)
+            .map(|((arg, buffers), optional)| column(arg, optional, buffers))
+            .collect();
+        let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
+        let Played::Rows(rows_of) = &self.played[part.index()] else {
+            return Err(Error::values("a plan of scalars has no rows"));
+        };
+        let how = RowSettings {
+            token: self.token.cloned(),
+            limits: Some(self.limits),
+            strings: Some(strings),
+            ..RowSettings::new(0)
+        };
+        let outputs = rows_of.outputs().iter().map(|_| None).collect();
+        Ok(rows_of.run(&columns, outputs, rows, &how)?.columns.into_iter().flatten().collect())
+    }
+
+    /// Evaluates a plan for this many elements, its arguments being arrays of that size, or the same for all. Strings that are made
+    /// may take `room` bytes.
+    ///
+    /// # Errors
+    /// An element fails, or strings take more.
+    pub(super) fn map(&self, part: PartId, args: &[&Value], elements: usize, room: u64) -> Result<Vec<Array>, Error> {
+        let arrays: Option<Vec<Array>> =
+            self.rows(part, args, elements, room).map_err(Error::in_element)?.into_iter().map(array).collect();
+        arrays.ok_or_else(|| Error::values("a column is no array"))
+    }
+
+    /// Evaluates a plan on scalars. The results are put behind the others.
+    ///
+    /// # Errors
+    /// It fails.
+    pub(super) fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Error> {
+        let Played::Once(plan) = &self.played[part.index()] else {
+            return Err(Error::values("a plan of elements needs rows"));
+        };
+        if self.scalars.is_empty() {
+            self.scalars.resize_with(self.played.len(), || None);
+        }
+        let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
+        let inputs = self.arrays.part(part).inputs.iter().map(|at| args[*at].clone());
+        plan.run(memory, inputs, self.token, &self.limits, results)
+    }
+
+    /// The function that evaluates a plan on columns of these forms; none if rows are evaluated one by one.
+    pub(super) fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
+        match &self.played[part.index()] {
+            Played::Rows(batch) => batch.function(&Forms(forms.into())),
+            Played::Once(_) => None,
+        }
+    }
+
+    /// A context of the run's limits.
+    pub(super) fn context(&self) -> Context {
+        self.limits.context()
+    }
+
+    /// Readies a context for the run: its limits, and the token that cancels it.
+    pub(super) fn ready(&self, context: &mut Context) {
+        self.limits.hold_in(context);
+        context.set_cancellation(self.token.cloned());
+    }
+
+    /// How often the rounds of all loops may begin again in the run.
+    pub(super) fn most_rounds(&self) -> u64 {
+        self.limits.loop_iterations()
+    }
+
+    /// The most bytes of arrays that the run may have at a time, those that come in apart.
+    pub(super) fn most_array_bytes(&self) -> u64 {
+        self.limits.array_bytes()
+    }
+
+    /// The error of a step whose arrays would be more bytes than the run may have.
+    pub(super) fn exceeds(&self, step: &Step) -> Error {
+        faults::of_arrays(self.failed(step))
+    }
+
+    /// The error of a program that fails, or may: another way of running it knows more.
+    pub(super) fn unsure(&self) -> Error {
+        Error::values("an element may have failed")
+    }
+
+    /// A step as the operator that failed.
+    fn failed(&self, step: &Step) -> FailedOperator {
+        let name = operator_name(&self.program.graph, step.origin).to_string();
+        FailedOperator { name, span: self.program.graph.span(step.origin) }
+    }
+
+    /// The error of a step that failed.
+    pub(super) fn fault(&self, step: &Step, fault: Fault) -> Error {
+        let Fault { kind, operands } = fault;
+        if kind == FaultKind::Cancelled {
+            return Error::ended_by(self.token);
+        }
+        let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
+        let sizes = format!("({}, {})", operands[0], operands[1]);
+        let text = match kind {
+            FaultKind::SizeMismatch => &sizes,
+            // Operators have a largest size of arrays, whatever the limits of the model are.
+            FaultKind::ArenaLimit => "an array would be larger than any that operators make",
+            // SAFETY: STRING-VIEW: the kernels of array operators view texts that live as long as the process.
+            FaultKind::Invalid | FaultKind::Assertion => unsafe {
+                Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str()
+            },
+            _ => "",
+        };
+        let result = self.arrays.qtype(step.outs[0]);
+        let fault = faults::of_operator(kind, self.failed(step), operand, result, text);
+        fault.calls(self.program.graph.calls_to(step.origin)).into()
+    }
+
+    /// How many threads the run may be shared by.
+    pub(super) fn threads(&self) -> usize {
+        useful_threads(self.threads, None)
+    }
+
+    /// Looks whether the run was cancelled.
+    ///
+    /// # Errors
+    /// It was.
+    pub(super) fn poll(&self) -> Result<(), Error> {
+        match self.token {
+            Some(token) if token.is_cancelled() => Err(Error::ended_by(self.token)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The buffers that the strings of an array lie in.
+fn buffers(value: &Value) -> Vec<&[u8]> {
+    match value {
+        Value::Array(_, array) => match array.data() {
+            ArrayData::Strings(strings) => strings.parts().1.iter().map(Vec::as_slice).collect(),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// A value as a column: of its elements, or the same for all. Those that are not optional are all there.
+fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
+    let Value::Array(_, array) = value else { return Some(InputColumn::shared(value)) };
+    let len = array.len();
+    let bits = |words: &'a [u64]| Bitmap::of_words(words, len);
+    let column = match array.data() {
+        ArrayData::Units => InputColumn::units(len),
+        ArrayData::Bits(words) => InputColumn::bits(bits(words)?),
+        ArrayData::Numbers(_) => match array.scalar().representation() {
+            Scalar::Int32 => InputColumn::values(array.numbers::<i32>()?),
+            Scalar::Int64 => InputColumn::values(array.numbers::<i64>()?),
+            Scalar::UInt64 => InputColumn::values(array.numbers::<u64>()?),
+            Scalar::Float32 => InputColumn::values(array.numbers::<f32>()?),
+            Scalar::Float64 => InputColumn::values(array.numbers::<f64>()?),
+            _ => return None,
+        },
+        // SAFETY: STRING-VIEW: views of an array lie in its buffers, and those of texts were texts.
+        ArrayData::Strings(strings) => unsafe { InputColumn::views(array.scalar(), strings.parts().0, buffers) },
+    };
+    Some(match array.presence().filter(|_| is_optional) {
+        Some(words) => column.present(bits(words)?),
+        None => column,
+    })
+}
+
+/// A column that was made as an array.
+fn array(column: OutputColumn) -> Option<Array> {
+    let (rows, scalar) = (column.rows(), column.qtype().scalar()?);
+    let (_, parts, presence) = column.into_parts();
+    let data = match parts {
+        OutputParts::Nothing => ArrayData::Units,
+        OutputParts::Numbers(words) => ArrayData::Numbers(words),
+        OutputParts::Bits(words) => ArrayData::Bits(words),
+        OutputParts::Strings(views, buffers) => {
+            // SAFETY: STRING-VIEW: a column has made its views itself, and texts of texts.
+            ArrayData::Strings(unsafe { StringViews::from_known_parts(views, buffers, scalar == Scalar::Text) })
+        }
+        // No input of an array program is a dictionary, nor of a type that is no scalar.
+        OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) => return None,
+    };
+    Array::from_parts(scalar, rows, data, presence)
+}

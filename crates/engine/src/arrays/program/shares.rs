@@ -1,0 +1,90 @@
+//! Shares of a run, for several threads: whole blocks of a sum, or whole groups, so that no result depends on the number of
+//! shares. Each is done in a workspace of its own; arrays that are made are those of one.
+
+use super::host::ArrayHost;
+use super::runner::Workspace;
+use super::sweep::{Bounds, Run};
+use crate::rows::threads::on_threads;
+use cembra_array::{Lane, Origin, Over, Side, Storage};
+use cembra_runtime::SUM_BLOCK;
+use smallvec::{SmallVec, smallvec};
+
+/// How many groups are looked at for one that a share may begin with.
+const NEAR: usize = 1 << 14;
+
+impl Run<'_> {
+    /// Shares for at most this many threads, in order; one where the elements are few, or something goes from strip to strip.
+    pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
+        let groups = self.points.map_or(0, |points| points.len() - 1);
+        let all = Bounds { elements: 0..self.elements, groups: 0..groups };
+        let threads = threads.min(self.elements / SUM_BLOCK);
+        if threads < 2 || !self.is_divisible() {
+            return smallvec![all];
+        }
+        let Some(points) = self.points else {
+            let each = self.elements.div_ceil(SUM_BLOCK).div_ceil(threads) * SUM_BLOCK;
+            let share = |start| Bounds { elements: start..self.elements.min(start + each), groups: 0..0 };
+            return (0..self.elements).step_by(each).map(share).collect();
+        };
+        let each = self.elements.div_ceil(threads);
+        let mut shares = SmallVec::new();
+        let mut first = 0;
+        for share in 1..=threads {
+            let reached = points.partition_point(|point| (*point as usize) < share * each);
+            let mut near = reached..groups.min(reached + NEAR);
+            let end = near.find(|group| share < threads && self.is_between_words(points, *group)).unwrap_or(groups);
+            if first < end {
+                shares.push(Bounds { elements: points[first] as usize..points[end] as usize, groups: first..end });
+                first = end;
+            }
+        }
+        shares
+    }
+
+    /// True if what is written of a group and those behind it is in other words than what is written of those before.
+    fn is_between_words(&self, points: &[i64], group: usize) -> bool {
+        let starts_word = |lane: &Lane| match lane.over {
+            Side::Elements => points[group] % 64 == 0,
+            Side::Groups => group.is_multiple_of(64),
+        };
+        let has_bits = |lane: &&Lane| lane.origin == Origin::Kept && (lane.has_bits || lane.storage == Storage::Bits);
+        self.layout().lanes().iter().filter(has_bits).all(starts_word)
+    }
+
+    /// True if no share waits for what another finds.
+    fn is_divisible(&self) -> bool {
+        let is_apart = |over: Over| match self.points {
+            None => over == Over::Whole,
+            Some(_) => self.is_of_strips(over),
+        };
+        self.layout().scanners().is_empty()
+            && self.layout().accumulators().iter().all(|of| of.side == Side::Elements && is_apart(of.over))
+    }
+
+    /// Goes through the strips of all shares, each on a thread if there are as many; false if something failed, or the run was
+    /// cancelled.
+    pub(super) fn strips_of_shares(&self, workspace: &mut Workspace, shares: &[Bounds], host: &ArrayHost<'_>) -> bool {
+        let mut others = std::mem::take(&mut workspace.others);
+        while others.len() + 1 < shares.len() {
+            let Some(other) = self.runner.workspace(host, self.with_bits) else { return false };
+            others.push(*other);
+        }
+        for other in &mut others {
+            other.bases.clone_from(&workspace.bases);
+            host.ready(&mut other.context);
+        }
+        host.ready(&mut workspace.context);
+        let workspaces = std::iter::once(&mut *workspace).chain(&mut others);
+        let done = on_threads(None, workspaces.zip(shares), |(workspace, share)| {
+            self.begin_share(workspace, share);
+            self.strips(workspace, share)
+        });
+        if self.points.is_none() {
+            for other in &others[..shares.len() - 1] {
+                workspace.accumulators.iter_mut().zip(&other.accumulators).for_each(|(first, next)| first.join(next));
+            }
+        }
+        workspace.others = others;
+        done.into_iter().all(|succeeds| succeeds)
+    }
+}

@@ -1,0 +1,75 @@
+//! The one place where plans become machine code, for one row or for many: it opens the span, measures the time, writes the profiles and
+//! records the event. Which player compiles rows is chosen elsewhere.
+
+use crate::code::profiling;
+use crate::code::spans::StageSpan;
+use crate::options::choice::RowPlayer;
+use crate::options::metrics::{Event, Watch};
+use cembra_native::{CodeCache, Compiled, Tier};
+use cembra_plan::{Binding, Plan};
+use cembra_runtime::CodePages;
+use cembra_value::{Budget, Code, Diagnostic};
+use std::time::Instant;
+
+/// Compiles a plan to machine code for one row, or takes it from a cache, and records it.
+pub(crate) fn compile(
+    plan: &Plan,
+    binding: &Binding,
+    tier: Tier,
+    budget: &Budget,
+    cache: Option<&CodeCache>,
+    watch: &Watch,
+) -> Result<Compiled, Diagnostic> {
+    let (model, steps) = (watch.model(), plan.step_count());
+    let span = StageSpan::compile(model, steps, profiling::tier_name(tier));
+    let started = Instant::now();
+    let compiled = match cache {
+        Some(cache) => cache.compile(plan, binding, tier, budget),
+        None => cembra_native::compile(plan, binding, tier, budget),
+    };
+    let compiled = compiled.map_err(|error| refusal(&error))?;
+    let (code_bytes, time) = (compiled.pages().size(), started.elapsed());
+    span.made("code_bytes", code_bytes);
+    profiling::write(model, profiling::tier_name(tier), compiled.pages(), &|reason| {
+        watch.record(&Event::ProfileFailed { reason });
+    });
+    if compiled.was_cached() {
+        watch.record(&Event::CacheHit { tier, steps, code_bytes, time });
+    } else {
+        if cache.is_some() {
+            watch.record(&Event::CacheMiss);
+        }
+        watch.record(&Event::Compiled { tier, steps, code_bytes, time });
+    }
+    Ok(compiled)
+}
+
+/// Compiles a plan for many rows by `make`, and records it. `list` says which pages the machine code has.
+pub(crate) fn compile_rows<F>(
+    plan: &Plan,
+    player: RowPlayer,
+    watch: &Watch,
+    make: impl FnOnce() -> Result<F, Diagnostic>,
+    list: impl FnOnce(&F, &mut dyn FnMut(&CodePages)),
+) -> Result<F, Diagnostic> {
+    let (model, steps) = (watch.model(), plan.step_count());
+    let span = StageSpan::compile(model, steps, player.name());
+    let started = Instant::now();
+    let made = make()?;
+    let (mut code_bytes, time) = (0, started.elapsed());
+    list(&made, &mut |pages| {
+        code_bytes += pages.size();
+        profiling::write(model, player.name(), pages, &|reason| watch.record(&Event::ProfileFailed { reason }));
+    });
+    span.made("code_bytes", code_bytes);
+    watch.record(&Event::CompiledRows { player, steps, code_bytes, time });
+    Ok(made)
+}
+
+/// Why there is no machine code: a limit, or what the machine or the code generator cannot do.
+pub fn refusal(error: &cembra_native::Error) -> Diagnostic {
+    match error.limit() {
+        Some(exceeded) => exceeded.clone(),
+        None => Diagnostic::new(Code::Native, error.to_string()).hint("use the interpreter, or `Backend::Auto`"),
+    }
+}

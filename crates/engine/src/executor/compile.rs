@@ -1,0 +1,76 @@
+//! Which kind of executable a program becomes: a plan in a frame, an array program, or a graph of tensors.
+
+use crate::arrays::model::ArrayModel;
+use crate::executor::Executable;
+use crate::executor::mixed::MixedModel;
+use crate::executor::whole::WholeModel;
+use crate::options::compile_options::Started;
+use crate::stages::{plan, prepare};
+use crate::tensors::lowering::{Parts, Sorted, TensorProgram};
+use crate::tensors::model::TensorModel;
+use cembra_expr::Program;
+use cembra_prepare::Placed;
+use cembra_value::Error;
+use cembra_value::{Code, Diagnostic};
+use std::sync::Arc;
+
+/// How often a model may go from tensors to other values and back. Each turn looks at the whole program.
+const MOST_TURNS: usize = 16;
+
+/// The error that values become tensors again once more than they may, at the first of those that are left.
+fn too_many_turns(rest: &Program) -> Diagnostic {
+    let message = format!("tensors become other values, and those tensors, more than {MOST_TURNS} times");
+    let problem = Diagnostic::new(Code::Limit, message).hint("operators on tensors alone keep it one program");
+    problem.at(rest.outputs.first().and_then(|output| output.span))
+}
+
+impl Executable {
+    /// Compiles a program, whatever its values are.
+    pub fn of(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+        if TensorProgram::is_of(&program, options) {
+            return Executable::of_tensors(program, options, 0);
+        }
+        Executable::of_values(program, options)
+    }
+
+    /// Compiles a program without tensors.
+    fn of_values(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+        let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
+        if placed.model.has_arrays() {
+            return Executable::of_arrays(program, placed, options);
+        }
+        let plan = plan(&placed, &program, options)?;
+        Executable::new(program, plan, None, options)
+    }
+
+    /// Compiles a program with tensors, and other values beside them. Some of it may be behind tensors and other values that were computed before, in
+    /// turns.
+    fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
+        let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
+            Sorted::Tensors(tensors) => {
+                return Executable::of_whole(
+                    WholeModel::Tensors(TensorModel::of(tensors, options).into()),
+                    program,
+                    options,
+                );
+            }
+            Sorted::Parts(parts) => parts,
+        };
+        let before = before.map(|part| Executable::of_values(part, options)).transpose()?;
+        let tensors = tensors.map(|part| Executable::of_tensors(part, options, turns)).transpose()?;
+        let after = match after {
+            Some(part) if !TensorProgram::is_of(&part, options) => Some(Executable::of_values(part, options)?),
+            Some(part) if turns == MOST_TURNS => return Err(too_many_turns(&part).into()),
+            Some(part) => Some(Executable::of_tensors(part, options, turns + 1)?),
+            None => None,
+        };
+        let mixed = MixedModel::new(&program, before, tensors, after, outputs);
+        Executable::of_whole(WholeModel::Mixed(mixed.into()), program, options)
+    }
+
+    /// Compiles a model with arrays.
+    pub fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Executable, Error> {
+        let arrays = ArrayModel::of(program.clone(), placed, options)?;
+        Executable::of_whole(WholeModel::Arrays(arrays.into()), program, options)
+    }
+}

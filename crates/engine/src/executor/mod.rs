@@ -1,0 +1,551 @@
+//! Executors: a compiled model, immutable and shared. It is evaluated by sessions, each of which has a frame of its own.
+
+mod compile;
+mod loaded;
+mod mixed;
+mod tensors;
+pub(crate) mod whole;
+
+pub use loaded::LoadedRows;
+pub use whole::WholeMemory;
+
+use crate::batch::{Batch, no_rows};
+use crate::options::choice::Backend;
+use crate::options::compile_options::{CompileOptions, Started};
+use crate::options::evaluation::{EvaluationLimits, RunTerms};
+use crate::options::metrics::{Event, Watch};
+use crate::options::signature::{Field, Signature};
+use crate::rows::run_options::RunOptions;
+use crate::scalar::backend::Runnable;
+use crate::scalar::frame_model::FrameModel;
+use crate::scalar::tiers::{Tiered, TieredModel};
+use crate::stages::only_sessions;
+use cembra_expr::{Program, Sources};
+use cembra_native::{Compiled, Tier};
+use cembra_plan::{Binding, Function, Plan};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
+use cembra_value::Error;
+use cembra_value::{Code, Diagnostic, Value, ValueRun};
+use std::sync::{Arc, OnceLock};
+use whole::WholeModel;
+
+/// Everything a compiled model is; shared by executors and sessions. Not the plan: that is several times as large as what
+/// calls and errors need of it.
+#[derive(Debug)]
+pub struct Executable {
+    pub(crate) form: ExecutableForm,
+    pub(crate) watch: Watch,
+    pub(crate) limits: EvaluationLimits,
+    fallback: OnceLock<Box<Diagnostic>>,
+    pub(crate) inputs: Box<[Field]>,
+    pub(crate) outputs: Box<[Field]>,
+    origin: Box<Origin>,
+}
+
+/// The compiled form of a model, by where its values live.
+#[derive(Debug)]
+pub(crate) enum ExecutableForm {
+    /// A plan, in frames.
+    Frame(FrameModel),
+    /// A model whose values lie beside frames.
+    Whole(WholeModel),
+}
+
+/// What the evaluations of a part of a model leave to each other.
+#[derive(Debug)]
+pub(crate) struct PartMemory {
+    frame: Frame,
+    context: Context,
+    whole: WholeMemory,
+}
+
+/// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
+#[derive(Debug)]
+struct Origin {
+    program: Arc<Program>,
+    options: CompileOptions,
+    batch: OnceLock<Batch>,
+}
+
+impl TieredModel for Executable {
+    fn tiered(&self) -> Option<&Tiered> {
+        match &self.form {
+            ExecutableForm::Frame(FrameModel { runnable: Runnable::Tiered(tiered), .. }) => Some(tiered),
+            _ => None,
+        }
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    fn fall_back(&self, reason: Diagnostic) {
+        self.watch.record(&Event::Fallback { reason: self.fallback.get_or_init(|| Box::new(reason)) });
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        self.watch.record(&Event::ExecutorDropped);
+    }
+}
+
+impl Executable {
+    /// Compiles a plan, for calls by value or for structs: then the binding says where their fields are.
+    pub fn new(
+        program: Arc<Program>,
+        plan: Plan,
+        structs: Option<Binding>,
+        options: &Started,
+    ) -> Result<Executable, Error> {
+        check_float_mode()?;
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
+        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        Field::add_defaults(&mut inputs, &program);
+        let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
+        let (model, reason) = FrameModel::new(&program, plan, structs, options.backend, options, &watch)?;
+        let form = ExecutableForm::Frame(model);
+        let executable = Executable::of_form(form, [inputs, outputs], watch, program, options);
+        if let Some(reason) = reason {
+            executable.fall_back(reason);
+        }
+        Ok(executable)
+    }
+
+    /// An executable of a model whose values lie beside frames.
+    pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+        check_float_mode()?;
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let fields = whole.fields();
+        Ok(Executable::of_form(ExecutableForm::Whole(whole), fields, watch, program, options))
+    }
+
+    fn of_form(
+        form: ExecutableForm,
+        [inputs, outputs]: [Box<[Field]>; 2],
+        watch: Watch,
+        program: Arc<Program>,
+        options: &Started,
+    ) -> Executable {
+        watch.record(&Event::ExecutorMade);
+        Executable {
+            form,
+            watch,
+            limits: EvaluationLimits::of(options),
+            fallback: OnceLock::new(),
+            inputs,
+            outputs,
+            origin: Box::new(Origin { program, options: CompileOptions::clone(options), batch: OnceLock::new() }),
+        }
+    }
+
+    /// Evaluates a model whose values lie beside frames on values of exactly its inputs' types, one for each. The results are put behind the
+    /// others.
+    pub fn evaluate_whole(
+        &self,
+        values: &[Value],
+        token: Option<&Cancellation>,
+        memory: &mut WholeMemory,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let terms = memory.terms(token);
+        self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results))
+    }
+
+    /// Memory for evaluations on values, one after the other.
+    pub(crate) fn part_memory(&self) -> PartMemory {
+        PartMemory { frame: self.frame(), context: self.context(), whole: WholeMemory::default() }
+    }
+
+    /// Evaluates the model as a part of another, on one value for each input.
+    pub(crate) fn evaluate_part(
+        self: &Arc<Self>,
+        values: &[Value],
+        terms: &RunTerms<'_>,
+        memory: &mut PartMemory,
+    ) -> Result<Vec<Value>, Error> {
+        let PartMemory { frame, context, whole: memory } = memory;
+        let mut results = Vec::with_capacity(self.outputs.len());
+        match self.whole() {
+            Some(whole) => {
+                self.check_values(values)?;
+                whole.evaluate(values, terms, memory, &mut results)?;
+            }
+            None => {
+                context.set_cancellation(terms.token.cloned());
+                terms.limits.unwrap_or(self.limits).hold_in(context);
+                self.run_values(values, frame, context)?;
+                self.read_outputs(frame, &mut results);
+            }
+        }
+        Ok(results)
+    }
+
+    /// Compares values with the types of the inputs, which are as many.
+    pub(crate) fn check_values(&self, values: &[Value]) -> Result<(), Error> {
+        if values.len() != self.inputs.len() {
+            return Err(miscount(self.inputs.len(), values.len()));
+        }
+        match self.inputs.iter().zip(values).find(|(field, value)| !value.is_of(&field.qtype)) {
+            Some((field, value)) => Err(field.misfit(value)),
+            None => Ok(()),
+        }
+    }
+
+    /// The model whose values lie beside frames, if it is one.
+    pub(crate) fn whole(&self) -> Option<&WholeModel> {
+        match &self.form {
+            ExecutableForm::Frame(_) => None,
+            ExecutableForm::Whole(whole) => Some(whole),
+        }
+    }
+
+    /// The model whose values lie in a frame, if it is one.
+    #[inline(always)]
+    pub(crate) const fn frame_model(&self) -> Option<&FrameModel> {
+        match &self.form {
+            ExecutableForm::Frame(model) => Some(model),
+            ExecutableForm::Whole(_) => None,
+        }
+    }
+
+    /// True if values of the model lie beside frames, so that its runs are `evaluate_whole`.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.frame_model().is_none()
+    }
+
+    /// Names and types of the inputs and outputs.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        Signature { inputs: self.inputs.to_vec(), outputs: self.outputs.to_vec() }
+    }
+
+    /// The machine code that every call runs; none if the interpreter runs, or may run until a tier is compiled, and of an array program.
+    #[must_use]
+    pub fn machine_code(&self) -> Option<&Compiled> {
+        match &self.frame_model()?.runnable {
+            Runnable::Native(compiled, _) => Some(compiled),
+            _ => None,
+        }
+    }
+
+    /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
+    pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
+        context.set_cancellation(options.token());
+        let limits = self.limits.within(options.run_limits());
+        limits.hold_in(context);
+        (memory.threads, memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
+    }
+
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        match &self.form {
+            ExecutableForm::Frame(model) => model.runnable.tier(),
+            ExecutableForm::Whole(whole) => whole.tier(),
+        }
+    }
+
+    /// A context for runs, within the limits of compilation.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        self.limits.context()
+    }
+
+    /// A frame with the literals of the plan; an empty one for a model whose values lie beside frames.
+    #[must_use]
+    pub fn frame(&self) -> Frame {
+        self.frame_model().map_or_else(|| Frame::zeroed(0), FrameModel::frame)
+    }
+
+    /// Bytes of a frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.frame_model().map_or(0, FrameModel::frame_bytes)
+    }
+
+    /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
+    ///
+    /// # Safety
+    /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
+    #[inline]
+    pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
+        let slots = self.frame_model().and_then(|model| model.slots.as_ref());
+        let Some(slots) = slots else { return Err(bound_to_structs()) };
+        if values.len() != self.inputs.len() {
+            return Err(miscount(self.inputs.len(), values.len()));
+        }
+        // SAFETY: FRAME-SLOT, STRING-VIEW, promised by the caller.
+        let written = unsafe { slots.write(values, frame) };
+        match (self.inputs.get(written), values.get(written)) {
+            (Some(field), Some(value)) => Err(field.misfit(value)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Executable>()
+            + size_of::<Origin>()
+            + size_of::<Program>()
+            + self.origin.program.memory_bytes()
+            + self.origin.options.sources.as_ref().map_or(0, |sources| size_of::<Sources>() + sources.memory_bytes())
+            + size_of_val(&*self.inputs)
+            + size_of_val(&*self.outputs)
+            + match &self.form {
+                ExecutableForm::Frame(model) => model.memory_bytes(),
+                ExecutableForm::Whole(whole) => whole.memory_bytes(),
+            }
+    }
+
+    /// The slots that outputs are read from, for calls by value.
+    #[inline]
+    pub(crate) fn output_runs(&self) -> &[ValueRun] {
+        self.frame_model().and_then(|model| model.slots.as_ref()).map_or(&[], |slots| &slots.outputs)
+    }
+
+    /// Begins an evaluation: nothing that the last one took counts any more. Looks whether there is to be one at all.
+    #[inline]
+    pub fn begin(&self, context: &mut Context) -> Result<(), Error> {
+        debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
+        if context.poll_cancelled() {
+            return Err(Error::ended_by(context.cancellation().as_ref()));
+        }
+        if let Some(model) = self.frame_model() {
+            model.begin(context);
+        }
+        Ok(())
+    }
+
+    /// Runs a plan on one value for each input, in a frame of it.
+    #[inline]
+    pub(crate) fn run_values(
+        self: &Arc<Self>,
+        values: &[Value],
+        frame: &mut Frame,
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        self.begin(context)?;
+        let frame = frame.ptr();
+        // SAFETY: STRING-VIEW: `values` outlives the call, and nothing reads the frame's inputs after it.
+        unsafe { self.write_inputs(frame, values)? };
+        // SAFETY: CALL: an executable's binding is in its frame, which was made from the plan's template.
+        unsafe { self.run(frame, frame, frame, context) }
+    }
+
+    /// Puts the results of such a run behind the others.
+    #[inline]
+    pub(crate) fn read_outputs(&self, frame: &mut Frame, results: &mut Vec<Value>) {
+        if let Some(slots) = self.frame_model().and_then(|model| model.slots.as_ref()) {
+            // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: a text views an input or a literal, and both are still
+            // alive.
+            unsafe { slots.read(frame.ptr(), results) };
+        }
+    }
+
+    /// Runs the model; the caller began the evaluation and promises CALL (see `cembra_plan::Function::call`) for this plan
+    /// and binding.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(always)]
+    pub unsafe fn run(
+        self: &Arc<Self>,
+        input: FramePtr,
+        output: FramePtr,
+        frame: FramePtr,
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        let Some(model) = self.frame_model() else { return Err(only_sessions([&self.inputs, &self.outputs])) };
+        // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
+        // SAFETY: CALL, promised by the caller.
+        let status = unsafe {
+            match &model.runnable {
+                Runnable::Native(function, _) => function.call(input, output, frame, context),
+                Runnable::Interpreted(function) => function.call(input, output, frame, context),
+                Runnable::Tiered(tiered) => return self.run_tier(model, tiered, [input, output, frame], context),
+            }
+        };
+        model.end(status, context)
+    }
+
+    /// As `run`, with what there is by now. Apart, so that what others do is short.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(never)]
+    unsafe fn run_tier(
+        self: &Arc<Self>,
+        model: &FrameModel,
+        tiered: &Tiered,
+        [input, output, frame]: [FramePtr; 3],
+        context: &mut Context,
+    ) -> Result<(), Error> {
+        // SAFETY: CALL, promised by the caller; every tier is of this plan and binding.
+        let status = unsafe { tiered.function_for_call(self).call(input, output, frame, context) };
+        model.end(status, context)
+    }
+}
+
+/// Nothing is compiled in another floating-point mode than the default.
+fn check_float_mode() -> Result<(), Error> {
+    if cembra_runtime::math::default_float_mode() {
+        return Ok(());
+    }
+    let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
+    let diagnostic = Diagnostic::new(Code::FloatMode, message);
+    Err(diagnostic.hint("results would differ from those of other threads: set the default mode").into())
+}
+
+/// The error that there are not as many values as inputs.
+#[cold]
+pub(crate) fn miscount(expected: usize, found: usize) -> Error {
+    Error::values(format!("the model takes {expected} inputs, found {found}"))
+}
+
+/// The error that values are given to an executor whose machine code looks elsewhere.
+#[cold]
+fn bound_to_structs() -> Error {
+    Diagnostic::new(Code::Binding, "the executor takes structs, not values")
+        .hint("run the `ModelExecutor` that it is part of, or compile the model with `Model::compile`")
+        .into()
+}
+
+/// A compiled model. Immutable, shared between threads, cheap to clone; each thread runs it through its own session.
+///
+/// ```
+/// use cembra::{Model, Options, Value};
+///
+/// let executor = Model::parse("input x, y: i32; output z = x // y")?.compile(&Options::default())?;
+/// let names: Vec<_> = executor.inputs().iter().map(|input| &*input.name).collect();
+/// assert_eq!(names, ["x", "y"]);
+/// let results: Vec<Value> = std::thread::scope(|scope| {
+///     let threads: Vec<_> = (1..4)
+///         .map(|y| {
+///             let mut session = executor.session();
+///             scope.spawn(move || session.evaluate(&[Value::from(6), Value::from(y)]).unwrap().remove(0))
+///         })
+///         .collect();
+///     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+/// });
+/// assert_eq!(results, [Value::from(6), Value::from(3), Value::from(2)]);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Executor(Arc<Executable>);
+
+impl Executable {
+    /// The same shared, and compiled in tiers if it is to be.
+    pub(crate) fn started(self) -> Arc<Executable> {
+        let shared = Arc::new(self);
+        if let Some(tiered) = shared.tiered() {
+            tiered.begin(&shared);
+        }
+        shared
+    }
+}
+
+impl From<Executable> for Executor {
+    fn from(inner: Executable) -> Self {
+        Executor(inner.started())
+    }
+}
+
+impl Executor {
+    #[inline]
+    /// What the executor shares with its clones and sessions.
+    #[doc(hidden)]
+    pub fn inner(&self) -> &Arc<Executable> {
+        &self.0
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Executable> {
+        self.0.clone()
+    }
+
+    /// The inputs that the prepared model really uses, in the order of the program: what a session wants values for. An
+    /// input that no bound output needs, or that preparation found to be of no effect, is not among them.
+    #[must_use]
+    pub fn inputs(&self) -> &[Field] {
+        &self.0.inputs
+    }
+
+    /// The outputs, the main one first.
+    #[must_use]
+    pub fn outputs(&self) -> &[Field] {
+        &self.0.outputs
+    }
+
+    /// The tier of the machine code that calls take now; none if the interpreter runs.
+    #[must_use]
+    pub fn tier(&self) -> Option<Tier> {
+        self.0.tier()
+    }
+
+    /// Compiles a model of `Backend::Tiered` in all its tiers, however often it was called, and returns when that is done: it
+    /// compiles in this thread if no other has begun, else waits for that one. Unless calls take new code
+    /// [by hand](crate::Tiering::by_hand), they do from now on. If there is no machine code to be had,
+    /// [`Executor::fallback`] tells why. Does nothing for other backends. Must not be called by
+    /// [`Metrics`](crate::Metrics), which would wait for themselves.
+    pub fn finish_tiers(&self) {
+        if let Some(tiered) = self.0.tiered() {
+            tiered.finish(&*self.0);
+        }
+    }
+
+    /// Whether every tier that there will be is compiled.
+    #[must_use]
+    pub fn tiers_are_finished(&self) -> bool {
+        self.0.tiered().is_none_or(Tiered::is_finished)
+    }
+
+    /// Lets calls take the next tier, if it is compiled, and returns the one they take. Calls that run go on with what they
+    /// have. Does nothing for backends other than `Backend::Tiered`.
+    pub fn advance(&self) -> Option<Tier> {
+        match self.0.tiered() {
+            Some(tiered) => tiered.choose_next(&*self.0),
+            None => self.tier(),
+        }
+    }
+
+    /// What runs now: `Backend::Interpreter` or `Backend::Native`.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        if self.tier().is_some() { Backend::Native } else { Backend::Interpreter }
+    }
+
+    /// Why there is no machine code, or none of a higher tier, if `Backend::Auto` or `Backend::Tiered` did not get it.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&Diagnostic> {
+        self.0.fallback.get().map(|reason| &**reason)
+    }
+
+    /// The most stack that native code takes in a call, in bytes, kernels and other functions outside of the model apart;
+    /// none for the interpreter, which takes little however large the model is. Of several tiers, that which calls take now.
+    #[must_use]
+    pub fn stack_bytes(&self) -> Option<usize> {
+        self.0.frame_model()?.runnable.compiled().map(Compiled::stack_bytes)
+    }
+
+    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    /// The model for many rows at a time, compiled when it is first asked for.
+    ///
+    /// # Errors
+    /// As for `Model::batch`.
+    pub fn batch(&self) -> Result<Batch, Error> {
+        let origin = &self.0.origin;
+        if let Some(batch) = origin.batch.get() {
+            return Ok(batch.clone());
+        }
+        if self.0.whole().is_some_and(|whole| !whole.has_rows()) {
+            return Err(no_rows(None));
+        }
+        let options = &origin.options.restarted();
+        let batch = Batch::of(&origin.program, options)?;
+        Ok(origin.batch.get_or_init(|| batch).clone())
+    }
+}

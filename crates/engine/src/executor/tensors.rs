@@ -1,0 +1,173 @@
+//! What executors of models with tensors alone have: plans for extents, graphs, and access to single elements. On values such a model is
+//! evaluated as any other; runs on tensors in memory that is kept are in `session.rs`.
+
+use crate::executor::whole::WholeModel;
+use crate::executor::{Executable, Executor};
+use crate::options::compile_options::Started;
+use crate::tensors::access::Reader;
+use crate::tensors::model::TensorModel;
+use crate::tensors::plan::TensorPlan;
+use cembra_expr::Cut;
+use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
+use cembra_value::{CacheCounters, Code, Diagnostic, Error};
+use std::sync::Arc;
+
+impl Executable {
+    /// Compiles nodes of a graph of tensors.
+    pub fn of_graph(graph: &TensorGraph, outputs: &[TensorNodeId], options: &Started) -> Result<Executable, Error> {
+        let tensors = TensorModel::of_graph(graph, outputs, options)?;
+        Executable::of_whole(WholeModel::Tensors(tensors.into()), Arc::default(), options)
+    }
+
+    /// The model with tensors.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn tensors(&self) -> Result<&TensorModel, Error> {
+        match self.whole() {
+            Some(WholeModel::Tensors(model)) => Ok(model),
+            _ => Err(no_tensors()),
+        }
+    }
+}
+
+/// The error that a model of other values than tensors is run on tensors, or planned for extents.
+#[cold]
+fn no_tensors() -> Error {
+    let problem = Diagnostic::new(Code::Tensors, "the model has other values than tensors and numbers");
+    problem.hint("`Session::evaluate` runs it on values").into()
+}
+
+impl Executor {
+    /// Plans a model with tensors for inputs of these extents, one list for each, before the first run with them does. The plan is kept.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse("input x: tensor[f64, 2]; output y = tensor.sum(exp(x) + 1.0, 1)")?;
+    /// let executor = model.compile(&Options::default())?;
+    /// let plan = executor.prepare_for(&[&[1000, 20]])?;
+    /// assert_eq!(plan.counters().steps, 1);
+    /// assert_eq!(executor.plan_counters().misses, 1);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Extents that do not fit the inputs or each other, a plan that becomes too large, or a model of other values.
+    pub fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
+        self.inner().tensors()?.prepare_for(extents)
+    }
+
+    /// The graph of a model with tensors for inputs of these extents, and the nodes of its outputs. Its leaves are the inputs, in their order.
+    /// Nothing is planned: evaluators of tiled tensors plan such a graph themselves.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let text = r#"input a, b: tensor[f64, 2]; c("i,j") = a("i,k") * b("k,j")"#;
+    /// let executor = Model::parse(text)?.compile(&Options::default())?;
+    /// let (graph, outputs) = executor.graph_for(&[&[2, 3], &[3, 4]])?;
+    /// assert_eq!(graph.extents(outputs[0]), [2, 4]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Extents that do not fit the inputs or each other, a graph that becomes too large, or a model of other values.
+    pub fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        self.inner().tensors()?.graph_for(extents)
+    }
+
+    /// The graph of a model for inputs of these extents whose axes are cut so, one list for each input: a block `a("i").block([0], [2])` has the
+    /// elements of the first two tiles. An axis without a cut is one tile. [`graph_for`](Executor::graph_for) takes cuts from the text.
+    ///
+    /// ```
+    /// use cembra::{Cut, Model, Options};
+    ///
+    /// let text = "input a: tensor[f64, 1]; b(\"i\") = a(\"i\").block([1], [3])";
+    /// let executor = Model::parse(text)?.compile(&Options::default())?;
+    /// assert!(executor.has_blocks());
+    /// let cut = Some(Cut::Boundaries([0, 17, 40, 61].into()));
+    /// let (graph, outputs) = executor.graph_for_tiles(&[&[61]], &[vec![cut]])?;
+    /// assert_eq!(graph.extents(outputs[0]), [44]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Cuts for another number of inputs or axes; a block of tiles that an axis does not have; or those of
+    /// [`graph_for`](Executor::graph_for).
+    pub fn graph_for_tiles(
+        &self,
+        extents: &[&[usize]],
+        cuts: &[Vec<Option<Cut>>],
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        self.inner().tensors()?.graph_for_tiles(extents, cuts)
+    }
+
+    /// True if a model with tensors takes blocks of tiles, so that its graph depends on how its inputs are cut.
+    #[must_use]
+    pub fn has_blocks(&self) -> bool {
+        self.inner().tensors().is_ok_and(TensorModel::has_blocks)
+    }
+
+    /// True if the text of a model with tensors says how they are cut into tiles: it has `tile`, or an input of a tiled type.
+    #[must_use]
+    pub fn is_tiled(&self) -> bool {
+        self.inner().tensors().is_ok_and(TensorModel::is_tiled)
+    }
+
+    /// How the text of a model with tensors cuts the axes of labels. Those of other labels are one tile.
+    ///
+    /// ```
+    /// use cembra::{Cut, Model, Options};
+    ///
+    /// let text = "tile i = 8; tile j = [0, 17, 40]; input a: tiled[f64, \"i,j\"]; tensor.sum(a)";
+    /// let executor = Model::parse(text)?.compile(&Options::default())?;
+    /// assert_eq!(executor.inputs()[0].labels.as_deref(), Some("i,j"));
+    /// assert_eq!(executor.cuts().next(), Some(("i", &Cut::Blocks(8))));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    pub fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+        self.inner().tensors().into_iter().flat_map(TensorModel::cuts)
+    }
+
+    /// Access to the elements of an output of a model with tensors, one at a time: nothing is computed but the elements that it depends on.
+    ///
+    /// ```
+    /// use cembra::{Model, Options, Tensor};
+    ///
+    /// let model = Model::parse(r#"input x, y: tensor[f64, 1]; output table("i,j") = x("i") * y("j")"#)?;
+    /// let executor = model.compile(&Options::default())?;
+    /// let numbers = Tensor::new(&[1_000_000], (0..1_000_000).map(f64::from).collect())?;
+    /// // A table of 8 TB.
+    /// let inputs = [numbers.clone(), numbers];
+    /// assert_eq!(executor.reader(0, &inputs)?.get::<f64>(&[3, 999_999])?, 2_999_997.0);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Inputs that do not fit, no such output, a constant that fails, or a model of other values.
+    pub fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
+        self.inner().tensors()?.reader(output, inputs)
+    }
+
+    /// The outputs of a model with tensors, node by node as it was written: slow, and the values that plans are compared with.
+    ///
+    /// # Errors
+    /// Inputs that do not fit, an index outside of its axis, an element that fails, or a model of other values.
+    pub fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        self.inner().tensors()?.run_reference(inputs)
+    }
+
+    /// How often a model with tensors had a plan for the extents of its inputs, and how often one was made. A session that runs on inputs like
+    /// those of its run before asks for none.
+    #[must_use]
+    pub fn plan_counters(&self) -> CacheCounters {
+        self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::plan_counters)
+    }
+
+    /// How often a model with tensors found an expression of elements compiled, and how often it compiled one. Extents do not matter to it.
+    #[must_use]
+    pub fn kernel_counters(&self) -> CacheCounters {
+        self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::kernel_counters)
+    }
+}

@@ -1,0 +1,264 @@
+//! A plan for many rows: what evaluates the rows is chosen by the forms of the columns, compiled when they are first met, and
+//! kept.
+
+use crate::code::cache::{Cache, Made};
+use crate::options::choice::{Backend, RowPlayer};
+use crate::options::compile_options::Started;
+use crate::options::evaluation::EvaluationLimits;
+use crate::options::metrics::Watch;
+use crate::options::signature::Field;
+use crate::rows::players::{Chosen, choose};
+use crate::rows::{
+    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputRoom, Player, Refused, RowPlan, Settings, Stop,
+};
+use crate::rows::{Pace, Sink, Strips, line_forms};
+use crate::stages::faults;
+use crate::stages::sites::Sites;
+use cembra_expr::Program;
+use cembra_native::Tier;
+use cembra_plan::Plan;
+use cembra_runtime::Context;
+use cembra_runtime::{BatchFunction, Cancellation};
+use cembra_value::Error;
+use cembra_value::{Budget, Code, Diagnostic, Limits};
+use std::sync::Arc;
+
+/// For how many forms of columns players are kept. Each form is a choice of the caller for each column: values, optionals, one value for all
+/// rows.
+const MOST_PLAYERS: usize = 16;
+
+/// What plays columns of some forms.
+#[derive(Debug)]
+struct Played {
+    player: Player,
+    name: RowPlayer,
+    because: Option<Diagnostic>,
+}
+
+/// A plan, compiled for many rows.
+#[derive(Debug)]
+pub(crate) struct PlanRows {
+    plan: Plan,
+    row_plan: RowPlan,
+    sites: Sites,
+    limits: EvaluationLimits,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    player: RowPlayer,
+    tier: Tier,
+    evaluation: Limits,
+    watch: Watch,
+    /// By forms of columns.
+    players: Cache<Forms, Result<Arc<Played>, Error>>,
+}
+
+/// How rows are run.
+#[derive(Clone, Debug)]
+pub(crate) struct RowSettings<'p> {
+    /// To how many threads they are shared out.
+    pub(crate) threads: usize,
+    /// Whose threads; those of the process if it is nobody's.
+    pub(crate) pool: Option<&'p rayon::ThreadPool>,
+    /// What to do with rows that fail.
+    pub(crate) on_error: OnError,
+    /// The most rows of a strip.
+    pub(crate) strip: usize,
+    /// How many errors to keep.
+    pub(crate) keep: usize,
+    /// The bytes that strings may take, where that is not the limit of arrays.
+    pub(crate) strings: Option<u64>,
+    /// What ends the run.
+    pub(crate) token: Option<Cancellation>,
+    /// What it may take, where that is not what the model was compiled with.
+    pub(crate) limits: Option<EvaluationLimits>,
+}
+
+impl RowSettings<'_> {
+    /// One thread, the first row that fails ends the run.
+    pub(crate) const fn new(keep: usize) -> Self {
+        RowSettings {
+            threads: 1,
+            pool: None,
+            on_error: OnError::Fail,
+            strip: usize::MAX,
+            keep,
+            strings: None,
+            token: None,
+            limits: None,
+        }
+    }
+}
+
+/// The error that columns do not fit.
+#[cold]
+pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> Error {
+    let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
+        Some(Field { name, qtype, .. }) if matches!(misfit, Misfit::Type { .. } | Misfit::Value { .. }) => {
+            Error::values(format!("{kind} `{name}` is {qtype}, but the column {misfit}"))
+        }
+        Some(Field { name, .. }) => Error::values(format!("{kind} `{name}` {misfit}")),
+        None => Error::values(refused.to_string()),
+    };
+    match refused {
+        Refused::Input { at, misfit } => of("input", inputs, *at, misfit),
+        Refused::Output { at, misfit } => of("output", outputs, *at, misfit),
+        other => Error::values(other.to_string()),
+    }
+}
+
+/// The error that results may differ on this thread.
+pub(crate) fn check_float_mode() -> Result<(), Error> {
+    if cembra_runtime::math::default_float_mode() {
+        return Ok(());
+    }
+    Err(Diagnostic::new(Code::FloatMode, "the thread's floating-point mode is not the default").into())
+}
+
+impl PlanRows {
+    pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> PlanRows {
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
+        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        Field::add_defaults(&mut inputs, program);
+        let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
+        PlanRows {
+            row_plan: RowPlan::of(&plan),
+            sites: Sites::of(&plan, program, options),
+            limits: EvaluationLimits::of(options),
+            inputs,
+            outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
+            player,
+            tier: options.tier,
+            evaluation: *options.budget().limits(),
+            watch: Watch::new(options.metrics.as_ref(), options.name.clone()),
+            players: Cache::new(MOST_PLAYERS),
+            plan,
+        }
+    }
+
+    pub(crate) fn inputs(&self) -> &[Field] {
+        &self.inputs
+    }
+
+    pub(crate) fn outputs(&self) -> &[Field] {
+        &self.outputs
+    }
+
+    /// The leaves that the inputs are of the model that was planned.
+    pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.plan.inputs().iter().map(|input| input.leaf as usize)
+    }
+
+    /// What an evaluation may take.
+    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+        &self.limits
+    }
+
+    /// Which player evaluates such columns, of so many rows, and why it is not the best of all.
+    pub(crate) fn player(
+        &self,
+        inputs: &[InputColumn<'_>],
+        rows: usize,
+    ) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
+        let outputs = self.outputs.iter().map(|_| None).collect();
+        let job = self.row_plan.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| self.misfit(&refused))?;
+        let played = self.played_for(&job)?;
+        Ok((played.name, played.because.clone()))
+    }
+
+    /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
+    pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
+        choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.evaluation), &self.watch).ok()?.function
+    }
+
+    /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
+    pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
+        let forms = line_forms(paces, &[sink]);
+        let played = self.played(|known| *known == forms, || forms.clone())?;
+        Ok(self.row_plan.strips(&played.player, paces, sink, self.limits.context()))
+    }
+
+    /// A context of the model's limits.
+    pub(crate) fn context(&self) -> Context {
+        self.limits.context()
+    }
+
+    /// Bytes of memory that it holds: plan, interpreted and machine code.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let code = self.players.sum(|played| {
+            let function = played.as_ref().ok().and_then(|played| played.player.function());
+            function.map_or(0, |function| function.memory_bytes() as u64)
+        });
+        let code = usize::try_from(code).unwrap_or(usize::MAX);
+        size_of::<PlanRows>() + self.plan.memory_bytes() + self.row_plan.memory_bytes() + code
+    }
+
+    /// What plays the columns of a job.
+    fn played_for(&self, job: &Job<'_>) -> Result<Arc<Played>, Error> {
+        self.played(|known| job.has_forms(known), || job.forms())
+    }
+
+    /// What plays columns of some forms: of those that are known, the ones for which `are_these` is true.
+    fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
+        let make = || {
+            let budget = Budget::start(self.evaluation);
+            let value = self.choose(&forms(), &budget);
+            // A player that was too long in the making may not be the next time.
+            Made { stays: value.is_ok() && budget.check_time().is_ok(), value }
+        };
+        // Forms have no hash before they are copied, and few of them are kept.
+        self.players.get(0, are_these, &forms, make)
+    }
+
+    fn choose(&self, forms: &Forms, budget: &Budget) -> Result<Arc<Played>, Error> {
+        let Chosen { function, player, because } =
+            choose(&self.plan, forms, self.player, self.tier, budget, &self.watch)?;
+        let made = self.row_plan.player(forms, function);
+        let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
+        Ok(Arc::new(Played { player: made, name: player, because }))
+    }
+
+    fn misfit(&self, refused: &Refused) -> Error {
+        misfit(&self.inputs, &self.outputs, refused)
+    }
+
+    /// Evaluates the plan on so many rows, into the memory that there is for outputs.
+    pub(crate) fn run(
+        &self,
+        inputs: &[InputColumn<'_>],
+        outputs: Vec<Option<ColumnMut<'_>>>,
+        rows: usize,
+        how: &RowSettings<'_>,
+    ) -> Result<Finished<Error>, Error> {
+        let mut job = match self.row_plan.job(inputs, outputs, rows, how.on_error) {
+            Ok(job) => job,
+            Err(refused) => return Err(self.misfit(&refused)),
+        };
+        let played = self.played_for(&job)?;
+        self.finish(&mut job, &played.player, how)
+    }
+
+    fn finish(&self, job: &mut Job<'_>, player: &Player, how: &RowSettings<'_>) -> Result<Finished<Error>, Error> {
+        check_float_mode()?;
+        let limits = how.limits.unwrap_or(self.limits);
+        let settings = Settings {
+            threads: how.threads,
+            pool: how.pool,
+            strip: how.strip,
+            keep: how.keep,
+            strings: &OutputRoom::of(how.strings.unwrap_or(limits.array_bytes())),
+            context: &|| self.limits.context(),
+            begin: &|context| {
+                limits.hold_in(context);
+                context.set_cancellation(how.token.clone());
+            },
+            fault: &|context| self.sites.error(context),
+        };
+        self.row_plan.run(job, player, &settings).map_err(|stop| match stop {
+            Stop::Row(row, error) => error.in_row(row),
+            Stop::Cancelled => Error::ended_by(how.token.as_ref()),
+            Stop::Strings => faults::of_made(),
+            Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
+            Stop::Foreign => Error::values("the columns are of another batch"),
+        })
+    }
+}

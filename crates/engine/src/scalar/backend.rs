@@ -1,0 +1,87 @@
+//! What runs a plan: making it runnable by the backend that was chosen, and falling back to the other in the open.
+
+use crate::code::machine_code::compile;
+use crate::options::choice::Backend;
+use crate::options::compile_options::Started;
+use crate::options::metrics::Watch;
+use crate::scalar::tiers::Tiered;
+use cembra_interp::Interpreted;
+use cembra_native::{Compiled, Tier};
+use cembra_plan::{Binding, Function, Plan};
+use cembra_value::Diagnostic;
+use cembra_value::Error;
+
+/// A plan made runnable, and by what.
+#[derive(Debug)]
+pub(crate) enum Runnable {
+    Interpreted(Interpreted),
+    Native(Compiled, Tier),
+    Tiered(Box<Tiered>),
+}
+
+impl Runnable {
+    /// What a call would run now.
+    pub(crate) fn function(&self) -> &dyn Function {
+        match self {
+            Runnable::Interpreted(function) => function,
+            Runnable::Native(function, _) => function,
+            Runnable::Tiered(tiered) => tiered.function(),
+        }
+    }
+
+    /// The machine code that a call would run now.
+    pub(crate) fn compiled(&self) -> Option<&Compiled> {
+        match self {
+            Runnable::Interpreted(_) => None,
+            Runnable::Native(compiled, _) => Some(compiled),
+            Runnable::Tiered(tiered) => tiered.compiled(),
+        }
+    }
+
+    /// The tier of the machine code that a call would run now.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        match self {
+            Runnable::Interpreted(_) => None,
+            Runnable::Native(_, tier) => Some(*tier),
+            Runnable::Tiered(tiered) => tiered.tier(),
+        }
+    }
+
+    /// Bytes of memory besides itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Runnable::Tiered(tiered) => size_of::<Tiered>() + tiered.memory_bytes(),
+            fixed => fixed.function().memory_bytes(),
+        }
+    }
+}
+
+/// Makes a plan runnable; if the second value is there, the interpreter had to stand in.
+pub(crate) fn bind(
+    backend: Backend,
+    options: &Started,
+    plan: Plan,
+    binding: Binding,
+    watch: &Watch,
+) -> Result<(Runnable, Option<Diagnostic>), Error> {
+    options.budget().check_time()?;
+    let interpret = || cembra_interp::bind(&plan, &binding);
+    match backend {
+        Backend::Interpreter => return Ok((Runnable::Interpreted(interpret()), None)),
+        Backend::Tiered => {
+            let tiered = Tiered::new(interpret(), plan, binding, options);
+            return Ok((Runnable::Tiered(Box::new(tiered)), None));
+        }
+        Backend::Native | Backend::Auto => {}
+    }
+    match compile(&plan, &binding, options.tier, options.budget(), options.code_cache.as_ref(), watch) {
+        Ok(compiled) => Ok((Runnable::Native(compiled, options.tier), None)),
+        Err(reason) => {
+            options.budget().check_time()?;
+            match backend {
+                Backend::Native => Err(Error::from(reason)),
+                _ => Ok((Runnable::Interpreted(interpret()), Some(reason))),
+            }
+        }
+    }
+}

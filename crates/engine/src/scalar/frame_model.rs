@@ -1,0 +1,135 @@
+//! A plan that is run on one row: its function, the frame that a run begins with, and where it can fail. Who counts its calls, and takes new tiers
+//! of it, is decided in [`Executable`](crate::Executable).
+
+use crate::options::choice::Backend;
+use crate::options::compile_options::Started;
+use crate::options::metrics::Watch;
+use crate::scalar::backend::{Runnable, bind};
+use crate::stages::sites::Sites;
+use cembra_expr::Program;
+use cembra_plan::{Binding, Plan, Template, ValueId};
+use cembra_runtime::{Context, Frame, FramePtr, STATUS_OK};
+use cembra_value::{Diagnostic, Error, Value, ValueRun};
+
+/// A model whose values lie in a frame.
+#[derive(Debug)]
+pub(crate) struct FrameModel {
+    pub(crate) runnable: Runnable,
+    sites: Sites,
+    template: Template,
+    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
+    has_strings: bool,
+    /// Of a model that is called by value; the machine code of others reads structs.
+    pub(crate) slots: Option<ValueSlots>,
+}
+
+/// The slots of the inputs and outputs of a model that is called by value.
+#[derive(Debug)]
+pub(crate) struct ValueSlots {
+    pub(crate) inputs: Box<[ValueRun]>,
+    pub(crate) outputs: Box<[ValueRun]>,
+}
+
+impl ValueSlots {
+    fn of(plan: &Plan) -> ValueSlots {
+        let runs = |values: &mut dyn Iterator<Item = ValueId>| {
+            ValueRun::all(values.map(|value| (&plan.value(value).qtype, plan.value(value).slot))).into()
+        };
+        ValueSlots {
+            inputs: runs(&mut plan.inputs().iter().map(|input| input.value)),
+            outputs: runs(&mut plan.outputs().iter().map(|output| output.value)),
+        }
+    }
+
+    /// Writes one value for each input, and returns how many were of their inputs' types; those behind are not written.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: the frame is of the plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written
+    /// again.
+    #[inline]
+    pub(crate) unsafe fn write(&self, values: &[Value], frame: FramePtr) -> usize {
+        let mut rest = values;
+        for run in &self.inputs {
+            let (these, others) = rest.split_at_checked(run.len()).unwrap_or((rest, &[]));
+            // SAFETY: FRAME-SLOT, STRING-VIEW, promised by the caller: the run's slots are those of its inputs.
+            let written = unsafe { run.write(these, frame) };
+            if written < these.len() {
+                return values.len() - rest.len() + written;
+            }
+            rest = others;
+        }
+        values.len() - rest.len()
+    }
+
+    /// Puts the values of the outputs behind the others.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: a call has written the outputs to the frame. STRING-VIEW: what texts view is still alive.
+    #[inline]
+    pub(crate) unsafe fn read(&self, frame: FramePtr, results: &mut Vec<Value>) {
+        for run in &self.outputs {
+            // SAFETY: FRAME-SLOT, STRING-VIEW, promised by the caller.
+            unsafe { run.read(frame, results) };
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.inputs.iter().chain(&self.outputs).map(ValueRun::memory_bytes).sum()
+    }
+}
+
+impl FrameModel {
+    /// Compiles a plan for a backend, for calls by value or for structs: then the binding says where their fields are. The second value is the reason
+    /// why the interpreter stands in.
+    ///
+    /// # Errors
+    /// Limits; or that the backend cannot be had, if no other may stand in.
+    pub(crate) fn new(
+        program: &Program,
+        plan: Plan,
+        structs: Option<Binding>,
+        backend: Backend,
+        options: &Started,
+        watch: &Watch,
+    ) -> Result<(FrameModel, Option<Diagnostic>), Error> {
+        let (sites, template) = (Sites::of(&plan, program, options), plan.template().clone());
+        let slots = structs.is_none().then(|| ValueSlots::of(&plan));
+        let has_strings = plan.has_strings();
+        let binding = structs.unwrap_or_else(|| plan.frame_binding());
+        let (runnable, reason) = bind(backend, options, plan, binding, watch)?;
+        Ok((FrameModel { runnable, sites, template, has_strings, slots }, reason))
+    }
+
+    /// A frame with the literals of the plan.
+    pub(crate) fn frame(&self) -> Frame {
+        self.template.frame()
+    }
+
+    /// Bytes of a frame.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        self.template.frame_bytes()
+    }
+
+    /// Begins an evaluation: what the last one took of the context does not count any more.
+    #[inline(always)]
+    pub(crate) fn begin(&self, context: &mut Context) {
+        if self.has_strings {
+            context.begin();
+        }
+    }
+
+    /// The outcome of an evaluation whose function returned this status.
+    #[inline(always)]
+    pub(crate) fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
+        let status = if self.has_strings { context.end(status) } else { status };
+        if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
+    }
+
+    /// Bytes of memory besides itself, code included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.sites.memory_bytes()
+            + self.template.memory_bytes()
+            + self.runnable.memory_bytes()
+            + self.slots.as_ref().map_or(0, ValueSlots::memory_bytes)
+    }
+}

@@ -1,0 +1,159 @@
+//! Plans of scalars that are run on values, one run after the other, each within its own limits: those between the arrays of a model, and expressions
+//! of tensors' elements that are evaluated one at a time.
+
+use crate::options::choice::Backend;
+use crate::options::compile_options::Started;
+use crate::options::evaluation::EvaluationLimits;
+use crate::options::metrics::{Event, Watch};
+use crate::scalar::frame_model::FrameModel;
+use crate::stages::bodies::plan_of_body;
+use crate::stages::faults::in_elements;
+use cembra_expr::Program;
+use cembra_plan::Plan;
+use cembra_runtime::{Cancellation, Context, Frame, Scalar};
+use cembra_tensor::{Body, TensorErrorKind};
+use cembra_value::Error;
+use cembra_value::{ScalarValue, Value};
+use std::sync::Arc;
+
+/// A plan of scalars that is called by value.
+#[derive(Debug)]
+pub(crate) struct OncePlan {
+    model: FrameModel,
+    limits: EvaluationLimits,
+}
+
+/// What one run after the other needs.
+#[derive(Debug)]
+pub(crate) struct OnceMemory {
+    frame: Frame,
+    context: Context,
+    inputs: Vec<Value>,
+}
+
+impl OncePlan {
+    /// A plan that is interpreted: to compile a few operators takes longer than thousands of runs of them.
+    pub(crate) fn interpreted(program: &Program, plan: Plan, options: &Started) -> Result<OncePlan, Error> {
+        OncePlan::of(program, plan, Backend::Interpreter, options)
+    }
+
+    fn of(program: &Program, plan: Plan, backend: Backend, options: &Started) -> Result<OncePlan, Error> {
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let (model, reason) = FrameModel::new(program, plan, None, backend, options, &watch)?;
+        if let Some(reason) = &reason {
+            watch.record(&Event::Fallback { reason });
+        }
+        Ok(OncePlan { model, limits: EvaluationLimits::of(options) })
+    }
+
+    pub(crate) fn memory(&self) -> OnceMemory {
+        OnceMemory { frame: self.model.frame(), context: self.limits.context(), inputs: Vec::new() }
+    }
+
+    /// Evaluates the plan on values of exactly its inputs' types, within limits. The results are put behind the others.
+    ///
+    /// # Errors
+    /// It fails, or was cancelled.
+    pub(crate) fn run(
+        &self,
+        memory: &mut OnceMemory,
+        inputs: impl Iterator<Item = Value>,
+        token: Option<&Cancellation>,
+        limits: &EvaluationLimits,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let misfit = || Error::values("a plan of scalars is given other values than it takes");
+        let slots = self.model.slots.as_ref().ok_or_else(misfit)?;
+        let OnceMemory { frame, context, inputs: values } = memory;
+        values.clear();
+        values.extend(inputs);
+        let frame = frame.ptr();
+        context.set_cancellation(token.cloned());
+        limits.hold_in(context);
+        self.model.begin(context);
+        // SAFETY: FRAME-SLOT: the frame was made from the plan's template; STRING-VIEW: the values outlive the call, and nothing reads the
+        // frame's inputs after it.
+        let written = unsafe { slots.write(values, frame) };
+        if written < values.len() || written < slots.inputs.iter().map(|run| run.len()).sum() {
+            return Err(misfit());
+        }
+        // SAFETY: CALL: the function is of the plan, bound in its frame, which was made from the plan's template.
+        let status = unsafe { self.model.runnable.function().call(frame, frame, frame, context) };
+        self.model.end(status, context)?;
+        // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: what a text views is still alive.
+        unsafe { slots.read(frame, results) };
+        Ok(())
+    }
+
+    /// Bytes of memory besides itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.model.memory_bytes()
+    }
+}
+
+/// An expression of elements, compiled to be evaluated on one element of each input.
+#[derive(Debug)]
+pub(crate) struct ElementPlan {
+    plan: OncePlan,
+    /// Which input of the body each input of the plan is, and its type.
+    inputs: Box<[(usize, Scalar)]>,
+}
+
+/// A frame of such an expression. A clone has a frame of its own.
+#[derive(Debug)]
+pub(crate) struct SingleElement {
+    plan: Arc<ElementPlan>,
+    memory: OnceMemory,
+    results: Vec<Value>,
+}
+
+impl From<Arc<ElementPlan>> for SingleElement {
+    fn from(plan: Arc<ElementPlan>) -> Self {
+        SingleElement { memory: plan.plan.memory(), plan, results: Vec::new() }
+    }
+}
+
+impl Clone for SingleElement {
+    fn clone(&self) -> Self {
+        self.plan.clone().into()
+    }
+}
+
+impl ElementPlan {
+    pub(crate) fn of(body: &Body, options: &Started) -> Result<ElementPlan, Error> {
+        let (program, plan) = plan_of_body(body, options)?;
+        let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
+        let inputs = leaves.filter_map(|leaf| Some((leaf, *body.inputs.get(leaf)?))).collect();
+        // Nobody asks for the tiers of a body.
+        let backend = if options.backend == Backend::Tiered { Backend::Auto } else { options.backend };
+        Ok(ElementPlan { plan: OncePlan::of(&program, plan, backend, options)?, inputs })
+    }
+}
+
+#[cold]
+fn misfit(message: &str) -> Error {
+    Error::tensors(TensorErrorKind::Evaluation, message)
+}
+
+impl SingleElement {
+    /// The first output, by its bits in the layout of frames, of the bits of the inputs.
+    ///
+    /// # Errors
+    /// `inputs` has another number than the body has inputs, or the element fails.
+    pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error> {
+        let ElementPlan { plan, inputs: leaves } = &*self.plan;
+        if leaves.iter().any(|(leaf, _)| *leaf >= inputs.len()) {
+            return Err(misfit("too few elements for an expression"));
+        }
+        let values = leaves
+            .iter()
+            .map(|(leaf, scalar)| ScalarValue::from_bits(*scalar, inputs[*leaf]).map_or(Value::Nothing, Value::Scalar));
+        self.results.clear();
+        let ran = plan.run(&mut self.memory, values, None, &plan.limits, &mut self.results);
+        ran.map_err(|error: Error| in_elements(&error))?;
+        match self.results.first() {
+            Some(Value::Scalar(made)) => Ok(made.bits()),
+            _ => Err(misfit("an expression without a value")),
+        }
+    }
+}

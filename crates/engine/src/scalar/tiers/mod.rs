@@ -1,0 +1,244 @@
+//! The tiered backend: the interpreter runs a model at once, threads in the background compile it, and calls take the machine
+//! code as soon as it is there. Every tier gives the same bits.
+
+mod ladder;
+mod queue;
+mod sync;
+
+use crate::code::machine_code::compile;
+use crate::options::choice::Tiering;
+use crate::options::compile_options::Started;
+use crate::options::metrics::{Event, Watch};
+use cembra_interp::Interpreted;
+use cembra_native::{CodeCache, Compiled, Tier};
+use cembra_plan::{Binding, Function, Plan};
+use cembra_value::{Budget, Code, Diagnostic, Limits, words_of_panic};
+use ladder::Ladder;
+use queue::{Job, Queue};
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+
+/// The steps up to which a model is optimised straight away. That takes some milliseconds in the background: too little to be
+/// worth compiling twice for.
+const SMALL: usize = 500;
+
+/// The tiers that a model of so many steps is compiled in, one after the other. This is the whole rule.
+fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
+    match highest {
+        Tier::Quick => &[Tier::Quick],
+        Tier::Optimised if steps <= SMALL && !every_tier => &[Tier::Optimised],
+        Tier::Optimised => &[Tier::Quick, Tier::Optimised],
+    }
+}
+
+/// The rung of a tier's function.
+const fn rung(tier: Tier) -> usize {
+    match tier {
+        Tier::Quick => 1,
+        Tier::Optimised => 2,
+    }
+}
+
+/// The tier on a rung; none on the ground, where the interpreter is.
+const fn tier_on(rung: usize) -> Option<Tier> {
+    match rung {
+        0 => None,
+        1 => Some(Tier::Quick),
+        _ => Some(Tier::Optimised),
+    }
+}
+
+/// How many models may wait to be compiled. Those that find the queue full stay interpreted and ask again later.
+const MOST_WAITING: usize = 4096;
+
+/// After how many further calls a model asks again that found the queue full.
+const AGAIN: u32 = 1000;
+
+/// The threads of the process that compile in the background: half of the processors, between one and four.
+static QUEUE: LazyLock<Arc<Queue<dyn TieredModel>>> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Arc::new(Queue::new(MOST_WAITING, (processors / 2).clamp(1, 4)))
+});
+
+/// A model whose plan may be tiered, as its tiers see it.
+pub(crate) trait TieredModel: Send + Sync {
+    /// The tiers, if the backend has any.
+    fn tiered(&self) -> Option<&Tiered>;
+
+    /// Who is told what becomes of the model.
+    fn watch(&self) -> &Watch;
+
+    /// Keeps and tells why there is no machine code.
+    fn fall_back(&self, reason: Diagnostic);
+}
+
+/// A plan that is interpreted and being compiled.
+#[derive(Debug)]
+pub(crate) struct Tiered {
+    interpreted: Interpreted,
+    ladder: Ladder<Compiled>,
+    tiering: Tiering,
+    highest: Tier,
+    /// What machine code is made of, and within which limits.
+    plan: Plan,
+    binding: Binding,
+    limits: Limits,
+    /// Where it is looked for first.
+    code_cache: Option<CodeCache>,
+}
+
+impl Tiered {
+    pub(crate) fn new(interpreted: Interpreted, mut plan: Plan, binding: Binding, options: &Started) -> Self {
+        plan.shrink_to_fit();
+        let (tiering, highest, limits) = (options.tiering, options.tier, *options.budget().limits());
+        let (ladder, code_cache) = (Ladder::new(tiering.calls), options.code_cache.clone());
+        Tiered { interpreted, ladder, tiering, highest, plan, binding, limits, code_cache }
+    }
+
+    /// The function that calls take now.
+    #[inline]
+    pub(crate) fn function(&self) -> &dyn Function {
+        match self.ladder.chosen() {
+            Some((_, compiled)) => compiled,
+            None => &self.interpreted,
+        }
+    }
+
+    /// The function for a call of a model, which is counted.
+    #[inline]
+    pub(crate) fn function_for_call<'t, M: TieredModel + 'static>(&'t self, model: &Arc<M>) -> &'t dyn Function {
+        match self.ladder.chosen() {
+            Some((_, compiled)) => compiled,
+            None => {
+                if self.ladder.count_call() {
+                    self.request(model);
+                }
+                &self.interpreted
+            }
+        }
+    }
+
+    /// The machine code that calls take now.
+    pub(crate) fn compiled(&self) -> Option<&Compiled> {
+        self.ladder.chosen().map(|(_, compiled)| compiled)
+    }
+
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.ladder.chosen().and_then(|(rung, _)| tier_on(rung))
+    }
+
+    /// Bytes of memory of all tiers that there are, and of what they are made of, besides itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.interpreted.memory_bytes()
+            + self.plan.memory_bytes()
+            + self.ladder.functions().map(Function::memory_bytes).sum::<usize>()
+    }
+
+    /// Asks for the model to be compiled if that is due before its first call.
+    pub(crate) fn begin<M: TieredModel + 'static>(&self, model: &Arc<M>) {
+        if self.tiering.calls == 0 {
+            self.request(model);
+        }
+    }
+
+    #[cold]
+    fn request<M: TieredModel + 'static>(&self, model: &Arc<M>) {
+        let again = AGAIN.max(self.tiering.calls);
+        let waiting: Arc<dyn TieredModel> = model.clone();
+        if !self.ladder.request(again, || QUEUE.push(Arc::downgrade(&waiting))) {
+            model.watch().record(&Event::QueueFull);
+        }
+    }
+
+    /// Compiles the model in all its tiers, in this thread if no other has begun, and returns when that is done.
+    pub(crate) fn finish(&self, model: &dyn TieredModel) {
+        self.climb(model);
+        self.ladder.wait();
+    }
+
+    /// Whether every tier that there will be is compiled.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.ladder.is_finished()
+    }
+
+    /// Compiles the model in its tiers, unless that was begun.
+    fn climb(&self, model: &dyn TieredModel) {
+        if !self.ladder.start() {
+            return;
+        }
+        // Whoever waits goes on, whatever happens.
+        let finish = Finish(&self.ladder);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let budget = Budget::start(self.limits);
+            for tier in route(self.plan.step_count(), self.highest, self.tiering.every_tier) {
+                let cache = self.code_cache.as_ref();
+                let compiled = compile(&self.plan, &self.binding, *tier, &budget, cache, model.watch())?;
+                self.ladder.add(rung(*tier), compiled);
+                if !self.tiering.by_hand {
+                    self.choose_next(model);
+                }
+            }
+            Ok(())
+        }));
+        let panicked = |words: &str| {
+            Diagnostic::new(Code::Native, format!("compiling the model in the background panicked: {words}"))
+        };
+        if let Err(reason) = outcome.unwrap_or_else(|payload| Err(panicked(&words_of_panic(payload)))) {
+            model.fall_back(reason);
+        }
+        drop(finish);
+    }
+
+    /// Lets calls take the next tier, if it is compiled, and returns the one they take.
+    pub(crate) fn choose_next(&self, model: &dyn TieredModel) -> Option<Tier> {
+        let (rung, is_new) = self.ladder.choose_next();
+        let tier = tier_on(rung);
+        if let (true, Some(tier)) = (is_new, tier) {
+            model.watch().record(&Event::TierSwapped { tier });
+        }
+        tier
+    }
+}
+
+/// Says that there will be no further tiers, also if compiling panics.
+struct Finish<'l>(&'l Ladder<Compiled>);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+impl Job for dyn TieredModel {
+    fn run(&self) {
+        if let Some(tiered) = self.tiered() {
+            tiered.climb(self);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_models_are_optimised_at_once_and_large_ones_in_two_tiers() {
+        assert_eq!(route(SMALL, Tier::Optimised, false), [Tier::Optimised]);
+        assert_eq!(route(SMALL + 1, Tier::Optimised, false), [Tier::Quick, Tier::Optimised]);
+        assert_eq!(route(1, Tier::Quick, false), [Tier::Quick]);
+    }
+
+    #[test]
+    fn every_tier_is_climbed_if_asked_for_but_none_above_the_highest() {
+        assert_eq!(route(1, Tier::Optimised, true), [Tier::Quick, Tier::Optimised]);
+        assert_eq!(route(1, Tier::Quick, true), [Tier::Quick]);
+    }
+
+    #[test]
+    fn a_rung_is_a_tier() {
+        for tier in [Tier::Quick, Tier::Optimised] {
+            assert_eq!(tier_on(rung(tier)), Some(tier));
+        }
+    }
+}

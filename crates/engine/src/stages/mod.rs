@@ -1,0 +1,74 @@
+//! The stages from a program to a plan, with the options of a model.
+
+pub(crate) mod bodies;
+pub(crate) mod faults;
+pub(crate) mod sites;
+
+use crate::code::spans::StageSpan;
+use crate::options::compile_options::Started;
+use crate::options::signature::Field;
+use cembra_expr::Program;
+use cembra_plan::{Plan, PlanError};
+use cembra_prepare::TypedModel;
+use cembra_prepare::{Pass, Placed, Prepared};
+use cembra_runtime::QType;
+use cembra_value::Error;
+use cembra_value::{Code, Diagnostic};
+
+/// Runs preparation with the input types of the options.
+pub fn prepare(
+    program: &Program,
+    options: &Started,
+    observe: &mut dyn FnMut(&Pass, &Prepared),
+) -> Result<Prepared, Error> {
+    let span = StageSpan::prepare(options.model_name(), program.graph.len());
+    let leaf_type = |name: &str| options.input_types.get(name).cloned();
+    let prepared = cembra_prepare::prepare(program, &leaf_type, &options.prepare, observe)?;
+    span.made("prepared_nodes", prepared.model().graph.len());
+    Ok(prepared)
+}
+
+/// Runs the passes that follow typing.
+pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Started) -> Result<Placed, Error> {
+    let span = StageSpan::prepare(options.model_name(), model.graph.len());
+    let placed = cembra_prepare::prepare_typed(model, program, &options.prepare)?;
+    span.made("prepared_nodes", placed.model.graph.len());
+    Ok(placed)
+}
+
+/// The plan of a program for evaluation.
+pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
+    let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
+    plan(&placed, program, options)
+}
+
+/// The error of what has one plan of scalars for a model with arrays or tensors, whose inputs and outputs these are.
+#[cold]
+pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
+    let mut types = fields.into_iter().flatten().map(|field| &field.qtype);
+    let (code, kind) = if types.any(|qtype| matches!(qtype, QType::Tensor(..))) {
+        (Code::Tensors, "tensors")
+    } else {
+        (Code::Arrays, "arrays")
+    };
+    let problem = Diagnostic::new(code, format!("the model has {kind}, and this takes models of scalars"));
+    problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
+}
+
+/// The plan of a prepared program.
+///
+/// # Errors
+/// Limits, operators that do not compile, or that the program has arrays.
+pub fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
+    let span = StageSpan::plan(options.model_name(), placed.model.graph.len());
+    let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {
+        PlanError::Limit(exceeded) => exceeded.into(),
+        PlanError::Compile { origin, .. } => {
+            Diagnostic::new(Code::Literal, error.to_string()).at(program.graph.span(origin)).into()
+        }
+        PlanError::Arrays => only_sessions([&[], &[]]),
+        other => Error::from(Diagnostic::new(Code::Extension, other.to_string())),
+    })?;
+    span.made("steps", plan.step_count());
+    Ok(plan)
+}

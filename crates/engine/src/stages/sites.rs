@@ -1,0 +1,119 @@
+//! Where a model can fail: for each step that can, its operator as it was written, the place, and the types that its errors
+//! tell. Executors keep this instead of the program and the plan that it is taken from, which are many times as large.
+
+use crate::options::compile_options::Started;
+use crate::stages::faults::{self, FailedOperator};
+use cembra_expr::{Calls, Graph, Node, NodeId, Program, Sources, written};
+use cembra_plan::{Action, Plan, StepId};
+use cembra_runtime::{Context, Excerpt, FaultKind, QType, Scalar, Text};
+use cembra_value::Error;
+use cembra_value::{ScalarValue, Span, Value};
+use std::sync::Arc;
+
+/// A step that can fail.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The step of the plan.
+    pub step: StepId,
+    /// The operator, as it was written.
+    pub operator: Arc<str>,
+    /// Where it stands in the text of the model.
+    pub span: Option<Span>,
+    origin: NodeId,
+    /// The scalar of an operator's first argument, which faults record the bits of.
+    pub(crate) operand: Option<Scalar>,
+    /// The type of the result.
+    pub result: QType,
+}
+
+/// The steps of a plan that can fail, in their order.
+#[derive(Clone, Debug)]
+pub struct Sites {
+    sites: Box<[Site]>,
+    /// The texts that the places are of.
+    sources: Option<Arc<Sources>>,
+    /// The calls of functions that the steps may be inside of.
+    calls: Option<Arc<Calls>>,
+}
+
+impl Sites {
+    /// The sites of a plan that was made of a program.
+    #[must_use]
+    pub fn of(plan: &Plan, program: &Program, options: &Started) -> Sites {
+        let fails = |step: &StepId| match plan.step(*step).action {
+            Action::Operator { op, overload, .. } => plan.registry().effects(op, overload).may_stop(),
+            Action::Loop { .. } => true,
+            Action::MakeTuple | Action::Field(_) | Action::Has | Action::Where { .. } => false,
+        };
+        let site = |id: StepId| {
+            let step = plan.step(id);
+            let operands = if matches!(step.action, Action::Operator { .. }) { plan.args(step) } else { &[] };
+            Site {
+                step: id,
+                operator: operator_name(&program.graph, step.origin),
+                span: program.graph.span(step.origin),
+                origin: step.origin,
+                operand: operands.first().and_then(|operand| plan.value(*operand).qtype.scalar()),
+                result: plan.value(step.out).qtype.clone(),
+            }
+        };
+        let sites = (0..plan.step_count()).map(StepId::from_index).filter(fails).map(site).collect();
+        Sites { sites, sources: options.sources.clone(), calls: program.graph.calls().cloned() }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Site] {
+        &self.sites
+    }
+
+    fn find(&self, step: StepId) -> Option<&Site> {
+        let at = self.sites.binary_search_by_key(&step.index(), |site| site.step.index()).ok()?;
+        self.sites.get(at)
+    }
+
+    /// The error of the fault that a context recorded.
+    #[cold]
+    pub(crate) fn error(&self, context: &Context) -> Error {
+        let record = context.record();
+        let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::Assertion);
+        if kind.is_of_evaluation() {
+            return Error::of_evaluation(kind);
+        }
+        let site = self.find(StepId::from_index(record.site as usize));
+        let operator = site.map_or("", |site| &site.operator).to_owned();
+        let operand =
+            site.and_then(|site| ScalarValue::from_bits(site.operand?, record.operands[0])).map(Value::Scalar);
+        let text = match kind {
+            // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped.
+            FaultKind::Assertion | FaultKind::Invalid | FaultKind::Parse => unsafe {
+                Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
+            },
+            _ => "",
+        };
+        let result = site.map_or(&QType::UNIT, |site| &site.result);
+        let span = site.and_then(|site| site.span);
+        let calls = site.zip(self.calls.as_ref()).map(|(site, calls)| calls.leading_to(site.origin, &[], span));
+        let failed = FailedOperator { name: operator, span };
+        let fault = faults::of_operator(kind, failed, operand, result, text).calls(calls.unwrap_or_default());
+        Error::from(fault).in_sources(self.sources.as_deref().map(Sources::shared))
+    }
+
+    /// Bytes of memory, names and texts apart: they are the program's and the model's.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.sites)
+    }
+}
+
+/// The name of the operator that a node of the graph applies, as written.
+pub fn operator_name(graph: &Graph, node: NodeId) -> Arc<str> {
+    match graph.node(node) {
+        // What only the text language has is named as it is written there.
+        Node::Operator(name, _) => match written(graph.name(name)) {
+            Some(text) => text.into(),
+            None => graph.name(name).clone(),
+        },
+        Node::Leaf(name) | Node::Placeholder(name) => graph.name(name).clone(),
+        Node::Literal(value) => Excerpt::of_value(value).into(),
+    }
+}

@@ -1,0 +1,512 @@
+//! Binds plans: finds for each step where its operands are and how its pieces see them, which slots values have and who reads them last, and
+//! who computes the pieces. What was bound is run elsewhere.
+
+use super::ahead::{self, Read};
+use super::cut::Cut;
+use super::map::MapPiece;
+use super::memory::{Operand, Place, Seen, Slot, Slots};
+use super::product::{ProductPiece, Whole};
+use super::reduce::ReducePiece;
+use super::verify::verify;
+use super::{Bound, BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use crate::tensors::evaluator::TensorHost;
+use cembra_runtime::Scalar;
+use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
+use cembra_tensor::reference::{check_inputs, check_size};
+use cembra_tensor::{
+    Axis, Elements, Extents, Held, Labels, Layout, Node, Operation, Plan, ProductPlan, Tensor, TensorErrorKind,
+    TensorGraph, TensorNodeId,
+};
+use cembra_value::Error;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The results of a reduction that are made at a time where maps of them follow.
+const STRIP: usize = 1 << 15;
+
+/// The elements of a product that are made at a time where maps follow, and the fewest rows of a panel: those of matrices.
+const PANEL: usize = 1 << 17;
+const LEAST_ROWS: usize = 64;
+
+/// An operand, the type of its elements and its layout.
+type TypedOperand = (Operand, (Scalar, Layout));
+
+/// What is known while a plan is bound.
+pub(super) struct Binding<'b> {
+    pub(super) graph: &'b TensorGraph,
+    pub(super) host: &'b TensorHost<'b>,
+    /// Where nodes have their values.
+    values: FxHashMap<TensorNodeId, Seen>,
+    pub(super) slots: Slots,
+    held: Held,
+}
+
+impl BoundPlan {
+    /// A plan, bound to inputs that lie as these do. The graph is the one that was planned.
+    ///
+    /// # Errors
+    /// The inputs do not fit, a value would be larger than it may, or an expression cannot be compiled.
+    pub fn of(plan: &Plan, graph: &TensorGraph, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<BoundPlan, Error> {
+        BoundPlan::of_steps(plan, graph, inputs, None, host)
+    }
+
+    /// A plan, bound; the last step to be written over one of the inputs, or a tensor behind them, if one is given.
+    pub(super) fn of_steps(
+        plan: &Plan,
+        graph: &TensorGraph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        host: &TensorHost<'_>,
+    ) -> Result<BoundPlan, Error> {
+        let bound = Bound::of(plan, graph, inputs, over, host)?;
+        debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
+        Ok(bound.plan)
+    }
+
+    /// A plan, bound as by [`of`](BoundPlan::of), if the verifiers of plans and of bound plans find nothing wrong with it. Debug builds always
+    /// ask them.
+    ///
+    /// # Errors
+    /// As for `of`; or a flaw that a verifier finds.
+    pub(crate) fn verified(
+        plan: &Plan,
+        graph: &TensorGraph,
+        inputs: &[Tensor],
+        host: &TensorHost<'_>,
+    ) -> Result<BoundPlan, Error> {
+        let wrong = |flaw: &dyn std::fmt::Display| {
+            Error::tensors(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
+        };
+        plan.verify(graph).map_err(|flaw| wrong(&flaw))?;
+        let bound = Bound::of(plan, graph, inputs, None, host)?;
+        verify(plan, graph, &bound).map_err(|flaw| wrong(&flaw))?;
+        Ok(bound.plan)
+    }
+}
+
+impl Bound {
+    /// A plan, bound likewise, with what is known of it beside.
+    pub(super) fn of(
+        plan: &Plan,
+        graph: &TensorGraph,
+        inputs: &[Tensor],
+        over: Option<usize>,
+        host: &TensorHost<'_>,
+    ) -> Result<Bound, Error> {
+        check_inputs(graph, inputs)?;
+        let mut values = FxHashMap::default();
+        for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
+            let layout = input.layout();
+            let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
+            values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
+        }
+        let held = Held::none(host.most_bytes());
+        let mut binding = Binding { graph, host, values, slots: Slots::default(), held };
+        let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
+        // The slots that are read for the last time by each step.
+        let mut released: Vec<SmallVec<[u32; 2]>> = Vec::with_capacity(plan.steps().len());
+        let mut step_of: Vec<usize> = Vec::new();
+        // The slots of nodes that have one of their own.
+        let mut own: FxHashMap<TensorNodeId, u32> = FxHashMap::default();
+        let mut written = None;
+        for (at, step) in plan.steps().iter().enumerate() {
+            released.push(SmallVec::new());
+            if let Some(target) = over.filter(|_| at + 1 == plan.steps().len()) {
+                check_size(graph.node(step.node), host.most_bytes())?;
+                written = Some(binding.in_place(step, target)?);
+                break;
+            }
+            if binding.sees(step)? {
+                continue;
+            }
+            let guard = binding.guard(step)?;
+            let (mut bound, between) = match &step.work {
+                Work::Together(members) => binding.together(members, &mut own)?,
+                Work::Reduce { .. } if host.threads() > 1 => binding.together(std::slice::from_ref(step), &mut own)?,
+                _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
+            };
+            bound.iter_mut().for_each(|bound| bound.guard.clone_from(&guard));
+            step_of.extend(bound.iter().map(|_| at));
+            steps.extend(bound);
+            for slot in between {
+                binding.release(slot);
+                released[at].push(slot);
+            }
+            for slot in step.last_uses.iter().filter_map(|node| own.get(node)) {
+                binding.release(*slot);
+                released[at].push(*slot);
+            }
+        }
+        // Of slots that are used again only the last use counts.
+        let mut is_known = vec![false; binding.slots.all.len()];
+        for (step, at) in steps.iter_mut().zip(&step_of).rev() {
+            for slot in &released[*at] {
+                if !std::mem::replace(&mut is_known[*slot as usize], true) {
+                    step.shrunk.push(*slot);
+                }
+            }
+        }
+        let seen = |node: &TensorNodeId| binding.seen(*node).cloned();
+        let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
+        let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
+        let (slots, peak) = (binding.slots.all, binding.held.peak());
+        let mut all = Held::none(host.most_bytes());
+        let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
+        let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
+            && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
+        let plan = BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak };
+        Ok(Bound { plan, values: binding.values, step_of })
+    }
+}
+
+#[cold]
+pub(super) fn no_pieces() -> Error {
+    Error::tensors(TensorErrorKind::Evaluation, "a step that has no pieces")
+}
+
+impl Binding<'_> {
+    pub(super) fn seen(&self, node: TensorNodeId) -> Result<&Seen, Error> {
+        self.values
+            .get(&node)
+            .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
+    }
+
+    /// Where the conditions are under which a step is run.
+    fn guard(&self, step: &Step) -> Result<BoundGuard, Error> {
+        let seen = |condition: &Condition| Ok((self.seen(condition.node)?.clone(), condition.holds));
+        step.guard.iter().map(seen).collect()
+    }
+
+    /// True for a step that makes nothing but another layout of memory that is there.
+    fn sees(&mut self, step: &Step) -> Result<bool, Error> {
+        let node = self.graph.node(step.node);
+        if !matches!(step.work, Work::Node) {
+            return Ok(false);
+        }
+        let seen = match node.operation {
+            Operation::Leaf(_) => return Ok(true),
+            Operation::Reshape => {
+                let of = self.seen(node.operands[0])?;
+                match of.layout.reshaped(&node.extents)? {
+                    Some(layout) => Seen { place: of.place, layout },
+                    None => return Ok(false),
+                }
+            }
+            _ if is_view(self.graph, node) => {
+                let of = self.seen(node.operands[0])?;
+                let view = View::of_operand(node, self.graph.node(node.operands[0]));
+                let Some(view) = view else { return Ok(false) };
+                Seen { place: of.place, layout: view.layout(&of.layout, &node.extents) }
+            }
+            _ => return Ok(false),
+        };
+        self.values.insert(step.node, seen);
+        Ok(true)
+    }
+
+    /// Memory for the value of a node, which is there from now on.
+    pub(super) fn made(&mut self, node: TensorNodeId) -> Result<(u32, usize), Error> {
+        let made = self.graph.node(node);
+        self.held.take(made.scalar, &made.extents)?;
+        let layout = Layout::row_major(&made.extents)?;
+        let slot = self.slots.take(made.scalar, layout.len());
+        let len = layout.len();
+        self.values.insert(node, Seen { place: Place::Slot(slot), layout });
+        Ok((slot, len))
+    }
+
+    /// A slot whose value no later step reads is room for others.
+    fn release(&mut self, slot: u32) {
+        let Slot { scalar, len, .. } = self.slots.all[slot as usize];
+        self.held.give(scalar, &[len]);
+        self.slots.release(slot);
+    }
+
+    /// A step that makes a value, whose slot is noted.
+    pub(super) fn step(&mut self, step: &Step, own: &mut FxHashMap<TensorNodeId, u32>) -> Result<BoundStep, Error> {
+        let mut work = self.work(step)?;
+        let (target, len) = self.made(step.node)?;
+        own.insert(step.node, target);
+        if let BoundWork::Pieces(workers, _) = &mut work {
+            self.hold(workers)?;
+        }
+        Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
+    }
+
+    /// Counts what workers have beside the value of their step. Workers that memory has no room for are dropped.
+    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
+        let (mut all, mut count) = (self.held.clone(), 0);
+        for worker in &*workers {
+            let mut held = all.clone();
+            match worker.hold(&mut held) {
+                Ok(()) => all = held,
+                Err(error) if count == 0 => return Err(error),
+                Err(_) => break,
+            }
+            worker.locals.hold_small(&mut self.held)?;
+            count += 1;
+        }
+        self.held.reach(&all);
+        workers.truncate(count);
+        Ok(())
+    }
+
+    pub(super) fn work(&self, step: &Step) -> Result<BoundWork, Error> {
+        let node = self.graph.node(step.node);
+        let one = std::slice::from_ref(step);
+        let rank = node.extents.len();
+        match &step.work {
+            Work::Node => {
+                let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
+                Ok(BoundWork::Node(Box::new(node.clone()), operands?))
+            }
+            Work::Product { product, then } => self.pieces(one, self.panels(*product, then.is_some())?),
+            Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Together(_) => Err(no_pieces()),
+            Work::Reduce { of, then, .. } => {
+                let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
+                // What one thread does at once, several do piece by piece.
+                match then {
+                    _ if self.is_shared_out(step) => self.pieces(one, (rank, (self.host.share() / each.max(1)).max(1))),
+                    Some(_) => self.pieces(one, (rank, STRIP)),
+                    None => self.pieces(one, (0, 1)),
+                }
+            }
+            Work::Map(_) => {
+                let work = self.pieces(one, (0, 1))?;
+                // The host shares out what is large and lies in one line.
+                let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
+                if is_large || !self.is_shared_out(step) {
+                    Ok(work)
+                } else {
+                    self.pieces(one, (rank, self.host.share()))
+                }
+            }
+        }
+    }
+
+    /// True if a step is worth several threads, and the run has them.
+    pub(super) fn is_shared_out(&self, step: &Step) -> bool {
+        let size = step.space().map_or(0, |(extents, _)| extents.iter().product());
+        self.host.threads() > 1 && size >= self.host.share().saturating_mul(2)
+    }
+
+    /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
+    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+        let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
+        let (rows, within) = extents.split_at(depth);
+        let worker = || -> Result<Worker, Error> {
+            let mut locals = Slots::default();
+            let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
+            Ok(Worker { cut, locals: locals.locals()? })
+        };
+        let mut workers = vec![worker()?];
+        let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
+        if steps.iter().any(is_worth) {
+            for _ in 1..self.host.threads().min(workers[0].cut.count()) {
+                workers.push(worker()?);
+            }
+        }
+        Ok(BoundWork::Pieces(workers, within.iter().product()))
+    }
+
+    /// What steps do for a piece of what they make, with `rows` as the extents of its leading axes.
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
+        let mut left: FxHashMap<TensorNodeId, Seen> = FxHashMap::default();
+        let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
+        // The last step that reads what another one leaves.
+        let last_reads: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
+        let mut unread: Vec<(usize, u32)> = Vec::new();
+        let mut parts = Vec::with_capacity(steps.len());
+        let (mut costs, mut reads) = (Vec::new(), Vec::new());
+        for (at, step) in steps.iter().enumerate() {
+            let node = self.graph.node(step.node);
+            let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
+            let mut local = |node: TensorNodeId, extents: &[usize]| -> Result<(u32, Seen), Error> {
+                let slot = locals.take(self.graph.node(node).scalar, extents.iter().product());
+                unread.push((last_reads.get(&node).map_or(at, |last| *last.max(&at)), slot));
+                Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
+            };
+            let then = match &step.work {
+                Work::Reduce { then, .. } | Work::Product { then, .. } => then.as_ref(),
+                _ => None,
+            };
+            let own = piece(&node.extents);
+            if let ([_], [_, _, ..]) = (rows, steps) {
+                self.reads(step, rows, &left, parts.len(), (&mut costs, &mut reads))?;
+            }
+            let mut work = self.part(step, rows, &left)?;
+            if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
+                let made = piece(&then.extents);
+                let (slot, seen) = local(*first, &made)?;
+                parts.push(Part { work, len: made.iter().product(), left: Some(slot), over: None });
+                left.insert(*first, seen);
+                work = PartWork::Map(Box::new(self.map(then, rows, &left)?));
+            }
+            let mut slot = None;
+            if at + 1 < steps.len() {
+                let (made, seen) = local(step.node, &own)?;
+                slot = Some(made);
+                left.insert(step.node, seen);
+            }
+            parts.push(Part { work, len: own.iter().product(), left: slot, over: None });
+            // What no later step reads is room for others.
+            unread.retain(|(last, slot)| {
+                let is_read = *last > at;
+                if !is_read {
+                    locals.release(*slot);
+                }
+                is_read
+            });
+        }
+        if let [rows] = rows {
+            ahead::share_out(&mut parts, *rows, &costs, &reads);
+        }
+        Ok(parts)
+    }
+
+    /// Notes what a step, of which this part is the first, reads of pieces of rows that lie together, and if it reduces, what an element costs.
+    fn reads(
+        &self,
+        step: &Step,
+        rows: &[usize],
+        left: &FxHashMap<TensorNodeId, Seen>,
+        part: usize,
+        (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<Read>),
+    ) -> Result<(), Error> {
+        let of = match &step.work {
+            Work::Reduce { axes, of, .. } if !axes.contains(&0) => {
+                costs.push((part, cost_of_body(self.graph.registry(), &of.body)));
+                of
+            }
+            Work::Map(of) => of,
+            _ => return Ok(()),
+        };
+        let extents: Extents = rows.iter().chain(&of.extents[rows.len()..]).copied().collect();
+        let operands = self.operands(of, &extents, &[0], left)?;
+        reads.extend(operands.iter().filter_map(|operand| Read::of(part, operand, &extents)));
+        Ok(())
+    }
+
+    /// A step, without what follows, for a piece of what it makes, with `rows` as the extents of its leading axes.
+    pub(super) fn part(
+        &self,
+        step: &Step,
+        rows: &[usize],
+        left: &FxHashMap<TensorNodeId, Seen>,
+    ) -> Result<PartWork, Error> {
+        match &step.work {
+            Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
+            Work::Reduce { reduction, axes, of, .. } => {
+                let is_kept = |axis: &Axis| !axes.contains(axis);
+                let kept: SmallVec<[Axis; 8]> =
+                    (0..of.extents.len() as Axis).filter(is_kept).take(rows.len()).collect();
+                let mut extents = of.extents.clone();
+                kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
+                let operands = self.operands(of, &extents, &kept, left)?;
+                let reduction = (*reduction, &axes[..]);
+                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.host)?;
+                Ok(PartWork::Reduce(Box::new(reduce)))
+            }
+            Work::Product { product, .. } => Ok(PartWork::Product(Box::new(self.product(*product, rows)?))),
+            Work::Rows { .. } | Work::Together(_) | Work::Node => Err(no_pieces()),
+        }
+    }
+
+    /// Maps for a piece, with `rows` as the extents of its leading axes.
+    pub(super) fn map(
+        &self,
+        region: &Region,
+        rows: &[usize],
+        left: &FxHashMap<TensorNodeId, Seen>,
+    ) -> Result<MapPiece, Error> {
+        let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
+        let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
+        let operands = self.operands(region, &extents, &axes, left)?;
+        MapPiece::of(&region.body, operands.into_iter(), &extents, self.host)
+    }
+
+    /// What a region reads, seen from a piece of its index space that begins at indices of these axes.
+    pub(super) fn operands(
+        &self,
+        region: &Region,
+        piece: &[usize],
+        axes: &[Axis],
+        left: &FxHashMap<TensorNodeId, Seen>,
+    ) -> Result<SmallVec<[Operand; 4]>, Error> {
+        let operand = |(node, view): &(TensorNodeId, View)| -> Result<Operand, Error> {
+            if let Some(seen) = left.get(node) {
+                let layout = view.layout(&seen.layout, piece);
+                return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));
+            }
+            let seen = self.seen(*node)?;
+            let layout = view.layout(&seen.layout, &region.extents);
+            Ok(Operand::of(&Seen { place: seen.place, layout }, axes))
+        };
+        region.inputs.iter().map(operand).collect()
+    }
+
+    /// How many leading axes of a product are cut, and how many indices of them make a panel.
+    fn panels(&self, product: TensorNodeId, is_followed: bool) -> Result<(usize, usize), Error> {
+        // Without products of matrices nothing is cut into panels.
+        let extents = self.graph.extents(product);
+        let (Some(products), false) = (self.host.products(), extents.is_empty()) else { return Ok((0, 1)) };
+        if is_followed {
+            let row: usize = extents[1..].iter().product();
+            return Ok((1, PANEL.checked_div(row).unwrap_or(0).max(LEAST_ROWS)));
+        }
+        let (node, labels) = self.contraction(product)?;
+        let of: SmallVec<[&[usize]; 2]> = node.operands.iter().map(|operand| self.graph.extents(*operand)).collect();
+        let size = labels.label_extents(&of)?.into_iter().fold(1, usize::saturating_mul);
+        // Most are not planned for this.
+        if size < 2 * ProductPlan::LEAST_LOOPS {
+            return Ok((0, 1));
+        }
+        let [(_, a), (_, b)] = self.factors(product, None)?;
+        let planned = products.planned_for(labels, [&a, &b].map(|(scalar, layout)| (*scalar, layout)))?;
+        Ok(planned.panel().map_or((0, 1), |rows| (1, rows)))
+    }
+
+    /// A product for a panel with `rows` as the extents of its leading axes.
+    fn product(&self, product: TensorNodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
+        let (node, labels) = self.contraction(product)?;
+        check_size(node, self.host.most_bytes())?;
+        let [(a, a_like), (b, b_like)] = self.factors(product, rows.first().copied())?;
+        let products = self.host.products();
+        let like = [&a_like, &b_like].map(|(scalar, layout)| (*scalar, layout));
+        let planned = products.map(|products| products.planned_for(labels, like)).transpose()?;
+        let operands = [self.seen(node.operands[0])?.clone(), self.seen(node.operands[1])?.clone()];
+        let whole = Whole { product: node.clone(), labels: labels.clone(), operands };
+        Ok(ProductPiece::new(planned, [a, b], whole))
+    }
+
+    /// The node of a product of two tensors, and its labels.
+    fn contraction(&self, product: TensorNodeId) -> Result<(&Node, &Arc<Labels>), Error> {
+        let node = self.graph.node(product);
+        match (&node.operation, &node.operands[..]) {
+            (Operation::Contract(labels), [_, _]) => Ok((node, labels)),
+            _ => Err(Error::tensors(TensorErrorKind::OperandCount, "a product that is not of two")),
+        }
+    }
+
+    /// The operands of a product as a panel of `rows` indices of the first axis sees them, or all of it; and the type and the layout of each.
+    fn factors(&self, product: TensorNodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
+        let (node, labels) = self.contraction(product)?;
+        let first = labels.output.first().zip(rows);
+        let factor = |at: usize| -> Result<TypedOperand, Error> {
+            let (seen, own) = (self.seen(node.operands[at])?, &labels.operands[at]);
+            let (mut extents, mut shift) = (Extents::from(seen.layout.extents()), None);
+            for (axis, label) in own.iter().enumerate() {
+                if let Some((_, rows)) = first.filter(|(first, _)| *first == label) {
+                    extents[axis] = rows;
+                    *shift.get_or_insert(0) += seen.layout.strides()[axis];
+                }
+            }
+            let layout = Layout::within(&extents, seen.layout.strides().into(), 0);
+            let scalar = self.graph.node(node.operands[at]).scalar;
+            Ok((Operand::along(seen, shift.unwrap_or(0)), (scalar, layout)))
+        };
+        Ok([factor(0)?, factor(1)?])
+    }
+}

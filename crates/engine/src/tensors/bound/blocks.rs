@@ -1,0 +1,108 @@
+//! Reductions of few results of many elements each, on several threads: blocks of sums are combined by one or another, and what comes of them
+//! is put together in their order, as it is where one thread does all.
+
+use super::map::no_room;
+use super::memory::{Memory, Sources};
+use super::together::{Folding, LongRuns, Together, Way, finish, fold_parts, folds};
+use crate::rows::threads::on_threads;
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::product::ProductCounters;
+use cembra_tensor::DataMut;
+use cembra_value::Error;
+use std::ops::Range;
+
+/// What the elements of a block have become, for each of the reductions.
+type Block = Vec<Box<dyn Folding>>;
+
+/// What some blocks have become. None if elements cannot be added as they are computed.
+type Blocks = Result<Option<Vec<Block>>, Error>;
+
+impl Together {
+    /// The most blocks that several threads combine: each leaves a value in memory until all are joined. A tensor in memory has fewer; a view
+    /// may have any number, and is reduced by one thread, which keeps no more than one.
+    pub(super) const MOST_BLOCKS: usize = 1 << 18;
+
+    /// The number of blocks that threads may share.
+    pub(super) fn blocks(&self) -> usize {
+        match &self.way {
+            Way::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),
+            _ => 1,
+        }
+    }
+
+    /// Combines the elements of some of the blocks.
+    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &TensorHost<'_>) -> Blocks {
+        let Together { members, way: Way::LongRuns(runs), .. } = self else { return Err(no_room()) };
+        let (mut made, mut succeeds) = (Vec::new(), true);
+        let of_each = runs.blocks();
+        let LongRuns { length, kept, parts, added, block } = runs;
+        let size = block.unwrap_or(usize::MAX);
+        for at in which {
+            let (result, first) = (at / of_each, at % of_each * size);
+            kept.run_some(result..result + 1, |(), kept, _| {
+                let mut folds = folds(members, added, *length);
+                let parts = (&mut *parts, first..first + size);
+                succeeds &= fold_parts(members, parts, &mut folds, memory, host, |part| [kept, part].concat())?;
+                made.push(folds);
+                Ok(())
+            })?;
+        }
+        Ok(succeeds.then_some(made))
+    }
+
+    /// Puts together what blocks have become, and writes what comes of it over what is in memory.
+    fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
+        let Way::LongRuns(runs) = &self.way else { return Err(no_room()) };
+        let (mut blocks, of_each) = (blocks.into_iter(), runs.blocks());
+        for result in 0..runs.kept.count() {
+            let mut all = folds(&self.members, &runs.added, runs.length);
+            for block in blocks.by_ref().take(of_each) {
+                for (all, block) in all.iter_mut().zip(block) {
+                    all.then(block)?;
+                }
+            }
+            finish(all, to, result, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Combines all elements, and writes the result of each reduction to its memory. Each worker takes as many blocks as the others.
+    pub(super) fn run_blocks(
+        workers: &mut [Together],
+        sources: &Sources<'_>,
+        host: &TensorHost<'_>,
+        to: &mut [DataMut<'_>],
+    ) -> Result<(), Error> {
+        let mut made = some_by_each(workers, sources, host)?;
+        if made.is_none() {
+            for worker in &mut *workers {
+                *worker = worker.otherwise(host)?;
+            }
+            made = some_by_each(workers, sources, host)?;
+        }
+        workers[0].join(made.ok_or_else(no_room)?, to)
+    }
+}
+
+impl LongRuns {
+    /// How many blocks each of the runs has.
+    fn blocks(&self) -> usize {
+        self.block.map_or(1, |parts| self.parts.count().div_ceil(parts))
+    }
+}
+
+/// What all blocks have become. The error is that of the first that fails.
+fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, host: &TensorHost<'_>) -> Blocks {
+    let count = workers[0].blocks();
+    let each = count.div_ceil(workers.len());
+    let done = on_threads(None, workers.iter_mut().enumerate(), |(at, worker)| {
+        let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
+        worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, host)
+    });
+    let mut all = Vec::with_capacity(count);
+    for result in done {
+        let Some(blocks) = result? else { return Ok(None) };
+        all.extend(blocks);
+    }
+    Ok(Some(all))
+}

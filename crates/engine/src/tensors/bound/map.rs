@@ -1,0 +1,332 @@
+//! Maps over a piece of an index space, bound to how their operands lie there: one line, lines beside each other, or blocks for which what
+//! lies otherwise is copied.
+
+use super::cut::Cut;
+use super::memory::{Memory, Operand, Place};
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::kernels::{BodyLine, BodyLines};
+use crate::tensors::lines::{Line, nested_axes};
+use cembra_runtime::Scalar;
+use cembra_tensor::walk::{CopiedAxis, FAR};
+use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_value::Error;
+use smallvec::SmallVec;
+
+/// The fewest elements that are worth a call, where operands do not lie so that all are one line.
+const LONG_LINE: usize = 256;
+
+/// The elements of a block for which operands are copied where they do not lie in one line.
+const BLOCK: usize = 1 << 12;
+
+/// The same where operands lie across, and the fewest lines that are worth it: what is read of each line of the cache is more than
+/// one element.
+const BLOCK_ACROSS: usize = 1 << 16;
+const LINES_ACROSS: usize = 8;
+
+/// From how many elements on the host evaluates a line, with threads and a way past the caches.
+const LARGE: usize = 1 << 18;
+
+pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
+
+/// Maps over a piece.
+#[derive(Debug)]
+pub(super) struct MapPiece {
+    operands: SmallVec<[Operand; 4]>,
+    count: usize,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// One line, so far apart.
+    One { steps: Strides, kernel: Box<BodyLines> },
+    /// One line that is large.
+    Large { steps: Strides, body: Body },
+    /// Lines beside each other: the axes in front of them, with the strides of each operand, and how many elements a line has.
+    Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<BodyLines> },
+    /// Blocks.
+    Blocks(Box<Blocks>),
+}
+
+/// Visits the indices of axes: the first position of each operand.
+pub(super) fn walk(
+    axes: &[(usize, Strides)],
+    firsts: &mut [usize],
+    mut visit: impl FnMut(&[usize]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
+    loop {
+        visit(firsts)?;
+        let mut axis = axes.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+            axis = next;
+            let (extent, strides) = &axes[axis];
+            index[axis] += 1;
+            let steps = if index[axis] < *extent { 1 } else { 1 - extent.cast_signed() };
+            firsts.iter_mut().zip(strides).for_each(|(at, stride)| *at = at.wrapping_add_signed(stride * steps));
+            if index[axis] < *extent {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}
+
+impl MapPiece {
+    /// Maps over a piece of these extents.
+    pub(super) fn of(
+        body: &Body,
+        operands: impl Iterator<Item = Operand>,
+        extents: &[usize],
+        host: &TensorHost<'_>,
+    ) -> Result<MapPiece, Error> {
+        let operands: SmallVec<[Operand; 4]> = operands.collect();
+        let count: usize = extents.iter().product();
+        let mut axes = nested_axes(extents, operands.iter().map(|operand| &operand.strides[..]));
+        let way = match axes.len() {
+            0 | 1 => {
+                let none = || SmallVec::from_elem(1, operands.len());
+                let steps = axes.pop().map_or_else(none, |(_, strides)| strides);
+                let is_shared = |operand: &Operand| !matches!(operand.place, Place::Local(_));
+                if count >= LARGE && operands.iter().all(is_shared) {
+                    Way::Large { steps, body: body.clone() }
+                } else {
+                    Way::One { kernel: host.kernel(body, &steps)?, steps }
+                }
+            }
+            several => {
+                let (inner, steps) = axes[several - 1].clone();
+                if count == 0 {
+                    Way::One { kernel: host.kernel(body, &steps)?, steps }
+                } else if inner >= LONG_LINE && !any_lies_across(&axes, operands.len()) {
+                    axes.pop();
+                    Way::Beside { kernel: host.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
+                } else {
+                    Way::Blocks(Box::new(Blocks::of(body, &operands, &axes, host)?))
+                }
+            }
+        };
+        Ok(MapPiece { operands, count, way })
+    }
+
+    /// True if the host evaluates it, on threads.
+    pub(super) const fn is_large(&self) -> bool {
+        matches!(self.way, Way::Large { .. })
+    }
+
+    /// What it reads.
+    pub(super) fn operands(&self) -> &[Operand] {
+        &self.operands
+    }
+
+    /// How many elements the piece has.
+    pub(super) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What computes all of it, if that is one line of each of these inputs.
+    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
+        let Way::One { kernel, .. } = &self.way else { return None };
+        kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
+    }
+
+    /// Computes the piece that begins at these indices, and writes its elements over what is in memory.
+    pub(super) fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let operands = &self.operands;
+        match &mut self.way {
+            Way::One { steps, kernel } => {
+                let mut lines = Lines::new();
+                fill(&mut lines, memory, operands, steps, starts)?;
+                kernel.run(&lines, steps, self.count, to)
+            }
+            Way::Large { steps, body } => {
+                let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
+                    let layout =
+                        Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
+                    Tensor::from_shared(memory.shared(operand.place)?.clone(), layout)
+                };
+                let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
+                host.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
+            }
+            Way::Beside { axes, inner, steps, kernel } => {
+                let mut lines = Lines::new();
+                fill(&mut lines, memory, operands, steps, starts)?;
+                let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
+                let mut at = 0;
+                let Some(((count, shifts), outer)) = axes.split_last() else {
+                    return kernel.run(&lines, steps, *inner, to);
+                };
+                let most = (LARGE / *inner).max(1);
+                walk(outer, &mut firsts, |firsts| {
+                    for start in (0..*count).step_by(most) {
+                        host.go_on()?;
+                        for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
+                            line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
+                        }
+                        let len = *inner * most.min(count - start);
+                        kernel.run(&lines, shifts, *inner, &mut to.part(at, len).ok_or_else(no_room)?)?;
+                        at += len;
+                    }
+                    Ok(())
+                })
+            }
+            Way::Blocks(blocks) => blocks.run(memory, operands, host, starts, to),
+        }
+    }
+}
+
+/// The error that a value is larger than its memory.
+#[cold]
+pub(super) fn no_room() -> Error {
+    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
+}
+
+/// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.
+#[inline]
+pub(super) fn fill<'m>(
+    lines: &mut Lines<'m>,
+    memory: &'m Memory<'_>,
+    operands: &[Operand],
+    steps: &[isize],
+    starts: &[usize],
+) -> Result<(), Error> {
+    for (operand, step) in operands.iter().zip(steps) {
+        let (data, first) = operand.begin(memory.sources, memory.locals, starts)?;
+        lines.push(Line { data, first, step: *step });
+    }
+    Ok(())
+}
+
+/// An index space in blocks. Operands that are one line are read where they lie, others are copied for each block.
+#[derive(Debug)]
+struct Blocks {
+    cut: Cut<Shape>,
+    /// Of the lines that blocks are made of.
+    steps: Strides,
+    /// Where operands are copied to, and how far apart what is copied is along each axis.
+    copies: SmallVec<[Option<(Data, Strides)>; 4]>,
+    kernel: Box<BodyLines>,
+}
+
+/// A shape of blocks.
+#[derive(Debug)]
+struct Shape {
+    count: usize,
+    /// The elements of the last axis.
+    inner: usize,
+    /// How each operand that is copied is.
+    ways: SmallVec<[Copying; 4]>,
+}
+
+/// How an operand is copied for a block.
+#[derive(Debug)]
+enum Copying {
+    /// In lines of the last axis, which begin so far from the first element of the block.
+    Lines(Vec<isize>),
+    /// Along its axes, that along which it lies the nearest first.
+    Across(Vec<CopiedAxis>),
+}
+
+/// True if elements of an operand lie far apart along the last axis, and near each other along the one before.
+fn lies_across(extents: &[usize], strides: &[isize]) -> bool {
+    let (&[.., rows, width], &[.., near, far]) = (extents, strides) else { return false };
+    let is_nearer = (1..far.unsigned_abs()).contains(&near.unsigned_abs());
+    is_nearer && far.unsigned_abs() >= FAR && rows >= LINES_ACROSS && width * LINES_ACROSS <= BLOCK_ACROSS
+}
+
+/// True if one of the first `operands` operands does.
+fn any_lies_across(axes: &[(usize, Strides)], operands: usize) -> bool {
+    let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
+    (0..operands).any(|at| lies_across(&extents, &axes.iter().map(|(_, strides)| strides[at]).collect::<Strides>()))
+}
+
+impl Blocks {
+    fn of(
+        body: &Body,
+        operands: &[Operand],
+        axes: &[(usize, Strides)],
+        host: &TensorHost<'_>,
+    ) -> Result<Blocks, Error> {
+        let extents: Extents = axes.iter().map(|(extent, _)| *extent).collect();
+        let mut steps = Strides::new();
+        let mut copies = SmallVec::new();
+        for (at, scalar) in body.inputs.iter().enumerate().take(operands.len()) {
+            let strides: Strides = axes.iter().map(|(_, strides)| strides[at]).collect();
+            let (step, copy) = match &nested_axes(&extents, std::iter::once(&strides[..]))[..] {
+                [] => (1, None),
+                [(_, step)] => (step[0], None),
+                _ => (1, Some((Data::zeros(*scalar, 0)?, strides))),
+            };
+            steps.push(step);
+            copies.push(copy);
+        }
+        let way = |shape: &[usize], copy: &Option<(Data, Strides)>| -> Copying {
+            let Some((_, strides)) = copy else { return Copying::Lines(Vec::new()) };
+            let outer = shape.len().saturating_sub(1);
+            if lies_across(shape, strides) {
+                let mut to = 1;
+                let mut axes: Vec<CopiedAxis> = Vec::with_capacity(shape.len());
+                for (extent, stride) in shape.iter().zip(strides).rev() {
+                    axes.push(CopiedAxis { extent: *extent, from: *stride, to });
+                    to *= extent.cast_signed();
+                }
+                return Copying::Across(axes);
+            }
+            let layout = Layout::within(&shape[..outer], strides[..outer].into(), 0);
+            Copying::Lines(layout.positions().map(usize::cast_signed).collect())
+        };
+        let cut =
+            Cut::of(&extents, if any_lies_across(axes, operands.len()) { BLOCK_ACROSS } else { BLOCK }, |shape| {
+                let ways = copies.iter().map(|copy| way(shape, copy)).collect();
+                Ok(Shape { count: shape.iter().product(), inner: shape.last().copied().unwrap_or(1), ways })
+            })?;
+        Ok(Blocks { cut, kernel: host.kernel(body, &steps)?, steps, copies })
+    }
+
+    fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        operands: &[Operand],
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        let Blocks { cut, steps, copies, kernel } = self;
+        let mut whole = Lines::new();
+        fill(&mut whole, memory, operands, steps, starts)?;
+        cut.run(|shape, starts, before| {
+            host.go_on()?;
+            for ((copy, line), way) in copies.iter_mut().zip(&whole).zip(&shape.ways) {
+                if let Some((copy, strides)) = copy {
+                    let shift = |at: usize, (start, stride): (&usize, &isize)| {
+                        at.wrapping_add_signed(start.cast_signed() * stride)
+                    };
+                    let first = starts.iter().zip(&*strides).fold(line.first, shift);
+                    let step = strides.last().copied().unwrap_or(1);
+                    match way {
+                        Copying::Lines(distances) => copy.copy_lines(line.data, first, distances, (shape.inner, step)),
+                        Copying::Across(axes) => copy.copy_axes(line.data, first, axes),
+                    }
+                }
+            }
+            let mut lines = Lines::new();
+            for ((copy, line), step) in copies.iter().zip(&whole).zip(&*steps) {
+                lines.push(match copy {
+                    Some((copy, _)) => Line { data: copy, first: 0, step: 1 },
+                    None => Line { first: line.first.wrapping_add_signed(before.cast_signed() * step), ..*line },
+                });
+            }
+            kernel.run(&lines, steps, shape.count, &mut to.part(before, shape.count).ok_or_else(no_room)?)
+        })
+    }
+}

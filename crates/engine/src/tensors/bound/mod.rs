@@ -1,0 +1,344 @@
+//! Plans bound to how their inputs lie: for each step where its operands are and how they are walked over, which expression is compiled for
+//! that, and the memory of what it makes. A bound plan is run again and again on inputs that lie so; a run decides nothing and makes
+//! little but its results.
+
+mod ahead;
+mod binding;
+mod blocks;
+mod cut;
+mod held;
+mod in_place;
+mod kept;
+mod map;
+mod memory;
+mod one;
+mod product;
+mod reduce;
+mod together;
+mod verify;
+
+use crate::rows::threads::on_threads;
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::product::ProductCounters;
+use binding::{Binding, no_pieces};
+use cembra_runtime::Scalar;
+use cembra_tensor::reference::node_value;
+use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor, TensorNodeId};
+use cembra_value::Error;
+use cut::Cut;
+use in_place::InPlace;
+pub(crate) use kept::KeptPlan;
+use map::MapPiece;
+use memory::{Locals, Memory, Operand, Seen, Slot, Sources, own};
+use product::ProductPiece;
+use reduce::ReducePiece;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::ops::Range;
+use together::{Targets, Together};
+
+/// A plan, bound to how its inputs lie, with the memory that it needs. One thread runs it.
+#[derive(Debug)]
+pub struct BoundPlan {
+    /// The inputs that it is bound to, wherever they begin.
+    inputs: Vec<(Scalar, Layout)>,
+    steps: Vec<BoundStep>,
+    slots: Vec<Slot>,
+    outputs: Vec<Seen>,
+    /// True if large memory is kept from one run to the next, too.
+    keeps: bool,
+    /// True if that may be: all slots together are no more than an evaluation may have.
+    may_keep: bool,
+    /// The last step, if it writes over a tensor that is given.
+    over: Option<InPlace>,
+    /// The bytes of the values that a run has at a time.
+    peak: u64,
+}
+
+/// A bound plan, and what is known of it beside.
+struct Bound {
+    plan: BoundPlan,
+    /// Where nodes have their values.
+    values: FxHashMap<TensorNodeId, Seen>,
+    /// The number of the plan's step that each bound step belongs to.
+    step_of: Vec<usize>,
+}
+
+/// Where truth values are, and which each must be for a step to be run.
+type BoundGuard = Box<[(Seen, bool)]>;
+
+/// A step, where its value goes, and what no later step reads.
+#[derive(Debug)]
+struct BoundStep {
+    work: BoundWork,
+    target: u32,
+    len: usize,
+    guard: BoundGuard,
+    /// Slots that nothing is put into after the last step that reads them.
+    shrunk: SmallVec<[u32; 2]>,
+}
+
+#[derive(Debug)]
+enum BoundWork {
+    /// What each worker does for a piece of the leading axes of the value; and how many elements the value has
+    /// for each index of these.
+    Pieces(Vec<Worker>, usize),
+    /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
+    Together(Vec<Together>, Targets),
+    /// A node as the reference evaluates it.
+    Node(Box<Node>, Vec<Seen>),
+}
+
+/// Who computes pieces of a step, with memory of its own.
+#[derive(Debug)]
+struct Worker {
+    cut: Cut<Vec<Part>>,
+    locals: Locals,
+}
+
+/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value.
+#[derive(Debug)]
+struct Part {
+    work: PartWork,
+    /// The number of elements that it makes.
+    len: usize,
+    left: Option<u32>,
+    /// Where it reads what is in the place of what it makes.
+    over: Option<u32>,
+}
+
+#[derive(Debug)]
+enum PartWork {
+    Map(Box<MapPiece>),
+    Reduce(Box<ReducePiece>),
+    Product(Box<ProductPiece>),
+}
+
+impl Part {
+    #[inline]
+    fn run(
+        &mut self,
+        memory: &mut Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        match &mut self.work {
+            PartWork::Map(map) => map.run(memory, host, starts, to),
+            PartWork::Reduce(reduce) => reduce.run(memory, host, starts, to),
+            PartWork::Product(product) => product.run(memory, host, starts, to),
+        }
+    }
+}
+
+impl Worker {
+    /// True if the host shares out one of its maps.
+    fn is_large(&self) -> bool {
+        let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
+        self.cut.any(|parts| parts.iter().any(is_large))
+    }
+
+    /// What it has beside the value of the step, while it computes pieces, is there.
+    fn hold(&self, held: &mut Held) -> Result<(), Error> {
+        self.locals.hold(held)?;
+        // Pieces come one after the other, and the last is no larger.
+        self.cut.full().iter().try_for_each(|part| match &part.work {
+            PartWork::Product(product) => product.hold(held),
+            PartWork::Map(_) | PartWork::Reduce(_) => Ok(()),
+        })
+    }
+
+    /// Computes these of the pieces, each index of which has `within` elements, over what is in memory.
+    #[inline]
+    fn run(
+        &mut self,
+        which: Range<usize>,
+        sources: &Sources<'_>,
+        host: &TensorHost<'_>,
+        within: usize,
+        mut to: DataMut<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
+        let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
+        self.cut.run_some(which, |parts, starts, before| {
+            host.go_on()?;
+            for part in parts {
+                if let Some(local) = part.left {
+                    memory.write((local, part.len), |memory, mut to| part.run(memory, host, starts, &mut to))?;
+                    continue;
+                }
+                let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
+                if let Some(local) = part.over {
+                    to.copy_to(&mut memory.locals[local as usize])?;
+                }
+                part.run(&mut memory, host, starts, &mut to)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl BoundPlan {
+    /// True if these are inputs that it is bound to.
+    fn fits(&self, inputs: &[Tensor]) -> bool {
+        let fits = |(input, (scalar, layout)): (&Tensor, &(Scalar, Layout))| {
+            input.scalar_type() == *scalar && input.layout().lies_as(layout)
+        };
+        self.inputs.len() == inputs.len() && inputs.iter().zip(&self.inputs).all(fits)
+    }
+
+    /// Runs the steps on inputs, and counts what products took: the outputs. None, and nothing is done, if it is bound to other inputs.
+    ///
+    /// # Errors
+    /// An index is outside of its axis, an element fails, or the run was cancelled.
+    pub fn run(
+        &mut self,
+        inputs: &[Tensor],
+        host: &TensorHost<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<Option<Vec<Tensor>>, Error> {
+        if self.over.is_some() || !self.fits(inputs) || self.peak > host.most_bytes() {
+            return Ok(None);
+        }
+        self.run_steps(inputs, host, counters)?;
+        let outputs = self.outputs(inputs)?;
+        if !self.keeps {
+            self.slots.iter_mut().for_each(Slot::shrink);
+        }
+        Ok(Some(outputs))
+    }
+
+    /// The outputs of a run, which share the memory of the plan.
+    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let (sources, mut counters) = (Sources { inputs, slots: &self.slots }, ProductCounters::default());
+        let memory = Memory { sources: &sources, locals: &mut [], counters: &mut counters };
+        self.outputs.iter().map(|seen| memory.tensor(seen)).collect()
+    }
+
+    /// Runs all steps but one that writes over a tensor.
+    fn run_steps(
+        &mut self,
+        inputs: &[Tensor],
+        host: &TensorHost<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
+        for step in &mut self.steps {
+            host.go_on()?;
+            if step.guard.is_empty() || step.is_wanted(inputs, &self.slots)? {
+                step.run(inputs, &mut self.slots, host, counters)?;
+            } else {
+                step.skip(&mut self.slots)?;
+            }
+            if !self.keeps {
+                step.workers().iter_mut().for_each(|worker| worker.locals.shrink());
+                step.shrunk.iter().for_each(|slot| self.slots[*slot as usize].shrink());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl BoundStep {
+    /// Those who compute pieces of it.
+    fn workers(&mut self) -> &mut [Worker] {
+        if let BoundWork::Pieces(workers, _) = &mut self.work { workers } else { &mut [] }
+    }
+
+    /// True if all conditions hold under which it is run.
+    fn is_wanted(&self, inputs: &[Tensor], slots: &[Slot]) -> Result<bool, Error> {
+        let sources = Sources { inputs, slots };
+        for (seen, holds) in &self.guard {
+            let (data, at) = Operand::of(seen, &[]).begin(&sources, &[], &[])?;
+            if data.bits(at) != u64::from(*holds) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves any elements where its values would be: other steps read them, and choose none of them.
+    #[cold]
+    fn skip(&self, slots: &mut [Slot]) -> Result<(), Error> {
+        let own = [(self.target, self.len)];
+        let targets = if let BoundWork::Together(_, targets) = &self.work { &targets[..] } else { &own };
+        for (target, len) in targets {
+            let slot = &mut slots[*target as usize];
+            let room = slot.take(*len)?;
+            slot.put(room);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn run(
+        &mut self,
+        inputs: &[Tensor],
+        slots: &mut [Slot],
+        host: &TensorHost<'_>,
+        counters: &mut ProductCounters,
+    ) -> Result<(), Error> {
+        match &mut self.work {
+            BoundWork::Pieces(workers, within) => {
+                let mut made = slots[self.target as usize].take(self.len)?;
+                let (to, within) = (own(&mut made)?.all_mut(), *within);
+                let sources = Sources { inputs, slots };
+                match &mut workers[..] {
+                    [all] => all.run(0..usize::MAX, &sources, host, within, to, counters)?,
+                    several => run_pieces(several, 0..usize::MAX, &sources, host, within, to, counters)?,
+                }
+                slots[self.target as usize].put(made);
+                Ok(())
+            }
+            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), host),
+            BoundWork::Node(node, operands) => {
+                let sources = Sources { inputs, slots };
+                let memory = Memory { sources: &sources, locals: &mut [], counters };
+                let operands: Result<SmallVec<[Tensor; 2]>, Error> =
+                    operands.iter().map(|seen| memory.tensor(seen)).collect();
+                let operands = operands?;
+                let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
+                let value = node_value(node, &read, inputs, &|| host.go_on())?.row_major();
+                let (data, layout) = value.into_parts();
+                let is_all = layout.offset() == 0 && data.len() == self.len;
+                let data = if is_all { data } else { Tensor::from_shared(data, layout)?.gathered().into() };
+                slots[self.target as usize].put(data);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Shares these of the pieces of a step out to workers, as many to each. The error is that of the first piece that fails.
+fn run_pieces(
+    workers: &mut [Worker],
+    which: Range<usize>,
+    sources: &Sources<'_>,
+    host: &TensorHost<'_>,
+    within: usize,
+    to: DataMut<'_>,
+    counters: &mut ProductCounters,
+) -> Result<(), Error> {
+    if let [all] = workers {
+        return all.run(which, sources, host, within, to, counters);
+    }
+    let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
+    let each = (end - first).div_ceil(workers.len());
+    let (mut shares, mut rest) = (Vec::with_capacity(workers.len()), to);
+    for (at, worker) in workers.iter_mut().enumerate() {
+        let which = (first + at * each).min(end)..(first + (at + 1) * each).min(end);
+        let len = worker.cut.indices(which.clone()) * within;
+        let [own, others] = rest.split_at(len).ok_or_else(map::no_room)?;
+        rest = others;
+        shares.push((worker, which, own));
+    }
+    let done = on_threads(None, shares, |(worker, which, own)| {
+        let mut took = ProductCounters::default();
+        let result = worker.run(which, sources, host, within, own, &mut took);
+        (took, result)
+    });
+    for (took, result) in done {
+        *counters += took;
+        result?;
+    }
+    Ok(())
+}

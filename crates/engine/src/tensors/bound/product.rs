@@ -1,0 +1,70 @@
+//! Products by labels, bound to how their operands lie. A product is made in panels of its first axis: where maps follow, so that these read
+//! what is still in the cache, and where it is large, so that several threads can share it. How it is cut depends on extents
+//! alone, whatever threads a run has.
+
+use super::memory::{Memory, Operand, Seen};
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::product::PlannedProduct;
+use cembra_tensor::{DataMut, Elements, Held, Labels, Node, reference};
+use cembra_value::Error;
+use std::sync::Arc;
+
+/// A product by labels for a panel.
+#[derive(Debug)]
+pub(super) struct ProductPiece {
+    /// None where the reference makes it.
+    planned: Option<Arc<PlannedProduct>>,
+    operands: [Operand; 2],
+    whole: Arc<Whole>,
+}
+
+/// All of a product.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) product: Node,
+    pub(super) labels: Arc<Labels>,
+    pub(super) operands: [Seen; 2],
+}
+
+impl ProductPiece {
+    /// A product for a panel, as it is planned, with its operands as the panel sees them; and all of it.
+    pub(super) fn new(planned: Option<Arc<PlannedProduct>>, operands: [Operand; 2], whole: Whole) -> ProductPiece {
+        ProductPiece { planned, operands, whole: Arc::new(whole) }
+    }
+
+    /// What it multiplies.
+    pub(super) const fn operands(&self) -> &[Operand] {
+        &self.operands
+    }
+
+    /// What it makes beside its result, while it runs, is there.
+    ///
+    /// # Errors
+    /// That is more than there may be.
+    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+        match &self.planned {
+            Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
+            // The reference makes it elsewhere.
+            None => held.take(self.whole.product.scalar, &self.whole.product.extents),
+        }
+    }
+
+    /// Computes the panel that begins at this index, and writes its elements over what is in memory.
+    pub(super) fn run(
+        &self,
+        memory: &mut Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        let Some(planned) = &self.planned else {
+            let Whole { product, labels, operands: [a, b] } = &*self.whole;
+            let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
+            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| host.go_on())?);
+        };
+        let [a, b] = &self.operands;
+        let (sources, locals) = (memory.sources, &*memory.locals);
+        let factors = [a.begin(sources, locals, starts)?, b.begin(sources, locals, starts)?];
+        planned.run_at(&factors, to, &|| host.go_on(), memory.counters)
+    }
+}

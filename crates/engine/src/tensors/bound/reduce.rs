@@ -1,0 +1,423 @@
+//! Reductions over a piece of an index space, bound to how their operands lie there. Floats are summed as they are computed where that can
+//! be done; else what is reduced is computed a block at a time, in memory that stays in the caches. Elements are combined in the order
+//! that the reference has, whatever the blocks.
+
+use super::ahead::Fetched;
+use super::cut::Cut;
+use super::map::{Lines, MapPiece, fill, no_room, walk};
+use super::memory::{Memory, Operand};
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::kernels::{BodyLine, BodySums};
+use crate::tensors::lines::nested_axes;
+use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order, sum_blocks};
+use cembra_tensor::plan::Region;
+use cembra_tensor::sums::{self, Order, Reduced, SIDE_BY_SIDE, extend, take_lines, take_row};
+use cembra_tensor::{
+    Axis, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, TensorErrorKind, with_reduction,
+};
+use cembra_value::Error;
+use cembra_value::with_data;
+use smallvec::SmallVec;
+
+/// The elements that are computed at a time for a reduction.
+pub(super) const BLOCK: usize = 1 << 12;
+
+/// The fewest elements of a sum that are worth a call.
+const LONG_SUM: usize = 256;
+
+// Those that are added as they are computed have chains.
+const _: () = assert!(!is_in_order(LONG_SUM));
+
+/// The most sums that are begun before the first of them is put together: what they have been added to stays in the nearest cache.
+const MOST_LINES: usize = 32;
+
+/// A reduction over a piece.
+#[derive(Debug)]
+pub(super) struct ReducePiece {
+    reduction: Reduction,
+    operands: SmallVec<[Operand; 4]>,
+    /// Where elements are that are computed before they are combined.
+    pub(super) block: Data,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// Of what is in memory.
+    Memory(SmallVec<[Axis; 8]>, Extents),
+    /// Nothing.
+    Nothing(SmallVec<[Axis; 8]>, Extents),
+    /// Sums of elements that are added as they are computed: the axes in front of each, and how it goes along.
+    Sums(Box<Sums>),
+    /// Runs, with the number of elements of each; several of them at a time, or each in parts.
+    Runs(usize, Box<Cut<MapPiece>>),
+    LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
+    /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
+    Beside(Box<Cut<(usize, Cut<MapPiece>)>>),
+}
+
+#[derive(Debug)]
+struct Sums {
+    axes: Vec<(usize, Strides)>,
+    length: usize,
+    steps: Strides,
+    kernel: Box<BodySums>,
+    /// Those of some lines. Zeros between runs, written behind a sum rather than before one: what was just written in parts is read as a whole
+    /// only later.
+    chains: Box<[Chains]>,
+    fetched: Fetched,
+    /// What says which element fails, where one does.
+    otherwise: Otherwise,
+}
+
+/// The same without sums that are added as they are computed.
+#[derive(Debug)]
+struct Otherwise {
+    axes: SmallVec<[Axis; 8]>,
+    of: Region,
+    operands: SmallVec<[Operand; 4]>,
+    whole: Extents,
+    bound: Option<Box<ReducePiece>>,
+}
+
+/// The order in which elements are combined, and the axes as blocks have them: those whose elements are next to each other come last, so
+/// elements of a result are, or results are.
+pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>) {
+    let kept = (0..rank).filter(|axis| !axes.contains(&(*axis as Axis)));
+    let reduced = axes.iter().map(|axis| usize::from(*axis));
+    let order = Order::of(axes, rank);
+    let turned = match order {
+        Order::Chains => kept.chain(reduced).collect(),
+        Order::InOrder => reduced.chain(kept).collect(),
+    };
+    (order, turned)
+}
+
+impl ReducePiece {
+    /// What it reads.
+    pub(super) fn operands(&self) -> &[Operand] {
+        &self.operands
+    }
+
+    /// A reduction of a region over axes of a piece of these extents.
+    pub(super) fn of(
+        reduction: (Reduction, &[Axis]),
+        of: &Region,
+        operands: impl Iterator<Item = Operand>,
+        whole: &[usize],
+        host: &TensorHost<'_>,
+    ) -> Result<ReducePiece, Error> {
+        ReducePiece::bound(reduction, of, operands.collect(), whole, host, true)
+    }
+
+    fn bound(
+        (reduction, axes): (Reduction, &[Axis]),
+        of: &Region,
+        operands: SmallVec<[Operand; 4]>,
+        whole: &[usize],
+        host: &TensorHost<'_>,
+        at_once: bool,
+    ) -> Result<ReducePiece, Error> {
+        let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
+        let made = |way, operands| Ok(ReducePiece { reduction, operands, block: Data::zeros(scalar, 0)?, way });
+        if whole.contains(&0) {
+            return made(Way::Nothing(axes.into(), whole.into()), operands);
+        }
+        if of.body.steps.is_empty() {
+            return made(Way::Memory(axes.into(), whole.into()), operands);
+        }
+        let (order, turned) = turned(axes, whole.len());
+        let kept = whole.len() - axes.len();
+        let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
+        let upright = operands;
+        let operands: SmallVec<[Operand; 4]> = upright.iter().map(|operand| operand.turned(&turned)).collect();
+        let map = |extents: &[usize]| MapPiece::of(&of.body, operands.iter().cloned(), extents, host);
+        let together = |first: &[usize], then: &[usize]| -> Extents { first.iter().chain(then).copied().collect() };
+        let way = match order {
+            Order::Chains => {
+                let (kept, reduced) = extents.split_at(kept);
+                let length: usize = reduced.iter().product();
+                let is_float = matches!(scalar, Scalar::Float32 | Scalar::Float64);
+                let within = operands.iter().map(|operand| Strides::from(&operand.strides[kept.len()..]));
+                let within: Vec<Strides> = within.collect();
+                let lines = nested_axes(reduced, within.iter().map(|strides| &strides[..]));
+                let sums = match &lines[..] {
+                    [(_, steps)] if at_once && reduction == Reduction::Sum && is_float && length >= LONG_SUM => {
+                        host.sum_kernel(&of.body, steps)?.map(|kernel| (kernel, steps.clone()))
+                    }
+                    _ => None,
+                };
+                if let Some((kernel, steps)) = sums {
+                    let before = operands.iter().map(|operand| Strides::from(&operand.strides[..kept.len()]));
+                    let before: Vec<Strides> = before.collect();
+                    let outer = nested_axes(kept, before.iter().map(|strides| &strides[..])).into_vec();
+                    let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
+                    let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
+                    let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));
+                    let (chains, fetched) = (vec![Chains::default(); lines].into(), Fetched::Own);
+                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
+                } else if length <= BLOCK {
+                    let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
+                    Way::Runs(length, Box::new(cut))
+                } else {
+                    let ones = Extents::from_elem(1, kept.len());
+                    let parts = Cut::of(reduced, BLOCK, |reduced| map(&together(&ones, reduced)))?;
+                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, Box::new(parts))
+                }
+            }
+            Order::InOrder => {
+                let (reduced, kept) = extents.split_at(axes.len());
+                let cut = Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                    let width: usize = kept.iter().product();
+                    let parts = Cut::of(reduced, BLOCK / width, |reduced| map(&together(reduced, kept)))?;
+                    Ok((width, parts))
+                })?;
+                Way::Beside(Box::new(cut))
+            }
+        };
+        made(way, operands)
+    }
+
+    /// How many elements each line has that is summed, if it does nothing else, and lines are along one axis.
+    pub(super) fn length_of_sums(&self) -> Option<usize> {
+        match &self.way {
+            Way::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
+            _ => None,
+        }
+    }
+
+    /// Says what it fetches meanwhile, if it sums.
+    pub(super) fn fetch(&mut self, fetched: Fetched) {
+        if let Way::Sums(sums) = &mut self.way {
+            sums.fetched = fetched;
+        }
+    }
+
+    /// What adds all of it to chains, if that is one line of each of these inputs, summed as it is computed and at once.
+    pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
+        let Way::Sums(sums) = &self.way else { return None };
+        if !sums.axes.is_empty() || sums.length > SUM_BLOCK {
+            return None;
+        }
+        sums.kernel.one_line(&Operand::lines(&self.operands, inputs)?, sums.length)
+    }
+
+    /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
+    pub(super) fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        let ReducePiece { reduction, operands, block, way } = self;
+        match way {
+            Way::Memory(axes, extents) => {
+                let Some(operand) = operands.first() else { return Err(no_block()) };
+                let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
+                let from = (memory.data(operand.place)?, &layout);
+                sums::reduce_into(*reduction, axes, from, to.reborrow(), &|| host.go_on())
+            }
+            Way::Nothing(axes, extents) => {
+                let nothing = Layout::row_major(extents)?;
+                sums::reduce_into(*reduction, axes, (block, &nothing), to.reborrow(), &|| host.go_on())
+            }
+            Way::Sums(sums) => {
+                if sums.run(memory, host, starts, operands, to)? {
+                    return Ok(());
+                }
+                let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
+                let bound = match bound {
+                    Some(bound) => bound,
+                    none => {
+                        let reduction = (*reduction, &axes[..]);
+                        let made = ReducePiece::bound(reduction, of, operands.clone(), whole, host, false)?;
+                        none.insert(Box::new(made))
+                    }
+                };
+                bound.run(memory, host, starts, to)
+            }
+            Way::Runs(length, cut) => cut.run(|map, kept, before| {
+                host.go_on()?;
+                let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
+                let count = map.count();
+                block.resize(count);
+                map.run(memory, host, &starts, &mut block.all_mut())?;
+                let to = to.part(before, count / *length).ok_or_else(no_room)?;
+                with_data!(&*block, run => fold_runs(run, *reduction, *length, to))
+            }),
+            Way::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
+                let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
+                let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
+                    parts.run(|map, reduced, _| {
+                        host.go_on()?;
+                        let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).copied().collect();
+                        block.resize(map.count());
+                        map.run(memory, host, &starts, &mut block.all_mut())?;
+                        take(block);
+                        Ok(())
+                    })
+                };
+                let (like, to) = (block.none(), to.part(before, 1).ok_or_else(no_room)?);
+                with_data!(&like, like => fold_parts(like, *reduction, *length, block, &mut part, to))
+            }),
+            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+                let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
+                    parts.run(|map, reduced, _| {
+                        host.go_on()?;
+                        let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).chain(kept).copied().collect();
+                        block.resize(map.count());
+                        map.run(memory, host, &starts, &mut block.all_mut())?;
+                        take(block);
+                        Ok(())
+                    })
+                };
+                let (like, to) = (block.none(), to.part(before, *width).ok_or_else(no_room)?);
+                with_data!(&like, like => fold_beside(like, *reduction, *width, block, &mut part, to))
+            }),
+        }
+    }
+}
+
+/// Computes parts in a block, one after the other, and hands each on.
+type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), Error>;
+
+impl Sums {
+    /// False if an element fails, or may.
+    fn run(
+        &mut self,
+        memory: &Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        operands: &[Operand],
+        to: &mut DataMut<'_>,
+    ) -> Result<bool, Error> {
+        let Sums { axes, length, steps, kernel, chains, fetched, .. } = self;
+        let mut lines = Lines::new();
+        fill(&mut lines, memory, operands, steps, starts)?;
+        if axes.is_empty() && *length <= SUM_BLOCK {
+            // One sum: nothing is looped over.
+            let soon = fetched.soon(memory, starts, &lines, (0, steps));
+            let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains);
+            let total = chains[0].take();
+            return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
+        }
+        if !matches!(to, DataMut::Float32(_) | DataMut::Float64(_)) {
+            return Err(no_block());
+        }
+        let mut at = 0;
+        let mut put = |total: f64| {
+            match to {
+                DataMut::Float32(to) => to[at] = total as f32,
+                DataMut::Float64(to) => to[at] = total,
+                _ => {}
+            }
+            at += 1;
+        };
+        let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
+        let mut succeeds = true;
+        // Some lines from `start` on, or parts of one; `counts` has the elements of each and their number.
+        let mut sum =
+            |firsts: &[usize], (start, shifts): (usize, &[isize]), counts: [usize; 2], put: &mut dyn FnMut(f64)| {
+                host.go_on()?;
+                for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
+                    line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
+                }
+                let soon = fetched.soon(memory, starts, &lines, (start, shifts));
+                succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains);
+                chains[..counts[1]].iter_mut().for_each(|chains| put(chains.take()));
+                Ok(())
+            };
+        match axes.split_last() {
+            Some(((count, shifts), outer)) if *length <= SUM_BLOCK => {
+                let most = (SUM_BLOCK / *length).min(MOST_LINES);
+                walk(outer, &mut firsts, |firsts| {
+                    (0..*count).step_by(most).try_for_each(|start| {
+                        sum(firsts, (start, shifts), [*length, most.min(count - start)], &mut put)
+                    })
+                })?;
+            }
+            _ => walk(axes, &mut firsts, |firsts| {
+                let mut total = ChainFold::new(*length, 0.0, Addition);
+                for block in sum_blocks(*length) {
+                    sum(firsts, (block.start, steps), [block.len(), 1], &mut |part| total.then_block(part))?;
+                }
+                put(total.finish());
+                Ok(())
+            })?,
+        }
+        Ok(succeeds)
+    }
+}
+
+/// Writes a sum to memory of one element. False if that is other memory.
+pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
+    match to {
+        DataMut::Float32([to]) => *to = total as f32,
+        DataMut::Float64([to]) => *to = total,
+        _ => return false,
+    }
+    true
+}
+
+#[cold]
+fn no_block() -> Error {
+    Error::tensors(TensorErrorKind::ElementType, "elements of another type")
+}
+
+fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
+    T::of_part(data).ok_or_else(no_block)
+}
+
+/// Runs of `length` elements, which follow each other.
+pub(super) fn fold_runs<T: Reduced>(
+    elements: &[T],
+    reduction: Reduction,
+    length: usize,
+    to: DataMut<'_>,
+) -> Result<(), Error> {
+    let to = of::<T>(to)?;
+    with_reduction!(T, reduction, how => take_lines(elements, length, how, to));
+    Ok(())
+}
+
+/// One run, in parts.
+fn fold_parts<T: Reduced>(
+    _: &[T],
+    reduction: Reduction,
+    length: usize,
+    block: &mut Data,
+    parts: Parts<'_>,
+    to: DataMut<'_>,
+) -> Result<(), Error> {
+    with_reduction!(T, reduction, how => {
+        let mut fold = Order::Chains.fold(length, how);
+        parts(block, &mut |part| extend(&mut fold, T::of(part).unwrap_or_default()))?;
+        if let Some(to) = of::<T>(to)?.first_mut() {
+            *to = T::narrow(fold.finish());
+        }
+    });
+    Ok(())
+}
+
+/// Results that lie side by side, to each of which an element is added after the other.
+fn fold_beside<T: Reduced>(
+    _: &[T],
+    reduction: Reduction,
+    width: usize,
+    block: &mut Data,
+    parts: Parts<'_>,
+    to: DataMut<'_>,
+) -> Result<(), Error> {
+    with_reduction!(T, reduction, how => {
+        let (neutral, combine) = how;
+        let mut sums = vec![neutral; width];
+        parts(block, &mut |part| {
+            for row in T::of(part).unwrap_or_default().chunks_exact(width) {
+                take_row(&mut sums, row, combine);
+            }
+        })?;
+        of::<T>(to)?.iter_mut().zip(sums).for_each(|(to, sum)| *to = T::narrow(sum));
+    });
+    Ok(())
+}

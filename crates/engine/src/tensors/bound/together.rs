@@ -1,0 +1,580 @@
+//! Reductions that share a loop, bound to how their operands lie: a block of each is computed and combined before the next block is read, so
+//! that what they read comes from memory once. Elements are combined in the order of a reduction alone.
+
+use super::ahead::own_soon;
+use super::cut::Cut;
+use super::map::{Lines, MapPiece, fill, no_room};
+use super::memory::{Memory, Operand, Slot, Sources, own};
+use super::reduce::{BLOCK, fold_runs, turned};
+use super::{Binding, BoundGuard, BoundStep, BoundWork};
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::kernels::BodySums;
+use crate::tensors::lines::{Line, nested_axes};
+use crate::tensors::product::ProductCounters;
+use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
+use cembra_tensor::plan::{Step, Work};
+use cembra_tensor::sums::{Folded, Order, Reduced, SIDE_BY_SIDE, extend, take_row};
+use cembra_tensor::{
+    Axis, Body, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, Tensor, TensorNodeId,
+    with_reduction,
+};
+use cembra_value::Error;
+use cembra_value::with_data;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Likewise where they are one line, of which some are added as they are computed.
+const LINE: usize = 1 << 13;
+
+/// The fewest elements that are worth a loop of several: fewer are in the nearest cache after the first time.
+const LARGE: usize = 1 << 13;
+
+/// What is reduced, what it is computed of, and what that reads.
+type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
+
+/// Slots, and how many elements each has.
+pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
+
+/// Reductions over the same axes of one index space.
+#[derive(Debug)]
+pub(super) struct Together {
+    pub(super) members: Vec<Member>,
+    pub(super) way: Way,
+    source: Source,
+}
+
+/// What is reduced, to be bound otherwise.
+#[derive(Debug)]
+struct Source {
+    reduces: Vec<(Reduction, Body, SmallVec<[Operand; 4]>)>,
+    axes: SmallVec<[Axis; 8]>,
+    whole: Extents,
+}
+
+#[derive(Debug)]
+pub(super) struct Member {
+    reduction: Reduction,
+    /// Where elements are that are computed before they are combined.
+    pub(super) block: Data,
+}
+
+/// What is computed of a block, for each of the reductions.
+pub(super) type Pieces = Vec<Piece>;
+
+#[derive(Debug)]
+pub(super) enum Way {
+    /// Runs, with the number of elements of each, several of them at a time.
+    Runs(usize, Cut<Pieces>),
+    /// Runs, each in parts.
+    LongRuns(LongRuns),
+    /// Results that lie side by side: pieces of them, of which each has pieces of what is combined.
+    Beside(Cut<(usize, Cut<Pieces>)>),
+}
+
+/// Runs of `length` elements, each in parts.
+#[derive(Debug)]
+pub(super) struct LongRuns {
+    pub(super) length: usize,
+    pub(super) kept: Cut<()>,
+    pub(super) parts: Cut<Pieces>,
+    /// Which of the reductions are sums of elements that are added as they are computed.
+    pub(super) added: Vec<bool>,
+    /// How many parts are a block of sums, if blocks are of whole parts.
+    pub(super) block: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// Maps.
+    Computed(Box<MapPiece>),
+    /// Elements that are in memory and lie together, and their number.
+    Memory(Operand, usize),
+    /// Elements that are in memory and are copied.
+    Copied(Operand, Extents),
+    /// Elements of a line, to be added to chains as they are computed.
+    Added(Box<Added>),
+}
+
+/// `count` elements of a line, and what computes and adds them.
+#[derive(Debug)]
+pub(super) struct Added {
+    operands: SmallVec<[Operand; 4]>,
+    steps: Strides,
+    kernel: Box<BodySums>,
+    count: usize,
+}
+
+impl Piece {
+    fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &TensorHost<'_>) -> Result<Piece, Error> {
+        let operand = body.outputs.first().and_then(|(output, _)| operands.get(*output as usize));
+        let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
+            return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, host)?)));
+        };
+        let axes = nested_axes(extents, std::iter::once(&operand.strides[..]));
+        let is_line = axes.iter().all(|(_, steps)| steps[..] == [1]) && axes.len() < 2;
+        Ok(if is_line {
+            Piece::Memory(operand.clone(), extents.iter().product())
+        } else {
+            Piece::Copied(operand.clone(), extents.into())
+        })
+    }
+
+    /// Sums of floats, of parts of a line that begin at multiples of the number of chains, if something computes and adds them at once.
+    fn of_sum(
+        (reduction, body, _): &Reduce<'_>,
+        operands: &[Operand],
+        extents: &[usize],
+        host: &TensorHost<'_>,
+    ) -> Result<Option<Piece>, Error> {
+        let is_float = matches!(body.outputs.first(), Some((_, Scalar::Float32 | Scalar::Float64)));
+        let Some((count, _)) = extents.split_last().filter(|_| *reduction == Reduction::Sum && is_float) else {
+            return Ok(None);
+        };
+        let steps: Strides = operands.iter().filter_map(|operand| operand.strides.last().copied()).collect();
+        let kernel = host.sum_kernel(body, &steps)?;
+        Ok(kernel
+            .map(|kernel| Piece::Added(Box::new(Added { operands: operands.into(), steps, kernel, count: *count }))))
+    }
+
+    /// Takes the elements of the piece that begins at these indices. False if they cannot be added as they are computed.
+    fn fold(
+        &mut self,
+        memory: &Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        block: &mut Data,
+        fold: &mut dyn Folding,
+    ) -> Result<bool, Error> {
+        if let Piece::Added(added) = self {
+            let Added { operands, steps, kernel, count } = &mut **added;
+            let mut lines = Lines::new();
+            fill(&mut lines, memory, operands, steps, starts)?;
+            return Ok(fold.add(kernel, &lines, *count));
+        }
+        let (data, first, count) = self.run(memory, host, starts, block)?;
+        fold.take(data, first, count).map(|()| true)
+    }
+
+    /// The elements of the piece that begins at these indices: where they are, from where on, and how many.
+    fn run<'p>(
+        &mut self,
+        memory: &'p Memory<'_>,
+        host: &TensorHost<'_>,
+        starts: &[usize],
+        block: &'p mut Data,
+    ) -> Result<(&'p Data, usize, usize), Error> {
+        match self {
+            Piece::Computed(map) => {
+                block.resize(map.count());
+                map.run(memory, host, starts, &mut block.all_mut())?;
+            }
+            Piece::Memory(operand, count) => {
+                return Ok((memory.shared(operand.place)?, operand.first(memory, starts), *count));
+            }
+            Piece::Added(_) => return Err(no_room()),
+            Piece::Copied(operand, extents) => {
+                let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
+                block.resize(0);
+                block.append_ordered(memory.shared(operand.place)?, &layout);
+            }
+        }
+        Ok((&*block, 0, block.len()))
+    }
+}
+
+/// What elements have become so far, whatever their type and how two become one.
+pub(super) trait Folding: Any + Send {
+    /// The next elements are `count` from a position on.
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
+
+    /// Writes what came of it over what is in memory.
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
+
+    /// The elements of a block are next, which are those of another one of the same kind. All before it are whole blocks.
+    fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
+        Err(no_room())
+    }
+
+    /// The next elements are `count` that are computed of lines. False if that cannot be done.
+    fn add(&mut self, _: &mut BodySums, _: &[Line<'_>], _: usize) -> bool {
+        false
+    }
+}
+
+/// A sum of floats that are added to chains as they are computed.
+struct Sum(ChainFold<f64, Addition>);
+
+impl Folding for Sum {
+    fn add(&mut self, kernel: &mut BodySums, lines: &[Line<'_>], count: usize) -> bool {
+        let Some(chains) = self.0.lend(count) else { return false };
+        let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
+        let soon = own_soon(lines, &shifts);
+        let succeeds = kernel.sum_each((lines, &soon), &shifts, [count, 1], std::slice::from_mut(chains));
+        self.0.lent(count);
+        succeeds
+    }
+
+    fn take(&mut self, _: &Data, _: usize, _: usize) -> Result<(), Error> {
+        Err(no_room())
+    }
+
+    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
+        self.0.then(&own_kind::<Sum>(block)?.0);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
+        match to {
+            DataMut::Float32([to]) => *to = self.0.finish() as f32,
+            DataMut::Float64([to]) => *to = self.0.finish(),
+            _ => return Err(no_room()),
+        }
+        Ok(())
+    }
+}
+
+/// One result.
+struct One<T, W, C>(ChainFold<W, C>, PhantomData<T>);
+
+/// Results that lie side by side, to each of which an element is added after the other.
+struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
+
+fn own_kind<F: Folding>(block: Box<dyn Folding>) -> Result<Box<F>, Error> {
+    let block: Box<dyn Any> = block;
+    block.downcast().map_err(|_| no_room())
+}
+
+fn slice<T: Element>(data: &Data, first: usize, count: usize) -> Result<&[T], Error> {
+    T::of(data).and_then(|elements| elements.get(first..first + count)).ok_or_else(no_room)
+}
+
+fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
+    T::of_part(to).filter(|to| to.len() == count).ok_or_else(no_room)
+}
+
+impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for One<T, W, C> {
+    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
+        self.0.then(&own_kind::<One<T, W, C>>(block)?.0);
+        Ok(())
+    }
+
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
+        extend(&mut self.0, slice::<T>(data, first, count)?);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
+        part::<T>(to, 1)?[0] = T::narrow(self.0.finish());
+        Ok(())
+    }
+}
+
+impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for Beside<T, W, C> {
+    fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
+        for row in slice::<T>(data, first, count)?.chunks_exact(self.0.len()) {
+            take_row(&mut self.0, row, self.1);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
+        part::<T>(to, self.0.len())?.iter_mut().zip(self.0).for_each(|(to, made)| *to = T::narrow(made));
+        Ok(())
+    }
+}
+
+impl Member {
+    /// One result of `length` elements.
+    fn one(&self, length: usize) -> Box<dyn Folding> {
+        fn one<T: Reduced>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
+            with_reduction!(T, reduction, how => {
+                Box::new(One::<T, _, _>(Order::Chains.fold(length, how), PhantomData))
+            })
+        }
+        with_data!(&self.block, like => one(like, self.reduction, length))
+    }
+
+    /// `width` results side by side.
+    fn beside(&self, width: usize) -> Box<dyn Folding> {
+        fn beside<T: Reduced>(_: &[T], reduction: Reduction, width: usize) -> Box<dyn Folding> {
+            with_reduction!(T, reduction, how => {
+                Box::new(Beside::<T, _, _>(vec![how.0; width], how.1, PhantomData))
+            })
+        }
+        with_data!(&self.block, like => beside(like, self.reduction, width))
+    }
+}
+
+impl Binding<'_> {
+    /// Reductions that can share a loop, and the maps of what comes of them; and the slots that only these maps read.
+    pub(super) fn together(
+        &mut self,
+        members: &[Step],
+        own: &mut FxHashMap<TensorNodeId, u32>,
+    ) -> Result<(Vec<BoundStep>, SmallVec<[u32; 4]>), Error> {
+        let (mut steps, mut between) = (Vec::new(), SmallVec::new());
+        let Some(shared) = self.shared_loop(members)? else {
+            for member in members {
+                steps.push(self.step(member, own)?);
+            }
+            return Ok((steps, between));
+        };
+        let (mut targets, mut maps) = (Targets::new(), Vec::new());
+        for member in members {
+            let then = if let Work::Reduce { then, .. } = &member.work { then.as_ref() } else { None };
+            let made = self.made(then.map_or(member.node, |then| then.inputs[0].0))?;
+            targets.push(made);
+            if let Some(then) = then {
+                between.push(made.0);
+                maps.push(Step::new(member.node, Work::Map(then.clone())));
+            } else {
+                own.insert(member.node, made.0);
+            }
+        }
+        let (target, len) = targets[0];
+        let work = BoundWork::Together(shared, targets);
+        steps.push(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() });
+        for map in &maps {
+            steps.push(self.step(map, own)?);
+        }
+        Ok((steps, between))
+    }
+
+    /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces. One for each thread where results
+    /// are fewer than threads and of blocks that these can share.
+    fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<Together>>, Error> {
+        let mut reduces = Vec::with_capacity(members.len());
+        let mut common = None;
+        for member in members {
+            let Work::Reduce { reduction, axes, of, .. } = &member.work else { return Ok(None) };
+            let whole = &of.extents[..];
+            let results = (0..whole.len()).filter(|axis| !axes.contains(&(*axis as Axis))).map(|axis| whole[axis]);
+            let results = results.product::<usize>();
+            let is_shared = self.is_shared_out(member);
+            if whole.iter().product::<usize>() < LARGE || (is_shared && results >= self.host.threads()) {
+                return Ok(None);
+            }
+            let operands = self.operands(of, whole, &[], &FxHashMap::default())?;
+            reduces.push((*reduction, &of.body, operands));
+            common = Some((&axes[..], whole, results, is_shared));
+        }
+        let Some((axes, whole, results, is_shared)) = common else { return Ok(None) };
+        let worker = || Together::of(&reduces, axes, whole, self.host, true);
+        let mut workers = vec![worker()?];
+        let blocks = if is_shared { workers[0].blocks() } else { 1 };
+        for _ in 1..self.host.threads().min(blocks) {
+            workers.push(worker()?);
+        }
+        // Alone, or for pieces of several results, other ways are better on one thread.
+        let is_alone = workers.len() == 1 && (members.len() == 1 || (is_shared && results > 1));
+        Ok((!is_alone).then_some(workers))
+    }
+}
+
+/// Runs a loop, or blocks of it by several, and puts what it makes into slots.
+pub(super) fn run(
+    workers: &mut [Together],
+    targets: &Targets,
+    (inputs, slots): (&[Tensor], &mut [Slot]),
+    host: &TensorHost<'_>,
+) -> Result<(), Error> {
+    let mut made = SmallVec::<[_; 4]>::new();
+    for (target, len) in targets {
+        made.push(slots[*target as usize].take(*len)?);
+    }
+    let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
+    let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
+    let sources = Sources { inputs, slots };
+    if let [all, others @ ..] = workers
+        && (others.is_empty() || all.blocks() > Together::MOST_BLOCKS)
+    {
+        let memory = Memory { sources: &sources, locals: &mut [], counters: &mut ProductCounters::default() };
+        all.run(&memory, host, &mut to)?;
+    } else {
+        Together::run_blocks(workers, &sources, host, &mut to)?;
+    }
+    drop(to);
+    for ((target, _), made) in targets.iter().zip(made) {
+        slots[*target as usize].put(made);
+    }
+    Ok(())
+}
+
+impl Together {
+    /// Reductions over axes of an index space of these extents, which has indices; some added as they are computed if that is to be.
+    pub(super) fn of(
+        reduces: &[Reduce<'_>],
+        axes: &[Axis],
+        whole: &[usize],
+        host: &TensorHost<'_>,
+        at_once: bool,
+    ) -> Result<Together, Error> {
+        let (order, turned) = turned(axes, whole.len());
+        let kept = whole.len() - axes.len();
+        let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
+        let turn = |operands: &SmallVec<[Operand; 4]>| operands.iter().map(|operand| operand.turned(&turned)).collect();
+        let operands: Vec<SmallVec<[Operand; 4]>> = reduces.iter().map(|(_, _, operands)| turn(operands)).collect();
+        let pieces = |first: &[usize], then: &[usize]| -> Result<Pieces, Error> {
+            let extents: Extents = first.iter().chain(then).copied().collect();
+            let piece =
+                |((_, body, _), operands): (&Reduce<'_>, &SmallVec<_>)| Piece::of(body, operands, &extents, host);
+            reduces.iter().zip(&operands).map(piece).collect()
+        };
+        let way = match order {
+            Order::Chains => {
+                let (kept, reduced) = extents.split_at(kept);
+                let length: usize = reduced.iter().product();
+                if length <= BLOCK {
+                    Way::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
+                } else {
+                    let ones = Extents::from_elem(1, kept.len());
+                    let all: Vec<Strides> =
+                        operands.iter().flatten().map(|own| own.strides[kept.len()..].into()).collect();
+                    let (parts, block) = if let [(_, steps)] =
+                        &nested_axes(reduced, all.iter().map(|strides| &strides[..]))[..]
+                    {
+                        let mut steps = steps.iter();
+                        let mut line = |own: &Operand| own.with_line(kept.len(), steps.next().copied().unwrap_or(0));
+                        let operands: Vec<SmallVec<[Operand; 4]>> =
+                            operands.iter().map(|own| own.iter().map(&mut line).collect()).collect();
+                        let parts = Cut::of(&[length], LINE, |part| {
+                            line_pieces(reduces, &operands, &[&ones, part].concat(), host, at_once)
+                        })?;
+                        (parts, Some(SUM_BLOCK / LINE))
+                    } else {
+                        (Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?, None)
+                    };
+                    let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
+                    let added = parts.full().iter().map(is_added).collect();
+                    Way::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
+                }
+            }
+            Order::InOrder => {
+                let (reduced, kept) = extents.split_at(axes.len());
+                Way::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                    let width: usize = kept.iter().product();
+                    Ok((width, Cut::of(reduced, BLOCK / width, |reduced| pieces(reduced, kept))?))
+                })?)
+            }
+        };
+        let member = |(reduction, body, _): &Reduce<'_>| -> Result<Member, Error> {
+            let scalar = body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
+            Ok(Member { reduction: *reduction, block: Data::zeros(scalar, 0)? })
+        };
+        let own = |(reduction, body, of): &Reduce<'_>| (*reduction, (*body).clone(), of.clone());
+        let source = Source { reduces: reduces.iter().map(own).collect(), axes: axes.into(), whole: whole.into() };
+        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way, source })
+    }
+
+    /// Combines all elements, and writes the result of each reduction to its memory.
+    fn run(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
+        if self.succeeds(memory, host, to)? {
+            return Ok(());
+        }
+        *self = self.otherwise(host)?;
+        self.succeeds(memory, host, to).map(|_| ())
+    }
+
+    /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
+    pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<Together, Error> {
+        let Source { reduces, axes, whole } = &self.source;
+        let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
+        Together::of(&own, axes, whole, host, false)
+    }
+
+    /// False if elements cannot be added as they are computed.
+    fn succeeds(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
+        let Together { members, way, .. } = self;
+        let mut succeeds = true;
+        match way {
+            Way::Runs(length, cut) => cut.run(|pieces, kept, before| {
+                host.go_on()?;
+                for ((member, piece), to) in members.iter_mut().zip(pieces).zip(&mut *to) {
+                    let (data, first, count) = piece.run(memory, host, kept, &mut member.block)?;
+                    let to = to.part(before, count / *length).ok_or_else(no_room)?;
+                    with_data!(data, all => {
+                        let run = all.get(first..first + count).ok_or_else(no_room)?;
+                        fold_runs(run, member.reduction, *length, to)
+                    })?;
+                }
+                Ok(())
+            }),
+            Way::LongRuns(runs) => {
+                let LongRuns { length, kept, parts, added, .. } = runs;
+                kept.run(|(), kept, before| {
+                    let mut folds = folds(members, added, *length);
+                    let all = 0..usize::MAX;
+                    succeeds &=
+                        fold_parts(members, (parts, all), &mut folds, memory, host, |part| [kept, part].concat())?;
+                    finish(folds, to, before, 1)
+                })
+            }
+            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+                let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
+                let all = 0..usize::MAX;
+                fold_parts(members, (parts, all), &mut folds, memory, host, |part| [part, kept].concat())?;
+                finish(folds, to, before, *width)
+            }),
+        }?;
+        Ok(succeeds)
+    }
+}
+
+/// What is computed of a part of a line.
+fn line_pieces(
+    reduces: &[Reduce<'_>],
+    operands: &[SmallVec<[Operand; 4]>],
+    extents: &[usize],
+    host: &TensorHost<'_>,
+    at_once: bool,
+) -> Result<Pieces, Error> {
+    let piece = |(reduce, operands): (&Reduce<'_>, &SmallVec<[Operand; 4]>)| {
+        let sum = if at_once { Piece::of_sum(reduce, operands, extents, host)? } else { None };
+        sum.map_or_else(|| Piece::of(reduce.1, operands, extents, host), Ok)
+    };
+    reduces.iter().zip(operands).map(piece).collect()
+}
+
+/// What nothing has become yet: one for each of the reductions of runs of `length` elements.
+pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Box<dyn Folding>> {
+    let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
+        if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }
+    };
+    members.iter().zip(added).map(fold).collect()
+}
+
+/// Takes these of the parts, each of which begins at the indices that are made of its own.
+pub(super) fn fold_parts(
+    members: &mut [Member],
+    (parts, which): (&mut Cut<Pieces>, Range<usize>),
+    folds: &mut [Box<dyn Folding>],
+    memory: &Memory<'_>,
+    host: &TensorHost<'_>,
+    starts: impl Fn(&[usize]) -> Vec<usize>,
+) -> Result<bool, Error> {
+    let mut succeeds = true;
+    parts.run_some(which, |pieces, part, _| {
+        host.go_on()?;
+        let starts = starts(part);
+        for ((member, piece), fold) in members.iter_mut().zip(pieces).zip(&mut *folds) {
+            succeeds = succeeds && piece.fold(memory, host, &starts, &mut member.block, &mut **fold)?;
+        }
+        Ok(())
+    })?;
+    Ok(succeeds)
+}
+
+pub(super) fn finish(
+    folds: Vec<Box<dyn Folding>>,
+    to: &mut [DataMut<'_>],
+    first: usize,
+    count: usize,
+) -> Result<(), Error> {
+    for (fold, to) in folds.into_iter().zip(to) {
+        fold.finish(to.part(first, count).ok_or_else(no_room)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
+//! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
+
+use crate::rows::plan_rows::{PlanRows, RowSettings};
+use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
+use crate::stages::faults::in_elements;
+use crate::tensors::lines::{InputLine, Line, OneTarget, Soon};
+use cembra_runtime::{Cancellation, Chains};
+use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
+use cembra_value::{Error, Value, with_data, with_data_mut};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// How many threads runs of tensor plans have, and how many elements are worth one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Threads {
+    pub(crate) count: usize,
+    /// The fewest elements for which a thread takes a turn.
+    pub(crate) min_elements: usize,
+}
+
+/// Which input of a body each input of its plan is.
+type Order = SmallVec<[usize; 4]>;
+
+fn misfit() -> Error {
+    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
+}
+
+/// A body's function for lines of these steps, if one evaluates several rows at a time.
+fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
+    let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
+    let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
+    plan.strips(&paces, sink)
+}
+
+/// A body that is evaluated on lines, with memory of its own.
+#[derive(Debug)]
+pub(crate) struct BodyLines {
+    plan: Arc<PlanRows>,
+    order: Order,
+    strips: Option<Strips>,
+}
+
+impl BodyLines {
+    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, Error> {
+        let order: Order = plan.leaves().collect();
+        let strips = strips(&plan, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
+        Ok(BodyLines { plan, order, strips })
+    }
+}
+
+/// The lines of a plan's inputs: fewer where there are not as many.
+#[inline]
+fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Iterator<Item = Lines<'l>> {
+    order.iter().map_while(move |at| {
+        let line = lines.get(*at)?;
+        Some(Lines::of(start(line.data, line.first), [line.step, *shifts.get(*at)?]))
+    })
+}
+
+/// The element of memory, with which a line begins.
+#[inline]
+fn start(data: &Data, first: usize) -> Start<'_> {
+    with_data!(data, elements => Start::of(elements, first))
+}
+
+fn ahead(soon: &Soon<'_>) -> Ahead {
+    let Soon { data, first, shift } = *soon;
+    with_data!(data, elements => Ahead::of(elements, first, shift))
+}
+
+fn output(to: DataMut<'_>) -> LineMut<'_> {
+    with_data_mut!(to, elements => LineMut::values(elements))
+}
+
+impl BodyLines {
+    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
+    /// looked at.
+    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
+        BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
+    }
+
+    /// Evaluates `length` elements of each line, and writes the first output over what is in memory. It does so as often as the memory has room
+    /// for, each time for lines that begin `shifts` elements behind those before.
+    ///
+    /// # Errors
+    /// Lines or memory do not fit, or an element fails.
+    pub(crate) fn run(
+        &mut self,
+        lines: &[Line<'_>],
+        shifts: &[isize],
+        length: usize,
+        to: &mut DataMut<'_>,
+    ) -> Result<(), Error> {
+        let count = to.len().checked_div(length).unwrap_or(0);
+        let counts = [length, count];
+        if let Some(strips) = &mut self.strips
+            && strips.run(inputs(&self.order, lines, shifts), output(to.reborrow()), counts)
+        {
+            return Ok(());
+        }
+        let mut lines: SmallVec<[Line<'_>; 4]> = lines.into();
+        for at in 0..count {
+            let to = to.part(at * length, length).ok_or_else(misfit)?;
+            run(&self.plan, &lines, &mut [to], length, (None, None))?;
+            lines.iter_mut().zip(shifts).for_each(|(line, shift)| line.first = line.first.wrapping_add_signed(*shift));
+        }
+        Ok(())
+    }
+}
+
+/// A body of a type of floats that is summed over lines, with memory of its own.
+#[derive(Debug)]
+pub(crate) struct BodySums {
+    plan: Arc<PlanRows>,
+    order: Order,
+    strips: Strips,
+}
+
+impl BodySums {
+    /// None if nothing sums several rows at a time.
+    pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
+        let order: Order = plan.leaves().collect();
+        let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
+        Ok(strips.map(|strips| BodySums { plan, order, strips }))
+    }
+}
+
+impl BodySums {
+    /// The same for one line of `length` elements in each call, of these lines of tensors; none where more is to be done, or an input is not
+    /// looked at.
+    pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
+        BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
+    }
+
+    /// Adds the first output to chains, for `counts[0]` elements of each line: that of element `i` to chain `i` modulo their number, none of which
+    /// is -0 before. It does so `counts[1]` times, for lines that each begin `shifts` elements behind those before, each time to the next
+    /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
+    pub(crate) fn sum_each(
+        &mut self,
+        (lines, soon): (&[Line<'_>], &[Soon<'_>]),
+        shifts: &[isize],
+        counts: [usize; 2],
+        sums: &mut [Chains],
+    ) -> bool {
+        let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
+        self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums)
+    }
+}
+
+/// A body on one line of tensors, mapped or summed, with as little around it as there can be.
+#[derive(Debug)]
+pub(crate) struct BodyLine {
+    call: LineCall,
+    /// The lines that the call wants.
+    lines: SmallVec<[InputLine; 4]>,
+}
+
+impl BodyLine {
+    fn of(
+        plan: &PlanRows,
+        order: &Order,
+        strips: &Strips,
+        inputs: &[InputLine],
+        length: usize,
+    ) -> Option<Box<BodyLine>> {
+        let call = strips.one_line(length, plan.context())?;
+        let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
+        // Whoever lies otherwise is seen when its line is found.
+        let all = (0..inputs.len()).all(|input| wanted.contains(&input));
+        let lines =
+            wanted.iter().map(|input| inputs.get(*input).cloned()).collect::<Option<SmallVec<[InputLine; 4]>>>()?;
+        all.then(|| Box::new(BodyLine { call, lines }))
+    }
+
+    /// Evaluates it on tensors, as many as when it was made. False if that cannot be done, because one has other elements or
+    /// other strides, or an element fails or may: then the target has any elements.
+    #[inline]
+    pub(crate) fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
+        let BodyLine { call, lines } = self;
+        let starts = lines.iter().map_while(|line| line.find(tensors).map(|(data, first)| start(data, first)));
+        match to {
+            OneTarget::Elements(to) => call.run(starts, output(to)),
+            OneTarget::Sums(sums) => call.sum(starts, sums),
+        }
+    }
+}
+
+/// Runs the plan of a body over lines of so many elements, and writes over the outputs; until a token is cancelled, on these threads.
+pub(crate) fn run(
+    plan: &PlanRows,
+    lines: &[Line<'_>],
+    outputs: &mut [DataMut<'_>],
+    rows: usize,
+    (token, threads): (Option<&Cancellation>, Option<&Threads>),
+) -> Result<(), Error> {
+    let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
+    let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());
+    for at in plan.leaves() {
+        let column = match shared.get(at).ok_or_else(misfit)? {
+            Some(value) => InputColumn::shared(value),
+            None => column(&lines[at], rows).ok_or_else(misfit)?,
+        };
+        columns.push(column);
+    }
+    let places = outputs.iter_mut().map(|to| Some(column_mut(to.reborrow()))).collect();
+    let settings = RowSettings { threads: threads.map_or(1, |threads| threads.count), ..RowSettings::new(0) };
+    let settings = RowSettings { token: token.cloned(), ..settings };
+    plan.run(&columns, places, rows, &settings).map_err(|error| in_elements(&error))?;
+    Ok(())
+}
+
+/// The value that all elements of a line are.
+fn shared(line: &Line<'_>) -> Option<Value> {
+    let at = Some(line.first).filter(|at| line.step == 0 && *at < line.data.len())?;
+    Some(with_data!(line.data, elements => elements[at].into()))
+}
+
+fn column<'l>(line: &Line<'l>, rows: usize) -> Option<InputColumn<'l>> {
+    let Line { data, first, step } = *line;
+    with_data!(data, elements => InputColumn::stepped(elements, first, step, rows))
+}
+
+fn column_mut(to: DataMut<'_>) -> ColumnMut<'_> {
+    with_data_mut!(to, elements => ColumnMut::values(elements))
+}

@@ -1,0 +1,59 @@
+//! What lines that assign and methods become in a graph of tensors: `x("i,j") += ..` gives `x` a value of its own type and extents, and
+//! `x("i,j").norm()` is a number made of all elements.
+
+use super::lower::Lowering;
+use super::made::Made;
+use cembra_expr::NodeId;
+use cembra_ops::{OpId, id};
+use cembra_runtime::Excerpt;
+use cembra_tensor::{Expression, TensorErrorKind, TensorNodeId as Tensor, Whole};
+use cembra_value::Error;
+use cembra_value::Span;
+
+/// The number of all elements that an operator makes, if it is one that is written as a method.
+pub(super) fn method(op: OpId) -> Option<Whole> {
+    Some(match op {
+        id::TENSOR_WHOLE_SUM => Whole::Sum,
+        id::TENSOR_WHOLE_PRODUCT => Whole::Product,
+        id::TENSOR_WHOLE_MIN => Whole::Min,
+        id::TENSOR_WHOLE_MAX => Whole::Max,
+        id::TENSOR_WHOLE_ABSMIN => Whole::AbsMin,
+        id::TENSOR_WHOLE_ABSMAX => Whole::AbsMax,
+        id::TENSOR_WHOLE_NORM => Whole::Norm,
+        id::TENSOR_WHOLE_SQUARED_NORM => Whole::SquaredNorm,
+        id::TENSOR_WHOLE_TRACE => Whole::Trace,
+        _ => return None,
+    })
+}
+
+impl Lowering<'_> {
+    /// A number made of all elements of a labelled expression, or of a tensor.
+    pub(super) fn number_of(&mut self, whole: Whole, of: NodeId, span: Span) -> Result<Tensor, Error> {
+        if !matches!(self.made[of.index()], Made::Labelled) {
+            let node = self.whole(of)?.node;
+            return whole.of(&mut self.graph, node);
+        }
+        let mut expression = Expression::new("", span)?;
+        let part = self.add_parts(&mut expression, of, span)?;
+        expression.whole(whole, part, span)?;
+        expression.lower(&mut self.graph)
+    }
+
+    /// A value as the new one of what a line assigns to, whose axes have these labels: of its type, and of its extents.
+    pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, Error> {
+        let (old, value) = (self.whole(old)?.node, self.whole(value)?.node);
+        let (before, now) = (self.graph.extents(old), self.graph.extents(value));
+        if before.len() != now.len() {
+            let message = format!("{} labels for a target of {} axes", now.len(), before.len());
+            return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
+        }
+        if let Some(axis) = (0..now.len()).find(|axis| before[*axis] != now[*axis]) {
+            let label = labels.split(',').nth(axis).unwrap_or_default().trim();
+            let (label, now, before) = (Excerpt::quoted(label), now[axis], before[axis]);
+            let message = format!("the label `{label}` has {now} indices and {before}");
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
+        }
+        let scalar = self.graph.scalar(old);
+        self.graph.cast(value, scalar)
+    }
+}

@@ -1,0 +1,271 @@
+//! Programs with tensors among their inputs: which types inputs and outputs have, and the graph of tensors that such a program is. The extents
+//! come with the tensors, so a program is lowered once for its types, with extents of 1, and once for each list of extents.
+
+mod apart;
+mod assigned;
+mod axis_tiles;
+mod calls;
+mod lower;
+mod made;
+mod nodes;
+mod numbers;
+mod parts;
+mod sorting;
+mod tilings;
+
+use crate::options::compile_options::{CompileOptions, Started};
+use crate::options::signature::Field;
+use crate::stages::prepare;
+use apart::Apart;
+use cembra_expr::{Cut, Input, Node, NodeId, Output, Program};
+use cembra_ops::{Registry, id};
+use cembra_runtime::{Excerpt, QType, Scalar};
+use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_value::Error;
+use cembra_value::{Code, Diagnostic, ScalarValue, Span};
+use lower::{Lowering, type_of};
+use parts::{is_of_arrays, program_of};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tilings::Tilings;
+
+pub(crate) use lower::tensor_of;
+pub(crate) use parts::{Origin, Parts};
+
+/// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
+/// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
+pub const MOST_MODEL_NODES: usize = 1 << 18;
+
+/// A program with tensors, whose types and labels are known to fit.
+#[derive(Clone, Debug)]
+pub struct TensorProgram {
+    program: Arc<Program>,
+    registry: &'static Registry,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    /// The defaults of inputs that the caller leaves out.
+    absent: Box<[(Arc<str>, ScalarValue)]>,
+}
+
+/// The extents of an input before any tensor is given for it.
+const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
+
+/// The element type and the number of axes of an input. One that may be missing has a default in its place, and is a scalar so.
+pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
+    match (&field.qtype, &field.default) {
+        (QType::Optional(Scalar::Unit), None) => Some((Scalar::Boolean, 0)),
+        (QType::Scalar(scalar), _) | (QType::Optional(scalar), Some(_)) if scalar.is_tensor_element() => {
+            Some((*scalar, 0))
+        }
+        (QType::Tensor(scalar, rank), _) => Some((*scalar, usize::from(*rank))),
+        _ => None,
+    }
+}
+
+/// An input of a program, of this type.
+fn field_of(input: &Input, qtype: &QType) -> Field {
+    let default = input.default.clone().filter(|_| qtype.is_optional());
+    Field { default, labels: input.labels.clone(), ..Field::new(&input.name, qtype) }
+}
+
+/// The type of an input: the declared one, or the one that the options give it. An input with a default that is always given may have the
+/// type of its elements there.
+fn type_of_input<'t>(input: &'t Input, options: &'t CompileOptions) -> Option<&'t QType> {
+    let given = options.input_types.get(&*input.name);
+    match (&input.qtype, given) {
+        (Some(declared), Some(given)) if input.default.is_some() && declared.scalar() == given.scalar() => Some(given),
+        (declared, given) => declared.as_ref().or(given),
+    }
+}
+
+/// An error if the options give an input another type than the declared one, or its default is of another.
+fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> Result<(), Diagnostic> {
+    input.check_default()?;
+    let Some(given) = options.input_types.get(&*input.name).filter(|given| *given != qtype) else { return Ok(()) };
+    let message = format!("input `{}` is declared {qtype}, but is given as {given}", input.name);
+    let problem = Diagnostic::new(Code::InputType, message).at(input.span);
+    Err(problem.label(format!("declared {qtype} here")))
+}
+
+/// A program with tensors, sorted.
+#[derive(Debug)]
+pub(crate) enum Sorted {
+    /// All of its values are tensors, or numbers.
+    Tensors(TensorProgram),
+    /// Other values are beside them.
+    Parts(Parts),
+}
+
+impl TensorProgram {
+    /// True if some input of a program is a tensor, or it makes tensors of arrays.
+    #[must_use]
+    pub fn is_of(program: &Program, options: &CompileOptions) -> bool {
+        TensorProgram::tensor_input(program, options).is_some() || is_of_arrays(program, options.prepare.registry)
+    }
+
+    /// The first input that is a tensor.
+    pub(crate) fn tensor_input<'p>(program: &'p Program, options: &CompileOptions) -> Option<&'p Input> {
+        program.inputs.iter().find(|input| matches!(type_of_input(input, options), Some(QType::Tensor(..))))
+    }
+
+    /// Checks the types and labels of a program, and takes it apart if it has other values beside tensors.
+    ///
+    /// # Errors
+    /// Types or labels that do not fit, or an input without a type.
+    pub(crate) fn sort(program: Arc<Program>, options: &Started) -> Result<Sorted, Error> {
+        let (mut inputs, mut absent) = (Vec::with_capacity(program.inputs.len()), Vec::new());
+        let registry = options.prepare.registry;
+        let mut lowering = Lowering::new(&program.graph, registry, MOST_MODEL_NODES, false).within(options.budget());
+        lowering.apart = Some(Apart::new(&program, options));
+        let leaves = leaves(&program);
+        for (input, _) in program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed) {
+            let Some(qtype) = type_of_input(input, options) else {
+                let message = format!("input `{}` has no type", input.name);
+                let hint = format!("declare it, as in `input {}: tensor[f64, 2]`", input.name);
+                return Err(Diagnostic::new(Code::MissingInputType, message).at(input.span).hint(hint).into());
+            };
+            check_declaration(input, qtype, options)?;
+            let (field, leaf) = (field_of(input, qtype), leaves.get(&*input.name).copied());
+            match (&field.default, shape_of(&field)) {
+                (Some(default), Some(_)) if options.prepare.absent.contains(&*input.name) => {
+                    lowering.set_default(leaf, default)?;
+                    absent.push((field.name, default.clone()));
+                }
+                (_, Some((scalar, rank))) => {
+                    lowering.set_input(&field, leaf, scalar, &ONES[..rank])?;
+                    inputs.push(field);
+                }
+                (_, None) => {}
+            }
+            if let Some(leaf) = leaf {
+                lowering.sort_leaf(leaf, matches!(qtype, QType::Tensor(..)));
+            }
+        }
+        let lowered = lowering.lower(program.outputs.iter().map(|output| output.node));
+        if let (Err(error), Some(node)) = (&lowered, lowering.apart.as_ref().and_then(|apart| apart.untyped)) {
+            // A value that is wrong in itself says more about it.
+            let alone = program_of(&program, vec![Output { name: "".into(), node, span: None }]);
+            prepare(&alone, options, &mut |_, _| {})?;
+            return Err(error.clone());
+        }
+        lowered?;
+        tilings::check_labels(&program, registry, &inputs)?;
+        if let Some(parts) = lowering.taken_apart(&program)? {
+            return Ok(Sorted::Parts(parts));
+        }
+        let mut outputs = Vec::with_capacity(program.outputs.len());
+        for output in &program.outputs {
+            let whole = lowering.output_of(output)?;
+            outputs.push(Field::new(&output.name, &type_of(&lowering.graph, whole)));
+        }
+        drop(lowering);
+        let (inputs, outputs, absent) = (inputs.into(), outputs.into(), absent.into());
+        Ok(Sorted::Tensors(TensorProgram { program, registry, inputs, outputs, absent }))
+    }
+
+    /// Inputs and outputs with their types, in the order of the program. Scalars are tensors without axes.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), self.outputs.clone()]
+    }
+
+    /// How the axes of labels are cut into tiles.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+        tilings::cuts(&self.program)
+    }
+
+    /// True if the text says how tensors are cut into tiles.
+    pub(crate) fn is_tiled(&self) -> bool {
+        !self.program.tiles.is_empty() || self.inputs.iter().any(|field| field.labels.is_some())
+    }
+
+    /// Where an output stands in the text.
+    pub(crate) fn output_span(&self, at: usize) -> Span {
+        self.program.outputs.get(at).and_then(|output| output.span).unwrap_or_default()
+    }
+
+    /// The type of each node of a program that may be wrong, by position; none of a node without one, and of an expression over labels.
+    pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
+        let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false)
+            .within(&options.prepare.budget);
+        lowering.apart = Some(Apart::new(program, options));
+        let leaves = leaves(program);
+        for input in &program.inputs {
+            let (qtype, leaf) = (type_of_input(input, options), leaves.get(&*input.name).copied());
+            let field = qtype.map(|qtype| field_of(input, qtype));
+            if let Some((field, (scalar, rank))) =
+                field.and_then(|field| Some((shape_of(&field)?, field))).map(|(shape, field)| (field, shape))
+            {
+                // A leaf that the graph has no room for has no type, and neither has what is made of it.
+                let _ = lowering.set_input(&field, leaf, scalar, &ONES[..rank]);
+            }
+            if let Some(leaf) = leaf {
+                lowering.sort_leaf(leaf, matches!(qtype, Some(QType::Tensor(..))));
+            }
+        }
+        lowering.lower_as_far_as_possible();
+        (0..program.graph.len()).map(|at| lowering.node_type(NodeId::from_index(at))).collect()
+    }
+
+    /// True if the text takes blocks of tensors, so that its graph depends on how they are cut.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.program.graph.find_name(self.registry.get(id::TENSOR_BLOCK).name).is_some()
+    }
+
+    /// The program as a graph, whose leaves are the inputs in their order, and the nodes of the outputs. Tensors are cut as the text says, if not
+    /// otherwise.
+    ///
+    /// # Errors
+    /// Extents that do not fit the inputs or each other, tiles that an axis does not have, or a graph that becomes too large.
+    pub(crate) fn graph(
+        &self,
+        extents: &[&[usize]],
+        cuts: Option<&[Vec<Option<Cut>>]>,
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        let program = &*self.program;
+        let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
+        if self.has_blocks() {
+            lowering.tilings = match cuts {
+                Some(cuts) => Tilings::of_tensors(cuts),
+                None => Tilings::of_text(program, &self.inputs),
+            };
+        }
+        if extents.len() != self.inputs.len() {
+            let message = format!("extents for another number of inputs than {}", self.inputs.len());
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        let leaves = leaves(program);
+        for (field, own) in self.inputs.iter().zip(extents) {
+            let (scalar, rank) = shape_of(field).unwrap_or((Scalar::Unit, 0));
+            if own.len() != rank {
+                return Err(misfit(field, &format!("has {} axes", own.len())));
+            }
+            lowering.set_input(field, leaves.get(&*field.name).copied(), scalar, own)?;
+        }
+        for (name, default) in &self.absent {
+            lowering.set_default(leaves.get(&**name).copied(), default)?;
+        }
+        lowering.lower(program.outputs.iter().map(|output| output.node))?;
+        let mut nodes = Vec::with_capacity(program.outputs.len());
+        for output in &program.outputs {
+            nodes.push(lowering.output_of(output)?.node);
+        }
+        Ok((lowering.graph, nodes))
+    }
+}
+
+/// The error that an input was given something else than it is.
+#[cold]
+pub(crate) fn misfit(field: &Field, found: &str) -> Error {
+    let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());
+    Error::tensors(TensorErrorKind::RankMismatch, message)
+}
+
+/// The leaves of a program by name.
+fn leaves(program: &Program) -> BTreeMap<&str, NodeId> {
+    let nodes = (0..program.graph.len()).map(NodeId::from_index);
+    let leaf = |node| match program.graph.node(node) {
+        Node::Leaf(name) => Some((&**program.graph.name(name), node)),
+        _ => None,
+    };
+    nodes.filter_map(leaf).collect()
+}

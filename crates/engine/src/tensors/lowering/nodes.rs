@@ -1,0 +1,175 @@
+//! Models with tensors, lowered: the nodes of the graph that a text was read to, in their order, so that nothing here recurses. Each
+//! operator is one on labels, a call on whole tensors, or one on elements.
+
+use super::assigned::method;
+use super::calls;
+use super::lower::{Lowering, functional, makes_mask, of_elements, takes_masks, type_of};
+use super::made::{Made, Whole};
+use cembra_expr::{Node, NodeId, tensor_form};
+use cembra_ops::{OpId, Typing, id};
+use cembra_runtime::{Excerpt, QType};
+use cembra_tensor::{TensorErrorKind, TensorNodeId as Tensor};
+use cembra_value::Error;
+use cembra_value::{Value, near_names};
+
+impl Lowering<'_> {
+    /// Lowers what is needed for these nodes.
+    pub(super) fn lower(&mut self, outputs: impl Iterator<Item = NodeId>) -> Result<(), Error> {
+        for (at, _) in self.program.reachable(outputs).into_iter().enumerate().filter(|(_, needed)| *needed) {
+            let node = NodeId::from_index(at);
+            self.check_visit(at)?;
+            if let Node::Operator(name, operands) = self.program.node(node) {
+                let name = self.program.name(name);
+                let before = self.graph.len();
+                self.graph.set_span(self.program.span(node));
+                let made = self.sorted(name, operands, node).and_then(|made| {
+                    // What is compiled from texts is looked at once, when the model is checked.
+                    if !self.has_extents {
+                        self.graph.check_texts(before)?;
+                    }
+                    Ok(made)
+                });
+                self.made[at] = made.map_err(|error| error.at(self.span(node)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers all nodes that can be lowered; what is made of others is nothing, too.
+    pub(super) fn lower_as_far_as_possible(&mut self) {
+        for at in 0..self.program.len() {
+            let node = NodeId::from_index(at);
+            if let Node::Operator(name, operands) = self.program.node(node)
+                && let Ok(made) = self.sorted(self.program.name(name), operands, node)
+            {
+                self.made[at] = made;
+            }
+        }
+    }
+
+    /// The type of a node that was lowered, or is a literal, which may be a weak float; of a tensor with labels that of the tensor.
+    pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
+        match (self.made[node.index()], self.program.node(node)) {
+            (Made::Whole(whole), _) => Some(type_of(&self.graph, whole)),
+            (Made::Nothing, Node::Literal(value)) => Some(value.qtype()),
+            (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => match self.made[of.index()] {
+                Made::Whole(whole) => Some(type_of(&self.graph, whole)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// An error about types, with what is meant by people who write an operator of other values.
+    fn with_meant(&self, op: OpId, error: Error) -> Error {
+        let name = self.registry.get(op).name;
+        let word = name.rsplit('.').next().unwrap_or(name);
+        let own = format!("tensor.{word}");
+        let is_of_tensors = |op| self.registry.get(op).typing.is_of_tensors();
+        match op {
+            _ if error.tensor_kind() != Some(TensorErrorKind::ElementType) => error,
+            id::PRESENCE_AND => error.hint("choose by `if c then x else y`; truth values are joined by `and` and `or`"),
+            id::ARRAY_AT => {
+                error.hint("`tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several")
+            }
+            id::ARRAY_MAKE_DENSE => error.hint(
+                "an array that is a tensor has its type in front: `[f64?]{1.0, 2.0}`; several axes are a tuple: `(0, 1)`",
+            ),
+            id::IN => error.hint("compare with one after the other: `x == 1.0 or x == 2.0`"),
+            id::TENSOR_WHERE | id::WHERE | id::SHORT_WHERE => {
+                error.hint("a condition is a truth value, as `x > 0.0` is")
+            }
+            _ if self.registry.find(&own).is_some_and(is_of_tensors) => {
+                error.hint(format!("of whole tensors it is `{own}`"))
+            }
+            _ => match tensor_form(word) {
+                Some(form) => error.hint(form),
+                None if matches!(self.registry.get(op).typing, Typing::OfArrays) => {
+                    error.hint("there is none like it on tensors; in Rust a `TensorOp` of your own may be one")
+                }
+                None => error,
+            },
+        }
+    }
+
+    pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+        let Some(op) = self.registry.find(name) else {
+            let error = Error::tensors(
+                TensorErrorKind::UnknownName,
+                format!("there is no operator `{}`", Excerpt::quoted(name)),
+            );
+            let near = near_names(name, 1, self.registry.iter().map(|(_, def)| def.name));
+            return Err(match near.first() {
+                Some(near) => error.hint(format!("is `{near}` meant?")),
+                None => error,
+            });
+        };
+        let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole::of(node)));
+        match (op, operands) {
+            (id::TENSOR_AT, [_, _]) => {
+                self.note_labelled(op, operands, node);
+                Ok(Made::Labelled)
+            }
+            (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
+            (id::TENSOR_ASSIGN, &[old, of, labels]) => whole(self.assigned(old, of, self.labels(labels)?)),
+            (_, &[of]) if let Some(number) = method(op) => whole(self.number_of(number, of, self.span(node))),
+            (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(Made::Tuple(node)),
+            (id::GET_NTH | id::GET_FIELD, &[of, key]) => self.field(of, key),
+            (id::TENSOR_OF_ARRAY, &[of]) => self.of_array(of).map(Made::Whole),
+            (id::ARRAY_OF_TENSOR, &[of]) => self.array_of(of, node),
+            _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
+            // What has room for an edge in the middle is of arrays, too.
+            _ if matches!(self.registry.get(of_elements(op)).typing, Typing::OfArrays) || self.leaves_out(operands) => {
+                let def = self.registry.get(of_elements(op));
+                let error =
+                    Error::tensors(TensorErrorKind::ElementType, format!("{} takes arrays, and no tensors", def.name));
+                Err(self.with_meant(of_elements(op), error))
+            }
+            (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
+                if matches!(self.made[of.index()], Made::Labelled) =>
+            {
+                let error = Error::tensors(TensorErrorKind::Syntax, "a type of something that is labelled");
+                Err(error.hint("say it behind the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
+            }
+            _ if operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Labelled)) => {
+                self.note_labelled(op, operands, node);
+                Ok(Made::Labelled)
+            }
+            (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, qtype, ..]) => {
+                let of = self.whole(of)?;
+                whole(self.typed(of, qtype, op == id::DECLARED))
+            }
+            (id::WIDE | id::BESIDE, _) => self.wide(op, operands),
+            (id::DECLARED_OPERAND, &[of, qtype]) => {
+                let of = self.whole(of)?;
+                Ok(Made::Whole(self.reached(of, qtype)?))
+            }
+            (id::SHORT_WHERE | id::WHERE, &[.., other]) if matches!(self.value(other), Some(Value::Nothing)) => {
+                let error = Error::tensors(
+                    TensorErrorKind::ElementType,
+                    "a condition without `else`: nothing is missing in a tensor",
+                );
+                Err(error.hint("say what is there otherwise: `if c then x else 0.0`"))
+            }
+            _ if matches!(self.registry.get(op).typing, Typing::Instantiated) => {
+                Err(functional(if name.contains("._") { "this operand" } else { name }))
+            }
+            _ => {
+                let operands = self.given(operands);
+                let with_texts = self.element_operator(op, operands);
+                let mut wholes = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    if self.text(*operand).is_none() {
+                        wholes.push(self.whole(*operand)?);
+                    }
+                }
+                let is_scalar = wholes.iter().all(|whole| self.graph.extents(whole.node).is_empty());
+                if is_scalar && !takes_masks(op) && wholes.iter().any(|whole| whole.is_mask) {
+                    return Err(Error::tensors(TensorErrorKind::ElementType, format!("{name} of a mask")));
+                }
+                let made = self.of_elements(with_texts, &wholes).map_err(|error| self.with_meant(op, error))?;
+                Ok(Made::Whole(Whole { is_mask: is_scalar && makes_mask(op, &wholes), ..made }))
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Integers of files of `numbers f64` that tensors are made of: which of them become f64. Of a labelled expression the type is found when
+//! it is met, because what stands beside it may be met before either is lowered.
+
+use super::lower::{Lowering, of_elements};
+use super::made::{Made, Whole};
+use cembra_expr::{Node, NodeId};
+use cembra_ops::{Argument, OpId, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_tensor::{Expression, Part, TensorErrorKind};
+use cembra_value::{Error, Span};
+
+impl Lowering<'_> {
+    /// `core._wide(x)` or `core._beside(x, y)` of tensors: the first as one of the type that the registry says.
+    pub(super) fn wide(&mut self, op: OpId, operands: &[NodeId]) -> Result<Made, Error> {
+        let wholes: Vec<Whole> = operands.iter().map(|operand| self.whole(*operand)).collect::<Result<_, _>>()?;
+        let types: Vec<Scalar> = wholes.iter().map(|whole| self.graph.scalar(whole.node)).collect();
+        let (Some(wide), [of, ..], [own, ..]) = (self.type_made(op, &types), &*wholes, &*types) else {
+            let message = format!("{} of {} operands", self.registry.get(op).name, operands.len());
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        };
+        Ok(Made::Whole(if wide == *own { *of } else { Whole::of(self.graph.cast(of.node, wide)?) }))
+    }
+
+    /// The type of the elements that an operator makes of elements of these types; none if it does not take them.
+    fn type_made(&self, op: OpId, types: &[Scalar]) -> Option<Scalar> {
+        let types: Vec<QType> = types.iter().map(|scalar| QType::Scalar(*scalar)).collect();
+        let args: Vec<Argument<'_>> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
+        self.registry.get(of_elements(op)).resolve(&args).ok()?.signature.ret.scalar()
+    }
+
+    /// The type of the elements of an operand; none of what has no elements.
+    fn element_type(&self, operand: NodeId) -> Option<Scalar> {
+        match (self.made[operand.index()], self.program.node(operand)) {
+            (Made::Whole(whole), _) => Some(self.graph.scalar(whole.node)),
+            (Made::Labelled, _) => self.labelled_types.get(&operand).copied(),
+            (_, Node::Literal(value)) => value.qtype().scalar(),
+            _ => None,
+        }
+    }
+
+    /// Notes the type of the elements of a labelled expression.
+    pub(super) fn note_labelled(&mut self, op: OpId, operands: &[NodeId], node: NodeId) {
+        if !self.has_wide_numbers {
+            return;
+        }
+        let found = match (op, operands) {
+            (id::TENSOR_AT, &[of, _]) => self.element_type(of),
+            // What does not fit is said when the expression is lowered.
+            _ => {
+                let types: Option<Vec<Scalar>> = operands.iter().map(|operand| self.element_type(*operand)).collect();
+                types.and_then(|types| self.type_made(op, &types))
+            }
+        };
+        if let Some(scalar) = found {
+            self.labelled_types.insert(node, scalar);
+        }
+    }
+
+    /// The operand of a labelled `core._wide` or `core._beside` as it is, if the operator is one of these.
+    pub(super) fn marked<'o>(&self, op: OpId, operands: &'o [NodeId]) -> Option<&'o NodeId> {
+        if matches!(op, id::WIDE | id::BESIDE) { operands.first() } else { None }
+    }
+
+    /// What such an operator makes of the part that its operand is. Numbers that are written are of the type of what they meet.
+    pub(super) fn wide_part(
+        &self,
+        expression: &mut Expression,
+        node: NodeId,
+        operand: NodeId,
+        part: Part,
+        span: Span,
+    ) -> Result<Part, Error> {
+        let is_literal = matches!(self.program.node(operand), Node::Literal(_));
+        match self.element_type(node) != self.element_type(operand) && !is_literal {
+            true => expression.map(id::TO_FLOAT64, [part], span),
+            false => Ok(part),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! A program with tensors and other values as up to three programs: values that tensors take, tensors, and the rest. Each keeps the positions
+//! and places of the nodes, so errors of each are at the right place of the text.
+//!
+//! The rest are values that are made of tensors, as a text of a sum is, and all that is made of those: tensors too. Such a program is taken
+//! apart again.
+
+use super::apart::Apart;
+use super::lower::{Lowering, type_of};
+use super::made::Made;
+use cembra_expr::{Input, Node, NodeId, Output, Program};
+use cembra_ops::{Registry, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{Error, Value};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which part a value of the whole program is an output of, and which.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin {
+    Before(usize),
+    Tensors(usize),
+    After(usize),
+}
+
+/// The programs that one is taken apart into. A value that goes from one to the next is an output of the former and an input of the latter, of
+/// the same name.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// Values that are computed from no tensor.
+    pub(crate) before: Option<Arc<Program>>,
+    pub(crate) tensors: Option<Arc<Program>>,
+    /// Values that are computed from tensors by operators that those do not have, and from such values.
+    pub(crate) after: Option<Arc<Program>>,
+    /// Where the outputs come from.
+    pub(crate) outputs: Vec<Origin>,
+}
+
+/// The name of a value that goes from one part to the next. No input of a text has a percent sign in its name.
+fn crossing(node: NodeId) -> Arc<str> {
+    format!("%{}", node.index()).into()
+}
+
+/// An input of a part that another part computes.
+fn input(program: &Program, node: NodeId, qtype: QType) -> Input {
+    let span = program.graph.span(node);
+    Input { qtype: Some(qtype), ..Input::untyped(crossing(node), span) }
+}
+
+/// An output of a part that another part takes.
+fn output(program: &Program, node: NodeId) -> Output {
+    Output { name: crossing(node), node, span: program.graph.span(node) }
+}
+
+/// The program with these outputs, in which other parts compute some nodes.
+fn part(program: &Program, outputs: Vec<Output>, given: &BTreeMap<NodeId, QType>) -> Option<Arc<Program>> {
+    if outputs.is_empty() {
+        return None;
+    }
+    let mut part = program.clone();
+    for (node, qtype) in given {
+        part.graph.put_leaf(*node, &crossing(*node));
+        part.inputs.push(input(program, *node, qtype.clone()));
+    }
+    Some(Arc::new(program_of(&part, outputs)))
+}
+
+/// A program with these outputs, and the inputs that they need.
+pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
+    let mut alone = Program { outputs, ..program.clone() };
+    let mut needed = alone.needed_inputs().into_iter();
+    alone.inputs.retain(|_| needed.next().unwrap_or(false));
+    alone
+}
+
+impl Lowering<'_> {
+    /// The parts of a program that was sorted; none if all of it are tensors.
+    pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, Error> {
+        let Some(apart) = &self.apart else { return Ok(None) };
+        if apart.imports.is_empty() && !program.outputs.iter().any(|output| self.is_apart(output.node)) {
+            return Ok(None);
+        }
+        let of_tensors = |(node, (qtype, _)): (&NodeId, &(QType, _))| {
+            let qtype = match qtype {
+                QType::Array(_, Scalar::WeakFloat) => QType::Tensor(Scalar::Float64, 1),
+                QType::Array(_, scalar) => QType::Tensor(*scalar, 1),
+                QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
+                other => other.clone(),
+            };
+            (*node, qtype)
+        };
+        let imports: BTreeMap<NodeId, QType> = apart.imports.iter().map(of_tensors).collect();
+        let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        let mut outputs = Vec::with_capacity(program.outputs.len());
+        for own in &program.outputs {
+            let (to, origin): (&mut Vec<Output>, fn(usize) -> Origin) = match self.is_apart(own.node) {
+                false => (&mut tensors, Origin::Tensors),
+                true if apart.depends(own.node) => (&mut after, Origin::After),
+                true => (&mut before, Origin::Before),
+            };
+            outputs.push(origin(to.len()));
+            to.push(own.clone());
+        }
+        let mut exports = self.exports(apart, program, true);
+        if exports.is_empty() && tensors.is_empty() {
+            // All tensors are in branches; nothing would be left for the first parts.
+            exports = self.exports(apart, program, false);
+        }
+        // The array of a tensor is made of the tensor, which is the output.
+        let of = |node: &NodeId| Output { node: self.exported(apart, *node), ..output(program, *node) };
+        tensors.extend(exports.keys().map(of));
+        let tensors = part(program, tensors, &imports);
+        let inputs = tensors.iter().flat_map(|part| &part.inputs);
+        let taken: FxHashSet<&str> = inputs.map(|input| &*input.name).collect();
+        let imports = imports.keys().map(|node| output(program, *node));
+        before.extend(imports.filter(|import| taken.contains(&*import.name)));
+        Ok(Some(Parts {
+            before: part(program, before, &BTreeMap::new()),
+            after: part(program, after, &exports),
+            tensors,
+            outputs,
+        }))
+    }
+
+    /// True for a value that is computed apart, for a tuple of values none of which has axes, and for a literal that no tensor has.
+    fn is_apart(&self, node: NodeId) -> bool {
+        match self.made[node.index()] {
+            Made::Apart => true,
+            Made::Tuple(_) => !self.has_axes(node),
+            Made::Nothing => match self.value(node) {
+                Some(Value::Scalar(value)) => {
+                    !value.scalar().is_tensor_element() && value.scalar() != Scalar::WeakFloat
+                }
+                Some(Value::Present(_) | Value::Missing(_) | Value::Dict(_) | Value::Edge(_)) => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// The tensor that a value is made of which goes to the last part.
+    fn exported(&self, apart: &Apart<'_>, node: NodeId) -> NodeId {
+        match (apart.arrays.contains_key(&node), self.program.operands(node)) {
+            (true, &[of]) => of,
+            _ => node,
+        }
+    }
+
+    /// The values of tensors that outputs of the last part are computed from, with their types.
+    ///
+    /// A branch of a condition that the last part decides is computed only if it is chosen: the last part computes it again from its operands where
+    /// it has axes or may fail.
+    fn exports(&self, apart: &Apart<'_>, program: &Program, may_leave_out: bool) -> BTreeMap<NodeId, QType> {
+        let mut exports = BTreeMap::new();
+        let mut seen = vec![false; program.graph.len()];
+        let roots = program.outputs.iter().map(|output| output.node);
+        let mut open: Vec<NodeId> = roots.filter(|node| self.is_apart(*node) && apart.depends(*node)).collect();
+        let mut branches: Vec<NodeId> = Vec::new();
+        let mut failing: Option<Vec<bool>> = None;
+        loop {
+            let is_branch = may_leave_out && open.is_empty();
+            let Some(node) = open.pop().or_else(|| branches.pop()) else { return exports };
+            if !apart.depends(node) || std::mem::replace(&mut seen[node.index()], true) {
+                continue;
+            }
+            let (op, operands) = match self.program.node(node) {
+                Node::Operator(name, operands) => (self.registry.find(self.program.name(name)), operands),
+                // An input is one of the last part, too; without axes it is a number there.
+                _ if self.has_axes(node) => continue,
+                _ => (None, &[][..]),
+            };
+            let to = if is_branch { &mut branches } else { &mut open };
+            match self.made[node.index()] {
+                Made::Whole(_) if is_branch && op != Some(id::TENSOR_GRAD) && self.is_left_out(node, &mut failing) => {
+                    to.extend(operands);
+                }
+                Made::Whole(whole) => {
+                    exports.insert(node, type_of(&self.graph, whole));
+                }
+                _ => match (apart.arrays.get(&node), op, operands) {
+                    (Some(qtype), ..) => {
+                        exports.insert(node, qtype.clone());
+                    }
+                    (None, Some(id::WHERE | id::SHORT_WHERE), &[condition, chosen, other]) => {
+                        to.push(condition);
+                        branches.extend([chosen, other]);
+                    }
+                    _ => to.extend(operands),
+                },
+            }
+        }
+    }
+
+    /// True if a tensor that may not be needed is worth not computing: it has axes, or may fail.
+    fn is_left_out(&self, node: NodeId, failing: &mut Option<Vec<bool>>) -> bool {
+        let failing = failing.get_or_insert_with(|| {
+            let mut failing = vec![false; self.program.len()];
+            for at in 0..self.program.len() {
+                if let Node::Operator(name, operands) = self.program.node(NodeId::from_index(at)) {
+                    let op = self.registry.find(self.program.name(name));
+                    failing[at] = op.is_none_or(|op| !self.registry.get(op).is_total())
+                        || operands.iter().any(|operand| failing[operand.index()]);
+                }
+            }
+            failing
+        });
+        self.has_axes(node) || failing[node.index()]
+    }
+}
+
+/// True if some output of a program needs a tensor of an array.
+pub(super) fn is_of_arrays(program: &Program, registry: &Registry) -> bool {
+    // Few programs name the operator at all.
+    let Some(of_array) = program.graph.find_name(registry.get(id::TENSOR_OF_ARRAY).name) else { return false };
+    let needed = program.graph.reachable(program.outputs.iter().map(|output| output.node));
+    let mut nodes = (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index);
+    nodes.any(|node| matches!(program.graph.node(node), Node::Operator(name, _) if name == of_array))
+}

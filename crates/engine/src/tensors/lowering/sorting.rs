@@ -1,0 +1,184 @@
+//! Which nodes of a program with tensors are computed apart from them, and which values tensors take from there.
+//!
+//! A node is computed by tensors where they have a form for it; else, if no tensor with axes is among its operands, it is computed as in any
+//! model. What a text, an optional value or an array means is decided there, not here.
+
+use super::apart::Stages;
+use super::lower::Lowering;
+use super::made::{Made, Whole};
+use cembra_expr::{Node, NodeId};
+use cembra_ops::id;
+use cembra_runtime::{ArrayKind, QType, Scalar};
+use cembra_tensor::TensorErrorKind;
+use cembra_value::Error;
+
+impl Lowering<'_> {
+    /// Says that a leaf of the program is a value beside tensors, or a tensor.
+    pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
+        if let Some(apart) = &mut self.apart {
+            apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
+        }
+        if !is_tensor && matches!(self.made[leaf.index()], Made::Nothing) {
+            self.made[leaf.index()] = Made::Apart;
+        }
+    }
+
+    /// Lowers an operator, or says that it is computed apart.
+    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+        let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
+        let depends = operands.iter().any(|operand| apart.depends(*operand));
+        let is_later = operands.iter().any(|operand| apart.is_later(*operand));
+        let is_of_tensors = self.registry.find(name).is_some_and(|op| self.registry.get(op).typing.is_of_tensors());
+        let has_axes = operands.iter().any(|operand| self.has_axes(*operand));
+        let may_be_apart = !is_of_tensors && !has_axes;
+        let is_apart = |made: &Made| matches!(made, Made::Apart);
+        let starts_apart =
+            may_be_apart && !depends && operands.iter().any(|operand| is_apart(&self.made[operand.index()]));
+        let made = match if starts_apart { Ok(Made::Apart) } else { self.operator(name, operands, node) } {
+            // What is wrong with it is said where it is computed.
+            Err(_) if may_be_apart || is_later => Made::Apart,
+            made => made?,
+        };
+        if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
+            let message = "a gradient of what is computed from tensors by other values, through which there is none";
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
+        }
+        if let Some(apart) = &mut self.apart {
+            // A tensor of an array is one of tensors, whatever the array is of.
+            let depends = depends || is_of_tensors;
+            let stages = match made {
+                Made::Whole(_) | Made::Nothing => Stages { depends, is_later: false },
+                Made::Apart => Stages { depends, is_later: depends },
+                Made::Labelled | Made::Tuple(_) => Stages { depends, is_later },
+            };
+            apart.set_stages(node, stages);
+            apart.tuples_with_axes[node.index()] = has_axes;
+        }
+        Ok(made)
+    }
+
+    /// True for a tensor with axes, an expression over labels, and a tuple with one of them in it.
+    pub(super) fn has_axes(&self, node: NodeId) -> bool {
+        match self.made[node.index()] {
+            Made::Whole(whole) => !self.graph.extents(whole.node).is_empty(),
+            Made::Labelled => true,
+            Made::Tuple(made) => self.apart.as_ref().is_some_and(|apart| apart.tuples_with_axes[made.index()]),
+            Made::Apart | Made::Nothing => false,
+        }
+    }
+
+    /// A value that is computed apart, as a tensor takes it.
+    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, Error> {
+        let qtype = match self.import(node)? {
+            Ok(known) => return Ok(known),
+            Err(qtype) => qtype,
+        };
+        let (error, hint) = match &qtype {
+            QType::Scalar(scalar) if scalar.is_tensor_element() || *scalar == Scalar::WeakFloat => {
+                let own = if *scalar == Scalar::WeakFloat { Scalar::Float64 } else { *scalar };
+                let leaf = self.graph.leaf("", own, &[])?;
+                return Ok(self.keep_import(node, qtype, Whole::of(leaf)));
+            }
+            QType::Optional(Scalar::Unit) => {
+                let leaf = self.graph.leaf("", Scalar::Boolean, &[])?;
+                return Ok(self.keep_import(node, qtype, Whole { is_mask: true, ..Whole::of(leaf) }));
+            }
+            QType::Array(ArrayKind::Dense, _) if self.is_written(node) => return self.imported_array(node, qtype),
+            QType::Optional(_) => (
+                format!("{qtype} meets a tensor, in which nothing is missing"),
+                "say which value a missing one has: `x ?? 0.0`",
+            ),
+            QType::Array(..) => {
+                (format!("{qtype} meets a tensor"), "`tensor.of_array(a)` is a tensor of the elements of an array")
+            }
+            _ => (format!("{qtype} meets a tensor"), "elements of tensors are bool, i32, i64, f32 or f64"),
+        };
+        Err(Error::tensors(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
+    }
+
+    /// The elements of an array as a tensor.
+    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, Error> {
+        if !matches!(self.made[node.index()], Made::Apart) {
+            let whole = self.whole(node)?;
+            if self.graph.extents(whole.node).len() == 1 {
+                return Ok(whole);
+            }
+            let error =
+                Error::tensors(TensorErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
+            return Err(error.hint("a tensor of certain extents is `tensor.broadcast(x, (2, 3))`"));
+        }
+        let qtype = match self.import(node)? {
+            Ok(known) => return Ok(known),
+            Err(qtype) => qtype,
+        };
+        self.imported_array(node, qtype)
+    }
+
+    /// True for an array whose elements are written down: a tensor where it meets one.
+    fn is_written(&self, node: NodeId) -> bool {
+        let Node::Operator(name, elements) = self.program.node(node) else { return false };
+        self.registry.find(self.program.name(name)) == Some(id::ARRAY_MAKE_DENSE)
+            && elements.iter().all(|element| self.value(*element).is_some())
+    }
+
+    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, Error> {
+        let scalar = match qtype {
+            // An input of the next part, which has a type of its own.
+            QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => Scalar::Float64,
+            QType::Array(ArrayKind::Dense, scalar) if scalar.is_tensor_element() => scalar,
+            _ => {
+                let message = format!("tensor.of_array takes an array of bool, i32, i64, f32 or f64, found {qtype}");
+                return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
+            }
+        };
+        let leaf = self.graph.leaf("", scalar, &[1])?;
+        Ok(self.keep_import(node, qtype, Whole::of(leaf)))
+    }
+
+    /// A node that is the array of a tensor.
+    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, Error> {
+        let tensor = self.whole(of)?.node;
+        if self.graph.extents(tensor).len() != 1 {
+            let message = format!("array.of_tensor of a tensor of {} axes", self.graph.extents(tensor).len());
+            let error = Error::tensors(TensorErrorKind::RankMismatch, message);
+            return Err(error.hint("give it one: `tensor.reshape(x, -1)`"));
+        }
+        let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
+        if let Some(apart) = &mut self.apart {
+            apart.arrays.insert(node, qtype);
+        }
+        Ok(Made::Apart)
+    }
+
+    /// The tensor that a value is known as; else its type.
+    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, Error> {
+        let span = self.span(node);
+        let Some(apart) = &mut self.apart else {
+            return Err(Error::tensors(TensorErrorKind::ElementType, "a value that is no tensor").at(span));
+        };
+        if let Some((_, whole)) = apart.imports.get(&node) {
+            return Ok(Ok(*whole));
+        }
+        if apart.depends(node) {
+            // The last part computes what takes it.
+            let message = "this is computed from a tensor by operators that tensors do not have";
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).at(span));
+        }
+        match apart.type_of(node) {
+            Some(qtype) => Ok(Err(qtype)),
+            None => {
+                apart.untyped = Some(node);
+                let is_parameter = matches!(self.program.node(node), Node::Placeholder(_));
+                let what = if is_parameter { "a parameter of a function" } else { "a value without a type" };
+                Err(Error::tensors(TensorErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
+            }
+        }
+    }
+
+    fn keep_import(&mut self, node: NodeId, qtype: QType, whole: Whole) -> Whole {
+        if let Some(apart) = &mut self.apart {
+            apart.imports.insert(node, (qtype, whole));
+        }
+        whole
+    }
+}

@@ -1,0 +1,308 @@
+//! How the values of a graph are cut into tiles, which says which elements a block of tiles has. It follows from how inputs are cut, an operation
+//! after the other. Evaluators of tiled tensors cut the values of operations in the same way.
+//!
+//! Before there are extents, the labels of a text are checked: `a("i,k")` of an input `tiled[f64, "p,k"]` needs `i` and `p` to be cut alike. Labels and
+//! blocks alone decide this, so a text is right or wrong before there are data. That the extents of data fit is checked where tiles are.
+
+use super::axis_tiles::AxisTiles;
+use crate::options::signature::Field;
+use cembra_expr::{Cut, Node as ExprNode, NodeId, Program};
+use cembra_ops::{Registry, id};
+use cembra_runtime::{Excerpt, QType};
+use cembra_tensor::{Axis, Node, Operation, Slice, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
+use cembra_value::{Error, ScalarValue, Value};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// How the axes of a value are cut; an axis of which that is not known has nothing.
+type Axes = Rc<[Option<AxisTiles>]>;
+
+/// How the axes of the nodes of a graph are cut.
+#[derive(Debug, Default)]
+pub(super) struct Tilings {
+    /// Those of the leaves, by their numbers.
+    leaves: Vec<Axes>,
+    /// Those of nodes that were asked for, and of what these are made of; none where an operation is not for tiled tensors.
+    known: FxHashMap<Tensor, Option<Axes>>,
+    /// True if tensors that are cut say it, and not a text alone. Their axes may begin at other elements than 0, those of a block do not.
+    pub(super) is_of_tensors: bool,
+}
+
+impl Tilings {
+    /// How the labels of inputs cut their axes. The axes of inputs without labels are one tile.
+    pub(super) fn of_text(program: &Program, inputs: &[Field]) -> Tilings {
+        let cuts: FxHashMap<&str, &Cut> = cuts(program).collect();
+        let of_input = |input: &Field| -> Axes {
+            match (&input.labels, super::shape_of(input)) {
+                (Some(labels), _) if !labels.is_empty() => {
+                    labels.split(',').map(|label| Some(AxisTiles::of(cuts.get(label).copied()))).collect()
+                }
+                (_, shape) => vec![Some(AxisTiles::One); shape.map_or(0, |(_, rank)| rank)].into(),
+            }
+        };
+        Tilings { leaves: inputs.iter().map(of_input).collect(), ..Tilings::default() }
+    }
+
+    /// How tensors for the inputs are cut.
+    pub(super) fn of_tensors(cuts: &[Vec<Option<Cut>>]) -> Tilings {
+        let of_input =
+            |cuts: &Vec<Option<Cut>>| -> Axes { cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect() };
+        Tilings { leaves: cuts.iter().map(of_input).collect(), known: FxHashMap::default(), is_of_tensors: true }
+    }
+
+    /// How the axes of a node are cut.
+    pub(super) fn of(&mut self, graph: &TensorGraph, id: Tensor) -> Option<Axes> {
+        let mut open = vec![id];
+        while let Some(at) = open.last().copied() {
+            if self.known.contains_key(&at) {
+                open.pop();
+                continue;
+            }
+            let node = graph.node(at);
+            let before = open.len();
+            open.extend(node.cut_by().iter().filter(|operand| !self.known.contains_key(*operand)));
+            if open.len() == before {
+                let axes = self.of_node(graph, node);
+                self.known.insert(at, axes);
+                open.pop();
+            }
+        }
+        self.known.get(&id).cloned().flatten()
+    }
+
+    /// How the axes of a node are cut whose operands are known.
+    fn of_node(&self, graph: &TensorGraph, node: &Node) -> Option<Axes> {
+        let axes = |operand: &Tensor| self.known.get(operand).cloned().flatten();
+        let first = node.cut_by().first().and_then(axes);
+        match &node.operation {
+            Operation::Leaf(at) => self.leaves.get(*at as usize).cloned(),
+            Operation::Constant(_) => Some(Rc::from([])),
+            Operation::Map(_) | Operation::Broadcast | Operation::Barrier(_) | Operation::CustomVjp(_) => {
+                Some(self.aligned(graph, node))
+            }
+            Operation::Contract(labels) => {
+                let axis = |label: &Axis| {
+                    let operands = labels.operands.iter().zip(node.read());
+                    let mut places = operands.filter_map(|(own, operand)| {
+                        let at = own.iter().position(|known| known == label)?;
+                        axes(operand)?.get(at)?.clone()
+                    });
+                    places.next()
+                };
+                Some(labels.output.iter().map(axis).collect())
+            }
+            Operation::Reduce(_, reduced) => {
+                let is_kept =
+                    |(at, _): &(usize, &Option<AxisTiles>)| !reduced.iter().any(|own| usize::from(*own) == *at);
+                Some(first?.iter().enumerate().filter(is_kept).map(|(_, own)| own.clone()).collect())
+            }
+            Operation::Axes(to) => {
+                let first = first?;
+                let place = |at: usize| to.iter().position(|to| usize::from(*to) == at);
+                (0..node.extents.len()).map(|at| Some(first.get(place(at)?)?.clone())).collect()
+            }
+            Operation::Reshape => {
+                // Other axes of one element come or go, which are one tile.
+                let (own, first) = (graph.extents(*node.read().first()?), first?);
+                let wide = own.iter().zip(first.iter()).filter(|(extent, _)| **extent != 1);
+                if !wide.clone().map(|(extent, _)| extent).eq(node.extents.iter().filter(|extent| **extent != 1)) {
+                    return None;
+                }
+                let mut wide = wide.map(|(_, own)| own.clone());
+                let axis = |extent: &usize| if *extent == 1 { Some(Some(AxisTiles::One)) } else { wide.next() };
+                node.extents.iter().map(axis).collect()
+            }
+            Operation::Slice(slices) => {
+                let axis = |(slice, own): (&Slice, &Option<AxisTiles>)| {
+                    let is_range = slice.step == 1 || slice.count <= 1;
+                    own.as_ref().filter(|_| is_range)?.part(&(slice.start..slice.start.saturating_add(slice.count)))
+                };
+                Some(slices.iter().zip(first?.iter()).map(axis).collect())
+            }
+            Operation::PlaceSlice(_) => first,
+            _ => None,
+        }
+    }
+
+    /// The axes of what is computed element by element, of operands that are aligned at the last axis.
+    fn aligned(&self, graph: &TensorGraph, node: &Node) -> Axes {
+        // An axis that all operands are the same along is one tile.
+        let mut made: Vec<Option<AxisTiles>> = vec![Some(AxisTiles::One); node.extents.len()];
+        let mut is_met = vec![false; made.len()];
+        for operand in node.read() {
+            let own = graph.extents(*operand);
+            let missing = node.extents.len().saturating_sub(own.len());
+            let axes = self.known.get(operand).cloned().flatten();
+            for (at, extent) in own.iter().enumerate().filter(|(at, extent)| node.extents[missing + at] == **extent) {
+                let axis = axes.as_ref().and_then(|axes| axes.get(at)).cloned().flatten();
+                let place = missing + at;
+                if !is_met[place] || (made[place].is_none() && *extent != 1) {
+                    (made[place], is_met[place]) = (axis, true);
+                }
+            }
+        }
+        made.into()
+    }
+}
+
+/// The error of tiles that an axis does not have.
+#[cold]
+pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
+    let message = format!("a block of tiles {} to {} of axis {axis}, which has {count}", tiles.start, tiles.end);
+    let error = Error::tensors(TensorErrorKind::Index, message);
+    error.hint(match count {
+        1 => "an axis that nothing cuts is one tile; labels cut the axes of inputs: `tile i = 8; input a: tiled[f64, \"i\"]`",
+        _ => "tiles of an axis are counted from 0 on, and the second list has the tile behind the last one",
+    })
+}
+
+/// The axes of a value, by its node. None where each axis is one tile, as those of an input `tensor[f64, 2]` are.
+type AxesByNode<'p> = FxHashMap<NodeId, Option<Rc<[LabelledAxis<'p>]>>>;
+
+/// An axis of a value: cut as its label is, unless it is one of a block.
+#[derive(Clone, Debug)]
+struct LabelledAxis<'p> {
+    label: &'p str,
+    /// How the axis of a block is cut.
+    block: Option<AxisTiles>,
+}
+
+/// The labels that are cut, and how.
+pub(super) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &Cut)> {
+    program.tiles.iter().flat_map(|rule| rule.labels.iter().map(|label| (&**label, &rule.cut)))
+}
+
+/// An error if a value is used with labels that are not cut as its axes are, or a block has tiles that an axis does not have.
+pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Field]) -> Result<(), Error> {
+    if program.tiles.is_empty() && inputs.iter().all(|input| input.labels.is_none()) {
+        return Ok(());
+    }
+    let cuts: FxHashMap<&str, &Cut> = cuts(program).collect();
+    let cut = |label: &str| cuts.get(label).copied();
+    let tensors = inputs.iter().filter(|input| matches!(input.qtype, QType::Tensor(..)));
+    let labelled: FxHashMap<&str, Option<Rc<[LabelledAxis<'_>]>>> =
+        tensors.map(|input| (&*input.name, input.labels.as_deref().map(axes))).collect();
+    let graph = &program.graph;
+    let text = |node: NodeId| match graph.node(node) {
+        ExprNode::Literal(Value::Scalar(ScalarValue::Text(text))) => Some(&**text),
+        _ => None,
+    };
+    let one = LabelledAxis { label: "", block: None };
+    let mut known: AxesByNode<'_> = FxHashMap::default();
+    let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
+    for (at, _) in needed.into_iter().enumerate().filter(|(_, needed)| *needed) {
+        let node = NodeId::from_index(at);
+        let own = match graph.node(node) {
+            ExprNode::Leaf(name) => labelled.get(&**graph.name(name)).cloned(),
+            ExprNode::Operator(name, operands) => match (registry.find(graph.name(name)), operands) {
+                (Some(id::TENSOR_AT), &[of, labels]) => {
+                    let (Some(own), Some(used)) = (known.get(&of), text(labels)) else { continue };
+                    let mut own = own.as_ref().map(|own| own.iter());
+                    let mut pairs = used.split(',').map(str::trim).filter_map(|used| {
+                        let own = own.as_mut().map_or(Some(&one), Iterator::next)?;
+                        Some((own, used))
+                    });
+                    let is_unlike = |(own, used): &(&LabelledAxis<'_>, &str)| match &own.block {
+                        None => cut(own.label) != cut(used),
+                        Some(block) => !block.is_alike(cut(used)),
+                    };
+                    if let Some((own, used)) = pairs.find(is_unlike) {
+                        return Err(unlike(own, used, cut).at(graph.span(node).unwrap_or_default()));
+                    }
+                    None
+                }
+                (Some(id::TENSOR_BIND), &[_, labels]) => text(labels).map(|labels| Some(axes(labels))),
+                (Some(id::TENSOR_ASSIGN), &[old, _, labels]) => {
+                    known.get(&old).cloned().or_else(|| text(labels).map(|labels| Some(axes(labels))))
+                }
+                (Some(id::TENSOR_BLOCK), &[of, start, stop]) => {
+                    let (Some(own), Some(start), Some(stop)) =
+                        (known.get(&of), numbers(program, registry, start), numbers(program, registry, stop))
+                    else {
+                        continue;
+                    };
+                    let of_label =
+                        |own: &LabelledAxis<'_>| own.block.clone().unwrap_or_else(|| AxisTiles::of(cut(own.label)));
+                    let mut made = Vec::new();
+                    for (axis, (start, stop)) in start.into_iter().zip(stop).enumerate() {
+                        let own = own.as_ref().map_or(Some(&one), |own| own.get(axis));
+                        let Some(own) = own else { continue };
+                        let (tiles, range) = (of_label(own), start..stop);
+                        if let Some(count) = tiles.known_count().filter(|count| stop > *count) {
+                            return Err(beyond(axis, &range, count).at(graph.span(node).unwrap_or_default()));
+                        }
+                        made.push(LabelledAxis { label: own.label, block: Some(tiles.block(&range)) });
+                    }
+                    Some(Some(made.into()))
+                }
+                // A value that is made element by element has the axes of its largest operand.
+                (Some(op), operands) if !registry.get(op).typing.is_of_tensors() => {
+                    let axes = operands.iter().filter_map(|operand| known.get(operand).cloned());
+                    axes.max_by_key(|axes| axes.as_ref().map_or(0, |axes| axes.len()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(own) = own {
+            known.insert(node, own);
+        }
+    }
+    Ok(())
+}
+
+/// The axes that labels name.
+fn axes(labels: &str) -> Rc<[LabelledAxis<'_>]> {
+    labels.split(',').map(|label| LabelledAxis { label: label.trim(), block: None }).collect()
+}
+
+/// The literal numbers of tiles. They were read when the model was lowered.
+fn numbers(program: &Program, registry: &Registry, node: NodeId) -> Option<Vec<u64>> {
+    let graph = &program.graph;
+    let number = |node: &NodeId| match graph.node(*node) {
+        ExprNode::Literal(Value::Scalar(ScalarValue::Int32(number))) => u64::try_from(*number).ok(),
+        ExprNode::Literal(Value::Scalar(ScalarValue::Int64(number))) => u64::try_from(*number).ok(),
+        _ => None,
+    };
+    match graph.node(node) {
+        ExprNode::Operator(name, numbers) if registry.find(graph.name(name)) == Some(id::MAKE_TUPLE) => {
+            numbers.iter().map(number).collect()
+        }
+        _ => Some(vec![number(&node)?]),
+    }
+}
+
+#[cold]
+fn unlike<'c>(own: &LabelledAxis<'_>, used: &str, cut: impl Fn(&str) -> Option<&'c Cut>) -> Error {
+    let said = |label: &str| match (label, cut(label)) {
+        ("", _) => "the axis is one tile".to_owned(),
+        (_, None) => format!("the axis of `{}` is one tile", Excerpt::quoted(label)),
+        (_, Some(Cut::Blocks(size))) => format!("`{}` is cut in tiles of {size}", Excerpt::quoted(label)),
+        (_, Some(cut)) => format!("`{}` is cut at {}", Excerpt::quoted(label), Excerpt::quoted(&cut.to_string())),
+    };
+    let Some(block) = &own.block else {
+        let message = format!("{}, and {}", said(own.label), said(used));
+        return Error::tensors(TensorErrorKind::SizeMismatch, message).hint(match cut(own.label) {
+            None => "an input is cut by its labels: `input a: tiled[f64, \"i,j\"]`",
+            Some(_) => "labels of one axis are cut alike: say both in one `tile i, j = 8`",
+        });
+    };
+    let tiles = block.to_string();
+    let tiles = Excerpt::quoted(&tiles);
+    let (first, hint) = match (block, cut(used)) {
+        (AxisTiles::One, _) => ("is one tile".to_owned(), "name the axis by a label without `tile`".to_owned()),
+        (_, label) => {
+            let hint = match label {
+                None => format!("cut the label as the block is: `tile {} = {tiles}`", Excerpt::quoted(used)),
+                Some(_) => format!("name the axis by a label that is cut as the block is: `tile .. = {tiles}`"),
+            };
+            match block {
+                AxisTiles::Blocks { .. } => (format!("is cut in tiles of {tiles}"), hint),
+                _ => (format!("is cut at {tiles}"), hint),
+            }
+        }
+    };
+    let message = format!("this axis of the block {first}, and {}", said(used));
+    Error::tensors(TensorErrorKind::SizeMismatch, message).hint(hint)
+}

@@ -1,0 +1,261 @@
+//! Products of matrices by a library of them, for products of tensors by labels. This is the only file that knows the library: on x86-64
+//! the kernels that faer multiplies with, without the rest of faer, which takes ten times as long to build; `gemm` elsewhere.
+
+use crate::tensors::product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
+
+/// Products of matrices by a library, on the thread that asks for them: sums are split by shapes alone. Products with a vector go to
+/// [`PlainProduct`], as the library gains nothing there, and so do all of them on processors of x86-64 without AVX2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LibraryProduct;
+
+impl MatrixProduct for LibraryProduct {
+    fn multiply_f32(&self, product: Multiplication<'_, f32>) {
+        if is_of_matrices(&product) && library::is_there() {
+            multiply(product, library::multiply_f32);
+        } else {
+            PlainProduct.multiply_f32(product);
+        }
+    }
+
+    fn multiply_f64(&self, product: Multiplication<'_, f64>) {
+        if is_of_matrices(&product) && library::is_there() {
+            multiply(product, library::multiply_f64);
+        } else {
+            PlainProduct.multiply_f64(product);
+        }
+    }
+}
+
+impl LibraryProduct {
+    /// The instructions of the kernels that multiply on this processor, which decide how sums are rounded. Processors with other ones have other bits.
+    #[must_use]
+    pub fn instructions() -> &'static str {
+        if library::is_there() { library::instructions() } else { "plain loops" }
+    }
+}
+
+/// True if the product has several rows, columns and terms.
+fn is_of_matrices<T>(product: &Multiplication<'_, T>) -> bool {
+    let ((_, left), (_, right)) = (product.left(), product.right());
+    left.rows > 1 && left.columns > 1 && right.columns > 1
+}
+
+/// A matrix in memory: its first element, and the distances to the element below and to the one beside it.
+#[derive(Clone, Copy)]
+struct Matrix<P> {
+    first: P,
+    row_stride: isize,
+    column_stride: isize,
+}
+
+impl<P> Matrix<P> {
+    /// The same elements, rows as columns.
+    fn transposed(self) -> Matrix<P> {
+        Matrix { first: self.first, row_stride: self.column_stride, column_stride: self.row_stride }
+    }
+}
+
+/// The arguments of the library: the extents of a product, its three matrices, and whether it is added to the result or replaces it.
+struct Call<T> {
+    rows: usize,
+    columns: usize,
+    terms: usize,
+    to: Matrix<*mut T>,
+    adds: bool,
+    left: Matrix<*const T>,
+    right: Matrix<*const T>,
+}
+
+/// The most columns of one call, and about how many the last call has at least. Elements of a row are contiguous in the result.
+///
+/// With AVX-512 a kernel makes 96 columns of FLOAT32 at a time, and a rest of a few columns takes as long as half of them. With few terms,
+/// pieces without a small rest are a tenth faster, because the packed part of the right matrix stays in the nearest cache. With
+/// shorter vectors pieces are up to a fifth slower. Of FLOAT64, 48 columns are made in two steps if a call has no more, and eight rows
+/// of the left matrix are read together: a quarter faster where its terms are not contiguous. Wide matrices take up to a third longer in
+/// one call than in several.
+fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
+    const FEW_TERMS: usize = 384;
+    /// The multiplications for each column that a second call is worth.
+    const LEAST: usize = 64 * 64;
+    match size_of::<T>() {
+        _ if call.rows.saturating_mul(call.terms) < LEAST => {}
+        4 if call.terms <= FEW_TERMS => {
+            return if cembra_wide::Isa::Avx512.is_supported() { [96, 48] } else { [call.columns, 0] };
+        }
+        8 if call.left.column_stride != 1 => return [48, 0],
+        _ => {}
+    }
+    if call.columns > call.rows { [384, 0] } else { [call.columns, 0] }
+}
+
+/// Computes a product in pieces of columns, by a function of the library, which must be there (FEATURE), within its matrices (MATRIX-WITHIN). MATRIX-WITHIN holds for each call of `by_library`.
+fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T>)) {
+    let adds = product.adds();
+    let ((a, left), (b, right)) = (product.left(), product.right());
+    let factor = |elements: &[T], layout: MatrixLayout| {
+        // SAFETY: MATRIX-WITHIN: the first element's position is one of the slice. The pointer is that of the whole slice, as strides may
+        // lead to what is before the first element.
+        let first = unsafe { elements.as_ptr().add(layout.offset) };
+        Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride }
+    };
+    let (mut rows, mut columns, terms) = (left.rows, right.columns, left.columns);
+    let (mut left, mut right) = (factor(a, left), factor(b, right));
+    let (elements, layout) = product.result();
+    // SAFETY: MATRIX-WITHIN: the position of the first element is within the slice, which this function borrows exclusively.
+    let first = unsafe { elements.as_mut_ptr().add(layout.offset) };
+    let mut to = Matrix { first, row_stride: layout.row_stride, column_stride: layout.column_stride };
+    // The elements of a row of the result are to be contiguous.
+    if to.row_stride.unsigned_abs() < to.column_stride.unsigned_abs() {
+        (left, right) = (right.transposed(), left.transposed());
+        (to, rows, columns) = (to.transposed(), columns, rows);
+    }
+    let mut call = Call { rows, columns, terms, to, adds, left, right };
+    let [most, least_left] = columns_at_a_time(&call);
+    let mut made = 0;
+    while made < columns {
+        let rest = columns - made;
+        call.columns = if rest > most { (rest - least_left).next_multiple_of(16).min(most) } else { rest };
+        let begin = made.cast_signed();
+        // SAFETY: MATRIX-WITHIN: the column is one of the matrix, so its first element is within the slice.
+        call.to.first = unsafe { to.first.offset(begin * to.column_stride) };
+        // SAFETY: MATRIX-WITHIN: likewise.
+        call.right.first = unsafe { right.first.offset(begin * right.column_stride) };
+        // SAFETY: MATRIX-WITHIN: all elements of these columns and of the factors are within their slices, which are borrowed until the
+        // library returns, and elements of the result do not alias. FEATURE: callers ask `is_there` first.
+        unsafe { by_library(&call) };
+        made += call.columns;
+    }
+}
+
+/// The kernels of faer, called as faer calls them.
+#[cfg(target_arch = "x86_64")]
+mod library {
+    use super::Call;
+    use private_gemm_x86::{Accum, DType, DstKind, IType, InstrSet, gemm};
+    use std::ptr::{from_ref, null};
+
+    /// True if the processor has vectors that the library has kernels for.
+    pub(super) fn is_there() -> bool {
+        is_x86_feature_detected!("avx512f") || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+    }
+
+    /// The instructions of the kernels, which are there.
+    pub(super) fn instructions() -> &'static str {
+        if is_x86_feature_detected!("avx512f") { "AVX-512 kernels" } else { "AVX2 kernels" }
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
+    /// other reference to them is used during the call. FEATURE: `is_there` was true.
+    pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
+        // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
+        unsafe { multiply(call, DType::F32, &1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`.
+    pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
+        // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
+        unsafe { multiply(call, DType::F64, &1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`; `element` names the type of the elements. FEATURE: `is_there` was true.
+    unsafe fn multiply<T>(call: &Call<T>, element: DType, one: &T) {
+        let instructions = if is_x86_feature_detected!("avx512f") { InstrSet::Avx512 } else { InstrSet::Avx256 };
+        let Call { rows, columns, terms, to, adds, left, right } = call;
+        let accum = if *adds { Accum::Add } else { Accum::Replace };
+        // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller. Null stands for rows, columns and
+        // a diagonal that are not chosen; strides are in elements.
+        unsafe {
+            gemm(
+                element,
+                IType::U64,
+                instructions,
+                *rows,
+                *columns,
+                *terms,
+                to.first.cast(),
+                to.row_stride,
+                to.column_stride,
+                null(),
+                null(),
+                DstKind::Full,
+                accum,
+                left.first.cast(),
+                left.row_stride,
+                left.column_stride,
+                false,
+                null(),
+                0,
+                right.first.cast(),
+                right.row_stride,
+                right.column_stride,
+                false,
+                from_ref(one).cast(),
+                1,
+            );
+        }
+    }
+}
+
+/// The library for all processors.
+#[cfg(not(target_arch = "x86_64"))]
+mod library {
+    use super::Call;
+    use gemm::{Parallelism, gemm};
+
+    pub(super) const fn is_there() -> bool {
+        true
+    }
+
+    /// The instructions of the kernels.
+    pub(super) const fn instructions() -> &'static str {
+        std::env::consts::ARCH
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN: all elements of the three matrices are within live memory. The elements of the result do not alias each other, and no
+    /// other reference to them is used during the call.
+    pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
+        // SAFETY: MATRIX-WITHIN, promised by the caller.
+        unsafe { multiply(call, 1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`.
+    pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
+        // SAFETY: MATRIX-WITHIN, promised by the caller.
+        unsafe { multiply(call, 1.0) };
+    }
+
+    /// # Safety
+    /// MATRIX-WITHIN, as for `multiply_f32`.
+    unsafe fn multiply<T: Copy + 'static>(call: &Call<T>, one: T) {
+        let Call { rows, columns, terms, to, adds, left, right } = call;
+        // SAFETY: MATRIX-WITHIN, promised by the caller. The result is read only where it is added to.
+        unsafe {
+            gemm(
+                *rows,
+                *columns,
+                *terms,
+                to.first,
+                to.column_stride,
+                to.row_stride,
+                *adds,
+                left.first,
+                left.column_stride,
+                left.row_stride,
+                right.first,
+                right.column_stride,
+                right.row_stride,
+                one,
+                one,
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! A compiled model with tensors. What the model means is decided by its lowering to a graph of tensors, or by the graph that it was built as;
+//! a plan is made at the first run for tensors of some extents, and kept.
+
+use crate::code::cache::{Cache, hash_of};
+use crate::options::compile_options::Started;
+use crate::options::evaluation::RunTerms;
+use crate::options::signature::Field;
+use crate::tensors::access::Reader;
+use crate::tensors::evaluator::{Evaluator, TensorHost, made_in_time};
+use crate::tensors::lowering::{TensorProgram, misfit, shape_of};
+use crate::tensors::plan::TensorPlan;
+use crate::tensors::runs::{TensorRuns, Written};
+use cembra_expr::Cut;
+use cembra_native::Tier;
+use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
+use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
+use cembra_value::{CacheCounters, Error, Limit, ScalarValue, Value};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// The most lists of extents whose plans are kept.
+const MOST_PLANS: usize = 64;
+
+/// A model with tensors, compiled. Shared between threads.
+///
+/// All plans that are kept have no more bytes together than the limit of bytes of arrays: those that were not asked for the longest are dropped.
+/// The last one is kept, whatever it has. Sessions hold the plan that they run.
+#[derive(Debug)]
+pub(crate) struct TensorModel {
+    origin: Origin,
+    evaluator: Arc<Evaluator>,
+    inputs: Box<[Field]>,
+    outputs: Box<[Field]>,
+    /// By the extents of all inputs, one after the other; the fields say how many each has.
+    plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, Error>>,
+}
+
+/// Where the graphs come from that are planned.
+#[derive(Debug)]
+enum Origin {
+    /// A program, which is lowered for the extents of its inputs.
+    Program(TensorProgram),
+    /// A graph, whose leaves have extents.
+    Graph { graph: TensorGraph, outputs: Vec<TensorNodeId>, plan: Arc<TensorPlan> },
+}
+
+impl TensorModel {
+    /// Compiles a program, as far as that goes before extents are known.
+    pub(crate) fn of(program: TensorProgram, options: &Started) -> TensorModel {
+        let [inputs, outputs] = program.fields();
+        TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs)
+    }
+
+    /// Compiles nodes of a graph. Inputs are its leaves; an output is called by its position, as graphs have no names for nodes.
+    pub(crate) fn of_graph(
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        options: &Started,
+    ) -> Result<TensorModel, Error> {
+        let evaluator = Arc::new(Evaluator::new(&**options));
+        let plan = Arc::new(evaluator.plan(graph, outputs)?);
+        let field = |name: &str, node: TensorNodeId| Field::new(&name.into(), &graph.qtype(node));
+        let inputs = graph.leaves().iter().map(|leaf| field(&leaf.name, leaf.node)).collect();
+        let fields = outputs.iter().enumerate().map(|(at, node)| field(&at.to_string(), *node)).collect();
+        let origin = Origin::Graph { graph: graph.clone(), outputs: outputs.to_vec(), plan };
+        Ok(TensorModel::new(origin, evaluator, inputs, fields))
+    }
+
+    fn new(origin: Origin, evaluator: Arc<Evaluator>, inputs: Box<[Field]>, outputs: Box<[Field]>) -> TensorModel {
+        TensorModel { origin, evaluator, inputs, outputs, plans: Cache::new(MOST_PLANS) }
+    }
+
+    /// Runs the plan for such inputs. The outputs are in the memory of the session, which writes over it in the next run unless a clone has it
+    /// too.
+    pub(crate) fn run(&self, inputs: &[Tensor], terms: &RunTerms<'_>, runs: &mut TensorRuns) -> Result<(), Error> {
+        runs.bind_for(terms);
+        let host = self.evaluator.host_within(terms);
+        let ran = runs.run(inputs, &host, || self.plan_for(inputs, terms.token));
+        ran.map_err(|failed| self.first_failure(failed, inputs, &host))
+    }
+
+    /// Puts the only output in the place of an input, or of the tensor behind them.
+    pub(crate) fn run_over(
+        &self,
+        inputs: &mut Vec<Tensor>,
+        target: usize,
+        terms: &RunTerms<'_>,
+        runs: &mut TensorRuns,
+    ) -> Result<Written, Error> {
+        let plan = self.plan_for(inputs.get(..self.inputs.len()).unwrap_or(inputs), terms.token)?;
+        runs.bind_for(terms);
+        let host = self.evaluator.host_within(terms);
+        let written = runs.run_over(inputs, target, &host, &plan);
+        written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], &host))
+    }
+
+    /// The outputs, node by node as the model was written: the values that plans are compared with.
+    pub(crate) fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let made = self.with_graph(inputs, |graph, outputs| {
+            self.check_outputs(graph, outputs)?;
+            self.evaluator.evaluate(graph, outputs, inputs)
+        });
+        made.map_err(|error| error.in_sources(self.evaluator.sources().map(|sources| sources.shared())))
+    }
+
+    /// Elements of an output, one at a time.
+    pub(crate) fn reader(&self, output: usize, inputs: &[Tensor]) -> Result<Reader<'_>, Error> {
+        self.with_graph(inputs, |graph, outputs| {
+            let Some(node) = outputs.get(output) else {
+                let message = format!("output {output} of {}", outputs.len());
+                return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+            };
+            Reader::new(graph, *node, inputs, &self.evaluator)
+        })
+    }
+
+    /// The plan for inputs of these extents.
+    pub(crate) fn prepare_for(&self, extents: &[&[usize]]) -> Result<Arc<TensorPlan>, Error> {
+        match &self.origin {
+            Origin::Graph { graph, outputs, plan } => {
+                check_extents(graph, extents)?;
+                self.check_outputs(graph, outputs).map(|()| plan.clone())
+            }
+            Origin::Program(program) => {
+                let axes = self.inputs.iter().map(|field| shape_of(field).map(|(_, axes)| axes));
+                if !axes.eq(extents.iter().map(|own| Some(own.len()))) {
+                    // The extents in one row may be those of a plan that is kept.
+                    return self.planned(program, extents, None);
+                }
+                self.kept_plan(program, extents, None)
+            }
+        }
+    }
+
+    /// True if the text says how tensors are cut into tiles.
+    pub(crate) fn is_tiled(&self) -> bool {
+        matches!(&self.origin, Origin::Program(program) if program.is_tiled())
+    }
+
+    /// How the axes of labels are cut into tiles.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+        let program = if let Origin::Program(program) = &self.origin { Some(program) } else { None };
+        program.into_iter().flat_map(TensorProgram::cuts)
+    }
+
+    /// The graph for inputs of these extents, and the nodes of the outputs.
+    pub(crate) fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        match &self.origin {
+            Origin::Graph { graph, outputs, .. } => {
+                check_extents(graph, extents).map(|()| (graph.clone(), outputs.clone()))
+            }
+            Origin::Program(program) => program.graph(extents, None),
+        }
+    }
+
+    /// The same for inputs whose axes are cut so, one list for each input; an axis without a cut is one tile.
+    pub(crate) fn graph_for_tiles(
+        &self,
+        extents: &[&[usize]],
+        cuts: &[Vec<Option<Cut>>],
+    ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        let is_same = |(cuts, extents): (&Vec<Option<Cut>>, &&[usize])| cuts.len() == extents.len();
+        if cuts.len() != extents.len() || !cuts.iter().zip(extents).all(is_same) {
+            let message = "cuts for another number of inputs or axes than there are";
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        match &self.origin {
+            Origin::Graph { .. } => self.graph_for(extents),
+            Origin::Program(program) => program.graph(extents, Some(cuts)),
+        }
+    }
+
+    /// True if the graph depends on how inputs are cut into tiles.
+    pub(crate) fn has_blocks(&self) -> bool {
+        matches!(&self.origin, Origin::Program(program) if program.has_blocks())
+    }
+
+    /// How often there was a plan for the extents of the inputs, and how often one was made. Runs of a session on inputs like those before do
+    /// not ask for one.
+    pub(crate) fn plan_counters(&self) -> CacheCounters {
+        self.plans.counters()
+    }
+
+    /// How often expressions of elements were found compiled.
+    pub(crate) fn kernel_counters(&self) -> CacheCounters {
+        self.evaluator.kernel_counters()
+    }
+
+    /// The plan for such inputs. Planning ends with the token of the run.
+    fn plan_for(&self, inputs: &[Tensor], token: Option<&Cancellation>) -> Result<Arc<TensorPlan>, Error> {
+        self.check(inputs)?;
+        match &self.origin {
+            Origin::Graph { graph, outputs, plan } => {
+                self.check_outputs(graph, outputs)?;
+                Ok(plan.clone())
+            }
+            Origin::Program(program) => {
+                let extents: SmallVec<[&[usize]; 8]> = inputs.iter().map(Tensor::extents).collect();
+                self.kept_plan(program, &extents, token)
+            }
+        }
+    }
+
+    /// The plan for these extents, one list for each input and as long as its axes are many. It is made if it is not kept.
+    fn kept_plan(
+        &self,
+        program: &TensorProgram,
+        extents: &[&[usize]],
+        token: Option<&Cancellation>,
+    ) -> Result<Arc<TensorPlan>, Error> {
+        let all: SmallVec<[usize; 16]> = extents.iter().copied().flatten().copied().collect();
+        let is_new = Cell::new(false);
+        let make = || {
+            is_new.set(true);
+            made_in_time(self.planned(program, extents, token))
+        };
+        let plan = self.plans.get(hash_of(&all[..]), |known| **known == all[..], || all.to_vec(), make)?;
+        if is_new.get() {
+            self.plans.shrink(self.evaluator.most_bytes(), plan_bytes);
+        }
+        Ok(plan)
+    }
+
+    /// Plans the program for these extents.
+    fn planned(
+        &self,
+        program: &TensorProgram,
+        extents: &[&[usize]],
+        token: Option<&Cancellation>,
+    ) -> Result<Arc<TensorPlan>, Error> {
+        let (graph, nodes) = program.graph(extents, None)?;
+        self.check_outputs(&graph, &nodes)?;
+        Ok(Arc::new(self.evaluator.plan_until(&graph, &nodes, token)?))
+    }
+
+    /// Does something with the graph for such inputs, which is not planned.
+    fn with_graph<T>(
+        &self,
+        inputs: &[Tensor],
+        run: impl FnOnce(&TensorGraph, &[TensorNodeId]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.check(inputs)?;
+        match &self.origin {
+            Origin::Graph { graph, outputs, .. } => run(graph, outputs),
+            Origin::Program(program) => {
+                let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
+                let (graph, nodes) = program.graph(&extents, None)?;
+                run(&graph, &nodes)
+            }
+        }
+    }
+
+    /// The error of a run in which an element failed, at its place in the text: that of the first node of the graph that fails. Steps of a plan
+    /// compute many nodes at once, in an order of their own, so nodes that may fail are run again by plans of their own. A prefix of them fails
+    /// if one of them does: the first is found in as many runs as its number has bits.
+    #[cold]
+    fn first_failure(&self, failed: Error, inputs: &[Tensor], host: &TensorHost<'_>) -> Error {
+        let is_of_element =
+            |error: &Error| matches!(error.tensor_kind(), Some(TensorErrorKind::Evaluation | TensorErrorKind::Index));
+        let (Origin::Program(_), true) = (&self.origin, is_of_element(&failed)) else { return failed };
+        let first = self.with_graph(inputs, |graph, outputs| {
+            let needed = graph.needed(outputs);
+            let may_fail = |node: &Node| match &node.operation {
+                Operation::Map(op) => !graph.registry().get(op.id()).faults.is_empty(),
+                Operation::Take(_) | Operation::PlaceTake(_) => true,
+                _ => false,
+            };
+            let nodes: Vec<TensorNodeId> =
+                graph.nodes().filter(|(id, node)| needed[id.index()] && may_fail(node)).map(|(id, _)| id).collect();
+            let run = |nodes: &[TensorNodeId]| self.evaluator.plan(graph, nodes)?.bind(inputs, host)?.run(inputs, host);
+            let (mut holds, mut fails) = (0, nodes.len());
+            while fails > holds + 1 {
+                let middle = usize::midpoint(holds, fails);
+                match run(&nodes[..middle]) {
+                    Ok(_) => holds = middle,
+                    Err(error) if is_of_element(&error) => fails = middle,
+                    // Nodes by themselves may take more memory than the plan does, and the time may be over.
+                    Err(error) => return Err(error),
+                }
+            }
+            let Some(node) = nodes.get(holds) else { return Ok(None) };
+            let error = run(&[*node]).err().filter(is_of_element);
+            Ok(error.map(|error| match graph.span(*node) {
+                Some(span) => error.at(span),
+                None => error,
+            }))
+        });
+        first.ok().flatten().unwrap_or(failed).in_sources(self.evaluator.sources().map(|sources| sources.shared()))
+    }
+
+    /// An error if these are not of the types of the inputs.
+    fn check(&self, given: &[Tensor]) -> Result<(), Error> {
+        if given.len() != self.inputs.len() {
+            let message = format!("{} tensors for {} inputs", given.len(), self.inputs.len());
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        for (field, tensor) in self.inputs.iter().zip(given) {
+            if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
+                let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
+                return Err(misfit(field, &found));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if an output takes more memory than arrays may have. A view of little memory may have more elements than fit any memory, so
+    /// that a caller who copies it would fail.
+    fn check_outputs(&self, graph: &TensorGraph, nodes: &[TensorNodeId]) -> Result<(), Error> {
+        for (at, (output, node)) in self.outputs.iter().zip(nodes).enumerate() {
+            check_bytes(graph.scalar(*node), graph.extents(*node), self.evaluator.most_bytes()).map_err(|error| {
+                let name = Excerpt::quoted(&output.name);
+                let message = format!("output `{name}`: {}", error.diagnostics()[0].message());
+                let error = Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint());
+                match &self.origin {
+                    Origin::Program(program) => error.at(program.output_span(at)),
+                    Origin::Graph { .. } => error,
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl TensorModel {
+    /// Inputs and outputs with their types.
+    pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
+        [self.inputs.clone(), self.outputs.clone()]
+    }
+
+    /// The tier of the machine code of elements; `None` if the interpreter runs them.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        self.evaluator.tier()
+    }
+
+    /// Bytes of memory that it holds, its plans included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
+        let bytes = of_graph + self.plans.sum(plan_bytes);
+        size_of::<TensorModel>() + usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    pub(crate) fn evaluate(
+        &self,
+        values: &[Value],
+        terms: &RunTerms<'_>,
+        runs: &mut TensorRuns,
+        results: &mut Vec<Value>,
+    ) -> Result<(), Error> {
+        let mut inputs: SmallVec<[Tensor; 8]> = SmallVec::new();
+        for (value, field) in values.iter().zip(&self.inputs) {
+            let tensor = match (value, &field.default) {
+                (Value::Tensor(tensor), _) => Ok(Tensor::clone(tensor)),
+                (Value::Present(ScalarValue::Unit), _) => Ok(Tensor::scalar(true)),
+                (Value::Missing(Scalar::Unit), _) => Ok(Tensor::scalar(false)),
+                (Value::Scalar(scalar) | Value::Present(scalar), _) => Tensor::of_value(scalar),
+                (_, Some(default)) => Tensor::of_value(default),
+                (other, None) => return Err(field.misfit(other)),
+            };
+            inputs.push(tensor?);
+        }
+        self.run(&inputs, terms, runs)?;
+        for (output, field) in runs.outputs().iter().zip(&self.outputs) {
+            results.push(value_of(output, &field.qtype)?);
+        }
+        runs.give_back(&inputs);
+        Ok(())
+    }
+}
+
+/// An error if the leaves of a graph have other extents than these.
+fn check_extents(graph: &TensorGraph, extents: &[&[usize]]) -> Result<(), Error> {
+    if graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied()) {
+        return Ok(());
+    }
+    let message = "a graph is planned for the extents of its leaves";
+    Err(Error::tensors(TensorErrorKind::SizeMismatch, message))
+}
+
+/// About how many bytes a plan has.
+fn plan_bytes(plan: &Result<Arc<TensorPlan>, Error>) -> u64 {
+    plan.as_ref().map_or(0, |plan| plan.held_bytes())
+}
+
+/// A tensor as a value of the type of its output: a tensor without axes is a scalar.
+fn value_of(tensor: &Tensor, qtype: &QType) -> Result<Value, Error> {
+    if !tensor.extents().is_empty() {
+        return Ok(Value::from(tensor.clone()));
+    }
+    let bits = tensor.positions().next().map(|at| tensor.data().bits(at));
+    let element = bits.and_then(|bits| ScalarValue::from_bits(tensor.scalar_type(), bits));
+    let value = element.map(|element| match (element, qtype) {
+        (ScalarValue::Boolean(true), QType::Optional(Scalar::Unit)) => Value::Present(ScalarValue::Unit),
+        (ScalarValue::Boolean(false), QType::Optional(Scalar::Unit)) => Value::Missing(Scalar::Unit),
+        (element, _) => Value::Scalar(element),
+    });
+    value.ok_or_else(|| Error::values("a tensor without axes has no element"))
+}

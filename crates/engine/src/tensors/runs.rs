@@ -1,0 +1,131 @@
+//! What the runs of one session on tensors leave to each other: a plan bound to the extents and strides of the last inputs, with the memory of
+//! the last outputs. Which plan that is, the compiled model decides.
+
+use crate::options::evaluation::RunTerms;
+use crate::tensors::bound::{BoundPlan, KeptPlan};
+use crate::tensors::evaluator::TensorHost;
+use crate::tensors::plan::TensorPlan;
+use cembra_tensor::{Tensor, TensorErrorKind};
+use cembra_value::Error;
+use std::sync::Arc;
+
+/// How a tensor got its value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// Its memory was written over.
+    InPlace,
+    /// It has new memory.
+    Made,
+    /// It is another layout of memory that an input has.
+    Shared,
+}
+
+/// Plans as they are bound for the runs of a session.
+#[derive(Debug, Default)]
+pub(crate) struct TensorRuns {
+    bound: Option<KeptPlan>,
+    /// The plan as it writes over a tensor.
+    over: Option<BoundPlan>,
+    /// How many threads and bytes they are bound for.
+    bound_for: (usize, Option<u64>),
+}
+
+impl TensorRuns {
+    /// Drops plans that are bound for other numbers of threads and bytes than a run may have.
+    pub(crate) fn bind_for(&mut self, terms: &RunTerms<'_>) {
+        let now = (terms.threads, terms.array_bytes());
+        if self.bound_for != now {
+            *self = TensorRuns { bound_for: now, ..TensorRuns::default() };
+        }
+    }
+
+    /// The outputs of the last run; none before the first, and after one that failed.
+    pub(crate) fn outputs(&self) -> &[Tensor] {
+        self.bound.as_ref().map_or(&[], KeptPlan::outputs)
+    }
+
+    /// Drops the outputs if one of them shares memory with a lent input. The lender is then free once the caller has dropped the results.
+    pub(crate) fn give_back(&mut self, inputs: &[Tensor]) {
+        let mut lent = inputs.iter().filter(|input| input.data().is_lent());
+        if lent.any(|input| self.outputs().iter().any(|output| output.shares_memory(input)))
+            && let Some(bound) = &mut self.bound
+        {
+            bound.take_outputs();
+        }
+    }
+
+    /// About how many bytes it has from run to run.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let over = self.over.as_ref().map_or(0, BoundPlan::held_bytes);
+        over + self.bound.as_ref().map_or(0, KeptPlan::held_bytes)
+    }
+
+    /// Runs the bound plan, if it is no more than one line of elements. False if it is more, is bound to other inputs, or fails.
+    #[inline]
+    pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
+        self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs))
+    }
+
+    /// Runs the bound plan; one is asked for and bound before the first run, and where inputs have other extents or strides than in the run
+    /// before.
+    pub(crate) fn run(
+        &mut self,
+        inputs: &[Tensor],
+        host: &TensorHost<'_>,
+        plan: impl FnOnce() -> Result<Arc<TensorPlan>, Error>,
+    ) -> Result<(), Error> {
+        if let Some(bound) = &mut self.bound
+            && bound.run(inputs, host)?
+        {
+            return Ok(());
+        }
+        self.bound.insert(plan()?.bind(inputs, host)?).run(inputs, host).map(drop)
+    }
+
+    /// Puts the only output of a plan in the place of one of the inputs, or of the tensor behind them.
+    pub(crate) fn run_over(
+        &mut self,
+        inputs: &mut Vec<Tensor>,
+        target: usize,
+        host: &TensorHost<'_>,
+        plan: &Arc<TensorPlan>,
+    ) -> Result<Written, Error> {
+        let leaves = plan.leaves();
+        if plan.outputs() != 1 || target > leaves || inputs.len() < leaves {
+            let message =
+                "a model is run over a tensor if it has one output, and the tensor is an input or the one behind them";
+            return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+        }
+        if self.written_in_place(inputs, target, host, plan)? {
+            return Ok(Written::InPlace);
+        }
+        self.run(&inputs[..leaves], host, || Ok(plan.clone()))?;
+        let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
+            return Err(Error::tensors(TensorErrorKind::Evaluation, "an output that was not computed"));
+        };
+        let is_shared = inputs[..leaves].iter().any(|input| input.shares_memory(&made));
+        match inputs.get_mut(target) {
+            Some(place) => *place = made,
+            None => inputs.push(made),
+        }
+        Ok(if is_shared { Written::Shared } else { Written::Made })
+    }
+
+    /// Writes the output over a tensor; false if that cannot be done, and nothing was.
+    fn written_in_place(
+        &mut self,
+        inputs: &mut [Tensor],
+        target: usize,
+        host: &TensorHost<'_>,
+        plan: &TensorPlan,
+    ) -> Result<bool, Error> {
+        if let Some(bound) = &mut self.over
+            && bound.run_over(inputs, target, host)?.is_some()
+        {
+            return Ok(true);
+        }
+        self.over = plan.bind_over(inputs, target, host)?;
+        let Some(bound) = &mut self.over else { return Ok(false) };
+        Ok(bound.run_over(inputs, target, host)?.is_some())
+    }
+}
