@@ -328,6 +328,27 @@ fn no_modules_use_each_other_in_a_circle() {
     }
 }
 
+/// The engine is entered by few rooms, each of which uses few others: its modules of depth 1, the uses between them, and the longest chain of uses.
+/// Its circles are looked at with those of all crates.
+#[test]
+fn the_engine_has_few_rooms() {
+    let uses = uses("crates/engine", 1);
+    let rooms: BTreeSet<&String> = uses.iter().flat_map(|(from, to)| to.iter().chain([from])).collect();
+    assert!((8..=14).contains(&rooms.len()), "{rooms:?}");
+    let count: usize = uses.values().map(BTreeSet::len).sum();
+    assert!((20..=70).contains(&count), "{uses:#?}");
+    // Without circles a chain is no longer than there are rooms.
+    let mut longest: BTreeMap<&String, usize> = rooms.iter().map(|room| (*room, 1)).collect();
+    for _ in 0..rooms.len() {
+        for (from, to) in &uses {
+            let behind = to.iter().map(|room| longest[room]).max().unwrap_or(0);
+            longest.insert(from, behind + 1);
+        }
+    }
+    let chain = longest.values().max().copied().unwrap_or(0);
+    assert!((3..=10).contains(&chain), "a chain of {chain} rooms: {longest:?}");
+}
+
 #[test]
 fn only_native_names_cranelift() {
     for package in packages() {
