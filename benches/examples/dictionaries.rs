@@ -37,12 +37,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ROUNDS,
         || {
             let inputs = [InputColumn::values(&keys), numbers[0], numbers[1]];
-            numeric.start().run_into(&inputs, vec![Some(ColumnMut::values(&mut one))]).map(drop)
+            numeric.run_into(&RunOptions::new(), &inputs, vec![Some(ColumnMut::values(&mut one))]).map(drop)
         },
         || {
-            compared
-                .start()
-                .run_into(&[country, numbers[0], numbers[1]], vec![Some(ColumnMut::values(&mut other))])
+            compared.run_into(&RunOptions::new(), &[country, numbers[0], numbers[1]], vec![Some(ColumnMut::values(&mut other))])
                 .map(drop)
         },
     )

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut session = Model::parse(of_all)?.compile(&Options::default())?.session();
         let inputs = [array.clone(), by.clone()];
         let mut outputs = Vec::new();
-        let mut lists = || batch.start().run(&[column]).map(|made| drop(black_box(made)));
+        let mut lists = || batch.run_with(&RunOptions::new(), &[column]).map(|made| drop(black_box(made)));
         let [of_lists, of_groups] =
             shortest(ROUNDS, &mut lists, || session.evaluate(&inputs).map(|made| drop(black_box(made))));
         let [_, again] = shortest(ROUNDS, &mut lists, || session.evaluate_into(&inputs, &mut outputs));

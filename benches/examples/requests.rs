@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let batch = model.batch(&Options::default())?;
     let mut columns = JsonColumns::new(&batch)?;
     lines.iter().try_for_each(|line| columns.push(line))?;
-    let together = columns.with(|columns| batch.start().rows(lines.len()).run(columns))?;
+    let together = columns.with(|columns| batch.run_with(&RunOptions::new().rows(lines.len()), columns))?;
     for (row, line) in lines.iter().enumerate() {
         let order: Order = serde_json::from_str(line)?;
         let expected = bill(&order);
@@ -155,7 +155,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for lines in lines.chunks(BATCH) {
                 columns.truncate(0);
                 lines.iter().try_for_each(|line| columns.push(line))?;
-                black_box(columns.with(|columns| batch.start().rows(lines.len()).run(columns))?);
+                black_box(columns.with(|columns| batch.run_with(&RunOptions::new().rows(lines.len()), columns))?);
             }
             Ok(())
         },

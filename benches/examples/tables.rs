@@ -149,11 +149,9 @@ fn columns(random: &mut fastrand::Rng) -> Result<(), Failure> {
     for (name, column) in [("dictionary", dictionary), ("plain text", plain)] {
         let [with, without] = shortest(
             ROUNDS,
-            || looked_up.start().run_into(&[column, numbers], vec![Some(ColumnMut::values(&mut one))]).map(drop),
+            || looked_up.run_into(&RunOptions::new(), &[column, numbers], vec![Some(ColumnMut::values(&mut one))]).map(drop),
             || {
-                alone
-                    .start()
-                    .run_into(&[InputColumn::values(&factors), numbers], vec![Some(ColumnMut::values(&mut other))])
+                alone.run_into(&RunOptions::new(), &[InputColumn::values(&factors), numbers], vec![Some(ColumnMut::values(&mut other))])
                     .map(drop)
             },
         )

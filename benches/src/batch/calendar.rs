@@ -113,7 +113,7 @@ impl Run<'_> {
         let (mut found, mut expected) = (vec![T::default(); SIZE.rows], vec![T::default(); SIZE.rows]);
         let stage = |source: Box<dyn std::error::Error + Send + Sync>| Error::Stage { workload, source };
         let ours = |to: &mut [T]| {
-            let made = batch.start().run_into(columns, vec![Some(output(to))]);
+            let made = batch.run_into(&RunOptions::new(), columns, vec![Some(output(to))]);
             made.map(drop).map_err(|error| stage(error.into()))
         };
         ours(&mut found)?;

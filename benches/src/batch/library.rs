@@ -147,8 +147,7 @@ impl Bound for BoundColumns<'_> {
                 None => column,
             }));
         }
-        let run = self.batch.start().threads(self.threads);
-        let made = run.run_into(&self.inputs, columns);
+        let made = self.batch.run_into(&RunOptions::new().threads(self.threads), &self.inputs, columns);
         made.map(drop).map_err(|source| Error::Model { workload: "batch", source: Box::new(source) })
     }
 

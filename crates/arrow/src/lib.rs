@@ -11,7 +11,7 @@
 //!
 //! let model = Model::parse("output sum = price * to_float64(pieces)")?;
 //! let batch = model.batch(&cembra_arrow::input_types(Options::default(), &table.schema()))?;
-//! let made = cembra_arrow::run(batch.start(), &table)?;
+//! let made = cembra_arrow::run(&batch, &RunOptions::new(), &table)?;
 //! let sums: Vec<_> = made.table.column(0).as_primitive::<Float64Type>().iter().collect();
 //! assert_eq!(sums, [Some(10.0), None, Some(24.0)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -35,7 +35,7 @@ pub use structs::struct_arrays;
 
 use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use cembra::{BatchRun, OutputColumn, OutputRoom, RowFailure};
+use cembra::{Batch, OutputColumn, OutputRoom, RowFailure, RunOptions};
 use std::sync::Arc;
 
 /// Why a table could not be evaluated.
@@ -104,16 +104,16 @@ pub struct Made {
 /// # Errors
 /// A column that is missing or does not fit (null where the input is not optional, with its row); the fault of a row; or strings of outputs that,
 /// laid out for each row, take more than `Limits::array_bytes`.
-pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
-    run_with(run, table, Strings::Plain)
+pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<Made, Error> {
+    run_with(batch, options, table, Strings::Plain)
 }
 
 /// Evaluates a model on a table likewise, with texts and bytes of a layout.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Result<Made, Error> {
-    evaluate(run, table, |name, column, room| array_with(name, column, strings, room))
+pub fn run_with(batch: &Batch, options: &RunOptions, table: &RecordBatch, strings: Strings) -> Result<Made, Error> {
+    evaluate(batch, options, table, |name, column, room| array_with(name, column, strings, room))
 }
 
 /// Evaluates a model on a table likewise, into arrays of the types that a schema asks for: the same but for the layout of
@@ -122,19 +122,25 @@ pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Res
 /// # Errors
 /// As for [`run`]; or an output that cannot be what the schema asks for. An output whose string depends on one dictionary alone, with keys of
 /// the type that is asked for, has the keys of that, and strings of those values only that rows have.
-pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
-    evaluate(run, table, |name, column, room| {
+pub fn run_as(
+    batch: &Batch,
+    options: &RunOptions,
+    table: &RecordBatch,
+    wanted: Option<&Schema>,
+) -> Result<Made, Error> {
+    evaluate(batch, options, table, |name, column, room| {
         let wanted = wanted.and_then(|schema| schema.field_with_name(name).ok()).map(Field::data_type);
         array_as(name, column, wanted, room)
     })
 }
 
 fn evaluate(
-    run: BatchRun<'_>,
+    batch: &Batch,
+    options: &RunOptions,
     table: &RecordBatch,
     array: impl Fn(&str, OutputColumn, &OutputRoom) -> Result<ArrayRef, Error>,
 ) -> Result<Made, Error> {
-    let inputs = run.inputs();
+    let inputs = batch.inputs();
     let absent = NullArray::new(table.num_rows());
     let input = |input: &cembra::Field| {
         let name = &*input.name;
@@ -147,8 +153,8 @@ fn evaluate(
     let arrays: Vec<Input<'_>> = inputs.iter().map(input).collect::<Result<_, _>>()?;
     let values: Vec<_> = arrays.iter().map(Input::values).collect();
     let columns: Vec<_> = arrays.iter().zip(&values).map(|(array, values)| array.column(values.as_ref())).collect();
-    let (outputs, room) = (run.outputs(), run.output_room());
-    let made = run.rows(table.num_rows()).run(&columns)?;
+    let (outputs, room) = (batch.outputs(), batch.output_room(options));
+    let made = batch.run_with(&options.clone().rows(table.num_rows()), &columns)?;
     let room = room.beside(&made.columns);
     let (mut fields, mut made_arrays) = (Vec::new(), Vec::new());
     for (output, column) in outputs.iter().zip(made.columns) {

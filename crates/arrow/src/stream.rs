@@ -1,9 +1,9 @@
 //! Streams of record batches: each is evaluated when the one that takes the results asks for it.
 
-use crate::{Error, Made, run_as};
+use crate::{Error, Made, RunOptions, run_as};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
-use cembra::{Batch, OnError};
+use cembra::Batch;
 use std::sync::Arc;
 
 /// The results of a model on a stream of tables, as a stream.
@@ -41,7 +41,7 @@ impl<R: RecordBatchReader> Iterator for Evaluated<R> {
             Err(error) => return Some(Err(error)),
         };
         // Whatever a batch has, the stream is of one schema.
-        let made = run_as(self.batch.start().on_error(OnError::Fail), &table, Some(&self.schema));
+        let made = run_as(&self.batch, &RunOptions::new(), &table, Some(&self.schema));
         Some(made.map(|Made { table, .. }| table).map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }

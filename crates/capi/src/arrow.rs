@@ -30,8 +30,7 @@ impl Session {
         // SAFETY: C-MEMORY: the structs are as Arrow's specification says, and the array is the caller's to give away (ARROW-STRUCT).
         let table = unsafe { interface::array(table, schema) };
         let table = table.and_then(interface::checked).and_then(interface::table).map_err(failure)?;
-        let run = compiled.batch()?.start().options(&self.options_now());
-        let made = cembra_arrow::run(run, &table).map_err(failure)?;
+        let made = cembra_arrow::run(compiled.batch()?, &self.options_now(), &table).map_err(failure)?;
         let exported = to_ffi(&StructArray::from(made.table).into_data()).map_err(|error| failure(error.into()))?;
         (self.failed, self.failures) = (made.failed, made.failures);
         Ok(exported)

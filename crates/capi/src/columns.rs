@@ -412,7 +412,7 @@ impl Session {
         let place = |(column, field): (&ColumnMut, &compiler::Field)| unsafe { Output::of(column, field, rows) };
         let places: Vec<Output> = outputs.iter().zip(wanted).map(place).collect::<Result<_, _>>()?;
         let columns: Vec<InputColumn<'_>> = staged.iter().map(Input::column).collect();
-        let made = batch.start().rows(rows).options(&self.options_now()).run(&columns)?;
+        let made = batch.run_with(&self.options_now().clone().rows(rows), &columns)?;
         for ((place, field), column) in places.iter().zip(wanted).zip(&made.columns) {
             place.check(field, column)?;
         }

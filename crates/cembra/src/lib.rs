@@ -77,12 +77,12 @@ pub mod program {
 
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{
-    ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OnError, OutputColumn,
-    OutputParts, OutputRoom, column_bytes,
+    ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OutputColumn, OutputParts,
+    OutputRoom, column_bytes,
 };
 pub use cembra_engine::{
-    Backend, Batch, BatchResult, BatchRun, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure,
-    RowPlayer, RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
+    Backend, Batch, BatchResult, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure, RowPlayer,
+    RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
 };
 pub use cembra_expr::{
     Builder, Cut, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, TileRule, UsedFile, format, is_plain_name,
@@ -101,7 +101,7 @@ pub use cembra_runtime::{
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 #[doc(hidden)]
 pub use cembra_value::ListBuilder;
-pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, StringViews, Words};
+pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, OnError, Promise, StringViews, Words};
 pub use cembra_value::{
     CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,
     Tensor, Value, ValueColumn, ValueRef, Warnings,

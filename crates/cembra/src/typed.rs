@@ -210,7 +210,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         let (to, rows): (*mut O, _) = (outputs.as_mut_ptr(), outputs.len());
         // SAFETY: FIELD-TABLE: these are the fields of O, and no two of them overlap.
         let places = out_fields.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();
-        batch.start().run_into(&columns, places).map(drop)
+        batch.run_into(&RunOptions::new(), &columns, places).map(drop)
     }
 }
 

@@ -162,9 +162,9 @@ impl Evaluator {
             Some(token) => options.cancellation(token.clone()),
             None => options,
         };
-        let run = model.start().options(&options).rows(rows).on_error(on_error).keep_failures(rows);
-        let room = run.output_room();
-        let made = match run.run(&columns) {
+        let options = options.rows(rows).on_error(on_error).keep_failures(rows);
+        let room = model.output_room(&options);
+        let made = match model.run_with(&options, &columns) {
             Ok(made) => made,
             Err(error) => return Some(Err(error)),
         };

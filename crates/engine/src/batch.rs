@@ -6,18 +6,18 @@
 use crate::arrays::lists::ListRows;
 use crate::options::choice::RowPlayer;
 use crate::options::compile_options::Started;
-use crate::options::evaluation::EvaluationLimits;
+use crate::options::run_options::RunOptions;
 use crate::options::signature::Field;
-use crate::rows::plan_rows::{PlanRows, RowSettings};
-use crate::rows::run_options::RunOptions;
-use crate::rows::{ColumnMut, Finished, InputColumn, OnError, OutputColumn, OutputRoom};
+use crate::rows::plan_rows::PlanRows;
+use crate::rows::{ColumnMut, Finished, InputColumn, OutputColumn, OutputRoom};
 use crate::stages::faults;
 use crate::stages::{plan, prepare};
 use crate::tensors::lowering::TensorProgram;
 use cembra_array::struct_columns;
 use cembra_expr::Program;
-use cembra_runtime::{Cancellation, QType, Scalar};
+use cembra_runtime::{QType, Scalar};
 use cembra_value::Error;
+use cembra_value::Limits;
 use cembra_value::{Code, Diagnostic, Span, Value};
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ impl Batch {
     /// # Errors
     /// Columns that do not fit, or the fault of the first row that fails.
     pub fn run(&self, inputs: &[InputColumn<'_>]) -> Result<Vec<OutputColumn>, Error> {
-        Ok(self.start().run(inputs)?.columns)
+        Ok(self.run_with(&RunOptions::default(), inputs)?.columns)
     }
 
     /// Which player evaluates such columns, and why it is not the best of all; compiles what that takes. A model with arrays has a
@@ -165,16 +165,81 @@ impl Batch {
         }
     }
 
-    /// A run, to say more of how it goes.
+    /// Evaluates the model on all rows, one column for each input, as the options say.
+    ///
+    /// ```
+    /// use cembra::{InputColumn, Model, OnError, Options, RunOptions};
+    ///
+    /// let batch = Model::parse("input x: i64; 12 // x")?.batch(&Options::default())?;
+    /// let x = [5_i64, 0, -5, 0];
+    /// let options = RunOptions::new().on_error(OnError::Missing);
+    /// let made = batch.run_with(&options, &[InputColumn::values(&x)])?;
+    /// assert_eq!(made.columns[0].presence(), Some(&[0b0101][..]));
+    /// assert_eq!((made.failed, made.failures[0].error.code()), (vec![1, 3], "div-by-zero"));
+    ///
+    /// let error = batch.run(&[InputColumn::values(&x)]).unwrap_err();
+    /// assert_eq!((error.row(), error.message().as_str()), (Some(1), "math.floordiv: division by zero, in row 1"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Columns that do not fit; the fault of the first row that fails, if that is to stop the run; or that the run was ended.
+    pub fn run_with(&self, options: &RunOptions, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
+        let outputs = self.outputs().iter().map(|_| None).collect();
+        self.run_into(options, inputs, outputs)
+    }
+
+    /// Evaluates the model likewise; where there is memory for an output, into that: as long as the inputs, and of exactly the output's type.
+    /// If a row fails and stops the run, what is in the memory is unspecified from that row on. An output that has only room for values
+    /// that are there is refused if rows that fail are to be missing.
+    ///
+    /// ```
+    /// use cembra::{ColumnMut, InputColumn, Model, Options, RunOptions};
+    ///
+    /// let batch = Model::parse("input x: f64; 10.0 // x")?.batch(&Options::default())?;
+    /// let mut quotients = [0.0; 3];
+    /// let outputs = vec![Some(ColumnMut::values(&mut quotients))];
+    /// batch.run_into(&RunOptions::new(), &[InputColumn::values(&[3.0, 0.5, -4.0])], outputs)?;
+    /// assert_eq!(quotients, [3.0, 20.0, -3.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`run_with`](Batch::run_with).
+    pub fn run_into(
+        &self,
+        options: &RunOptions,
+        inputs: &[InputColumn<'_>],
+        outputs: Vec<Option<ColumnMut<'_>>>,
+    ) -> Result<BatchResult, Error> {
+        let rows = options.row_count().or_else(|| inputs.iter().find_map(InputColumn::rows));
+        let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
+        let message = "no column says how many rows there are: say so with `RunOptions::rows`";
+        let rows = rows.ok_or_else(|| Error::values(message))?;
+        let limits = options.run_limits().map(|limits| self.0.compiled_limits().within(limits));
+        self.0.check_rows(inputs, &outputs, rows, limits.as_ref())?;
+        let token = options.token();
+        let terms = options.terms(token.as_ref(), limits.as_ref());
+        let (finished, row_by_row) = match &*self.0 {
+            Rows::Plan(plan) => (plan.run(inputs, outputs, rows, &terms, None)?, 0),
+            Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &terms)?,
+        };
+        let Finished { columns, failed, failures } = finished;
+        let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error }).collect();
+        Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
+    }
+
+    /// The room for copies of outputs of a run in other layouts: `Limits::array_bytes` of the run or of the model.
     #[must_use]
-    pub fn start(&self) -> BatchRun<'_> {
-        BatchRun { inner: &self.0, rows: None, how: RowSettings::new(BatchRun::KEPT) }
+    pub fn output_room(&self, options: &RunOptions) -> OutputRoom {
+        let compiled = self.array_bytes();
+        OutputRoom::of(options.run_limits().map_or(compiled, |limits| limits.array_bytes.min(compiled)))
     }
 
     /// The most bytes of arrays that a run may have, by the limits that the model was compiled with.
     #[must_use]
     pub fn array_bytes(&self) -> u64 {
-        self.0.compiled_limits().array_bytes()
+        self.0.compiled_limits().array_bytes
     }
 
     /// Bytes of memory that the compiled model holds: plan, interpreted and machine code.
@@ -203,7 +268,7 @@ impl Rows {
     }
 
     /// The limits that the model was compiled with.
-    fn compiled_limits(&self) -> &EvaluationLimits {
+    fn compiled_limits(&self) -> &Limits {
         match self {
             Rows::Plan(plan) => plan.limits(),
             Rows::Lists(lists) => lists.limits(),
@@ -217,9 +282,9 @@ impl Rows {
         inputs: &[InputColumn<'_>],
         outputs: &[Option<ColumnMut<'_>>],
         rows: usize,
-        limits: Option<EvaluationLimits>,
+        limits: Option<&Limits>,
     ) -> Result<(), Error> {
-        let limit = limits.unwrap_or(*self.compiled_limits()).array_bytes();
+        let limit = limits.unwrap_or(self.compiled_limits()).array_bytes;
         if self.bytes_of_elements(inputs, rows) > limit {
             return Err(faults::of_elements());
         }
@@ -277,169 +342,4 @@ impl Rows {
 /// The bytes of a value of a type.
 fn bytes_of(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
-}
-
-/// A run over a batch: how many threads, and what to do about rows that fail.
-///
-/// ```
-/// use cembra::{InputColumn, Model, OnError, Options};
-///
-/// let batch = Model::parse("input x: i64; 12 // x")?.batch(&Options::default())?;
-/// let x = [5_i64, 0, -5, 0];
-/// let made = batch.start().on_error(OnError::Missing).run(&[InputColumn::values(&x)])?;
-/// assert_eq!(made.columns[0].presence(), Some(&[0b0101][..]));
-/// assert_eq!((made.failed, made.failures[0].error.code()), (vec![1, 3], "div-by-zero"));
-///
-/// let error = batch.run(&[InputColumn::values(&x)]).unwrap_err();
-/// assert_eq!((error.row(), error.message().as_str()), (Some(1), "math.floordiv: division by zero, in row 1"));
-/// # Ok::<(), cembra::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct BatchRun<'b> {
-    inner: &'b Rows,
-    rows: Option<usize>,
-    how: RowSettings<'b>,
-}
-
-impl<'b> BatchRun<'b> {
-    /// How many errors of failed rows are kept, unless something else is said.
-    pub const KEPT: usize = 100;
-
-    /// The model's inputs, as [`Batch::inputs`] gives them.
-    #[must_use]
-    pub fn inputs(&self) -> &'b [Field] {
-        self.inner.inputs()
-    }
-
-    /// The model's outputs, as [`Batch::outputs`] gives them.
-    #[must_use]
-    pub fn outputs(&self) -> &'b [Field] {
-        self.inner.outputs()
-    }
-
-    /// The room for copies of the run's outputs in other layouts: `Limits::array_bytes` of the run or of its model.
-    #[must_use]
-    pub fn output_room(&self) -> OutputRoom {
-        OutputRoom::of(self.how.limits.unwrap_or(*self.inner.compiled_limits()).array_bytes())
-    }
-
-    /// How many rows there are, where no column says so: all inputs share one value, or there are none.
-    #[must_use]
-    pub fn rows(mut self, rows: usize) -> Self {
-        self.rows = Some(rows);
-        self
-    }
-
-    /// Shares the rows out to so many threads of rayon's pool for the process, of those that it has. Results do not depend on it.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.how.threads = threads.max(1);
-        self
-    }
-
-    /// Shares the rows out to the threads of this pool, which the same process has made: in a process that was forked since it has no threads, and the
-    /// run would wait for ever.
-    #[must_use]
-    pub fn pool(mut self, pool: &'b rayon::ThreadPool) -> Self {
-        self.how.threads = pool.current_num_threads();
-        self.how.pool = Some(pool);
-        self
-    }
-
-    /// What to do with rows that fail.
-    #[must_use]
-    pub fn on_error(mut self, on_error: OnError) -> Self {
-        self.how.on_error = on_error;
-        self
-    }
-
-    /// Evaluates at most so many rows before it looks whether the run was cancelled, and shares fewer out to a thread: for models
-    /// that take long for a row. It is rounded down to a multiple of 64, and 64 at least; results do not depend on it.
-    #[must_use]
-    pub fn strip_rows(mut self, rows: usize) -> Self {
-        self.how.strip = rows;
-        self
-    }
-
-    /// How many errors of failed rows to keep.
-    #[must_use]
-    pub fn keep_failures(mut self, keep: usize) -> Self {
-        self.how.keep = keep;
-        self
-    }
-
-    /// Sets the token, the deadline and the limits of the run to those of the options. The number of threads and the treatment of failed rows are
-    /// set where the options have them.
-    ///
-    /// ```
-    /// use cembra::{InputColumn, Model, Options, RunOptions};
-    /// use std::time::Duration;
-    ///
-    /// let batch = Model::parse("input x: f64; x * 2.0")?.batch(&Options::default())?;
-    /// let options = RunOptions::new().time_limit(Duration::ZERO);
-    /// let error = batch.start().options(&options).run(&[InputColumn::values(&[1.5])]).unwrap_err();
-    /// assert_eq!(error.code(), "deadline");
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    #[must_use]
-    pub fn options(mut self, options: &RunOptions) -> Self {
-        let compiled = self.inner.compiled_limits();
-        self.how.token = options.token();
-        self.how.limits = options.run_limits().map(|limits| compiled.within(Some(limits)));
-        self.how.on_error = options.failed_rows().unwrap_or(self.how.on_error);
-        match options.thread_count() {
-            Some(threads) => self.threads(threads),
-            None => self,
-        }
-    }
-
-    /// Ends the run with the fault `cancelled` once the token is cancelled.
-    #[must_use]
-    pub fn cancellation(mut self, token: Cancellation) -> Self {
-        self.how.token = Some(token);
-        self
-    }
-
-    /// Evaluates the model on all rows, one column for each input.
-    ///
-    /// # Errors
-    /// Columns that do not fit; the fault of the first row that fails, if that is to stop the run; or that it was cancelled.
-    pub fn run(self, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
-        let outputs = self.inner.outputs().iter().map(|_| None).collect();
-        self.run_into(inputs, outputs)
-    }
-
-    /// Evaluates the model likewise; where there is memory for an output, into that: as long as the inputs, and of exactly the output's type.
-    /// If a row fails and stops the run, what is in the memory is unspecified from that row on. An output that has only room for values
-    /// that are there is refused if rows that fail are to be missing.
-    ///
-    /// ```
-    /// use cembra::{ColumnMut, InputColumn, Model, Options};
-    ///
-    /// let batch = Model::parse("input x: f64; 10.0 // x")?.batch(&Options::default())?;
-    /// let mut quotients = [0.0; 3];
-    /// batch.start().run_into(&[InputColumn::values(&[3.0, 0.5, -4.0])], vec![Some(ColumnMut::values(&mut quotients))])?;
-    /// assert_eq!(quotients, [3.0, 20.0, -3.0]);
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`run`](BatchRun::run).
-    pub fn run_into(
-        self,
-        inputs: &[InputColumn<'_>],
-        outputs: Vec<Option<ColumnMut<'_>>>,
-    ) -> Result<BatchResult, Error> {
-        let rows = self.rows.or_else(|| inputs.iter().find_map(InputColumn::rows));
-        let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
-        let rows = rows.ok_or_else(|| Error::values("no column says how many rows there are: say so with `rows`"))?;
-        self.inner.check_rows(inputs, &outputs, rows, self.how.limits)?;
-        let (finished, row_by_row) = match self.inner {
-            Rows::Plan(plan) => (plan.run(inputs, outputs, rows, &self.how)?, 0),
-            Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &self.how)?,
-        };
-        let Finished { columns, failed, failures } = finished;
-        let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error }).collect();
-        Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
-    }
 }

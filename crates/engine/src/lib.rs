@@ -17,16 +17,16 @@ mod tensors;
 
 pub use arrays::lists::ListRows;
 pub use arrays::model::ArrayModel;
-pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
+pub use batch::{Batch, BatchResult, RowFailure};
 pub use code::machine_code::refusal;
 pub use code::profiling::{Profile, profile_code, tier_name};
 pub use executor::{Executable, Executor, LoadedRows, WholeMemory};
 pub use options::choice::{Backend, RowPlayer, Tiering};
 pub use options::compile_options::{CompileOptions, Started};
 pub use options::metrics::{Counters, Counts, Event, Metrics, install_metrics};
+pub use options::run_options::RunOptions;
 pub use options::signature::{Field, Signature};
 pub use rows::players::listing as lane_listing;
-pub use rows::run_options::RunOptions;
 pub use session::Session;
 pub use stages::sites::{Site, Sites, operator_name};
 pub use stages::{only_sessions, plan, plan_of, prepare};

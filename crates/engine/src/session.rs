@@ -2,7 +2,7 @@
 
 use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
-use crate::rows::run_options::RunOptions;
+use crate::options::run_options::RunOptions;
 use crate::tensors::runs::Written;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_tensor::Tensor;
@@ -158,10 +158,7 @@ impl Session {
     /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
     /// the session has none of it. See [`RunOptions`].
     pub fn set_run_options(&mut self, options: &RunOptions) {
-        self.context.set_cancellation(options.token());
-        self.memory.threads = options.thread_count().unwrap_or(0);
-        self.inner.limits.within(options.run_limits()).hold_in(&mut self.context);
-        self.memory.limits = options.run_limits().map(|limits| self.inner.limits.within(Some(limits)));
+        self.inner.set_run_options(options, &mut self.context, &mut self.memory);
         self.update_terms();
     }
 
@@ -255,7 +252,8 @@ impl Session {
     #[inline(never)]
     fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
         let token = self.context.cancellation();
-        let terms = self.memory.terms(token.as_ref());
+        let limits = self.memory.limits;
+        let terms = self.memory.terms(token.as_ref(), limits.as_ref());
         self.inner.tensors()?.run(inputs, &terms, self.memory.tensors.get_or_insert_default())
     }
 
@@ -283,7 +281,8 @@ impl Session {
     /// inputs. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
         let token = self.context.cancellation();
-        let terms = self.memory.terms(token.as_ref());
+        let limits = self.memory.limits;
+        let terms = self.memory.terms(token.as_ref(), limits.as_ref());
         self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.tensors.get_or_insert_default())
     }
 }

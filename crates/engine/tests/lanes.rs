@@ -2,8 +2,8 @@
 //! scattered must give what the interpreter gives row by row.
 
 use cembra_engine::rows::{
-    Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OnError, OutputRoom, Pace, Refused,
-    RowPlan, Settings, Sink, Stop, facts, line_forms, ports,
+    Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OutputRoom, Pace, Refused, RowPlan, Sink,
+    Stop, facts, line_forms, ports,
 };
 use cembra_expr::parse;
 use cembra_ops::Registry;
@@ -15,7 +15,7 @@ use cembra_runtime::{
     Scalar, Scratch,
 };
 use cembra_tape::{LaneProgram, Outcome, Output, Port, Tape, TapeLoop, TapeSegment};
-use cembra_value::{Budget, Limits, Value};
+use cembra_value::{Budget, Limits, OnError, RunTerms, Value};
 use std::mem::offset_of;
 
 /// The evaluator as a loop.
@@ -111,18 +111,14 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
 /// Room for all strings that a test makes.
 static ROOM: OutputRoom = OutputRoom::of(u64::MAX);
 
-/// Runs on two threads, in strips of so many rows.
-fn settings(strip: usize) -> Settings<'static, FaultRecord> {
-    Settings {
-        threads: 2,
-        pool: None,
-        strip,
-        keep: 5,
-        strings: &ROOM,
-        context: &Context::new,
-        begin: &|_| {},
-        fault: &|context: &Context| context.record(),
-    }
+/// Two threads, strips of so many rows.
+fn terms(strip_rows: usize, on_error: OnError) -> RunTerms<'static> {
+    RunTerms { threads: 2, strip_rows, on_error, keep_failures: 5, ..RunTerms::default() }
+}
+
+/// The record of a fault.
+fn record(context: &Context) -> FaultRecord {
+    context.record()
 }
 
 /// Runs a plan on columns, by its lane program or by the reference: the values of new columns, and the rows that failed.
@@ -137,13 +133,13 @@ fn run(
     let new = outputs.is_empty();
     let outputs = if new { plan.outputs().iter().map(|_| None).collect() } else { outputs };
     let on_error = if new { OnError::Missing } else { OnError::Fail };
-    let mut job = batch.job(inputs, outputs, rows, on_error).expect("columns that fit");
+    // New columns in strips as long as can be, memory of the caller in short ones.
+    let strip = if new { usize::MAX } else { 64 };
+    let mut job = batch.job(inputs, outputs, rows, &terms(strip, on_error), &ROOM).expect("columns that fit");
     let forms = job.forms();
     let function = in_lanes.then(|| Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = batch.player(&forms, function).expect("a function for these columns");
-    // New columns in strips as long as can be, memory of the caller in short ones.
-    let strip = if new { usize::MAX } else { 64 };
-    let made = batch.run(&mut job, &player, &settings(strip)).expect("no row stops the run");
+    let made = batch.run(&mut job, &player, &record).expect("no row stops the run");
     let value = |row: usize| made.columns.iter().flatten().map(|column| column.value(row).expect("a row")).collect();
     ((0..rows).map(value).collect(), made.failed)
 }
@@ -346,24 +342,28 @@ fn what_is_of_another_batch_plays_no_rows() {
     let (wide, narrow) = (plan_of("input x: f64; output y = x * 2.0"), plan_of("input x: i32; output y = x * 2"));
     let (of_wide, of_narrow, same) = (RowPlan::of(&wide), RowPlan::of(&narrow), RowPlan::of(&wide));
     let (x, n) = (vec![1.5; 1_000], vec![3_i32; 1_000]);
-    let of_x = || of_wide.job(&[InputColumn::values(&x)], vec![None], 1_000, OnError::Fail).expect("a job");
-    let of_n = || of_narrow.job(&[InputColumn::values(&n)], vec![None], 1_000, OnError::Fail).expect("a job");
+    let of_x =
+        || of_wide.job(&[InputColumn::values(&x)], vec![None], 1_000, &terms(64, OnError::Fail), &ROOM).expect("a job");
+    let of_n = || {
+        of_narrow.job(&[InputColumn::values(&n)], vec![None], 1_000, &terms(64, OnError::Fail), &ROOM).expect("a job")
+    };
     let forms = of_x().forms();
     assert_eq!(forms, of_n().forms(), "forms do not say of which type numbers are");
     let function = |plan: &Plan| Some(Box::new(lane_function(plan, &forms.0)) as Box<dyn BatchFunction>);
     let player = of_wide.player(&forms, function(&wide)).expect("a player");
     assert!(of_narrow.player(&forms, function(&wide)).is_none() && of_wide.player(&forms, function(&narrow)).is_none());
     for (batch, mut job) in [(&of_narrow, of_n()), (&of_wide, of_n()), (&of_narrow, of_x()), (&same, of_x())] {
-        assert!(matches!(batch.run(&mut job, &player, &settings(64)), Err(Stop::Foreign)));
+        assert!(matches!(batch.run(&mut job, &player, &record), Err(Stop::Foreign)));
     }
     // Columns of other forms: all rows share one value.
     let one = Value::from(1.5);
-    let mut shared = of_wide.job(&[InputColumn::shared(&one)], vec![None], 1_000, OnError::Fail).expect("a job");
-    assert!(matches!(of_wide.run(&mut shared, &player, &settings(64)), Err(Stop::Foreign)));
+    let mut shared =
+        of_wide.job(&[InputColumn::shared(&one)], vec![None], 1_000, &terms(64, OnError::Fail), &ROOM).expect("a job");
+    assert!(matches!(of_wide.run(&mut shared, &player, &record), Err(Stop::Foreign)));
     let mut own = of_x();
-    let made = of_wide.run(&mut own, &player, &settings(64)).expect("its own");
+    let made = of_wide.run(&mut own, &player, &record).expect("its own");
     // Once it has run it has no memory for outputs.
-    assert!(matches!(of_wide.run(&mut own, &player, &settings(64)), Err(Stop::Foreign)));
+    assert!(matches!(of_wide.run(&mut own, &player, &record), Err(Stop::Foreign)));
     assert_eq!(made.columns[0].as_ref().and_then(|column| column.values::<f64>()), Some(&[3.0; 1_000][..]));
     // Lines likewise.
     let pace = |scalar| Pace { scalar, step: 1 };
@@ -386,13 +386,14 @@ fn rows_that_there_is_no_memory_for_are_refused() {
     let shared = Value::from(1.5);
     let of = |rows| [InputColumn::units(rows), InputColumn::shared(&shared)];
     for rows in [1 << 61, (1 << 61) + 1, (1 << 62) + 2, usize::MAX, 1 << 50] {
-        let refused = batch.job(&of(rows), vec![None, None, None], rows, OnError::Fail).expect_err("too many");
+        let refused =
+            batch.job(&of(rows), vec![None, None, None], rows, &terms(64, OnError::Fail), &ROOM).expect_err("too many");
         assert_eq!(refused, Refused::Output { at: 0, misfit: Misfit::Room { rows } });
         // Memory of the caller is compared before there is any for other columns.
         let mut few = [0.0; 3];
         let outputs = vec![None, None, Some(ColumnMut::values(&mut few))];
-        let refused = batch.job(&of(rows), outputs, rows, OnError::Fail).expect_err("too many");
+        let refused = batch.job(&of(rows), outputs, rows, &terms(64, OnError::Fail), &ROOM).expect_err("too many");
         assert_eq!(refused, Refused::Output { at: 2, misfit: Misfit::Rows { found: 3, expected: rows } });
     }
-    assert!(batch.job(&of(100), vec![None, None, None], 100, OnError::Fail).is_ok());
+    assert!(batch.job(&of(100), vec![None, None, None], 100, &terms(64, OnError::Fail), &ROOM).is_ok());
 }

@@ -5,7 +5,7 @@ use crate::config::pick;
 use crate::layout::{Laid, Layout, Lists, Shape};
 use crate::subject::{Answer, Failure, Row, Subject};
 use crate::values::fresh;
-use cembra::{Batch, InputColumn, Model, OnError, Options, RowFailure, RowPlayer};
+use cembra::{Batch, InputColumn, Model, OnError, Options, RowFailure, RowPlayer, RunOptions};
 use cembra_array::{StructColumn, struct_columns};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Promise, Value};
@@ -74,8 +74,8 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
         }
     });
     let columns: Vec<InputColumn<'_>> = columns.collect();
-    let run = batch.start().rows(rows.len()).threads(random.usize(1..4)).on_error(OnError::Missing);
-    let made = run.keep_failures(usize::MAX).run(&columns)?;
+    let options = RunOptions::new().rows(rows.len()).threads(random.usize(1..4)).on_error(OnError::Missing);
+    let made = batch.run_with(&options.keep_failures(usize::MAX), &columns)?;
     let mut failures = made.failures.into_iter().peekable();
     let answer = |row: usize| match failures.next_if(|failure| failure.row == row) {
         Some(RowFailure { error, .. }) => Err(error.into()),

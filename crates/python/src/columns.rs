@@ -363,9 +363,9 @@ pub(crate) fn run<'py>(
         let places: Vec<Option<ColumnMut<'_>>> = places.collect::<PyResult<_>>()?;
         let token = token(rows, &options);
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
-        let run = batch.start().rows(rows).options(&options);
-        room = run.output_room();
-        let evaluate = || run.run_into(&inputs, places);
+        let options = options.rows(rows);
+        room = batch.output_room(&options);
+        let evaluate = || batch.run_into(&options, &inputs, places);
         if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(&raised)?
     };
     drop(pins);

@@ -25,7 +25,7 @@ fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Er
     let model = Model::parse("output y = x")?;
     let batch = model.batch(&input_types(Options::default(), &table.schema()))?;
     let schema = wanted.map(|wanted| Schema::new(vec![Field::new("y", wanted.clone(), true)]));
-    let made = run_as(batch.start(), &table, schema.as_ref())?;
+    let made = run_as(&batch, &RunOptions::new(), &table, schema.as_ref())?;
     Ok(made.table.column(0).clone())
 }
 
@@ -151,14 +151,14 @@ fn texts_and_bytes_are_plain_unless_views_are_asked_for() {
     let table = table.unwrap();
     let model = Model::parse("input t: text?; input b: bytes?; output u = t; output c = b; output d = 'x' + (t ?? '')");
     let batch = model.unwrap().batch(&Options::default()).unwrap();
-    let made = run(batch.start(), &table).unwrap().table;
+    let made = run(&batch, &RunOptions::new(), &table).unwrap().table;
     assert_eq!(**made.column(0), StringArray::from(texts.clone()));
     assert_eq!(made.column(0).as_string::<i32>().value_data().len(), 2 + long.len());
     assert_eq!(**made.column(1), bytes().collect::<BinaryArray>());
     assert_eq!(**made.column(2), StringArray::from(vec!["xé", "x", "xa text of more than twelve bytes", "x"]));
     let schema: Vec<_> = batch.outputs().iter().map(|output| data_type(&output.qtype)).collect();
     assert_eq!(schema, made.columns().iter().map(|column| Some(column.data_type().clone())).collect::<Vec<_>>());
-    let views = run_with(batch.start(), &table, Strings::Views).unwrap().table;
+    let views = run_with(&batch, &RunOptions::new(), &table, Strings::Views).unwrap().table;
     assert_eq!((**views.column(0)).as_string_view(), &StringViewArray::from(texts.clone()));
     assert_eq!(**views.column(1), bytes().collect::<BinaryViewArray>());
     // Lists of texts, and texts of one evaluation.
@@ -168,8 +168,11 @@ fn texts_and_bytes_are_plain_unless_views_are_asked_for() {
     let batch = Model::parse("input t: [text?]; output y = strings.upper(t)").unwrap();
     let batch = batch.batch(&Options::default()).unwrap();
     let element = |made: RecordBatch| made.column(0).as_list::<i64>().value_type();
-    assert_eq!(element(run(batch.start(), &lists).unwrap().table), DataType::Utf8);
-    assert_eq!(element(run_with(batch.start(), &lists, Strings::Views).unwrap().table), DataType::Utf8View);
+    assert_eq!(element(run(&batch, &RunOptions::new(), &lists).unwrap().table), DataType::Utf8);
+    assert_eq!(
+        element(run_with(&batch, &RunOptions::new(), &lists, Strings::Views).unwrap().table),
+        DataType::Utf8View
+    );
     let array = to_model(table.column(0).clone()).unwrap();
     assert_eq!(*from_model(array.clone()).unwrap(), StringArray::from(texts.clone()));
     let nothing = OutputRoom::of(0);
@@ -205,23 +208,32 @@ fn strings_that_rows_share_are_counted_before_they_are_copied() {
     for text in ["input x: text; output y = strings.upper(x)", "input x: text, n: i64; output y = [strings.upper(x)]"] {
         let batch = Model::parse(text).unwrap();
         let batch = batch.batch(&Options::default().limits(limits)).unwrap();
-        let few = run(batch.start(), &table(500).unwrap()).unwrap().table;
+        let few = run(&batch, &RunOptions::new(), &table(500).unwrap()).unwrap().table;
         assert!(few.column(0).get_buffer_memory_size() >= 500_000);
-        assert!(is_limit(run(batch.start(), &table(2_000).unwrap()).unwrap_err()), "{text}");
+        assert!(is_limit(run(&batch, &RunOptions::new(), &table(2_000).unwrap()).unwrap_err()), "{text}");
     }
     let model = Model::parse("input x: text; output y = strings.upper(x)").unwrap();
     let batch = model.batch(&Options::default().limits(limits)).unwrap();
     let of_run = Limits { array_bytes: 1 << 18, ..limits };
     let options = RunOptions::new().limits(of_run);
-    assert!(is_limit(run(batch.start().options(&options), &table(500).unwrap()).unwrap_err()));
+    assert!(is_limit(run(&batch, &options, &table(500).unwrap()).unwrap_err()));
     // Another layout, which names the same limit; views and dictionaries copy nothing.
-    let as_type =
-        |wanted| run_as(batch.start(), &table(2_000).unwrap(), Some(&Schema::new(vec![Field::new("y", wanted, true)])));
+    let as_type = |wanted| {
+        run_as(
+            &batch,
+            &RunOptions::new(),
+            &table(2_000).unwrap(),
+            Some(&Schema::new(vec![Field::new("y", wanted, true)])),
+        )
+    };
     assert!(is_limit(as_type(DataType::LargeUtf8).unwrap_err()));
     let dictionary = |values| DataType::Dictionary(DataType::Int32.into(), Box::new(values));
     assert_eq!(as_type(DataType::Utf8View).unwrap().table.num_rows(), 2_000);
     assert_eq!(as_type(dictionary(DataType::Utf8)).unwrap().table.num_rows(), 2_000);
-    assert_eq!(run_with(batch.start(), &table(2_000).unwrap(), Strings::Views).unwrap().table.num_rows(), 2_000);
+    assert_eq!(
+        run_with(&batch, &RunOptions::new(), &table(2_000).unwrap(), Strings::Views).unwrap().table.num_rows(),
+        2_000
+    );
     // A stream, and an array by itself.
     let reader = RecordBatchIterator::new(table(2_000).into_iter().map(Ok), table(1).unwrap().schema());
     let error = evaluated(&batch, reader).unwrap().next().unwrap().unwrap_err();
@@ -246,10 +258,16 @@ fn what_has_no_place_in_a_model_is_said() {
     assert_eq!(error, "column `x` has a value in row 2 that does not fit into microseconds");
     let table = RecordBatch::try_from_iter([("y", times)]).unwrap();
     let batch = Model::parse("input x: i64; x").unwrap().batch(&Options::default()).unwrap();
-    assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "the table has no column for input `x`");
+    assert_eq!(
+        run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(),
+        "the table has no column for input `x`"
+    );
     let halves: ArrayRef = arrow_array::new_empty_array(&DataType::Float16);
     let table = RecordBatch::try_from_iter_with_nullable([("x", halves, true)]).unwrap();
-    assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "column `x` is Float16, which no input can be");
+    assert_eq!(
+        run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(),
+        "column `x` is Float16, which no input can be"
+    );
 }
 
 /// A column that may be null is taken where it may not, unless a null is there.
@@ -258,15 +276,15 @@ fn nulls_are_refused_where_they_are() {
     let batch = Model::parse("input x: i64; x * 2").unwrap().batch(&Options::default()).unwrap();
     let full: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2)]));
     let table = RecordBatch::try_from_iter_with_nullable([("x", full, true)]).unwrap();
-    let made = run(batch.start(), &table).unwrap();
+    let made = run(&batch, &RunOptions::new(), &table).unwrap();
     assert_eq!(made.table.column(0).as_primitive::<Int64Type>().values(), &[2, 4]);
     let holes: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None]));
     let table = RecordBatch::try_from_iter_with_nullable([("x", holes, true)]).unwrap();
-    assert_eq!(run(batch.start(), &table).unwrap_err().to_string(), "input `x` is missing in row 2");
+    assert_eq!(run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(), "input `x` is missing in row 2");
     let none: ArrayRef = Arc::new(NullArray::new(3));
     let table = RecordBatch::try_from_iter_with_nullable([("x", none, true)]).unwrap();
     let optional = Model::parse("input x: i64?; x ?? 7").unwrap().batch(&Options::default()).unwrap();
-    let made = run(optional.start(), &table).unwrap();
+    let made = run(&optional, &RunOptions::new(), &table).unwrap();
     assert_eq!(made.table.column(0).as_primitive::<Int64Type>().values(), &[7, 7, 7]);
 }
 
@@ -276,7 +294,7 @@ fn masks_are_truth_values() {
     let table = RecordBatch::try_from_iter_with_nullable([("m", flags, true)]).unwrap();
     let model = Model::parse("input m: unit?; output yes = m; output no = not m").unwrap();
     let batch = model.batch(&Options::default()).unwrap();
-    let made = run(batch.start(), &table).unwrap().table;
+    let made = run(&batch, &RunOptions::new(), &table).unwrap().table;
     let bits = |at: usize| made.column(at).as_boolean().iter().collect::<Vec<_>>();
     assert_eq!(bits(0), [true, false, false, true].map(Some));
     assert_eq!(bits(1), [false, true, true, false].map(Some));
@@ -306,7 +324,7 @@ fn nulls_are_those_of_arrow() {
         // Where the condition is null Arrow takes the second, too.
         let expected = expected.as_primitive::<Float64Type>();
         for batch in &batches {
-            let Ok(made) = run(batch.start(), &table) else { continue };
+            let Ok(made) = run(batch, &RunOptions::new(), &table) else { continue };
             assert_eq!(made.table.column(0).as_primitive::<Float64Type>(), expected, "round {round}");
         }
     }
@@ -360,7 +378,7 @@ fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
     ] {
         let fields = ["t", "u"].map(|name| Field::new(name, wanted.clone(), true));
         let schema = Schema::new(fields.to_vec());
-        let made = run_as(batch.start(), &table, Some(&schema)).unwrap().table;
+        let made = run_as(&batch, &RunOptions::new(), &table, Some(&schema)).unwrap().table;
         for (column, is_first) in [(made.column(0), true), (made.column(1), false)] {
             assert_eq!(column.data_type(), &wanted);
             let (keys_made, values): (Vec<Option<usize>>, &ArrayRef) = match column.as_dictionary_opt::<Int8Type>() {
@@ -390,7 +408,7 @@ fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
             }
         }
         // Without a schema texts are texts.
-        let made = run(batch.start(), &table).unwrap().table;
+        let made = run(&batch, &RunOptions::new(), &table).unwrap().table;
         assert_eq!(made.column(0).data_type(), &DataType::Utf8);
         let texts: Vec<_> = made.column(0).as_string::<i32>().iter().collect();
         assert!((0..1100).all(|row| texts[row] == expected(row)));
@@ -407,16 +425,16 @@ fn lengths_without_memory_are_refused() {
         // A table of no columns, of which each row has the default.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let table = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
-        let error = run(batch("input x: f64? = 1.5; x * 2.0").start(), &table).unwrap_err().to_string();
+        let error = run(&batch("input x: f64? = 1.5; x * 2.0"), &RunOptions::new(), &table).unwrap_err().to_string();
         assert!(error.contains("array_bytes"), "{error}");
         // Nulls, and lists without elements.
         let nulls: ArrayRef = Arc::new(NullArray::new(rows));
         let table = RecordBatch::try_from_iter_with_nullable([("x", nulls, true)]).unwrap();
-        let error = run(batch("input x: f64?; x ?? 2.0").start(), &table).unwrap_err().to_string();
+        let error = run(&batch("input x: f64?; x ?? 2.0"), &RunOptions::new(), &table).unwrap_err().to_string();
         assert!(error.contains("array_bytes"), "{error}");
         let empty = FixedSizeListArray::try_new_with_length(item(), 0, none.clone(), None, rows).unwrap();
         let table = RecordBatch::try_from_iter([("x", Arc::new(empty) as ArrayRef)]).unwrap();
-        let error = run(batch("input x: [f64?]; math.sum(x)").start(), &table).unwrap_err().to_string();
+        let error = run(&batch("input x: [f64?]; math.sum(x)"), &RunOptions::new(), &table).unwrap_err().to_string();
         assert!(error.contains("array_bytes"), "{error}");
     }
     // Units of a model take no memory, truth values of Arrow do.
@@ -471,7 +489,7 @@ fn texts_of_models_are_texts_of_arrow() {
 fn a_column_of_an_input_with_a_default_may_be_absent() {
     let model = Model::parse("input x: i32?, y: i32? = 7; x * y").unwrap();
     let batch = model.batch(&Options::default()).unwrap();
-    let made = |table: RecordBatch| run(batch.start(), &table).unwrap().table.column(0).clone();
+    let made = |table: RecordBatch| run(&batch, &RunOptions::new(), &table).unwrap().table.column(0).clone();
     let x: ArrayRef = Arc::new(Int32Array::from(vec![Some(2), None, Some(3)]));
     let y: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(1), Some(5)]));
     let without = RecordBatch::try_from_iter([("x", x.clone())]).unwrap();
@@ -479,5 +497,5 @@ fn a_column_of_an_input_with_a_default_may_be_absent() {
     let with = RecordBatch::try_from_iter([("x", x), ("y", y.clone())]).unwrap();
     assert_eq!(made(with).as_primitive::<Int32Type>(), &Int32Array::from(vec![Some(14), None, Some(15)]));
     let neither = RecordBatch::try_from_iter([("y", y)]).unwrap();
-    assert!(matches!(run(batch.start(), &neither), Err(Error::NoColumn { name }) if name == "x"));
+    assert!(matches!(run(&batch, &RunOptions::new(), &neither), Err(Error::NoColumn { name }) if name == "x"));
 }

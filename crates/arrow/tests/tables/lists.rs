@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
-use cembra::{Limits, Model, OnError, Options, OutputRoom};
+use cembra::{Limits, Model, OnError, Options, OutputRoom, RunOptions};
 use cembra_arrow::{Error, data_type, evaluated, from_model, input_types, run, run_as, to_model, to_model_with};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn made(text: &str, x: ArrayRef, wanted: Option<DataType>) -> Result<ArrayRef, E
     let table = table(vec![("x", x)]);
     let batch = Model::parse(text)?.batch(&input_types(Options::default(), &table.schema()))?;
     let schema = wanted.map(|wanted| Schema::new(vec![Field::new("y", wanted, true)]));
-    Ok(run_as(batch.start(), &table, schema.as_ref())?.table.column(0).clone())
+    Ok(run_as(&batch, &RunOptions::new(), &table, schema.as_ref())?.table.column(0).clone())
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn texts_that_elements_share_are_counted_before_they_are_copied() {
     for (text, rows) in [("output o = x", 1), ("output o = math.sum(strings.length(x))", 4)] {
         let table = table(vec![("x", lists(&views, rows))]);
         let batch = Model::parse(text).unwrap().batch(&input_types(options.clone(), &table.schema())).unwrap();
-        let error = run(batch.start(), &table).unwrap_err().to_string();
+        let error = run(&batch, &RunOptions::new(), &table).unwrap_err().to_string();
         assert!(error.contains("the limit `array_bytes`"), "{text}: {error}");
     }
     for elements in [views, dictionary] {
@@ -102,7 +102,7 @@ fn texts_that_elements_share_are_counted_before_they_are_copied() {
     let table = table(vec![("x", lists(&views, 10)), ("t", dictionary.slice(0, 10))]);
     let text = "output o = math.sum(strings.length(x)) + strings.length(t)";
     let batch = Model::parse(text).unwrap().batch(&input_types(options, &table.schema())).unwrap();
-    let made = run(batch.start(), &table).unwrap().table;
+    let made = run(&batch, &RunOptions::new(), &table).unwrap().table;
     assert_eq!(made.column(0).as_primitive::<Int64Type>().values(), &[5 << 20; 10]);
 }
 
@@ -142,17 +142,17 @@ fn rows_without_a_list_are_refused_and_rows_that_fail_have_none() {
     let nested: ArrayRef = Arc::new(nested.finish());
     let table = table(vec![("x", nested)]);
     let batch = Model::parse("input x: [f64?]; math.sum(x)").unwrap().batch(&Options::default()).unwrap();
-    assert!(matches!(run(batch.start(), &table).unwrap_err(), Error::Type { .. }));
+    assert!(matches!(run(&batch, &RunOptions::new(), &table).unwrap_err(), Error::Type { .. }));
     let x: ArrayRef = Arc::new(doubles(vec![Some(vec![Some(1.0), Some(2.0)]), Some(vec![Some(1.0), Some(0.0)])]));
     let table = self::table(vec![("x", x)]);
     let batch = Model::parse("input x: [f64?]; output y = 6.0 // x; output n = array.size(x)").unwrap();
     let batch = batch.batch(&Options::default()).unwrap();
-    let made = run(batch.start().on_error(OnError::Missing), &table).unwrap();
+    let made = run(&batch, &RunOptions::new().on_error(OnError::Missing), &table).unwrap();
     assert_eq!(made.failed, [1]);
     let y = made.table.column(0).as_list::<i64>();
     assert_eq!((y.is_null(1), y.value_offsets()), (true, &[0, 2, 2][..]));
     assert_eq!(made.table.column(1).as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [Some(2), None]);
-    let error = run(batch.start(), &table).unwrap_err();
+    let error = run(&batch, &RunOptions::new(), &table).unwrap_err();
     let expected = "math.floordiv: division by zero, in element 1 of row 1 (line 1, column 29: `6.0 // x`)";
     assert_eq!(error.to_string(), expected);
 }

@@ -5,7 +5,7 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
-use cembra::{InputColumn, Model, Options, QType, parse_type};
+use cembra::{InputColumn, Model, Options, QType, RunOptions, parse_type};
 use cembra_arrow::{Input, struct_arrays};
 use std::sync::Arc;
 
@@ -75,8 +75,9 @@ fn lists_of_structs_run_as_columns() {
                 inputs.iter().zip(values).map(|(input, values)| input.column(values.as_ref())).collect()
             })
             .collect();
-        let made =
-            batch.start().run(&[InputColumn::structs(&columns[0]), InputColumn::structs(&columns[1])]).expect("rows");
+        let made = batch
+            .run_with(&RunOptions::new(), &[InputColumn::structs(&columns[0]), InputColumn::structs(&columns[1])])
+            .expect("rows");
         // None of them is evaluated by itself, which would give the same.
         assert_eq!(made.row_by_row, 0);
         let shown = |row| {

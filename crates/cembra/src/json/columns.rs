@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// let error = orders.push("{\"name\": \"Eve\", \"items\": [{\"price\": 1.5}]}").unwrap_err();
 /// assert_eq!(error.to_string(), "input `items.0.count` is i64, but it is missing");
 ///
-/// let made = orders.with(|columns| batch.start().rows(2).run(columns))?;
+/// let made = orders.with(|columns| batch.run_with(&RunOptions::new().rows(2), columns))?;
 /// assert_eq!(made.columns[0].value(0), Some(4.0.into()));
 /// assert_eq!(made.columns[0].value(1), Some(0.0.into()));
 /// # Ok::<(), cembra::Error>(())

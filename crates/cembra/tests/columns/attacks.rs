@@ -6,7 +6,7 @@ use cembra::tensor::{
 };
 use cembra::{
     Array, ArrayBuilder, ArrayData, ArrayKind, Batch, FaultKind, InputColumn, Keys, ListOffsets, Model, Options,
-    OutputColumn, QType, Scalar, Session, StringViews, Value,
+    OutputColumn, QType, RunOptions, Scalar, Session, StringViews, Value,
 };
 use cembra_engine::matrices;
 use cembra_engine::{MatrixLayout, Multiplication};
@@ -138,9 +138,9 @@ fn threads_that_there_are_not_take_no_memory() {
     let values = |made: &[OutputColumn]| made[0].values::<f64>().expect("numbers").to_vec();
     let one = (sums.run(&[lists]).unwrap(), doubled.run(&[elements]).unwrap());
     for threads in [0, 1 << 62, (1 << 62) + 1, usize::MAX] {
-        let many = sums.start().threads(threads).run(&[lists]).unwrap();
+        let many = sums.run_with(&RunOptions::new().threads(threads), &[lists]).unwrap();
         assert_eq!(values(&many.columns), values(&one.0), "{threads}");
-        let many = doubled.start().threads(threads).strip_rows(threads).run(&[elements]).unwrap();
+        let many = doubled.run_with(&RunOptions::new().threads(threads).strip_rows(threads), &[elements]).unwrap();
         assert_eq!(values(&many.columns), values(&one.1), "{threads}");
         let mut session = session("input x: [f64]; math.sum(x * x)");
         let alone = session.evaluate(std::slice::from_ref(&x)).unwrap();

@@ -2,7 +2,7 @@
 
 use cembra::{
     Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
-    RowPlayer, ScalarValue, Session, Value,
+    RowPlayer, RunOptions, ScalarValue, Session, Value,
 };
 
 /// True if this machine has the player.
@@ -108,8 +108,8 @@ fn outputs_go_where_the_caller_wants_them() {
                 let mut masks = vec![0; rows / 8 + 2];
                 let bits = BitmapMut::new(&mut masks, offset, rows).unwrap();
                 batch
-                    .start()
                     .run_into(
+                        &RunOptions::new(),
                         &[InputColumn::values(&x)],
                         vec![
                             Some(ColumnMut::values(&mut y)),
@@ -122,8 +122,8 @@ fn outputs_go_where_the_caller_wants_them() {
                 let mut masks_again = vec![0; rows];
                 let more = BitmapMut::new(&mut masks_again, 0, rows).unwrap();
                 batch
-                    .start()
                     .run_into(
+                        &RunOptions::new(),
                         &[InputColumn::values(&x)],
                         vec![
                             Some(ColumnMut::values(&mut y)),
@@ -209,11 +209,11 @@ fn the_first_failing_row_is_the_error() {
                 faults.iter().for_each(|row| y[*row] = 0);
                 let columns = [InputColumn::values(&x), InputColumn::values(&y)];
                 for (threads, strip) in [(1, usize::MAX), (3, usize::MAX), (3, 0), (3, 200)] {
-                    let run = batch.start().threads(threads).strip_rows(strip);
-                    let error = run.clone().run(&columns).unwrap_err();
+                    let options = RunOptions::new().threads(threads).strip_rows(strip);
+                    let error = batch.run_with(&options, &columns).unwrap_err();
                     assert_eq!((error.row(), error.code()), (Some(faults[0]), "div-by-zero"));
-                    let run = run.on_error(OnError::Missing).keep_failures(2);
-                    let made = run.run(&columns).unwrap();
+                    let options = options.on_error(OnError::Missing).keep_failures(2);
+                    let made = batch.run_with(&options, &columns).unwrap();
                     assert_eq!(made.failed, faults);
                     assert_eq!(made.failures.len(), faults.len().min(2));
                     for (row, x) in x.iter().enumerate() {
@@ -240,8 +240,8 @@ fn a_thread_that_fails_early_does_not_stop_those_in_front_of_it() {
     // The best player is the first.
     let best = &batches[0];
     for _ in 0..40 {
-        let run = best.start().threads(3);
-        let error = run.run(&[InputColumn::values(&x), InputColumn::values(&y)]).unwrap_err();
+        let columns = [InputColumn::values(&x), InputColumn::values(&y)];
+        let error = best.run_with(&RunOptions::new().threads(3), &columns).unwrap_err();
         assert_eq!(error.row(), Some(80_000));
     }
 }
@@ -264,21 +264,27 @@ fn what_does_not_fit_is_refused_with_its_name() {
         assert_eq!(refused(&[good, InputColumn::values(&y[1..])]), "input `y` has 99 rows where there are 100");
         assert_eq!(refused(&[good.present(short), other]), "input `x` has 99 rows where there are 100");
         let output = vec![Some(ColumnMut::values(&mut narrow))];
-        let error = batch.start().run_into(&[good, other], output).unwrap_err().to_string();
+        let error = batch.run_into(&RunOptions::new(), &[good, other], output).unwrap_err().to_string();
         assert_eq!(error, "output `z` is f64, but the column is f32");
         let mut plain = vec![0.0; 100];
         let output = vec![Some(ColumnMut::values(&mut plain))];
-        let run = batch.start().on_error(OnError::Missing);
-        let error = run.run_into(&[good, other], output).unwrap_err().to_string();
+        let options = RunOptions::new().on_error(OnError::Missing);
+        let error = batch.run_into(&options, &[good, other], output).unwrap_err().to_string();
         assert_eq!(error, "output `z` has no place for which rows are present");
         // The memory of an output that there is not, that is to be made, or that is another type's.
         let (of_first, of_second) = (InputColumn::of_output(0), InputColumn::of_output(1));
         let no_memory =
             |at| format!("input `x` is what is in the memory of output {at}, which has none that can be read");
-        assert_eq!(batch.start().rows(100).run(&[of_first, other]).unwrap_err().to_string(), no_memory(0));
+        assert_eq!(
+            batch.run_with(&RunOptions::new().rows(100), &[of_first, other]).unwrap_err().to_string(),
+            no_memory(0)
+        );
         let mut doubles = vec![1.5; 100];
         let mut refused = |x: InputColumn<'_>, y: InputColumn<'_>| {
-            batch.start().run_into(&[x, y], vec![Some(ColumnMut::values(&mut doubles))]).unwrap_err().to_string()
+            batch
+                .run_into(&RunOptions::new(), &[x, y], vec![Some(ColumnMut::values(&mut doubles))])
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(refused(of_second, other), no_memory(1));
         assert_eq!(refused(good, of_first), "input `y` is i32?, but the column is f64");
@@ -304,7 +310,7 @@ fn one_value_is_shared_by_all_rows() {
     let nothing = Model::parse("output one = 1.5").unwrap().batch(&Options::default()).unwrap();
     let error = nothing.run(&[]).unwrap_err().to_string();
     assert_eq!(error, "no column says how many rows there are: say so with `rows`");
-    let made = nothing.start().rows(3).run(&[]).unwrap();
+    let made = nothing.run_with(&RunOptions::new().rows(3), &[]).unwrap();
     assert_eq!(made.columns[0].rows(), 3);
 }
 
@@ -315,7 +321,8 @@ fn a_cancelled_run_ends() {
     let token = Cancellation::new();
     token.cancel();
     for batch in &batches {
-        let error = batch.start().cancellation(token.clone()).run(&[InputColumn::values(&x)]).unwrap_err();
+        let error =
+            batch.run_with(&RunOptions::new().cancellation(token.clone()), &[InputColumn::values(&x)]).unwrap_err();
         assert_eq!(error.code(), "cancelled");
     }
 }
@@ -345,7 +352,7 @@ fn literals_alone_are_given_for_all_rows() {
     let expected = model.compile(&Options::default()).unwrap().session().evaluate(&[]).unwrap();
     for player in players() {
         let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
-        let made = batch.start().rows(70).run(&[]).unwrap();
+        let made = batch.run_with(&RunOptions::new().rows(70), &[]).unwrap();
         for row in 0..70 {
             let found: Vec<Value> = made.columns.iter().map(|column| column.value(row).unwrap()).collect();
             assert_eq!(found, expected, "{player:?}");
@@ -380,7 +387,7 @@ fn rows_that_fail_are_missing_and_no_others() {
     let flag = InputColumn::bits(truths_here).present(known);
     for batch in &batches {
         for column in [in_cells, InputColumn::values(&x[..rows]).present(known)] {
-            let made = batch.start().on_error(OnError::Missing).run(&[column, flag]).unwrap();
+            let made = batch.run_with(&RunOptions::new().on_error(OnError::Missing), &[column, flag]).unwrap();
             let mut failed = Vec::new();
             for (row, x) in x[..rows].iter().enumerate() {
                 let known = known.get(row);
@@ -400,7 +407,7 @@ fn rows_that_fail_are_missing_and_no_others() {
             // Whatever was in the caller's memory before.
             let mut places = [(); 2].map(|()| vec![Optional::present(7_i64); rows]);
             let outputs = places.iter_mut().map(|place| Some(ColumnMut::optionals(place))).collect();
-            batch.start().on_error(OnError::Missing).run_into(&[column, flag], outputs).unwrap();
+            batch.run_into(&RunOptions::new().on_error(OnError::Missing), &[column, flag], outputs).unwrap();
             assert!(failed.iter().all(|row| places.iter().all(|place| !place[*row].is_present())));
         }
     }
@@ -420,7 +427,7 @@ fn millions_of_rows_are_rows() {
             let mut y = vec![f64::NAN; rows + start];
             let mut z = vec![f64::NAN; rows + start];
             let outputs = [&mut y, &mut z].map(|numbers| Some(ColumnMut::values(&mut numbers[start..])));
-            batch.start().threads(2).run_into(&[InputColumn::values(&x)], outputs.into()).unwrap();
+            batch.run_into(&RunOptions::new().threads(2), &[InputColumn::values(&x)], outputs.into()).unwrap();
             for (row, x) in x.iter().enumerate() {
                 let expected = if *x >= 0.0 { x.sqrt() } else { -x };
                 assert_eq!((y[row + start], z[row + start]), (expected, x * 0.5 + expected), "{player:?} {row}");
@@ -527,8 +534,8 @@ fn outputs_go_over_the_inputs_that_they_are_made_of() {
                 Some(ColumnMut::optionals(&mut m)),
             ];
             let inputs = [0, 1, 2, 3, 4, 5].map(InputColumn::of_output);
-            let run = batch.start().threads(threads).on_error(OnError::Missing);
-            assert_eq!(run.run_into(&inputs, outputs).unwrap().failed, failed);
+            let options = RunOptions::new().threads(threads).on_error(OnError::Missing);
+            assert_eq!(batch.run_into(&options, &inputs, outputs).unwrap().failed, failed);
             for (row, expected) in expected.iter().enumerate() {
                 let found: Vec<Value> = vec![
                     bits(&there, 0, rows).get(row).then_some(x[row]).into(),
@@ -565,7 +572,7 @@ fn players_are_kept_for_so_many_forms_of_columns() {
     // The second time the first of them were dropped.
     for forms in (0..27).chain(0..27) {
         let [(a, of_a), (b, of_b), (c, of_c)] = [forms / 9, forms / 3 % 3, forms % 3].map(column);
-        let made = batch.start().rows(3).run(&[a, b, c]).expect("columns").columns;
+        let made = batch.run_with(&RunOptions::new().rows(3), &[a, b, c]).expect("columns").columns;
         for row in 0..3 {
             let expected = ScalarValue::Float64(of_a[row] + of_b[row] * of_c[row]);
             assert_eq!(made[0].value(row), Some(Value::Present(expected)), "{forms}");

@@ -2,7 +2,7 @@
 
 use cembra::{
     Batch, BatchResult, Bitmap, ColumnMut, Error, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
-    Registry, RowPlayer, Text, UserOperator, Value,
+    Registry, RowPlayer, RunOptions, Text, UserOperator, Value,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,7 +84,9 @@ fn agree(source: &str, columns: &[InputColumn<'_>], limits: Limits) -> usize {
     let batches = batches(source, limits);
     let mut failed = 0;
     for on_error in [OnError::Fail, OnError::Missing] {
-        let run = |batch: &Batch, threads| outcome(batch.start().threads(threads).on_error(on_error).run(columns));
+        let run = |batch: &Batch, threads| {
+            outcome(batch.run_with(&RunOptions::new().threads(threads).on_error(on_error), columns))
+        };
         let expected = run(&batches[0].1, 1);
         if let Outcome::Made(_, rows, _) = &expected {
             failed = rows.len();
@@ -298,7 +300,7 @@ fn strings_of_other_rows_outlive_rows_that_fail() {
         ];
         for player in [RowPlayer::Best, RowPlayer::Lanes128, RowPlayer::Native, RowPlayer::Interpreter] {
             let batch = model.batch(&Options::default().row_player(player)).expect("a batch");
-            let made = batch.start().on_error(OnError::Missing).run(&inputs).expect("columns");
+            let made = batch.run_with(&RunOptions::new().on_error(OnError::Missing), &inputs).expect("columns");
             for row in 0..rows {
                 let expected = (!fails(row)).then(|| texts[keys[row as usize] as usize]);
                 assert_eq!(made.columns[0].text(row as usize), expected, "{player:?}, row {row}");
@@ -341,7 +343,7 @@ fn results_of_many_rows_go_where_they_belong() {
             let (to, others) = (&mut floats[first..first + rows], &mut integers[first..first + rows]);
             let columns = [column, InputColumn::values(&x), InputColumn::values(&counts)];
             let outputs = vec![Some(ColumnMut::values(to)), Some(ColumnMut::values(others))];
-            batch.start().threads(threads).run_into(&columns, outputs).expect("it runs");
+            batch.run_into(&RunOptions::new().threads(threads), &columns, outputs).expect("it runs");
             let found = floats[first..].iter().zip(&integers[first..]);
             let wrong = found.zip(&expected).position(|((y, z), expected)| (y.to_bits(), *z) != *expected);
             assert_eq!(wrong, None, "the row that is wrong, from {first}");

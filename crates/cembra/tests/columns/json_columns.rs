@@ -1,7 +1,9 @@
 //! Rows of JSON read into columns: what one pass over the text takes is what reading value by value takes, and rows that are refused leave
 //! nothing behind.
 
-use cembra::{JsonColumns, JsonRow, JsonText, Limits, Model, Options, QType, Scalar, Value, ValueColumn, parse_type};
+use cembra::{
+    JsonColumns, JsonRow, JsonText, Limits, Model, Options, QType, RunOptions, Scalar, Value, ValueColumn, parse_type,
+};
 
 const TYPES: [(&str, &str); 16] = [
     ("id", "i64"),
@@ -306,7 +308,8 @@ fn a_batch_has_the_results_of_rows() {
                 expected.push(session.evaluate(&inputs.collect::<Vec<_>>()).unwrap());
             }
             let rows = columns.rows();
-            let made = columns.with(|columns| batch.start().rows(rows).threads(2).run(columns)).unwrap();
+            let made =
+                columns.with(|columns| batch.run_with(&RunOptions::new().rows(rows).threads(2), columns)).unwrap();
             for (row, expected) in expected.iter().enumerate() {
                 let found: Vec<Value> = made.columns.iter().map(|column| column.value(row).unwrap()).collect();
                 assert_eq!(found, *expected, "row {row} of {text}");
@@ -356,7 +359,7 @@ fn a_row_without_values_is_refused_by_a_batch() {
         let batch = Model::parse(text).unwrap().batch(&Options::default()).unwrap();
         let mut columns = JsonColumns::new(&batch).unwrap();
         columns.push_missing();
-        let run = columns.with(|columns| batch.start().rows(1).run(columns));
+        let run = columns.with(|columns| batch.run_with(&RunOptions::new().rows(1), columns));
         assert!(run.is_err(), "{text}: {run:?}");
     }
     // Optional structs may be missing, with arrays beside them and without.
@@ -364,10 +367,10 @@ fn a_row_without_values_is_refused_by_a_batch() {
         let batch = Model::parse(text).unwrap().batch(&Options::default()).unwrap();
         let mut columns = JsonColumns::new(&batch).unwrap();
         columns.push("{\"p\": null, \"xs\": []}").unwrap();
-        let made = columns.with(|columns| batch.start().rows(1).run(columns)).unwrap();
+        let made = columns.with(|columns| batch.run_with(&RunOptions::new().rows(1), columns)).unwrap();
         assert_eq!(made.columns[0].value(0), Some(7_i64.into()), "{text}");
         columns.push_missing();
-        let made = columns.with(|columns| batch.start().rows(2).run(columns));
+        let made = columns.with(|columns| batch.run_with(&RunOptions::new().rows(2), columns));
         assert_eq!(made.is_ok(), !text.contains("xs"), "{text}");
     }
 }
@@ -391,7 +394,7 @@ fn rows_become_no_more_bytes_than_arrays_may_have() {
     // All rows count together.
     let pushed = (0..1_000).take_while(|_| columns.push(&row(100)).is_ok()).count();
     assert_eq!((pushed, columns.rows()), (21, 22));
-    let made = columns.with(|inputs| batch.start().rows(22).run(inputs)).unwrap();
+    let made = columns.with(|inputs| batch.run_with(&RunOptions::new().rows(22), inputs)).unwrap();
     assert_eq!(made.columns[0].value(21), Some(Value::from(100_i64)));
     columns.truncate(0);
     assert!(columns.push(&row(100)).is_ok());

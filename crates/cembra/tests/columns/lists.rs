@@ -3,7 +3,8 @@
 
 use cembra::{
     Array, ArrayData, ArrayKind, Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn,
-    Limits, ListOffsets, Model, OnError, Optional, Options, OutputColumn, OutputParts, QType, Scalar, Stage, Value,
+    Limits, ListOffsets, Model, OnError, Optional, Options, OutputColumn, OutputParts, QType, RunOptions, Scalar,
+    Stage, Value,
 };
 
 pub(crate) fn batch(text: &str) -> Batch {
@@ -241,7 +242,7 @@ fn rows_together_give_what_rows_one_by_one_give() {
         let run = |options: &Options, on_error| {
             let batch = model.batch(options).unwrap();
             let columns: Vec<_> = batch.inputs().iter().map(|input| column(&input.name)).collect();
-            let made = batch.start().rows(rows).on_error(on_error).run(&columns)?;
+            let made = batch.run_with(&RunOptions::new().rows(rows).on_error(on_error), &columns)?;
             let errors: Vec<String> = made.failures.iter().map(|one| one.error.message()).collect();
             Ok((made.columns, made.failed, errors, made.row_by_row))
         };
@@ -296,9 +297,10 @@ fn many_rows_are_cut_and_shared_out_without_a_trace() {
     let (elements, scorer) = (lists.elements(), batch(SCORER));
     let columns = [InputColumn::lists(&lists.offsets[..], &elements), InputColumn::values(&k)];
     let one = scorer.run(&columns);
-    let several = scorer.start().threads(3).run(&columns).map(|made| made.columns);
+    let several = scorer.run_with(&RunOptions::new().threads(3), &columns).map(|made| made.columns);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let pooled = scorer.start().pool(&pool).run(&columns).map(|made| made.columns);
+    let two = RunOptions::new().threads(2);
+    let pooled = pool.install(|| scorer.run_with(&two, &columns)).map(|made| made.columns);
     assert_same(SCORER, &one, &several);
     assert_same(SCORER, &one, &pooled);
     let one = one.unwrap();
@@ -330,13 +332,15 @@ fn the_first_row_that_fails_is_the_error() {
     assert_eq!((error.row(), error.element(), error.span().is_some()), (Some(1), Some(1), true));
     let error = batch.run(&columns(&[1.0, 2.0, 1.0, 0.0])).unwrap_err();
     assert_eq!(error.message(), "+: argument sizes mismatch: (2, 1), in row 2");
-    let made = batch.start().on_error(OnError::Missing).run(&columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
+    let made = batch.run_with(&RunOptions::new().on_error(OnError::Missing), &columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
     assert_eq!((made.failed, made.row_by_row), (vec![1, 2], 4));
     assert_eq!(made.failures.iter().map(|one| one.error.code()).collect::<Vec<_>>(), ["div-by-zero", "size-mismatch"]);
     assert_eq!(shown(&made.columns[0]), ["[1]", "missing", "missing", "[2]"]);
     assert_eq!((made.columns[0].presence(), made.columns[1].presence()), (Some(&[0b1001][..]), Some(&[0b1001][..])));
     assert_eq!(made.columns[1].qtype(), &QType::Optional(Scalar::Float64));
-    let made = batch.start().on_error(OnError::Missing).keep_failures(1).run(&columns(&[1.0, 0.0, 1.0, 2.0])).unwrap();
+    let made = batch
+        .run_with(&RunOptions::new().on_error(OnError::Missing).keep_failures(1), &columns(&[1.0, 0.0, 1.0, 2.0]))
+        .unwrap();
     assert_eq!((made.failed.len(), made.failures.len()), (2, 1));
 }
 
@@ -388,7 +392,7 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let of_units = InputColumn::lists(ListOffsets::Fixed { size: 1, rows: usize::MAX }, &units);
     let (scalar, array): (Value, Value) = (1.0.into(), cembra::parse_value("[f64?]{1, 5}").unwrap());
     let refused = |batch: &Batch, column: InputColumn<'_>, rows: usize| {
-        let error = batch.start().rows(rows).run(&[column]).unwrap_err();
+        let error = batch.run_with(&RunOptions::new().rows(rows), &[column]).unwrap_err();
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
         let hint = "make fewer or smaller arrays, or raise `Limits::array_bytes`";
         assert_eq!(error.diagnostics()[0].hints(), [hint], "{error}");
@@ -422,24 +426,30 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
         let array = Array::from_parts(Scalar::Unit, len, ArrayData::Units, None).unwrap();
         let shared = Value::Array(ArrayKind::Dense, array.into());
         refused(&batch("input x: [unit]; where(x, 1.0)"), InputColumn::shared(&shared), 2);
-        let count = batch("input x: [unit]; array.count(x)").start().rows(2).run(&[InputColumn::shared(&shared)]);
+        let count = batch("input x: [unit]; array.count(x)")
+            .run_with(&RunOptions::new().rows(2), &[InputColumn::shared(&shared)]);
         let error = count.unwrap_err();
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), Some(0)), "{error}");
     }
     assert!(batch("input x: [f64?]; x * 2.0").player(&[empty(usize::MAX)]).is_err());
     // Exactly the limit is allowed: of a row and its output, of a row with 2 elements and where they end.
     let double = limited("input x: f64; x * 2.0");
-    let made = double.start().rows(8_000 / 9).run(&[InputColumn::shared(&scalar)]).unwrap();
+    let made = double.run_with(&RunOptions::new().rows(8_000 / 9), &[InputColumn::shared(&scalar)]).unwrap();
     assert_eq!(made.columns[0].values::<f64>(), Some(&[2.0; 8_000 / 9][..]));
     refused(&double, InputColumn::shared(&scalar), 8_000 / 9 + 1);
     let lists = limited("input x: [f64?]; x * 2.0");
-    assert_eq!(lists.start().rows(8_000 / 25).run(&[InputColumn::shared(&array)]).unwrap().columns[0].rows(), 320);
+    assert_eq!(
+        lists.run_with(&RunOptions::new().rows(8_000 / 25), &[InputColumn::shared(&array)]).unwrap().columns[0].rows(),
+        320
+    );
     refused(&lists, InputColumn::shared(&array), 8_000 / 25 + 1);
     // Columns with memory for each row are no more than that, whatever the limit is: of what comes in, or of what goes out.
     let numbers = vec![3.0; 2_000];
     assert_eq!(double.run(&[InputColumn::values(&numbers)]).unwrap()[0].rows(), 2_000);
     let mut twice = vec![0.0; 2_000];
-    double.start().run_into(&[InputColumn::shared(&scalar)], vec![Some(ColumnMut::values(&mut twice))]).unwrap();
+    double
+        .run_into(&RunOptions::new(), &[InputColumn::shared(&scalar)], vec![Some(ColumnMut::values(&mut twice))])
+        .unwrap();
     assert_eq!(twice, [2.0; 2_000]);
 }
 
@@ -469,8 +479,11 @@ fn what_is_no_list_is_refused() {
     );
     let double = batch("input x: f64; x * 2.0");
     assert_eq!(double.run(&[lists]).unwrap_err().to_string(), "input `x` is f64, but the column is [f64?]");
-    assert_eq!(sum.start().rows(1).run(&[]).unwrap_err().to_string(), "there are 0 input columns for 1 inputs");
-    let error = sum.start().run_into(&[lists], vec![Some(ColumnMut::values(&mut [0.0]))]).unwrap_err();
+    assert_eq!(
+        sum.run_with(&RunOptions::new().rows(1), &[]).unwrap_err().to_string(),
+        "there are 0 input columns for 1 inputs"
+    );
+    let error = sum.run_into(&RunOptions::new(), &[lists], vec![Some(ColumnMut::values(&mut [0.0]))]).unwrap_err();
     assert_eq!(error.message(), "output `result` is of a model with arrays, whose outputs are columns of their own");
 }
 
@@ -481,7 +494,7 @@ fn rows_are_evaluated_in_order_where_that_is_seen_and_stop_when_they_are_told() 
     let lists = InputColumn::lists(&[0_i64, 1, 2][..], &elements);
     let token = Cancellation::new();
     token.cancel();
-    let error = sum.start().cancellation(token).run(&[lists]).unwrap_err();
+    let error = sum.run_with(&RunOptions::new().cancellation(token), &[lists]).unwrap_err();
     assert_eq!(error.fault_kind(), Some(FaultKind::Cancelled));
     // No rows at all, though the model would fail.
     let fails = batch("input x: [f64?]; output a = 1 // 0; output b = x // 0.0");
@@ -569,7 +582,7 @@ fn operators_on_whole_arrays_are_those_of_groups() {
                 }
             });
             let columns: Vec<_> = columns.collect();
-            let made = batch.start().rows(rows).run(&columns)?;
+            let made = batch.run_with(&RunOptions::new().rows(rows), &columns)?;
             Ok((made.columns, made.row_by_row))
         };
         let found = run(Options::default());

@@ -1,7 +1,7 @@
 //! Strings that rows make: how long they live, what they count for, and what becomes of strips that have no room for theirs.
 
 use super::batch::{batches, players};
-use cembra::{FaultKind, InputColumn, Limits, Model, OnError, Options, ScalarValue, Value};
+use cembra::{FaultKind, InputColumn, Limits, Model, OnError, Options, RunOptions, ScalarValue, Value};
 
 /// Strings that rows make, literals and inputs, in tuples too, live as long as the columns; over several strips.
 #[test]
@@ -35,8 +35,8 @@ fn strings_of_rows_count_while_they_are_made() {
             let options = Options::default().limits(limits).row_player(player);
             let batch = Model::parse(text).unwrap().batch(&options).unwrap();
             for (threads, on_error) in [(1, OnError::Fail), (2, OnError::Missing)] {
-                let run = batch.start().threads(threads).on_error(on_error).strip_rows(64);
-                let made = run.run(&[InputColumn::texts(&texts)]);
+                let options = RunOptions::new().threads(threads).on_error(on_error).strip_rows(64);
+                let made = batch.run_with(&options, &[InputColumn::texts(&texts)]);
                 let made = made.map(|made| made.columns).map_err(|error| {
                     assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
                     assert_eq!(
@@ -56,7 +56,7 @@ fn strings_of_rows_count_while_they_are_made() {
     let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
     let same = Model::parse("input x: text; x").unwrap().batch(&Options::default().limits(limits)).unwrap();
     let shared: Value = "a".repeat(1 << 15).as_str().into();
-    let run = |rows: usize| same.start().rows(rows).run(&[InputColumn::shared(&shared)]);
+    let run = |rows: usize| same.run_with(&RunOptions::new().rows(rows), &[InputColumn::shared(&shared)]);
     assert_eq!(run(32).unwrap().columns[0].value(31), Some(shared.clone()));
     assert_eq!(run(33).unwrap_err().fault_kind(), Some(FaultKind::ArenaLimit));
 }
@@ -73,7 +73,7 @@ fn strings_that_have_no_room_together_are_made_one_after_the_other() {
     for player in players() {
         let batch = Model::parse(text).unwrap().batch(&Options::default().row_player(player)).unwrap();
         let columns = [InputColumn::texts(&texts), InputColumn::values(&numbers)];
-        let made = batch.start().on_error(OnError::Missing).run(&columns).unwrap();
+        let made = batch.run_with(&RunOptions::new().on_error(OnError::Missing), &columns).unwrap();
         assert_eq!(made.failed, [70], "{player:?}");
         for row in (0..rows).filter(|row| *row != 70) {
             let found = made.columns[0].value(row);

@@ -2,8 +2,8 @@
 
 use crate::lists::{SIZES, Writer, assert_same, assert_together, batch, number};
 use cembra::{
-    Backend, Bitmap, Error, InputColumn, Model, OnError, Optional, Options, OutputColumn, QType, Scalar, ScalarValue,
-    Value, parse_type,
+    Backend, Bitmap, Error, InputColumn, Model, OnError, Optional, Options, OutputColumn, QType, RunOptions, Scalar,
+    ScalarValue, Value, parse_type,
 };
 
 /// A struct of these fields.
@@ -63,7 +63,8 @@ fn rows_together_give_what_rows_one_by_one_give() {
                 (_, false) => InputColumn::structs(&of_lists),
                 (_, true) => InputColumn::any(&lists),
             });
-            let made = batch.start().rows(rows).on_error(on_error).run(&columns.collect::<Vec<_>>())?;
+            let made =
+                batch.run_with(&RunOptions::new().rows(rows).on_error(on_error), &columns.collect::<Vec<_>>())?;
             let errors: Vec<String> = made.failures.iter().map(|one| one.error.message()).collect();
             Ok((made.columns, made.failed, errors, made.row_by_row))
         };

@@ -2,7 +2,7 @@
 //! it is made.
 
 use crate::{alone, peak};
-use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Options, Value};
+use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Options, RunOptions, Value};
 
 const LIMIT: u64 = 32 << 20;
 
@@ -90,7 +90,7 @@ fn lists_of_rows_take_no_more_memory_than_the_limit() {
             let batch = Model::parse(text).and_then(|model| model.batch(&options(backend))).expect(text);
             let rows = |rows: usize| {
                 let lists = InputColumn::lists(ListOffsets::Fixed { size: 4, rows }, &column);
-                batch.start().threads(2).run(&[lists])
+                batch.run_with(&RunOptions::new().threads(2), &[lists])
             };
             assert_eq!(rows(2).unwrap().columns[0].rows(), 2);
             let before = peak();
@@ -124,7 +124,7 @@ fn wide_values_of_rows_take_no_more_memory_than_the_limit() {
                     true => InputColumn::lists(ListOffsets::Fixed { size: 1000, rows: rows / 25 }, &column),
                     false => InputColumn::values(&numbers[..rows]),
                 };
-                batch.start().threads(2).run(&[column])
+                batch.run_with(&RunOptions::new().threads(2), &[column])
             };
             assert!(rows(100).unwrap().columns[0].value(1).is_some());
             let before = peak();

@@ -34,7 +34,7 @@ fn a_forked_process_shares_work_out_to_threads_of_its_own() {
     let rows: Vec<f64> = (0..1 << 17).map(f64::from).collect();
     let batch = Model::parse("input x: f64; x * 2.0 + 1.0").unwrap().batch(&Options::default()).unwrap();
     let columns = || {
-        let made = batch.start().threads(2).run(&[InputColumn::values(&rows)]).unwrap();
+        let made = batch.run_with(&RunOptions::new().threads(2), &[InputColumn::values(&rows)]).unwrap();
         assert_eq!(made.columns[0].values::<f64>().unwrap()[77], 155.0);
     };
     let sums = Model::parse("input x: [f64]; math.sum(x * 2.0)").unwrap().compile(&Options::default()).unwrap();

@@ -124,7 +124,7 @@ fn runs_end_at_their_deadline() {
         }
         let batch = Model::parse(endless).unwrap().batch(&options).expect("a batch");
         let run =
-            |on_error| batch.start().options(&soon()).on_error(on_error).run(&[InputColumn::values(&[1_i64, 1 << 50])]);
+            |on_error| batch.run_with(&soon().clone().on_error(on_error), &[InputColumn::values(&[1_i64, 1 << 50])]);
         for on_error in [OnError::Fail, OnError::Missing] {
             assert!(is_deadline(&run(on_error).unwrap_err()));
         }

@@ -6,12 +6,11 @@
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::Started;
-use crate::options::evaluation::{EvaluationLimits, RunTerms};
 use crate::options::signature::Field;
-use crate::rows::plan_rows::{RowSettings, check_float_mode, misfit};
+use crate::rows::plan_rows::{check_float_mode, misfit};
 use crate::rows::threads::{on_threads, useful_threads};
 use crate::rows::{
-    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OnError, OutputColumn, OutputRoom, Refused, column_bytes,
+    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OutputColumn, OutputRoom, Refused, column_bytes,
     element_bytes,
 };
 use crate::stages::faults;
@@ -22,6 +21,7 @@ use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
 use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value};
+use cembra_value::{Limits, OnError, RunTerms};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl ListRows {
     }
 
     /// What an evaluation may take.
-    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+    pub(crate) const fn limits(&self) -> &Limits {
         self.by_row.limits()
     }
 
@@ -210,7 +210,7 @@ impl ListRows {
         columns: &[InputColumn<'_>],
         outputs: &[Option<ColumnMut<'_>>],
         rows: usize,
-        how: &RowSettings<'_>,
+        terms: &RunTerms<'_>,
     ) -> Result<(Finished<Error>, usize), Error> {
         let (found, expected) = (outputs.len(), self.outputs.len());
         if found != expected {
@@ -220,11 +220,11 @@ impl ListRows {
             return Err(misfit(&self.inputs, &self.outputs, &Refused::Output { at, misfit: Misfit::Memory }));
         }
         self.check(columns, rows)?;
-        let most_strings = how.limits.unwrap_or(*self.limits()).array_bytes();
+        let most_strings = terms.limits.unwrap_or(self.limits()).array_bytes;
         let room = OutputRoom::of(most_strings);
-        let run = Run { model: self, columns, flat: self.flat(columns), how, room: &room, most_strings };
+        let run = Run { model: self, columns, flat: self.flat(columns), terms, room: &room, most_strings };
         let pieces = run.pieces(rows);
-        let threads = if self.is_pure { useful_threads(how.threads, how.pool) } else { 1 };
+        let threads = if self.is_pure { useful_threads(terms.threads) } else { 1 };
         // A few for each, so that none waits long for another.
         let parts: Vec<&[Range<usize>]> = match threads {
             1 => vec![&pieces[..]],
@@ -240,7 +240,7 @@ impl ListRows {
                 failed_first.fetch_min(at, Ordering::Relaxed);
             })
         };
-        let done = on_threads(how.pool, parts.iter().enumerate(), one);
+        let done = on_threads(parts.iter().enumerate(), one);
         let mut all: Option<Part> = None;
         for part in done {
             let part = part?;
@@ -250,7 +250,7 @@ impl ListRows {
             }
         }
         let Part { columns, failed, mut failures, row_by_row, .. } = all.unwrap_or_else(|| Part::new(self, 0, 0));
-        failures.truncate(how.keep);
+        failures.truncate(terms.keep_failures);
         let columns: Vec<Option<OutputColumn>> = columns.into_iter().map(|column| Some(column.finish())).collect();
         Ok((Finished { columns, failed, failures }, row_by_row))
     }
@@ -337,7 +337,7 @@ impl Together {
         let inputs = inputs.ok_or(Apart::Unknown)?;
         let mut made = Vec::new();
         let memory = &mut part.together;
-        let ran = self.compiled.run(&run.model.program, &inputs, &run.terms(), memory, &mut made);
+        let ran = self.compiled.run(&run.model.program, &inputs, &run.terms_of_piece(), memory, &mut made);
         ran.map_err(|error| match error.fault_kind() {
             Some(kind) if kind.is_of_token() => Apart::Cancelled,
             _ => Apart::Unknown,
@@ -523,17 +523,17 @@ struct Run<'r> {
     columns: &'r [InputColumn<'r>],
     /// Those that they are made of.
     flat: Vec<Option<InputColumn<'r>>>,
-    how: &'r RowSettings<'r>,
+    terms: &'r RunTerms<'r>,
     /// For what is made beyond as many bytes as came in.
     room: &'r OutputRoom,
     /// The most bytes of a row's strings, which are copied: rows of a dictionary, or of Arrow's views, may share one.
     most_strings: u64,
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
     /// The terms on which array programs run, for a piece or for one row.
-    fn terms(&self) -> RunTerms<'_> {
-        RunTerms { token: self.how.token.as_ref(), threads: 0, limits: self.how.limits }
+    fn terms_of_piece(&self) -> RunTerms<'r> {
+        RunTerms { threads: 0, ..*self.terms }
     }
 
     /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
@@ -586,7 +586,7 @@ impl Run<'_> {
             };
             match apart {
                 None => {}
-                Some(Apart::Cancelled) => return Err(Error::ended_by(self.how.token.as_ref())),
+                Some(Apart::Cancelled) => return Err(Error::ended_by(self.terms.token)),
                 Some(Apart::NoRoom) => return Err(faults::of_made()),
                 Some(Apart::Unknown) => piece.clone().try_for_each(|row| self.row(row, &mut part))?,
             }
@@ -608,7 +608,7 @@ impl Run<'_> {
         let evaluated = if fits {
             let values: Option<Vec<Value>> = values.collect();
             let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
-            self.model.by_row.evaluate(&values, &self.terms(), &mut part.apart, &mut made)
+            self.model.by_row.evaluate(&values, &self.terms_of_piece(), &mut part.apart, &mut made)
         } else {
             Err(faults::of_copies())
         };
@@ -621,11 +621,11 @@ impl Run<'_> {
                 made.into_iter().for_each(|value| part.apart.recycle(value));
             }
             Err(error) if error.fault_kind().is_some_and(FaultKind::is_of_token) => return Err(error),
-            Err(error) if self.how.on_error == OnError::Fail || !error.is_fault() => return Err(error.in_row(row)),
+            Err(error) if self.terms.on_error == OnError::Fail || !error.is_fault() => return Err(error.in_row(row)),
             Err(error) => {
                 part.columns.iter_mut().for_each(|column| column.push(None));
                 part.failed.push(row);
-                if part.failures.len() < self.how.keep {
+                if part.failures.len() < self.terms.keep_failures {
                     part.failures.push((row, error));
                 }
             }

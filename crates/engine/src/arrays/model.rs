@@ -4,7 +4,6 @@
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
 use crate::options::choice::Backend;
 use crate::options::compile_options::{CompileOptions, Started};
-use crate::options::evaluation::{EvaluationLimits, RunTerms};
 use crate::options::promises;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::PlanRows;
@@ -20,6 +19,7 @@ use cembra_prepare::{Placed, prepare_part};
 use cembra_runtime::FaultKind;
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
+use cembra_value::{Limits, RunTerms};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -56,7 +56,7 @@ pub(crate) struct Compiled {
     program: ArrayProgram,
     parts: Vec<Played>,
     sweeps: SweepRunners,
-    limits: EvaluationLimits,
+    limits: Limits,
     /// The texts that the places of faults are of.
     sources: Option<Arc<Sources>>,
 }
@@ -93,7 +93,7 @@ impl Compiled {
         };
         let parts = array_program.parts().iter().enumerate().map(played).collect::<Result<_, Error>>()?;
         let sweeps = SweepRunners::of(&array_program);
-        let (limits, sources) = (EvaluationLimits::of(options), options.sources.clone());
+        let (limits, sources) = (*options.budget().limits(), options.sources.clone());
         Ok(Compiled { program: array_program, parts, sweeps, limits, sources })
     }
 
@@ -105,15 +105,15 @@ impl Compiled {
         memory: &mut ArrayMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let limits = terms.limits.unwrap_or(self.limits);
+        let limits = terms.limits.unwrap_or(&self.limits);
         // A count of bytes is never more than an address can be.
-        let most = limits.array_bytes().min(isize::MAX as u64) / WIDEST;
+        let most = limits.array_bytes.min(isize::MAX as u64) / WIDEST;
         if most_units(inputs) as u64 > most.max(MOST_ELEMENTS as u64) {
             return Err(faults::of_units());
         }
         let (arrays, played) = (&self.program, &self.parts[..]);
-        let (token, threads) = (terms.token, terms.threads);
-        let mut host = ArrayHost { arrays, played, program, token, limits, threads, scalars: &mut memory.scalars };
+        let terms = RunTerms { limits: Some(limits), ..*terms };
+        let mut host = ArrayHost { arrays, played, program, terms, limits, scalars: &mut memory.scalars };
         let made = run(&mut host, &self.sweeps, inputs, &mut memory.run, results);
         made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
@@ -166,7 +166,7 @@ impl ArrayModel {
     }
 
     /// What an evaluation may take.
-    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+    pub(crate) const fn limits(&self) -> &Limits {
         &self.compiled.limits
     }
 
@@ -269,9 +269,8 @@ mod tests {
             arrays: &wide.compiled.program,
             played: &wide.compiled.parts,
             program: &program,
-            token: None,
-            limits: wide.compiled.limits,
-            threads: 1,
+            terms: RunTerms::default(),
+            limits: &wide.compiled.limits,
             scalars: &mut parts,
         };
         let inputs = std::slice::from_ref(&large);

@@ -2,7 +2,6 @@
 //! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
 use crate::executor::{Executable, PartMemory};
-use crate::options::evaluation::RunTerms;
 use crate::options::signature::Field;
 use crate::rows::ArrayView;
 use crate::tensors::lowering::{Origin, tensor_of};
@@ -10,6 +9,7 @@ use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, QType};
 use cembra_tensor::Tensor;
+use cembra_value::RunTerms;
 use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -12,10 +12,9 @@ pub use whole::WholeMemory;
 use crate::batch::{Batch, no_rows};
 use crate::options::choice::Backend;
 use crate::options::compile_options::{CompileOptions, Started};
-use crate::options::evaluation::{EvaluationLimits, RunTerms};
 use crate::options::metrics::{Event, Watch};
+use crate::options::run_options::RunOptions;
 use crate::options::signature::{Field, Signature};
-use crate::rows::run_options::RunOptions;
 use crate::scalar::backend::Runnable;
 use crate::scalar::frame_model::FrameModel;
 use crate::scalar::tiers::{Tiered, TieredModel};
@@ -26,6 +25,7 @@ use cembra_plan::{Binding, Function, Plan};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value, ValueRun};
+use cembra_value::{Limits, RunTerms};
 use std::sync::{Arc, OnceLock};
 use whole::WholeModel;
 
@@ -35,7 +35,7 @@ use whole::WholeModel;
 pub struct Executable {
     pub(crate) form: ExecutableForm,
     pub(crate) watch: Watch,
-    pub(crate) limits: EvaluationLimits,
+    pub(crate) limits: Limits,
     fallback: OnceLock<Box<Diagnostic>>,
     pub(crate) inputs: Box<[Field]>,
     pub(crate) outputs: Box<[Field]>,
@@ -132,7 +132,7 @@ impl Executable {
         Executable {
             form,
             watch,
-            limits: EvaluationLimits::of(options),
+            limits: *options.budget().limits(),
             fallback: OnceLock::new(),
             inputs,
             outputs,
@@ -149,7 +149,8 @@ impl Executable {
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let terms = memory.terms(token);
+        let limits = memory.limits;
+        let terms = memory.terms(token, limits.as_ref());
         self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results))
     }
 
@@ -174,7 +175,7 @@ impl Executable {
             }
             None => {
                 context.set_cancellation(terms.token.cloned());
-                terms.limits.unwrap_or(self.limits).hold_in(context);
+                terms.limits.unwrap_or(&self.limits).hold_in(context);
                 self.run_values(values, frame, context)?;
                 self.read_outputs(frame, &mut results);
             }
@@ -234,9 +235,9 @@ impl Executable {
     /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
         context.set_cancellation(options.token());
-        let limits = self.limits.within(options.run_limits());
-        limits.hold_in(context);
-        (memory.threads, memory.limits) = (options.thread_count().unwrap_or(0), Some(limits));
+        memory.threads = options.thread_count().unwrap_or(0);
+        memory.limits = options.run_limits().map(|limits| self.limits.within(limits));
+        memory.limits.as_ref().unwrap_or(&self.limits).hold_in(context);
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {

@@ -3,7 +3,6 @@
 
 use crate::arrays::model::{ArrayMemory, ArrayModel};
 use crate::executor::mixed::{MixedMemory, MixedModel};
-use crate::options::evaluation::{EvaluationLimits, RunTerms};
 use crate::options::signature::Field;
 use crate::tensors::model::TensorModel;
 use crate::tensors::runs::TensorRuns;
@@ -11,6 +10,7 @@ use cembra_native::Tier;
 use cembra_runtime::Cancellation;
 use cembra_value::Error;
 use cembra_value::Value;
+use cembra_value::{Limits, RunTerms};
 
 /// A compiled model whose values lie beside frames.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct WholeMemory {
     /// The number of threads, as in [`RunTerms`].
     pub(crate) threads: usize,
     /// The limits of runs; `None` for those that the model was compiled with.
-    pub(crate) limits: Option<EvaluationLimits>,
+    pub(crate) limits: Option<Limits>,
     /// What the runs of a model with arrays leave to each other.
     arrays: Option<Box<ArrayMemory>>,
     /// The same of a model with tensors.
@@ -36,9 +36,9 @@ pub struct WholeMemory {
 }
 
 impl WholeMemory {
-    /// The terms of a run that `token` ends.
-    pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>) -> RunTerms<'r> {
-        RunTerms { token, threads: self.threads, limits: self.limits }
+    /// The terms of a run that `token` ends, within these limits.
+    pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
+        RunTerms { token, threads: self.threads, limits, ..RunTerms::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod choice;
 pub(crate) mod compile_options;
-pub(crate) mod evaluation;
 pub(crate) mod metrics;
 pub(crate) mod promises;
+pub(crate) mod run_options;
 pub(crate) mod signature;

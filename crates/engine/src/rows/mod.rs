@@ -18,7 +18,6 @@ pub(crate) mod plan_rows;
 pub(crate) mod players;
 mod reference;
 mod run;
-pub(crate) mod run_options;
 mod slice;
 mod source;
 mod strings;
@@ -36,7 +35,7 @@ pub use lanes::{LaneFunction, facts, ports};
 pub use line::{LineCall, LineMut, Pace, Sink, Start};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
-pub use run::{Finished, Forms, Job, OnError, Player, Refused, RowPlan, Settings, Stop};
+pub use run::{Finished, Forms, Job, Player, Refused, RowPlan, Stop};
 pub use strings::{OutputRoom, column_bytes, element_bytes};
 pub use strips::{Ahead, Lines, Strips, line_forms};
 

@@ -4,23 +4,20 @@
 use crate::code::cache::{Cache, Made};
 use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::Started;
-use crate::options::evaluation::EvaluationLimits;
 use crate::options::metrics::Watch;
 use crate::options::signature::Field;
 use crate::rows::players::{Chosen, choose};
-use crate::rows::{
-    ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OnError, OutputRoom, Player, Refused, RowPlan, Settings, Stop,
-};
+use crate::rows::{ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OutputRoom, Player, Refused, RowPlan, Stop};
 use crate::rows::{Pace, Sink, Strips, line_forms};
 use crate::stages::faults;
 use crate::stages::sites::Sites;
 use cembra_expr::Program;
 use cembra_native::Tier;
 use cembra_plan::Plan;
+use cembra_runtime::BatchFunction;
 use cembra_runtime::Context;
-use cembra_runtime::{BatchFunction, Cancellation};
 use cembra_value::Error;
-use cembra_value::{Budget, Code, Diagnostic, Limits};
+use cembra_value::{Budget, Code, Diagnostic, Limits, RunTerms};
 use std::sync::Arc;
 
 /// For how many forms of columns players are kept. Each form is a choice of the caller for each column: values, optionals, one value for all
@@ -41,52 +38,14 @@ pub(crate) struct PlanRows {
     plan: Plan,
     row_plan: RowPlan,
     sites: Sites,
-    limits: EvaluationLimits,
+    limits: Limits,
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
     tier: Tier,
-    evaluation: Limits,
     watch: Watch,
     /// By forms of columns.
     players: Cache<Forms, Result<Arc<Played>, Error>>,
-}
-
-/// How rows are run.
-#[derive(Clone, Debug)]
-pub(crate) struct RowSettings<'p> {
-    /// To how many threads they are shared out.
-    pub(crate) threads: usize,
-    /// Whose threads; those of the process if it is nobody's.
-    pub(crate) pool: Option<&'p rayon::ThreadPool>,
-    /// What to do with rows that fail.
-    pub(crate) on_error: OnError,
-    /// The most rows of a strip.
-    pub(crate) strip: usize,
-    /// How many errors to keep.
-    pub(crate) keep: usize,
-    /// The bytes that strings may take, where that is not the limit of arrays.
-    pub(crate) strings: Option<u64>,
-    /// What ends the run.
-    pub(crate) token: Option<Cancellation>,
-    /// What it may take, where that is not what the model was compiled with.
-    pub(crate) limits: Option<EvaluationLimits>,
-}
-
-impl RowSettings<'_> {
-    /// One thread, the first row that fails ends the run.
-    pub(crate) const fn new(keep: usize) -> Self {
-        RowSettings {
-            threads: 1,
-            pool: None,
-            on_error: OnError::Fail,
-            strip: usize::MAX,
-            keep,
-            strings: None,
-            token: None,
-            limits: None,
-        }
-    }
 }
 
 /// The error that columns do not fit.
@@ -123,12 +82,11 @@ impl PlanRows {
         PlanRows {
             row_plan: RowPlan::of(&plan),
             sites: Sites::of(&plan, program, options),
-            limits: EvaluationLimits::of(options),
+            limits: *options.budget().limits(),
             inputs,
             outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
             player,
             tier: options.tier,
-            evaluation: *options.budget().limits(),
             watch: Watch::new(options.metrics.as_ref(), options.name.clone()),
             players: Cache::new(MOST_PLAYERS),
             plan,
@@ -149,7 +107,7 @@ impl PlanRows {
     }
 
     /// What an evaluation may take.
-    pub(crate) const fn limits(&self) -> &EvaluationLimits {
+    pub(crate) const fn limits(&self) -> &Limits {
         &self.limits
     }
 
@@ -160,14 +118,18 @@ impl PlanRows {
         rows: usize,
     ) -> Result<(RowPlayer, Option<Diagnostic>), Error> {
         let outputs = self.outputs.iter().map(|_| None).collect();
-        let job = self.row_plan.job(inputs, outputs, rows, OnError::Fail).map_err(|refused| self.misfit(&refused))?;
+        let room = OutputRoom::of(0);
+        let job = self
+            .row_plan
+            .job(inputs, outputs, rows, &RunTerms::default(), &room)
+            .map_err(|refused| self.misfit(&refused))?;
         let played = self.played_for(&job)?;
         Ok((played.name, played.because.clone()))
     }
 
     /// What evaluates strips of columns of these forms; none if rows are evaluated one by one.
     pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
-        choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.evaluation), &self.watch).ok()?.function
+        choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
     /// What evaluates lines of numbers of these paces; none if rows of such are evaluated one by one.
@@ -200,7 +162,7 @@ impl PlanRows {
     /// What plays columns of some forms: of those that are known, the ones for which `are_these` is true.
     fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
         let make = || {
-            let budget = Budget::start(self.evaluation);
+            let budget = Budget::start(self.limits);
             let value = self.choose(&forms(), &budget);
             // A player that was too long in the making may not be the next time.
             Made { stays: value.is_ok() && budget.check_time().is_ok(), value }
@@ -221,41 +183,28 @@ impl PlanRows {
         misfit(&self.inputs, &self.outputs, refused)
     }
 
-    /// Evaluates the plan on so many rows, into the memory that there is for outputs.
+    /// Evaluates the plan on so many rows, into the memory that there is for outputs. The strings that it makes may take `strings` bytes; without a
+    /// number, as many as arrays may.
     pub(crate) fn run(
         &self,
         inputs: &[InputColumn<'_>],
         outputs: Vec<Option<ColumnMut<'_>>>,
         rows: usize,
-        how: &RowSettings<'_>,
+        terms: &RunTerms<'_>,
+        strings: Option<u64>,
     ) -> Result<Finished<Error>, Error> {
-        let mut job = match self.row_plan.job(inputs, outputs, rows, how.on_error) {
+        let limits = terms.limits.unwrap_or(&self.limits);
+        let terms = RunTerms { limits: Some(limits), ..*terms };
+        let room = OutputRoom::of(strings.unwrap_or(limits.array_bytes));
+        let mut job = match self.row_plan.job(inputs, outputs, rows, &terms, &room) {
             Ok(job) => job,
             Err(refused) => return Err(self.misfit(&refused)),
         };
         let played = self.played_for(&job)?;
-        self.finish(&mut job, &played.player, how)
-    }
-
-    fn finish(&self, job: &mut Job<'_>, player: &Player, how: &RowSettings<'_>) -> Result<Finished<Error>, Error> {
         check_float_mode()?;
-        let limits = how.limits.unwrap_or(self.limits);
-        let settings = Settings {
-            threads: how.threads,
-            pool: how.pool,
-            strip: how.strip,
-            keep: how.keep,
-            strings: &OutputRoom::of(how.strings.unwrap_or(limits.array_bytes())),
-            context: &|| self.limits.context(),
-            begin: &|context| {
-                limits.hold_in(context);
-                context.set_cancellation(how.token.clone());
-            },
-            fault: &|context| self.sites.error(context),
-        };
-        self.row_plan.run(job, player, &settings).map_err(|stop| match stop {
+        self.row_plan.run(&mut job, &played.player, &|context| self.sites.error(context)).map_err(|stop| match stop {
             Stop::Row(row, error) => error.in_row(row),
-            Stop::Cancelled => Error::ended_by(how.token.as_ref()),
+            Stop::Cancelled => Error::ended_by(terms.token),
             Stop::Strings => faults::of_made(),
             Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
             Stop::Foreign => Error::values("the columns are of another batch"),

@@ -14,22 +14,13 @@ use cembra_runtime::{
     Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,
     QType, STRIP_ROWS, Scratch, drain_past_caches,
 };
+use cembra_value::{Limits, OnError, RunTerms};
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The least strips of all the rows that they may have that are worth a thread.
 const RANGE_STRIPS: usize = 8;
-
-/// What to do with rows that fail.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum OnError {
-    /// Stop: the error is that of the first row.
-    #[default]
-    Fail,
-    /// Go on: the outputs of such a row are missing.
-    Missing,
-}
 
 /// Why a job is refused before anything runs.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -116,7 +107,9 @@ pub struct Job<'a> {
     rows: usize,
     pub(in crate::rows) sources: Vec<Source<'a>>,
     pub(in crate::rows) targets: Vec<Target<'a>>,
-    on_error: OnError,
+    terms: RunTerms<'a>,
+    /// The room for strings of new columns.
+    strings: &'a OutputRoom,
     /// True if rows of an input are written down strip by strip, or of an output put into their place.
     is_staged: bool,
     /// The latter.
@@ -146,32 +139,6 @@ impl Player {
     /// The same for who runs it on columns of these forms, if it is made for them and the model of the batch.
     pub(in crate::rows) fn shared_function(&self, batch: &RowPlan, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
         self.function.clone().filter(|_| self.of == batch.id && self.forms == *forms)
-    }
-}
-
-/// How a run goes.
-pub struct Settings<'s, E> {
-    /// How many threads work on it, where the rows are worth as many.
-    pub threads: usize,
-    /// Whose threads; the process's own pool if there is none.
-    pub pool: Option<&'s rayon::ThreadPool>,
-    /// The most rows that are evaluated before the next are looked at; in whole words of bits, so 64 at least.
-    pub strip: usize,
-    /// How many of the errors of failed rows are kept.
-    pub keep: usize,
-    /// The bytes that the strings of new columns may take.
-    pub strings: &'s OutputRoom,
-    /// Contexts of the model's limits.
-    pub context: &'s (dyn Fn() -> Context + Sync),
-    /// Readies a context for a run: tokens, and whatever else belongs to one.
-    pub begin: &'s (dyn Fn(&mut Context) + Sync),
-    /// The error of the fault that a context recorded.
-    pub fault: &'s (dyn Fn(&Context) -> E + Sync),
-}
-
-impl<E> std::fmt::Debug for Settings<'_, E> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("threads", &self.threads).finish_non_exhaustive()
     }
 }
 
@@ -252,7 +219,8 @@ impl RowPlan {
         inputs: &[InputColumn<'a>],
         outputs: Vec<Option<ColumnMut<'a>>>,
         rows: usize,
-        on_error: OnError,
+        terms: &RunTerms<'a>,
+        strings: &'a OutputRoom,
     ) -> Result<Job<'a>, Refused> {
         let (found, expected) = (inputs.len(), self.inputs.len());
         if found != expected {
@@ -279,7 +247,7 @@ impl RowPlan {
         for (at, (column, qtype)) in outputs.iter().zip(&self.outputs).enumerate() {
             let Some(column) = column else { continue };
             column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
-            if on_error == OnError::Missing && !qtype.is_optional() {
+            if terms.on_error == OnError::Missing && !qtype.is_optional() {
                 return Err(Refused::Output { at, misfit: Misfit::Presence });
             }
         }
@@ -293,7 +261,7 @@ impl RowPlan {
         let finishes = targets.iter().any(Target::is_staged);
         let is_staged = finishes || sources.iter().any(Source::is_staged);
         number_paces(&mut sources, &mut targets);
-        Ok(Job { of: Some(self.id), rows, sources, targets, on_error, is_staged, finishes })
+        Ok(Job { of: Some(self.id), rows, sources, targets, terms: *terms, strings, is_staged, finishes })
     }
 
     /// A function, or the reference, as what plays jobs of these forms; none if the function was made for other columns, or there
@@ -324,7 +292,7 @@ impl RowPlan {
         &self,
         job: &mut Job<'_>,
         player: &Player,
-        settings: &Settings<'_, E>,
+        fault: &(dyn Fn(&Context) -> E + Sync),
     ) -> Result<Finished<E>, Stop<E>> {
         if [job.of.take(), Some(player.of)] != [Some(self.id); 2] || !job.has_forms(&player.forms) {
             return Err(Stop::Foreign);
@@ -333,20 +301,20 @@ impl RowPlan {
             job.number(function);
         }
         let ready = &*job;
-        let ranges = ranges(ready, player, settings.threads, settings.strip);
+        let ranges = ranges(ready, player);
         let failed_first = AtomicUsize::new(usize::MAX);
         let one = |(start, end): (usize, usize)| {
             // Rows behind one that stops the run are of no use to anybody.
             if failed_first.load(Ordering::Relaxed) < start {
                 return Range::empty(0);
             }
-            let range = self.range(ready, player, settings, start, end);
+            let range = self.range(ready, player, fault, start, end);
             if matches!(range.stop, Some(Stop::Row(..))) {
                 failed_first.fetch_min(start, Ordering::Relaxed);
             }
             range
         };
-        let done = on_threads(settings.pool, ranges, one);
+        let done = on_threads(ranges, one);
         let (mut failed, mut failures) = (Vec::new(), Vec::new());
         let mut made: SmallVec<[_; 1]> = SmallVec::new();
         for range in done {
@@ -357,7 +325,7 @@ impl RowPlan {
             failures.extend(range.failures);
             made.push(range.made.into_iter());
         }
-        failures.truncate(settings.keep);
+        failures.truncate(job.terms.keep_failures);
         // Of each range the part of one output after the other.
         let finish = |target: Target<'_>| target.finish(made.iter_mut().filter_map(Iterator::next), &failed);
         Ok(Finished { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
@@ -368,17 +336,17 @@ impl RowPlan {
         &self,
         job: &Job<'_>,
         player: &Player,
-        settings: &Settings<'_, E>,
+        fault: &(dyn Fn(&Context) -> E + Sync),
         start: usize,
         end: usize,
     ) -> Range<E> {
-        let mut workspace = self.workspace(job, player, settings);
-        (settings.begin)(&mut workspace.context);
+        let mut workspace = self.workspace(job, player);
+        job.terms.hold_in(&mut workspace.context);
         if let Some(function) = &player.function {
             function.begin(&mut workspace.scratch, &workspace.context);
         }
         let mut range = Range::empty(if job.finishes { job.targets.len() } else { 0 });
-        let most = job.strip_rows(player, settings.strip);
+        let most = job.strip_rows(player);
         let mut at = start;
         let past_caches = workspace.scratch.past_caches;
         let mut head = if past_caches { job.head(start) } else { 0 };
@@ -390,7 +358,7 @@ impl RowPlan {
             }
             // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
             // multiples of 64 rows, where there are bits, and do not overlap; the workspace is this thread's.
-            unsafe { self.strip(job, player, settings, at, rows, &mut workspace, &mut range) };
+            unsafe { self.strip(job, player, fault, at, rows, &mut workspace, &mut range) };
             at += rows;
         }
         if past_caches {
@@ -402,21 +370,21 @@ impl RowPlan {
     }
 
     /// Memory for a thread: another's that has ended, if there is one.
-    fn workspace<E>(&self, job: &Job<'_>, player: &Player, settings: &Settings<'_, E>) -> Box<Workspace> {
+    fn workspace(&self, job: &Job<'_>, player: &Player) -> Box<Workspace> {
         let kept = player.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut workspace = kept.unwrap_or_else(|| {
             let layout = player.function.as_ref().map(|function| function.scratch()).unwrap_or_default();
             Box::new(Workspace {
                 scratch: Scratch::new(&layout),
                 frame: self.reference.frame(),
-                context: (settings.context)(),
+                context: job.terms.limits.map_or_else(Context::new, Limits::context),
                 staging: Vec::new(),
                 columns: Vec::new(),
             })
         });
         workspace.scratch.past_caches = job.targets.iter().map(Target::bytes_in_place).sum::<usize>() >= PAST_CACHES;
         if job.is_staged {
-            let words = job.staged_words(job.strip_rows(player, settings.strip));
+            let words = job.staged_words(job.strip_rows(player));
             if workspace.staging.len() < words {
                 workspace.staging.resize(words, 0);
             }
@@ -434,7 +402,7 @@ impl RowPlan {
         &self,
         job: &Job<'_>,
         player: &Player,
-        settings: &Settings<'_, E>,
+        fault: &(dyn Fn(&Context) -> E + Sync),
         start: usize,
         rows: usize,
         workspace: &mut Workspace,
@@ -495,10 +463,10 @@ impl RowPlan {
             }
             unwritten.into_iter().for_each(|(at, column)| columns[at] = column);
         }
-        let mut strip = Strip { columns, start, rows, finished: 0, room: settings.strings };
+        let mut strip = Strip { columns, start, rows, finished: 0, room: job.strings };
         if fails {
             // SAFETY: COLUMNS, promised by the caller.
-            unsafe { self.failed_rows(job, player, settings, &mut strip, workspace, range) };
+            unsafe { self.failed_rows(job, player, fault, &mut strip, workspace, range) };
         }
         if range.stop.is_none() {
             // SAFETY: COLUMNS, promised by the caller: all rows were written.
@@ -518,7 +486,7 @@ impl RowPlan {
         &self,
         job: &Job<'_>,
         player: &Player,
-        settings: &Settings<'_, E>,
+        fault: &(dyn Fn(&Context) -> E + Sync),
         strip: &mut Strip<'_>,
         workspace: &mut Workspace,
         range: &mut Range<E>,
@@ -558,17 +526,17 @@ impl RowPlan {
                 }
                 RowEnd::Failed => {
                     let number = strip.start + row;
-                    range.stop = match job.on_error {
+                    range.stop = match job.terms.on_error {
                         _ if context.poll_cancelled() => Some(Stop::Cancelled),
-                        OnError::Fail => Some(Stop::Row(number, (settings.fault)(context))),
+                        OnError::Fail => Some(Stop::Row(number, fault(context))),
                         OnError::Missing => None,
                     };
                     if range.stop.is_none() {
                         // SAFETY: COLUMNS, promised by the caller.
                         unsafe { self.reference.missing(&player.transfers, &strip.columns, row) };
                         range.failed.push(number);
-                        if range.failures.len() < settings.keep {
-                            range.failures.push((number, (settings.fault)(context)));
+                        if range.failures.len() < job.terms.keep_failures {
+                            range.failures.push((number, fault(context)));
                         }
                     }
                 }
@@ -634,10 +602,10 @@ impl Job<'_> {
         self.sources.iter().map(|source| &source.form).chain(self.targets.iter().map(|target| &target.form))
     }
 
-    /// The rows of a strip, where no more than so many are wanted.
-    fn strip_rows(&self, player: &Player, wanted: usize) -> usize {
+    /// The rows of a strip.
+    fn strip_rows(&self, player: &Player) -> usize {
         let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
-        let most = most.min((wanted / 64).max(1).saturating_mul(64));
+        let most = most.min((self.terms.strip_rows / 64).max(1).saturating_mul(64));
         // A dictionary is not, if only its numbers are looked at.
         let is_written = |(at, source): (usize, &Source<'_>)| {
             source.is_staged() && !(source.form.is_dictionary && player.function().is_some_and(|f| !f.reads(at)))
@@ -664,12 +632,12 @@ impl Job<'_> {
 }
 
 /// The rows in ranges of whole strips, one for each thread that they are worth. Who wants strips shorter has rows that cost more.
-fn ranges(job: &Job<'_>, player: &Player, threads: usize, strip: usize) -> SmallVec<[(usize, usize); 1]> {
-    let worth = RANGE_STRIPS * STRIP_ROWS.min(strip.max(64));
-    let threads = if player.function.is_some() { threads.min(job.rows / worth).max(1) } else { 1 };
+fn ranges(job: &Job<'_>, player: &Player) -> SmallVec<[(usize, usize); 1]> {
+    let worth = RANGE_STRIPS * STRIP_ROWS.min(job.terms.strip_rows.max(64));
+    let threads = if player.function.is_some() { job.terms.threads.min(job.rows / worth).max(1) } else { 1 };
     // A few for each, so that none waits long for another.
     let parts = if threads == 1 { 1 } else { 4 * threads };
-    let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player, strip)).max(1);
+    let each = job.rows.div_ceil(parts).next_multiple_of(job.strip_rows(player)).max(1);
     let starts = (0..job.rows).step_by(each);
     let ranges: SmallVec<_> = starts.map(|start| (start, (start + each).min(job.rows))).collect();
     if ranges.is_empty() { smallvec![(0, 0)] } else { ranges }

@@ -9,20 +9,18 @@ use smallvec::{SmallVec, smallvec};
 /// The most shares for each thread of a pool: with more, no thread would have more to do.
 const SHARES: usize = 4;
 
-/// The number of threads that a caller asks for, at most [`SHARES`] for each thread of the pool. Without a pool, that of the process
-/// counts, or that in which the caller runs. Memory is made for each thread that is asked for, so the number is bounded.
-pub(crate) fn useful_threads(asked: usize, pool: Option<&rayon::ThreadPool>) -> usize {
+/// The number of threads that a caller asks for, at most [`SHARES`] for each thread of the pool. The pool is that in
+/// which the caller runs, or that of the process. Memory is made for each thread that is asked for, so the number is bounded.
+pub(crate) fn useful_threads(asked: usize) -> usize {
     if asked <= 1 {
         return 1;
     }
-    let there_are = pool.map_or_else(rayon::current_num_threads, rayon::ThreadPool::current_num_threads);
-    asked.min(there_are.saturating_mul(SHARES)).max(1)
+    asked.min(rayon::current_num_threads().saturating_mul(SHARES)).max(1)
 }
 
-/// The results of all shares, in their order. The caller does a single share itself. Several are jobs of the pool: without one, of that of
-/// the process, or of that in which the caller runs; a process that was forked has one of its own.
+/// The results of all shares, in their order. The caller does a single share itself. Several are jobs of the pool of the
+/// process, or of that in which the caller runs; a process that was forked has one of its own.
 pub(crate) fn on_threads<W: Send, R: Send>(
-    pool: Option<&rayon::ThreadPool>,
     shares: impl IntoIterator<Item = W>,
     one: impl Fn(W) -> R + Sync,
 ) -> SmallVec<[R; 1]> {
@@ -30,11 +28,7 @@ pub(crate) fn on_threads<W: Send, R: Send>(
     if shares.len() <= 1 {
         return shares.pop().map_or_else(SmallVec::new, |share| smallvec![one(share)]);
     }
-    let chosen = match pool {
-        Some(pool) => ProcessPool::Given(pool),
-        None => ProcessPool::current(),
-    };
-    let pool = match chosen {
+    let pool = match ProcessPool::current() {
         ProcessPool::Given(pool) => Some(pool),
         ProcessPool::Rayons => None,
         ProcessPool::Absent => return shares.into_iter().map(one).collect(),
@@ -53,21 +47,21 @@ mod tests {
     #[test]
     fn no_more_threads_count_than_are_of_use() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        let useful = |asked| useful_threads(asked, Some(&pool));
+        let useful = |asked| pool.install(|| useful_threads(asked));
         assert_eq!([0, 1, 2, 12, 13, 1 << 62, usize::MAX].map(useful), [1, 1, 2, 12, 12, 12, 12]);
-        assert!((1..=4 * rayon::current_num_threads()).contains(&useful_threads(usize::MAX, None)));
+        assert!((1..=4 * rayon::current_num_threads()).contains(&useful_threads(usize::MAX)));
     }
 
     #[test]
     fn shares_are_done_by_the_caller_or_by_the_pool_in_their_order() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        let done = |count: usize| on_threads(Some(&pool), 0..count, |share| (share, pool.current_thread_index()));
+        let done = |count: usize| on_threads(0..count, |share| (share, pool.current_thread_index()));
         assert!(done(0).is_empty());
         assert_eq!(done(1)[..], [(0, None)]);
-        let several = done(20);
+        let several = pool.install(|| done(20));
         assert!(
             several.iter().enumerate().all(|(at, (share, thread))| at == *share && thread.is_some_and(|of| of < 3))
         );
-        assert_eq!(on_threads(None, [3, 4], |share| share * 2)[..], [6, 8]);
+        assert_eq!(on_threads([3, 4], |share| share * 2)[..], [6, 8]);
     }
 }

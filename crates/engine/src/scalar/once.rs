@@ -3,7 +3,6 @@
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
-use crate::options::evaluation::EvaluationLimits;
 use crate::options::metrics::{Event, Watch};
 use crate::scalar::frame_model::FrameModel;
 use crate::stages::bodies::plan_of_body;
@@ -13,6 +12,7 @@ use cembra_plan::Plan;
 use cembra_runtime::{Cancellation, Context, Frame, Scalar};
 use cembra_tensor::{Body, TensorErrorKind};
 use cembra_value::Error;
+use cembra_value::Limits;
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct OncePlan {
     model: FrameModel,
-    limits: EvaluationLimits,
+    limits: Limits,
 }
 
 /// What one run after the other needs.
@@ -43,7 +43,7 @@ impl OncePlan {
         if let Some(reason) = &reason {
             watch.record(&Event::Fallback { reason });
         }
-        Ok(OncePlan { model, limits: EvaluationLimits::of(options) })
+        Ok(OncePlan { model, limits: *options.budget().limits() })
     }
 
     pub(crate) fn memory(&self) -> OnceMemory {
@@ -59,7 +59,7 @@ impl OncePlan {
         memory: &mut OnceMemory,
         inputs: impl Iterator<Item = Value>,
         token: Option<&Cancellation>,
-        limits: &EvaluationLimits,
+        limits: &Limits,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         let misfit = || Error::values("a plan of scalars is given other values than it takes");

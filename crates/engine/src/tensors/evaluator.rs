@@ -5,13 +5,12 @@
 use crate::code::cache::{Cache, Made, hash_of};
 use crate::options::choice::Backend;
 use crate::options::compile_options::{CompileOptions, Started};
-use crate::options::evaluation::RunTerms;
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::threads::useful_threads;
 use crate::scalar::once::{ElementPlan, SingleElement};
 use crate::stages::bodies::plan_of_body;
 use crate::stages::faults::in_elements;
-use crate::tensors::kernels::{BodyLines, BodySums, Threads, run};
+use crate::tensors::kernels::{BodyLines, BodySums, run};
 use crate::tensors::lines::{Line, nested_axes};
 use crate::tensors::product::{MatrixProduct, ProductCounters, Products};
 use cembra_expr::Sources;
@@ -21,6 +20,7 @@ use cembra_runtime::Cancellation;
 use cembra_tensor::{
     Body, DataMut, Elements, Labels, Layout, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, pieces,
 };
+use cembra_value::RunTerms;
 use cembra_value::{CacheCounters, Error};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub struct Evaluator {
     kernels: Kernels<Arc<PlanRows>>,
     /// What was compiled to be run on single elements.
     singles: Kernels<Arc<ElementPlan>>,
-    threads: Threads,
+    threads: usize,
 }
 
 impl Evaluator {
@@ -83,16 +83,14 @@ impl Evaluator {
         let is_in_order = options.reference_order || options.backend == Backend::Interpreter;
         let products = (!is_in_order).then(|| Products::new(matrices()));
         let (kernels, singles) = (Cache::new(MOST_KERNELS), Cache::new(MOST_KERNELS));
-        let min_elements = options.min_parallel_elements.unwrap_or(1 << 16).max(1);
-        let threads = Threads { count: 1, min_elements };
-        Evaluator { options: options.clone(), registry, products, kernels, singles, threads }
+        Evaluator { options: options.clone(), registry, products, kernels, singles, threads: 1 }
     }
 
     /// The same, whose runs of plans are shared out to so many threads of rayon's pool for the process. Results do not depend on it: the
     /// pieces are computed as they are on one thread.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
-        Evaluator { threads: Threads { count: threads.max(1), ..self.threads }, ..self }
+        Evaluator { threads: threads.max(1), ..self }
     }
 
     /// Evaluates nodes of a graph on tensors for its leaves, node by node: the reference.
@@ -147,20 +145,15 @@ impl Evaluator {
     #[must_use]
     #[inline]
     pub fn host(&self) -> TensorHost<'_> {
-        TensorHost { evaluator: self, token: None, asked: None, threads: self.threads, most_bytes: self.most_bytes() }
+        self.host_within(&RunTerms::default())
     }
 
     /// The evaluator for a run with the token, the thread count and the limit of bytes of these terms.
     #[inline]
     pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> TensorHost<'r> {
-        let mut host = TensorHost { token: terms.token, ..self.host() };
-        if terms.threads > 0 {
-            host.threads.count = terms.threads;
-        }
-        if let Some(most) = terms.array_bytes() {
-            host.most_bytes = host.most_bytes.min(most);
-        }
-        host
+        let threads = if terms.threads > 0 { terms.threads } else { self.threads };
+        let most_bytes = terms.limits.map_or(u64::MAX, |limits| limits.array_bytes).min(self.most_bytes());
+        TensorHost { evaluator: self, terms: RunTerms { threads, ..*terms }, asked: None, most_bytes }
     }
 
     /// The most bytes that a tensor may have.
@@ -244,10 +237,9 @@ fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
 #[derive(Clone, Copy)]
 pub struct TensorHost<'e> {
     evaluator: &'e Evaluator,
-    token: Option<&'e Cancellation>,
+    terms: RunTerms<'e>,
     /// Asked whether to go on, beside the token.
     asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
-    threads: Threads,
     most_bytes: u64,
 }
 
@@ -265,7 +257,7 @@ impl<'e> TensorHost<'e> {
 
     #[cold]
     fn cancelled(&self) -> Error {
-        in_elements(&Error::ended_by(self.token))
+        in_elements(&Error::ended_by(self.terms.token))
     }
 
     /// A body that is evaluated on lines of these steps.
@@ -297,12 +289,12 @@ impl<'e> TensorHost<'e> {
     /// How many threads a run has. Results do not depend on it.
     #[inline]
     pub(crate) fn threads(&self) -> usize {
-        useful_threads(self.threads.count, None)
+        useful_threads(self.terms.threads)
     }
 
     /// How many elements are worth a turn of a thread.
-    pub(crate) const fn share(&self) -> usize {
-        self.threads.min_elements
+    pub(crate) fn share(&self) -> usize {
+        self.evaluator.options.min_parallel_elements.unwrap_or(1 << 16).max(1)
     }
 
     /// What computes the products of plans. Without, they are what the reference makes of them, bit for bit.
@@ -319,7 +311,9 @@ impl Elements for TensorHost<'_> {
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
     ) -> Result<(), Error> {
-        let (plan, how) = (self.evaluator.rows(body)?, (self.token, Some(&self.threads)));
+        let plan = self.evaluator.rows(body)?;
+        // Elements are evaluated within the limits that their plan was compiled with.
+        let terms = RunTerms { limits: None, ..self.terms };
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -328,7 +322,7 @@ impl Elements for TensorHost<'_> {
         let axes = nested_axes(extents, seen.iter().map(|tensor| tensor.layout().strides()));
         let inner = axes.last().map_or(1, |(extent, _)| *extent);
         if rows == 0 || axes.len() < 2 {
-            return run(&plan, &lines(&seen), outputs, rows, how);
+            return run(&plan, &lines(&seen), outputs, rows, &terms);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -354,7 +348,7 @@ impl Elements for TensorHost<'_> {
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
             let misfit = || Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements");
-            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, how)?;
+            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, &terms)?;
             first += rows;
         }
         Ok(())
@@ -367,7 +361,7 @@ impl Elements for TensorHost<'_> {
 
     #[inline]
     fn go_on(&self) -> Result<(), Error> {
-        if self.token.is_some_and(Cancellation::is_cancelled) {
+        if self.terms.token.is_some_and(Cancellation::is_cancelled) {
             return Err(self.cancelled());
         }
         self.asked.map_or(Ok(()), |asked| asked())

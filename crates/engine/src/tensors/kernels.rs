@@ -1,23 +1,15 @@
 //! Expressions of tensors' elements, compiled and bound to how their operands lie: what plans run for each line of elements. Where a line
 //! cannot be run as it is, because an element fails or may, or nothing but the interpreter evaluates it, the plan is run on rows, which says why.
 
-use crate::rows::plan_rows::{PlanRows, RowSettings};
+use crate::rows::plan_rows::PlanRows;
 use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
 use crate::stages::faults::in_elements;
 use crate::tensors::lines::{InputLine, Line, OneTarget, Soon};
-use cembra_runtime::{Cancellation, Chains};
+use cembra_runtime::Chains;
 use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
-use cembra_value::{Error, Value, with_data, with_data_mut};
+use cembra_value::{Error, RunTerms, Value, with_data, with_data_mut};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// How many threads runs of tensor plans have, and how many elements are worth one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Threads {
-    pub(crate) count: usize,
-    /// The fewest elements for which a thread takes a turn.
-    pub(crate) min_elements: usize,
-}
 
 /// Which input of a body each input of its plan is.
 type Order = SmallVec<[usize; 4]>;
@@ -102,7 +94,7 @@ impl BodyLines {
         let mut lines: SmallVec<[Line<'_>; 4]> = lines.into();
         for at in 0..count {
             let to = to.part(at * length, length).ok_or_else(misfit)?;
-            run(&self.plan, &lines, &mut [to], length, (None, None))?;
+            run(&self.plan, &lines, &mut [to], length, &RunTerms::default())?;
             lines.iter_mut().zip(shifts).for_each(|(line, shift)| line.first = line.first.wrapping_add_signed(*shift));
         }
         Ok(())
@@ -186,13 +178,13 @@ impl BodyLine {
     }
 }
 
-/// Runs the plan of a body over lines of so many elements, and writes over the outputs; until a token is cancelled, on these threads.
+/// Runs the plan of a body over lines of so many elements, and writes over the outputs, on these terms.
 pub(crate) fn run(
     plan: &PlanRows,
     lines: &[Line<'_>],
     outputs: &mut [DataMut<'_>],
     rows: usize,
-    (token, threads): (Option<&Cancellation>, Option<&Threads>),
+    terms: &RunTerms<'_>,
 ) -> Result<(), Error> {
     let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
     let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());
@@ -204,9 +196,7 @@ pub(crate) fn run(
         columns.push(column);
     }
     let places = outputs.iter_mut().map(|to| Some(column_mut(to.reborrow()))).collect();
-    let settings = RowSettings { threads: threads.map_or(1, |threads| threads.count), ..RowSettings::new(0) };
-    let settings = RowSettings { token: token.cloned(), ..settings };
-    plan.run(&columns, places, rows, &settings).map_err(|error| in_elements(&error))?;
+    plan.run(&columns, places, rows, terms, None).map_err(|error| in_elements(&error))?;
     Ok(())
 }
 

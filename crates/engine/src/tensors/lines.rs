@@ -1,5 +1,5 @@
 //! Lines of elements: their place in memory, that of a line of an input, and the target of a line. Which lines a plan has is decided by
-//! its binding; `tensor_kernels.rs` evaluates bodies on them.
+//! its binding; `kernels.rs` evaluates bodies on them.
 
 use cembra_runtime::Chains;
 use cembra_tensor::{Data, DataMut, Layout, Strides, Tensor};

@@ -3,7 +3,6 @@
 
 use crate::code::cache::{Cache, hash_of};
 use crate::options::compile_options::Started;
-use crate::options::evaluation::RunTerms;
 use crate::options::signature::Field;
 use crate::tensors::access::Reader;
 use crate::tensors::evaluator::{Evaluator, TensorHost, made_in_time};
@@ -14,6 +13,7 @@ use cembra_expr::Cut;
 use cembra_native::Tier;
 use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
 use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
+use cembra_value::RunTerms;
 use cembra_value::{CacheCounters, Error, Limit, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::cell::Cell;

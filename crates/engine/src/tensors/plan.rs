@@ -1,7 +1,6 @@
 //! Graphs of tensors that an evaluator has planned: rewritten, their products ordered, and their steps found. A plan is bound to inputs and run
-//! by `tensor_bound`; which plans are kept is decided by the compiled model.
+//! by `bound`; which plans are kept is decided by the compiled model.
 
-use crate::options::evaluation::RunTerms;
 use crate::tensors::bound::{BoundPlan, KeptPlan};
 use crate::tensors::evaluator::{Evaluator, TensorHost};
 use crate::tensors::product::ProductCounters;
@@ -11,6 +10,7 @@ use cembra_tensor::{
 };
 use cembra_value::Budget;
 use cembra_value::Error;
+use cembra_value::RunTerms;
 use std::sync::Arc;
 
 impl Evaluator {

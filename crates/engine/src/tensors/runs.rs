@@ -1,12 +1,12 @@
 //! What the runs of one session on tensors leave to each other: a plan bound to the extents and strides of the last inputs, with the memory of
 //! the last outputs. Which plan that is, the compiled model decides.
 
-use crate::options::evaluation::RunTerms;
 use crate::tensors::bound::{BoundPlan, KeptPlan};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::plan::TensorPlan;
 use cembra_tensor::{Tensor, TensorErrorKind};
 use cembra_value::Error;
+use cembra_value::RunTerms;
 use std::sync::Arc;
 
 /// How a tensor got its value.
@@ -33,7 +33,7 @@ pub(crate) struct TensorRuns {
 impl TensorRuns {
     /// Drops plans that are bound for other numbers of threads and bytes than a run may have.
     pub(crate) fn bind_for(&mut self, terms: &RunTerms<'_>) {
-        let now = (terms.threads, terms.array_bytes());
+        let now = (terms.threads, terms.limits.map(|limits| limits.array_bytes));
         if self.bound_for != now {
             *self = TensorRuns { bound_for: now, ..TensorRuns::default() };
         }

@@ -5,7 +5,7 @@
 
 use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Float64Array, ListArray, RecordBatch};
-use cembra::{Model, Optional, Options, Value};
+use cembra::{Model, Optional, Options, RunOptions, Value};
 use std::error::Error;
 use std::io::Write;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn table(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let discount: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 0.0, 0.25]));
     let table = RecordBatch::try_from_iter([("prices", prices), ("counts", counts), ("discount", discount)])?;
     let batch = Model::parse(MODEL)?.batch(&Options::default())?;
-    let made = cembra_arrow::run(batch.start(), &table)?;
+    let made = cembra_arrow::run(&batch, &RunOptions::new(), &table)?;
     for name in ["total", "shares"] {
         writeln!(out, "a table: {name} {:?}", made.table.column_by_name(name).ok_or("no such output")?)?;
     }

@@ -2,7 +2,9 @@
 //! compares all that comes out.
 
 use crate::one_answer::case::{Case, Faults, Out};
-use cembra::{Backend, Batch, BatchResult, Error, InputColumn, Model, OnError, Options, RowPlayer, Session};
+use cembra::{
+    Backend, Batch, BatchResult, Error, InputColumn, Model, OnError, Options, RowPlayer, RunOptions, Session,
+};
 use cembra_expr::{Program, print};
 use cembra_fuzzing::{Config, Laid, Layout, Lists, Shape};
 use cembra_runtime::QType;
@@ -172,8 +174,9 @@ impl Trial {
             });
         }
         let outputs = memory.iter_mut().map(|memory| memory.as_mut().and_then(|(laid, qtype)| laid.column_mut(qtype)));
-        let run = batch.start().rows(case.rows).threads(case.threads).strip_rows(case.strip).on_error(case.on_error);
-        let made = run.keep_failures(usize::MAX).run_into(&columns, outputs.collect());
+        let options = RunOptions::new().rows(case.rows).threads(case.threads).strip_rows(case.strip);
+        let options = options.on_error(case.on_error).keep_failures(usize::MAX);
+        let made = batch.run_into(&options, &columns, outputs.collect());
         if let Some(at) = memory.iter().flatten().position(|(laid, _)| !laid.is_intact()) {
             return Err(told(format!("memory around that of output {at} was written")));
         }

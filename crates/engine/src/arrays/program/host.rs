@@ -1,8 +1,7 @@
 //! What a run of an array program asks for: its plans, run as batches over elements or once on scalars, its limits, and the errors
 //! of its steps.
 
-use crate::options::evaluation::EvaluationLimits;
-use crate::rows::plan_rows::{PlanRows, RowSettings};
+use crate::rows::plan_rows::PlanRows;
 use crate::rows::threads::useful_threads;
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use crate::scalar::once::{OnceMemory, OncePlan};
@@ -10,9 +9,10 @@ use crate::stages::faults::{self, FailedOperator};
 use crate::stages::sites::operator_name;
 use cembra_array::{ArrayProgram, PartId, Step};
 use cembra_expr::Program;
-use cembra_runtime::{BatchFunction, Cancellation, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
+use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
 use cembra_value::Error;
 use cembra_value::{Array, ArrayData, StringViews, Value};
+use cembra_value::{Limits, RunTerms};
 
 /// What runs a plan.
 #[derive(Debug)]
@@ -32,10 +32,9 @@ pub(crate) struct ArrayHost<'r> {
     pub(crate) played: &'r [Played],
     /// The program that it was made of.
     pub(crate) program: &'r Program,
-    pub(crate) token: Option<&'r Cancellation>,
-    pub(crate) limits: EvaluationLimits,
-    /// How many threads the run may be shared by; 0 is one.
-    pub(crate) threads: usize,
+    pub(crate) terms: RunTerms<'r>,
+    /// The limits of the run, or else those that the model was compiled with.
+    pub(crate) limits: &'r Limits,
     /// For each plan of scalars that was run.
     pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
 }
@@ -57,14 +56,10 @@ impl ArrayHost<'_> {
         let Played::Rows(rows_of) = &self.played[part.index()] else {
             return Err(Error::values("a plan of scalars has no rows"));
         };
-        let how = RowSettings {
-            token: self.token.cloned(),
-            limits: Some(self.limits),
-            strings: Some(strings),
-            ..RowSettings::new(0)
-        };
+        // Arrays are shared out as a whole, if at all.
+        let terms = RunTerms { threads: 0, limits: Some(self.limits), ..self.terms };
         let outputs = rows_of.outputs().iter().map(|_| None).collect();
-        Ok(rows_of.run(&columns, outputs, rows, &how)?.columns.into_iter().flatten().collect())
+        Ok(rows_of.run(&columns, outputs, rows, &terms, Some(strings))?.columns.into_iter().flatten().collect())
     }
 
     /// Evaluates a plan for this many elements, its arguments being arrays of that size, or the same for all. Strings that are made
@@ -91,7 +86,7 @@ impl ArrayHost<'_> {
         }
         let memory = self.scalars[part.index()].get_or_insert_with(|| plan.memory());
         let inputs = self.arrays.part(part).inputs.iter().map(|at| args[*at].clone());
-        plan.run(memory, inputs, self.token, &self.limits, results)
+        plan.run(memory, inputs, self.terms.token, self.limits, results)
     }
 
     /// The function that evaluates a plan on columns of these forms; none if rows are evaluated one by one.
@@ -110,17 +105,17 @@ impl ArrayHost<'_> {
     /// Readies a context for the run: its limits, and the token that cancels it.
     pub(super) fn ready(&self, context: &mut Context) {
         self.limits.hold_in(context);
-        context.set_cancellation(self.token.cloned());
+        context.set_cancellation(self.terms.token.cloned());
     }
 
     /// How often the rounds of all loops may begin again in the run.
     pub(super) fn most_rounds(&self) -> u64 {
-        self.limits.loop_iterations()
+        self.limits.loop_iterations
     }
 
     /// The most bytes of arrays that the run may have at a time, those that come in apart.
     pub(super) fn most_array_bytes(&self) -> u64 {
-        self.limits.array_bytes()
+        self.limits.array_bytes
     }
 
     /// The error of a step whose arrays would be more bytes than the run may have.
@@ -143,7 +138,7 @@ impl ArrayHost<'_> {
     pub(super) fn fault(&self, step: &Step, fault: Fault) -> Error {
         let Fault { kind, operands } = fault;
         if kind == FaultKind::Cancelled {
-            return Error::ended_by(self.token);
+            return Error::ended_by(self.terms.token);
         }
         let operand = (kind == FaultKind::IndexRange).then(|| Value::from(operands[0].cast_signed()));
         let sizes = format!("({}, {})", operands[0], operands[1]);
@@ -164,7 +159,7 @@ impl ArrayHost<'_> {
 
     /// How many threads the run may be shared by.
     pub(super) fn threads(&self) -> usize {
-        useful_threads(self.threads, None)
+        useful_threads(self.terms.threads)
     }
 
     /// Looks whether the run was cancelled.
@@ -172,8 +167,8 @@ impl ArrayHost<'_> {
     /// # Errors
     /// It was.
     pub(super) fn poll(&self) -> Result<(), Error> {
-        match self.token {
-            Some(token) if token.is_cancelled() => Err(Error::ended_by(self.token)),
+        match self.terms.token {
+            Some(token) if token.is_cancelled() => Err(Error::ended_by(self.terms.token)),
             _ => Ok(()),
         }
     }

@@ -75,7 +75,7 @@ impl Run<'_> {
         }
         host.ready(&mut workspace.context);
         let workspaces = std::iter::once(&mut *workspace).chain(&mut others);
-        let done = on_threads(None, workspaces.zip(shares), |(workspace, share)| {
+        let done = on_threads(workspaces.zip(shares), |(workspace, share)| {
             self.begin_share(workspace, share);
             self.strips(workspace, share)
         });

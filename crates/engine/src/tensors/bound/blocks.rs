@@ -95,7 +95,7 @@ impl LongRuns {
 fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, host: &TensorHost<'_>) -> Blocks {
     let count = workers[0].blocks();
     let each = count.div_ceil(workers.len());
-    let done = on_threads(None, workers.iter_mut().enumerate(), |(at, worker)| {
+    let done = on_threads(workers.iter_mut().enumerate(), |(at, worker)| {
         let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
         worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, host)
     });

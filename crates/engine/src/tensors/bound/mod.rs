@@ -331,7 +331,7 @@ fn run_pieces(
         rest = others;
         shares.push((worker, which, own));
     }
-    let done = on_threads(None, shares, |(worker, which, own)| {
+    let done = on_threads(shares, |(worker, which, own)| {
         let mut took = ProductCounters::default();
         let result = worker.run(which, sources, host, within, own, &mut took);
         (took, result)

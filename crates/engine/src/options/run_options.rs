@@ -1,9 +1,8 @@
 //! Options of a run, the same for sessions, executors of structs, batches, tensors and the tests of models: cancellation and deadline, threads,
 //! limits, and the treatment of failed rows. `Options` has those of compiling.
 
-use crate::rows::OnError;
 use cembra_runtime::Cancellation;
-use cembra_value::Limits;
+use cembra_value::{Limits, OnError, RunTerms};
 use std::time::{Duration, Instant};
 
 /// What ends a run, how many threads it has, and what it may take. What is not said is as it is without: no end, one thread, the limits
@@ -34,9 +33,15 @@ pub struct RunOptions {
     threads: Option<usize>,
     limits: Option<Limits>,
     on_error: Option<OnError>,
+    rows: Option<usize>,
+    strip_rows: Option<usize>,
+    keep_failures: Option<usize>,
 }
 
 impl RunOptions {
+    /// How many errors of failed rows a batch keeps, unless something else is said.
+    pub const KEPT_FAILURES: usize = 100;
+
     /// Runs that nothing ends, on one thread.
     #[must_use]
     pub fn new() -> Self {
@@ -62,7 +67,9 @@ impl RunOptions {
         RunOptions { deadline: Instant::now().checked_add(limit), ..self }
     }
 
-    /// Shares a run out to so many threads of the process's pool, where it is worth them. Results do not depend on it.
+    /// Shares a run out to so many threads of rayon's pool for the process, or of that in which the caller is (`pool.install(..)`), where it is worth
+    /// them. Results do not depend on it. A pool of the caller's has no threads in a process that was forked since it was made: the run would wait
+    /// for ever.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         RunOptions { threads: Some(threads), ..self }
@@ -73,6 +80,25 @@ impl RunOptions {
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         RunOptions { limits: Some(limits), ..self }
+    }
+
+    /// How many rows a batch has, where no column says so: all inputs share one value, or there are none.
+    #[must_use]
+    pub fn rows(self, rows: usize) -> Self {
+        RunOptions { rows: Some(rows), ..self }
+    }
+
+    /// Evaluates at most so many rows of a batch before it looks whether the run was cancelled, and shares fewer out to a thread: for models
+    /// that take long for a row. It is rounded down to a multiple of 64, and 64 at least; results do not depend on it.
+    #[must_use]
+    pub fn strip_rows(self, rows: usize) -> Self {
+        RunOptions { strip_rows: Some(rows), ..self }
+    }
+
+    /// How many errors of failed rows a batch keeps: [`RunOptions::KEPT_FAILURES`] if nothing is said.
+    #[must_use]
+    pub fn keep_failures(self, keep: usize) -> Self {
+        RunOptions { keep_failures: Some(keep), ..self }
     }
 
     /// Sets the treatment of failed rows, in batches and in the tests of models.
@@ -97,6 +123,23 @@ impl RunOptions {
     /// How many threads there are, if that is said.
     pub const fn thread_count(&self) -> Option<usize> {
         self.threads
+    }
+
+    /// How many rows there are, if that is said.
+    pub const fn row_count(&self) -> Option<usize> {
+        self.rows
+    }
+
+    /// The terms of a run that `token`, which is that of the options, ends, and that has `limits`.
+    pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
+        RunTerms {
+            token,
+            threads: self.threads.unwrap_or(0),
+            limits,
+            on_error: self.on_error.unwrap_or_default(),
+            strip_rows: self.strip_rows.unwrap_or(usize::MAX),
+            keep_failures: self.keep_failures.unwrap_or(Self::KEPT_FAILURES),
+        }
     }
 
     /// The limits of a run, if they are said.
