@@ -260,6 +260,13 @@ impl Model {
         Ok(Executor::from(Executable::of(program, options)?))
     }
 
+    /// The same for callers who mostly evaluate many rows, by [`Executor::batch`]: code for one row is compiled when the first session is made.
+    #[doc(hidden)]
+    pub fn compile_on_demand(&self, options: &Options) -> Result<Executor, Error> {
+        let options = &self.started(options);
+        Ok(Executor::from(Executable::of_on_demand(self.selected(options)?, options)?))
+    }
+
     /// True if some input of the model is a tensor, as declared or by the options: then it is evaluated as a whole, and has no rows.
     #[must_use]
     pub fn has_tensors(&self, options: &Options) -> bool {

@@ -15,6 +15,7 @@ use crate::stages::{plan, prepare};
 use crate::tensors::lowering::TensorProgram;
 use cembra_array::struct_columns;
 use cembra_expr::Program;
+use cembra_plan::Plan;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Error;
 use cembra_value::Limits;
@@ -82,12 +83,15 @@ impl Batch {
             return Err(no_rows(input.span));
         }
         let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
-        let inner = if placed.model.has_arrays() {
-            Rows::Lists(ListRows::of(program.clone(), placed, options)?.into())
-        } else {
-            Rows::Plan(PlanRows::of(program, plan(&placed, program, options)?, options).into())
-        };
-        Ok(Batch(inner.into()))
+        if !placed.model.has_arrays() {
+            return Ok(Batch::of_plan(program, plan(&placed, program, options)?, options));
+        }
+        Ok(Batch(Rows::Lists(ListRows::of(program.clone(), placed, options)?.into()).into()))
+    }
+
+    /// Compiles the plan of a program for many rows.
+    pub(crate) fn of_plan(program: &Program, plan: impl Into<Arc<Plan>>, options: &Started) -> Batch {
+        Batch(Rows::Plan(PlanRows::of(program, plan, options).into()).into())
     }
 
     /// The inputs that the model uses, in the order of the program: what columns are wanted for.

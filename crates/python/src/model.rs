@@ -185,7 +185,7 @@ impl Model {
             return Err(too_many());
         }
         let options = self.options_for(py, &types)?;
-        let executor: Executor = released(py, || self.model.compile(&options)).map_err(|error| self.raised(error))?;
+        let executor = released(py, || self.model.compile_on_demand(&options)).map_err(|error| self.raised(error))?;
         self.warn(py, &options)?;
         let mut made = Box::new(Compiled::of(py, &self.model, types, executor)?);
         for (at, place) in self.compiled.iter().enumerate() {
@@ -202,7 +202,7 @@ impl Model {
     }
 
     /// What the model is compiled for so far.
-    fn known(&self) -> impl Iterator<Item = &Compiled> {
+    pub(crate) fn known(&self) -> impl Iterator<Item = &Compiled> {
         self.compiled.iter().map_while(|place| place.get().map(Box::as_ref))
     }
 
@@ -371,6 +371,7 @@ impl Model {
             row.clear();
             return read.map(|_| None);
         }
+        let session = session.get_or_insert_with(|| compiled.session(py));
         let _row = compiled.calls_python.then(|| user_operators::within(user_operators::Current::Row));
         let evaluated = match (compiled.is_short, watch) {
             (true, _) => session.evaluate_into(row, made),
@@ -399,7 +400,7 @@ impl Model {
             return Ok(phases);
         }
         let options = self.options_for(py, &compiled.types)?;
-        let phases = released(py, || Phases::of(&self.model, &options)).map_err(|error| self.raised(error))?;
+        let phases = released(py, || Phases::of(&self.model, &options, &compiled.executor)).map_err(|error| self.raised(error))?;
         Ok(compiled.phases.get_or_init(|| phases))
     }
 

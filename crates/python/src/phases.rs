@@ -5,7 +5,7 @@
 use crate::errors;
 use crate::user_operators::{OverColumns, over_columns};
 use cembra::program::{Input, Node, Output};
-use cembra::{Batch, Field, Model, NodeId, Options, Program, QType};
+use cembra::{Batch, Executor, Field, Model, NodeId, Options, Program, QType};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
@@ -55,14 +55,15 @@ impl Call {
 }
 
 impl Phases {
-    /// Cuts a model, and compiles the parts for these options.
-    pub(crate) fn of(model: &Model, options: &Options) -> Result<Phases, cembra::Error> {
+    /// Cuts a model, which `executor` is of, and compiles the parts for these options.
+    pub(crate) fn of(model: &Model, options: &Options, executor: &Executor) -> Result<Phases, cembra::Error> {
         let mut parts = Parts { rest: model.clone(), columns: Vec::new(), places: HashMap::new() };
         let mut before = Vec::new();
         for level in calls(model.program()) {
             before.push(parts.cut(&level, options)?);
         }
-        let batch = parts.rest.batch(options)?;
+        // A model that is not cut is prepared by now.
+        let batch = if before.is_empty() { executor.batch()? } else { parts.rest.batch(options)? };
         let last = Phase { reads: parts.reads(&batch), batch, calls: Vec::new() };
         Ok(Phases { columns: parts.columns, before, last })
     }

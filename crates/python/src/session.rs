@@ -46,12 +46,15 @@ impl Session {
     #[new]
     #[pyo3(signature = (model, *, threads=1, time_limit=None, cancellation=None, limits=None))]
     fn new(
+        py: Python<'_>,
         model: Py<Model>,
         threads: usize,
         time_limit: Option<f64>,
         cancellation: Option<&Bound<'_, Token>>,
         limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
     ) -> PyResult<Session> {
+        // The first evaluation does not wait for code.
+        model.get().known().for_each(|compiled| drop(compiled.session(py)));
         Ok(Session { model, terms: Terms::of(threads, time_limit, cancellation, limits)?, state: Mutex::default() })
     }
 
@@ -88,8 +91,8 @@ impl Session {
                 handed.clear();
                 *kept = None;
             }
-            let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::of(&compiled.executor)));
-            memory.session.set_run_options(&options);
+            let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::default()));
+            memory.session.get_or_insert_with(|| compiled.session(py)).set_run_options(&options);
             // The session writes its next outputs into the memory of the values in `made`.
             handed.retain(|holder| match Holder::released(py, holder) {
                 Some(Held { array, mask }) => {
@@ -131,6 +134,6 @@ impl Session {
     #[getter]
     fn memory_bytes(&self) -> usize {
         let state = self.state.try_lock();
-        state.ok().and_then(|state| state.kept.as_ref().map(|(_, memory)| memory.session.memory_bytes())).unwrap_or(0)
+        state.ok().and_then(|state| state.kept.as_ref().map(|(_, memory)| memory.session.as_ref().map_or(0, cembra::Session::memory_bytes))).unwrap_or(0)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::columns::{Column, is_column};
 use crate::errors;
+use crate::lock::released;
 use crate::packages::Imports;
 use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
@@ -42,16 +43,12 @@ pub(crate) struct Compiled {
 }
 
 /// What the evaluation of a row needs memory for.
+#[derive(Default)]
 pub(crate) struct Memory {
-    pub(crate) session: Session,
+    /// Made when a row is first evaluated: before that the model may have no code for one.
+    pub(crate) session: Option<Session>,
     pub(crate) row: Vec<Value>,
     pub(crate) made: Vec<Value>,
-}
-
-impl Memory {
-    pub(crate) fn of(executor: &Executor) -> Memory {
-        Memory { session: executor.session(), row: Vec::new(), made: Vec::new() }
-    }
 }
 
 /// True for a graph with a loop.
@@ -121,6 +118,11 @@ impl Compiled {
         })
     }
 
+    /// A session of the model. Code for one row is compiled when the first is made.
+    pub(crate) fn session(&self, py: Python<'_>) -> Session {
+        released(py, || self.executor.session())
+    }
+
     /// Lends memory for an evaluation, and takes it back. A pool of sessions would have the lists of values made anew for each call.
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
         let first = match self.first.try_lock() {
@@ -136,11 +138,11 @@ impl Compiled {
             Err(TryLockError::WouldBlock) => None,
         };
         if let Some(mut first) = first {
-            return evaluate(first.get_or_insert_with(|| Memory::of(&self.executor)));
+            return evaluate(first.get_or_insert_default());
         }
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
-        let mut memory = kept.unwrap_or_else(|| Memory::of(&self.executor));
+        let mut memory = kept.unwrap_or_default();
         let made = evaluate(&mut memory);
         idle().push(memory);
         made

@@ -309,7 +309,7 @@ fn one_value_is_shared_by_all_rows() {
     }
     let nothing = Model::parse("output one = 1.5").unwrap().batch(&Options::default()).unwrap();
     let error = nothing.run(&[]).unwrap_err().to_string();
-    assert_eq!(error, "no column says how many rows there are: say so with `rows`");
+    assert_eq!(error, "no column says how many rows there are: say so with `RunOptions::rows`");
     let made = nothing.run_with(&RunOptions::new().rows(3), &[]).unwrap();
     assert_eq!(made.columns[0].rows(), 3);
 }

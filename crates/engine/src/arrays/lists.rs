@@ -533,7 +533,7 @@ struct Run<'r> {
 impl<'r> Run<'r> {
     /// The terms on which array programs run, for a piece or for one row.
     fn terms_of_piece(&self) -> RunTerms<'r> {
-        RunTerms { threads: 0, ..*self.terms }
+        RunTerms { token: self.terms.token, limits: self.terms.limits, ..RunTerms::default() }
     }
 
     /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.

@@ -86,12 +86,12 @@ impl Compiled {
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
         let played = |(at, part): (usize, &Part)| {
             if once.contains(&PartId(at as u32)) {
-                Ok(Played::Once(OncePlan::interpreted(program, part.plan.clone(), options)?.into()))
+                Played::Once(OncePlan::interpreted(program, &part.plan, options).into())
             } else {
-                Ok(Played::Rows(PlanRows::of(program, part.plan.clone(), options).into()))
+                Played::Rows(PlanRows::of(program, part.plan.clone(), options).into())
             }
         };
-        let parts = array_program.parts().iter().enumerate().map(played).collect::<Result<_, Error>>()?;
+        let parts = array_program.parts().iter().enumerate().map(played).collect();
         let sweeps = SweepRunners::of(&array_program);
         let (limits, sources) = (*options.budget().limits(), options.sources.clone());
         Ok(Compiled { program: array_program, parts, sweeps, limits, sources })

@@ -4,6 +4,7 @@ use crate::arrays::model::ArrayModel;
 use crate::executor::Executable;
 use crate::executor::mixed::MixedModel;
 use crate::executor::whole::WholeModel;
+use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
 use crate::stages::{plan, prepare};
 use crate::tensors::lowering::{Parts, Sorted, TensorProgram};
@@ -41,6 +42,19 @@ impl Executable {
         }
         let plan = plan(&placed, &program, options)?;
         Executable::new(program, plan, None, options)
+    }
+
+    /// The same, where a plan that `Backend::Auto` compiles is compiled for one row when the first session is made.
+    pub fn of_on_demand(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+        if options.backend != Backend::Auto || TensorProgram::is_of(&program, options) {
+            return Executable::of(program, options);
+        }
+        let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
+        if placed.model.has_arrays() {
+            return Executable::of_arrays(program, placed, options);
+        }
+        let plan = plan(&placed, &program, options)?;
+        Ok(Executable::on_demand(program, plan, options))
     }
 
     /// Compiles a program with tensors, and other values beside them. Some of it may be behind tensors and other values that were computed before, in

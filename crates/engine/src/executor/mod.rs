@@ -47,8 +47,18 @@ pub struct Executable {
 pub(crate) enum ExecutableForm {
     /// A plan, in frames.
     Frame(FrameModel),
+    /// A plan of which code for one row is made when the first frame is.
+    OnDemand(Box<OnDemandModel>),
     /// A model whose values lie beside frames.
     Whole(WholeModel),
+}
+
+/// A plan that is mostly run on many rows.
+#[derive(Debug)]
+pub(crate) struct OnDemandModel {
+    /// Shared with the model for many rows.
+    plan: Arc<Plan>,
+    compiled: OnceLock<FrameModel>,
 }
 
 /// What the evaluations of a part of a model leave to each other.
@@ -100,17 +110,40 @@ impl Executable {
     ) -> Result<Executable, Error> {
         check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
-        let field = |name, value| Field::new(name, &plan.value(value).qtype);
-        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
-        Field::add_defaults(&mut inputs, &program);
-        let outputs = plan.outputs().iter().map(|output| field(&output.name, output.value)).collect();
-        let (model, reason) = FrameModel::new(&program, plan, structs, options.backend, options, &watch)?;
-        let form = ExecutableForm::Frame(model);
-        let executable = Executable::of_form(form, [inputs, outputs], watch, program, options);
+        let fields = Field::of_plan(&plan, &program);
+        let (model, reason) = FrameModel::new(&program, &plan, structs, options.backend, options, &watch)?;
+        let executable = Executable::of_form(ExecutableForm::Frame(model), fields, watch, program, options);
         if let Some(reason) = reason {
             executable.fall_back(reason);
         }
         Ok(executable)
+    }
+
+    /// An executable of a plan of which code for one row is compiled when the first session is made. Should that fail, the interpreter stands in.
+    pub(crate) fn on_demand(program: Arc<Program>, plan: Plan, options: &Started) -> Executable {
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let fields = Field::of_plan(&plan, &program);
+        let model = OnDemandModel { plan: plan.into(), compiled: OnceLock::new() };
+        Executable::of_form(ExecutableForm::OnDemand(model.into()), fields, watch, program, options)
+    }
+
+    /// The code for one row of a plan that had none.
+    #[cold]
+    fn compiled_on_demand<'e>(&'e self, model: &'e OnDemandModel) -> &'e FrameModel {
+        let Origin { program, options, .. } = &*self.origin;
+        model.compiled.get_or_init(|| {
+            let options = &options.restarted();
+            match FrameModel::new(program, &model.plan, None, options.backend, options, &self.watch) {
+                Ok((compiled, reason)) => {
+                    reason.into_iter().for_each(|reason| self.fall_back(reason));
+                    compiled
+                }
+                Err(error) => {
+                    error.diagnostics().iter().take(1).for_each(|reason| self.fall_back(reason.clone()));
+                    FrameModel::interpreted(program, &model.plan, options)
+                }
+            }
+        })
     }
 
     /// An executable of a model whose values lie beside frames.
@@ -197,16 +230,17 @@ impl Executable {
     /// The model whose values lie beside frames, if it is one.
     pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
-            ExecutableForm::Frame(_) => None,
+            ExecutableForm::Frame(_) | ExecutableForm::OnDemand(_) => None,
             ExecutableForm::Whole(whole) => Some(whole),
         }
     }
 
     /// The model whose values lie in a frame, if it is one.
     #[inline(always)]
-    pub(crate) const fn frame_model(&self) -> Option<&FrameModel> {
+    pub(crate) fn frame_model(&self) -> Option<&FrameModel> {
         match &self.form {
             ExecutableForm::Frame(model) => Some(model),
+            ExecutableForm::OnDemand(model) => Some(self.compiled_on_demand(model)),
             ExecutableForm::Whole(_) => None,
         }
     }
@@ -214,7 +248,7 @@ impl Executable {
     /// True if values of the model lie beside frames, so that its runs are `evaluate_whole`.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
-        self.frame_model().is_none()
+        matches!(self.form, ExecutableForm::Whole(_))
     }
 
     /// Names and types of the inputs and outputs.
@@ -241,9 +275,9 @@ impl Executable {
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
-        match &self.form {
-            ExecutableForm::Frame(model) => model.runnable.tier(),
-            ExecutableForm::Whole(whole) => whole.tier(),
+        match self.whole() {
+            Some(whole) => whole.tier(),
+            None => self.frame_model()?.runnable.tier(),
         }
     }
 
@@ -294,6 +328,9 @@ impl Executable {
             + size_of_val(&*self.outputs)
             + match &self.form {
                 ExecutableForm::Frame(model) => model.memory_bytes(),
+                ExecutableForm::OnDemand(model) => {
+                    model.plan.memory_bytes() + model.compiled.get().map_or(0, FrameModel::memory_bytes)
+                }
                 ExecutableForm::Whole(whole) => whole.memory_bytes(),
             }
     }
@@ -546,7 +583,10 @@ impl Executor {
             return Err(no_rows(None));
         }
         let options = &origin.options.restarted();
-        let batch = Batch::of(&origin.program, options)?;
+        let batch = match &self.0.form {
+            ExecutableForm::OnDemand(model) => Batch::of_plan(&origin.program, model.plan.clone(), options),
+            _ => Batch::of(&origin.program, options)?,
+        };
         Ok(origin.batch.get_or_init(|| batch).clone())
     }
 }

@@ -2,6 +2,7 @@
 
 use cembra_array::fullness;
 use cembra_expr::{Program, print_default, print_input_type};
+use cembra_plan::Plan;
 use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::QType;
 use cembra_value::Error;
@@ -26,6 +27,14 @@ pub struct Field {
 }
 
 impl Field {
+    /// The inputs of a plan, with their defaults in the program, and its outputs.
+    pub(crate) fn of_plan(plan: &Plan, program: &Program) -> [Box<[Field]>; 2] {
+        let field = |name, value| Field::new(name, &plan.value(value).qtype);
+        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
+        Field::add_defaults(&mut inputs, program);
+        [inputs, plan.outputs().iter().map(|output| field(&output.name, output.value)).collect()]
+    }
+
     /// A field that promises nothing.
     pub fn new(name: &Arc<str>, qtype: &QType) -> Field {
         Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing, default: None, labels: None }

@@ -35,7 +35,7 @@ struct Played {
 /// A plan, compiled for many rows.
 #[derive(Debug)]
 pub(crate) struct PlanRows {
-    plan: Plan,
+    plan: Arc<Plan>,
     row_plan: RowPlan,
     sites: Sites,
     limits: Limits,
@@ -74,17 +74,16 @@ pub(crate) fn check_float_mode() -> Result<(), Error> {
 }
 
 impl PlanRows {
-    pub(crate) fn of(program: &Program, plan: Plan, options: &Started) -> PlanRows {
-        let field = |name, value| Field::new(name, &plan.value(value).qtype);
-        let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();
-        Field::add_defaults(&mut inputs, program);
+    pub(crate) fn of(program: &Program, plan: impl Into<Arc<Plan>>, options: &Started) -> PlanRows {
+        let plan = plan.into();
+        let [inputs, outputs] = Field::of_plan(&plan, program);
         let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
         PlanRows {
             row_plan: RowPlan::of(&plan),
             sites: Sites::of(&plan, program, options),
             limits: *options.budget().limits(),
             inputs,
-            outputs: plan.outputs().iter().map(|output| field(&output.name, output.value)).collect(),
+            outputs,
             player,
             tier: options.tier,
             watch: Watch::new(options.metrics.as_ref(), options.name.clone()),

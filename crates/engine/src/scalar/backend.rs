@@ -60,21 +60,21 @@ impl Runnable {
 pub(crate) fn bind(
     backend: Backend,
     options: &Started,
-    plan: Plan,
-    binding: Binding,
+    plan: &Plan,
+    binding: &Binding,
     watch: &Watch,
 ) -> Result<(Runnable, Option<Diagnostic>), Error> {
     options.budget().check_time()?;
-    let interpret = || cembra_interp::bind(&plan, &binding);
+    let interpret = || cembra_interp::bind(plan, binding);
     match backend {
         Backend::Interpreter => return Ok((Runnable::Interpreted(interpret()), None)),
         Backend::Tiered => {
-            let tiered = Tiered::new(interpret(), plan, binding, options);
+            let tiered = Tiered::new(interpret(), plan.clone(), binding.clone(), options);
             return Ok((Runnable::Tiered(Box::new(tiered)), None));
         }
         Backend::Native | Backend::Auto => {}
     }
-    match compile(&plan, &binding, options.tier, options.budget(), options.code_cache.as_ref(), watch) {
+    match compile(plan, binding, options.tier, options.budget(), options.code_cache.as_ref(), watch) {
         Ok(compiled) => Ok((Runnable::Native(compiled, options.tier), None)),
         Err(reason) => {
             options.budget().check_time()?;

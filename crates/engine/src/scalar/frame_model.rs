@@ -86,18 +86,33 @@ impl FrameModel {
     /// Limits; or that the backend cannot be had, if no other may stand in.
     pub(crate) fn new(
         program: &Program,
-        plan: Plan,
+        plan: &Plan,
         structs: Option<Binding>,
         backend: Backend,
         options: &Started,
         watch: &Watch,
     ) -> Result<(FrameModel, Option<Diagnostic>), Error> {
-        let (sites, template) = (Sites::of(&plan, program, options), plan.template().clone());
-        let slots = structs.is_none().then(|| ValueSlots::of(&plan));
-        let has_strings = plan.has_strings();
+        let slots = structs.is_none().then(|| ValueSlots::of(plan));
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
-        let (runnable, reason) = bind(backend, options, plan, binding, watch)?;
-        Ok((FrameModel { runnable, sites, template, has_strings, slots }, reason))
+        let (runnable, reason) = bind(backend, options, plan, &binding, watch)?;
+        Ok((FrameModel::of(program, plan, slots, runnable, options), reason))
+    }
+
+    /// A plan that is interpreted, for calls by value.
+    pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> FrameModel {
+        let runnable = Runnable::Interpreted(cembra_interp::bind(plan, &plan.frame_binding()));
+        FrameModel::of(program, plan, Some(ValueSlots::of(plan)), runnable, options)
+    }
+
+    fn of(
+        program: &Program,
+        plan: &Plan,
+        slots: Option<ValueSlots>,
+        runnable: Runnable,
+        options: &Started,
+    ) -> FrameModel {
+        let (sites, template) = (Sites::of(plan, program, options), plan.template().clone());
+        FrameModel { runnable, sites, template, has_strings: plan.has_strings(), slots }
     }
 
     /// A frame with the literals of the plan.

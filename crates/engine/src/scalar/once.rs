@@ -33,11 +33,13 @@ pub(crate) struct OnceMemory {
 
 impl OncePlan {
     /// A plan that is interpreted: to compile a few operators takes longer than thousands of runs of them.
-    pub(crate) fn interpreted(program: &Program, plan: Plan, options: &Started) -> Result<OncePlan, Error> {
-        OncePlan::of(program, plan, Backend::Interpreter, options)
+    pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> OncePlan {
+        let model = FrameModel::interpreted(program, plan, options);
+        OncePlan { model, limits: *options.budget().limits() }
     }
 
-    fn of(program: &Program, plan: Plan, backend: Backend, options: &Started) -> Result<OncePlan, Error> {
+    /// A plan that is compiled for a backend.
+    fn compiled(program: &Program, plan: &Plan, backend: Backend, options: &Started) -> Result<OncePlan, Error> {
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let (model, reason) = FrameModel::new(program, plan, None, backend, options, &watch)?;
         if let Some(reason) = &reason {
@@ -126,7 +128,7 @@ impl ElementPlan {
         let inputs = leaves.filter_map(|leaf| Some((leaf, *body.inputs.get(leaf)?))).collect();
         // Nobody asks for the tiers of a body.
         let backend = if options.backend == Backend::Tiered { Backend::Auto } else { options.backend };
-        Ok(ElementPlan { plan: OncePlan::of(&program, plan, backend, options)?, inputs })
+        Ok(ElementPlan { plan: OncePlan::compiled(&program, &plan, backend, options)?, inputs })
     }
 }
 
