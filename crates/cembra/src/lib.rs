@@ -143,9 +143,9 @@ pub mod tensor {
     pub use crate::tensor_graph::CompileGraph;
     pub use cembra_engine::{MOST_MODEL_NODES, Reader, TensorPlan, Written};
     pub use cembra_tensor::{
-        Buffer, Data, Element, ElementForm, Exactness, Found, Half, HalfTensor, Labels, Layout, MOST_AXES,
-        MOST_FACTORS, MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction, Rule, Slice, Tensor, TensorErrorKind,
-        TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted, bf16, f16, same_bits,
+        Buffer, Data, Element, ElementForm, ElementReads, Exactness, Half, HalfTensor, Labels, Layout, MOST_AXES,
+        MOST_FACTORS, MOST_LABELS, MapOperand, PlanCounters, Reduction, RewriteRule, RuleMatch, Slice, Tensor,
+        TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp, TensorType, bf16, f16, same_bits,
     };
 }
 

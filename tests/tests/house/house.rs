@@ -144,7 +144,7 @@ const VAGUE: [&str; 16] = [
 ];
 
 /// How many types of a crate have such a name, of those crates that have any. The numbers may only become smaller.
-const VAGUELY_NAMED: [(&str, usize); 20] = [
+const VAGUELY_NAMED: [(&str, usize); 19] = [
     ("crates/array", 4),
     ("crates/arrow", 1),
     ("crates/capi", 1),
@@ -160,7 +160,6 @@ const VAGUELY_NAMED: [(&str, usize); 20] = [
     ("crates/python", 9),
     ("crates/table", 9),
     ("crates/tape", 1),
-    ("crates/tensor", 14),
     ("crates/tiles", 11),
     ("crates/value", 3),
     ("crates/wide", 5),

@@ -14,7 +14,7 @@ use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
 use cembra_tensor::{
-    Axis, Elements, Extents, Held, Labels, Layout, Node, Operation, Plan, ProductPlan, Tensor, TensorErrorKind,
+    Axis, Elements, Extents, Labels, Layout, Node, Operation, Plan, ProductPlan, Tensor, TensorBytes, TensorErrorKind,
     TensorGraph, TensorNodeId,
 };
 use cembra_value::Error;
@@ -39,7 +39,7 @@ pub(super) struct Binding<'b> {
     /// Where nodes have their values.
     values: FxHashMap<TensorNodeId, Seen>,
     pub(super) slots: Slots,
-    held: Held,
+    held: TensorBytes,
 }
 
 impl BoundPlan {
@@ -101,7 +101,7 @@ impl Bound {
             let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
             values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
         }
-        let held = Held::none(host.most_bytes());
+        let held = TensorBytes::none(host.most_bytes());
         let mut binding = Binding { graph, host, values, slots: Slots::default(), held };
         let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
         // The slots that are read for the last time by each step.
@@ -151,7 +151,7 @@ impl Bound {
         let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
         let (slots, peak) = (binding.slots.all, binding.held.peak());
-        let mut all = Held::none(host.most_bytes());
+        let mut all = TensorBytes::none(host.most_bytes());
         let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());

@@ -3,7 +3,7 @@
 use crate::tensor_lines::InputLine;
 use crate::tensor_product::ProductCounters;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Axis, Data, DataMut, Held, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_tensor::{Axis, Data, DataMut, Layout, Strides, Tensor, TensorBytes, TensorErrorKind};
 use cembra_value::Error;
 use cembra_value::tensor::element_bytes;
 use rustc_hash::FxHashMap;
@@ -196,13 +196,13 @@ impl Locals {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.hold_small(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
     /// The same of those that stay after a run.
-    pub(super) fn hold_small(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold_small(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 

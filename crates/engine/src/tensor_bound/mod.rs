@@ -23,7 +23,7 @@ use crate::threads::on_threads;
 use binding::{Binding, no_pieces};
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
-use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor, TensorNodeId};
+use cembra_tensor::{DataMut, Elements, Layout, Node, Tensor, TensorBytes, TensorNodeId};
 use cembra_value::Error;
 use cut::Cut;
 use in_place::InPlace;
@@ -139,7 +139,7 @@ impl Worker {
     }
 
     /// What it has beside the value of the step, while it computes pieces, is there.
-    fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.locals.hold(held)?;
         // Pieces come one after the other, and the last is no larger.
         self.cut.full().iter().try_for_each(|part| match &part.work {

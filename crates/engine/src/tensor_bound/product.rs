@@ -5,7 +5,7 @@
 use super::memory::{Memory, Operand, Seen};
 use crate::tensor_product::PlannedProduct;
 use crate::tensors::TensorHost;
-use cembra_tensor::{DataMut, Elements, Held, Labels, Node, reference};
+use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl ProductPiece {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
             // The reference makes it elsewhere.

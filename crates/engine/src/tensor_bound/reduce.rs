@@ -215,12 +215,13 @@ impl ReducePiece {
             Way::Memory(axes, extents) => {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
-                let from = (memory.data(operand.place)?, &layout);
-                sums::reduce_into(*reduction, axes, from, to.reborrow(), &|| host.go_on())
+                sums::reduce_into(*reduction, axes, memory.data(operand.place)?, &layout, to.reborrow(), &|| {
+                    host.go_on()
+                })
             }
             Way::Nothing(axes, extents) => {
                 let nothing = Layout::row_major(extents)?;
-                sums::reduce_into(*reduction, axes, (block, &nothing), to.reborrow(), &|| host.go_on())
+                sums::reduce_into(*reduction, axes, block, &nothing, to.reborrow(), &|| host.go_on())
             }
             Way::Sums(sums) => {
                 if sums.run(memory, host, starts, operands, to)? {

@@ -3,7 +3,7 @@
 
 use super::number::{Memory, Number};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{Places, Run};
+use cembra_tensor::{FusedLabels, Places};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 pub(super) fn direct<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
-    kept: &[Run],
+    kept: &[FusedLabels],
     places: &Places,
     zero: T::Wide,
     watch: &mut Watch<'_>,

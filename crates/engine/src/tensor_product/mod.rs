@@ -13,7 +13,7 @@ pub use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduc
 pub use planned::{PlannedProduct, Products};
 
 use cembra_tensor::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};
-use cembra_tensor::{Data, Kernel, Labels, Preparation, ProductPlan, Run, Tensor};
+use cembra_tensor::{Data, FusedLabels, Kernel, Labels, Preparation, ProductPlan, Tensor};
 use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use direct::direct;
@@ -177,13 +177,14 @@ fn prepare<T: Number>(
 fn multiply<T: Number>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     to: &mut [T],
-    (kept, summed): (&[Run], &[Run]),
-    [rows, columns, terms]: [Run; 3],
+    (kept, summed): (&[FusedLabels], &[FusedLabels]),
+    [rows, columns, terms]: [FusedLabels; 3],
     (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
 ) -> Result<u64, Error> {
-    let axes =
-        |runs: &[Run]| -> SmallVec<[WalkedAxis<3>; 6]> { runs.iter().map(|run| (run.extent, run.strides)).collect() };
-    let matrix = |of: usize, down: Run, along: Run, offset: usize| MatrixLayout {
+    let axes = |runs: &[FusedLabels]| -> SmallVec<[WalkedAxis<3>; 6]> {
+        runs.iter().map(|run| (run.extent, run.strides)).collect()
+    };
+    let matrix = |of: usize, down: FusedLabels, along: FusedLabels, offset: usize| MatrixLayout {
         offset,
         rows: down.extent,
         columns: along.extent,

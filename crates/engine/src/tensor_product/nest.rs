@@ -5,7 +5,7 @@ use super::across::{self, Across};
 use super::number::{Memory, Number};
 use super::vectors::{Blocks, Line, Lines, add_dots, add_lines, sum_blocks};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{ProductPlan, Run};
+use cembra_tensor::{FusedLabels, ProductPlan};
 use cembra_value::Error;
 use multiversion::multiversion;
 use smallvec::SmallVec;
@@ -58,7 +58,7 @@ fn add_scaled<T: Number>(sums: &mut [T::Wide], line: &[T], factor: T) {
 pub(super) fn nest<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (kept, summed): (&[Run], &[Run]),
+    (kept, summed): (&[FusedLabels], &[FusedLabels]),
     inner: usize,
     (zero, watch): (T::Wide, &mut Watch<'_>),
 ) -> Result<(), Error> {
@@ -86,7 +86,7 @@ pub(super) fn nest<T: Number>(
 
 type Axes3 = SmallVec<[WalkedAxis<3>; 6]>;
 
-fn axes(runs: &[Run], without: Option<usize>) -> Axes3 {
+fn axes(runs: &[FusedLabels], without: Option<usize>) -> Axes3 {
     let runs = runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
     runs.map(|(_, run)| (run.extent, run.strides)).collect()
 }
@@ -95,8 +95,8 @@ fn axes(runs: &[Run], without: Option<usize>) -> Axes3 {
 fn scaled_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (outer, line): (&[WalkedAxis<3>], &Run),
-    (summed, terms): (&[WalkedAxis<3>], &Run),
+    (outer, line): (&[WalkedAxis<3>], &FusedLabels),
+    (summed, terms): (&[WalkedAxis<3>], &FusedLabels),
     ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
 ) -> Result<(), Error> {
     let one = (1, [0; 3]);
@@ -142,8 +142,8 @@ fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
 fn rows_of_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
-    (summed, terms): (&[WalkedAxis<3>], &Run),
+    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &FusedLabels),
+    (summed, terms): (&[WalkedAxis<3>], &FusedLabels),
     ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
 ) -> Result<(), Error> {
     let at_a_time = (CHUNK / line.extent).clamp(1, rows);
@@ -188,12 +188,12 @@ fn rows_of_lines<T: Number>(
 fn lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    kept: &[Run],
-    (summed, line): (&[WalkedAxis<3>], &Run),
+    kept: &[FusedLabels],
+    (summed, line): (&[WalkedAxis<3>], &FusedLabels),
     watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
     let starts = [factors[0].1, factors[1].1, 0];
-    let one = Run { extent: 1, strides: [0; 3] };
+    let one = FusedLabels { extent: 1, strides: [0; 3] };
     let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
     let outer = axes(outer, None);
     if let Some(across) = Across::of(factors, &(rows.extent, rows.strides), line) {
@@ -241,7 +241,7 @@ fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
 fn rows_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
-    (outer, rows, line): (&[WalkedAxis<3>], &Run, &Run),
+    (outer, rows, line): (&[WalkedAxis<3>], &FusedLabels, &FusedLabels),
     (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
     watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
@@ -267,7 +267,7 @@ fn rows_across<T: Number>(
 fn sums_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
-    (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &FusedLabels),
     (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
     watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
@@ -296,7 +296,7 @@ fn sums_across<T: Number>(
 fn elements<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (outer, line): (&[WalkedAxis<3>], &Run),
+    (outer, line): (&[WalkedAxis<3>], &FusedLabels),
     summed: &[WalkedAxis<3>],
     (zero, watch): (T::Wide, &mut Watch<'_>),
 ) -> Result<(), Error> {
@@ -338,7 +338,7 @@ fn elements<T: Number>(
 fn elements_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
-    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
+    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &FusedLabels),
     (starts, summed, (lines, apart)): ([usize; 3], &[WalkedAxis<3>], WalkedAxis<3>),
     (zero, watch): (T::Wide, &mut Watch<'_>),
 ) -> Result<(), Error> {

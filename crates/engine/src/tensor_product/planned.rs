@@ -7,7 +7,7 @@ use crate::cache::{Cache, Made, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
 use cembra_tensor::{
-    Data, DataMut, Extents, Held, Labels, Layout, MatrixProduct, ProductPlan, Tensor, TensorErrorKind,
+    Data, DataMut, Extents, Labels, Layout, MatrixProduct, ProductPlan, Tensor, TensorBytes, TensorErrorKind,
 };
 use cembra_value::Error;
 use cembra_value::tensor::no_element;
@@ -213,7 +213,7 @@ impl PlannedProduct {
     /// # Errors
     /// They would.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
-        let mut held = Held::none(most);
+        let mut held = TensorBytes::none(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
         self.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }

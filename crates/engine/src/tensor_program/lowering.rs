@@ -10,7 +10,7 @@ use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{
-    ElementOperator, Expression, Part, ReversePass, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
+    ElementOperator, Expression, ReversePass, Subexpression, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
 };
 use cembra_value::Error;
 use cembra_value::{Array, Budget, ScalarValue, Span, Value, common_scalar};
@@ -370,7 +370,12 @@ impl<'p> Lowering<'p> {
     }
 
     /// Adds what a labelled expression is made of to one that is lowered; the part that is all of it. The expression is for something at a span.
-    pub(super) fn add_parts(&mut self, expression: &mut Expression, of: NodeId, span: Span) -> Result<Part, Error> {
+    pub(super) fn add_parts(
+        &mut self,
+        expression: &mut Expression,
+        of: NodeId,
+        span: Span,
+    ) -> Result<Subexpression, Error> {
         let order = self.parts(of)?;
         self.labelled += order.len();
         if self.labelled > MOST_LABELLED {
@@ -385,7 +390,7 @@ impl<'p> Lowering<'p> {
                 strong.push(whole.node);
             }
         }
-        let mut made: Vec<Part> = Vec::new();
+        let mut made: Vec<Subexpression> = Vec::new();
         for node in order {
             let span = self.span(node);
             let part = match self.program.node(node) {
@@ -540,11 +545,16 @@ fn is_arithmetic(op: OpId) -> bool {
 }
 
 /// A labelled part made of others.
-fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
+fn combined(
+    expression: &mut Expression,
+    op: ElementOperator,
+    parts: Vec<Subexpression>,
+    span: Span,
+) -> Result<Subexpression, Error> {
     if op.has_texts() {
         return expression.map(op, parts, span);
     }
-    let parts = match <[Part; 2]>::try_from(parts) {
+    let parts = match <[Subexpression; 2]>::try_from(parts) {
         Ok([a, b]) => {
             return match op.id() {
                 id::ADD => expression.sum(a, b, span),
@@ -556,7 +566,7 @@ fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, 
         }
         Err(parts) => parts,
     };
-    match (op.id(), <[Part; 1]>::try_from(parts)) {
+    match (op.id(), <[Subexpression; 1]>::try_from(parts)) {
         (id::NEG, Ok([of])) => expression.negated(of, span),
         (id::POS, Ok([of])) => Ok(of),
         (_, Ok(of)) => expression.map(op, of, span),

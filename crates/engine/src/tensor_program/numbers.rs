@@ -6,7 +6,7 @@ use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::{Argument, OpId, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::{Expression, Part, TensorErrorKind};
+use cembra_tensor::{Expression, Subexpression, TensorErrorKind};
 use cembra_value::{Error, Span};
 
 impl Lowering<'_> {
@@ -67,9 +67,9 @@ impl Lowering<'_> {
         expression: &mut Expression,
         node: NodeId,
         operand: NodeId,
-        part: Part,
+        part: Subexpression,
         span: Span,
-    ) -> Result<Part, Error> {
+    ) -> Result<Subexpression, Error> {
         let is_literal = matches!(self.program.node(operand), Node::Literal(_));
         match self.element_type(node) != self.element_type(operand) && !is_literal {
             true => expression.map(id::TO_FLOAT64, [part], span),

@@ -9,7 +9,7 @@ use super::leaves::{self, MOST, SCALARS, Values};
 use super::user;
 use crate::config::pick;
 use cembra::Error;
-use cembra::tensor::{Labels, Reduction, Rule, Tensor, TensorGraph, TensorNodeId};
+use cembra::tensor::{Labels, Reduction, RewriteRule, Tensor, TensorGraph, TensorNodeId};
 use cembra::{Registry, Scalar};
 use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
@@ -379,7 +379,7 @@ impl<'r> Growth<'r> {
     /// What the pattern of a rule is found in, on any nodes of one type.
     fn rule(&mut self) -> Made {
         // Rules on constants hold for some constants and not for others: they are met more often.
-        let (with, without): (Vec<&Rule<'_>>, Vec<&Rule<'_>>) =
+        let (with, without): (Vec<&RewriteRule<'_>>, Vec<&RewriteRule<'_>>) =
             cembra_tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
         let rules = if self.random.u32(..3) == 0 { with } else { without };
         let rule = *pick(self.random, &rules);
