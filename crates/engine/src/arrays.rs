@@ -13,7 +13,7 @@ use crate::signature::Field;
 use crate::sites::operator_name;
 use crate::stages::plan;
 use crate::whole::{WholeMemory, WholeModel};
-use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Unsplit, split};
+use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, PartId, SubPlan, Unsplit, split};
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
@@ -85,7 +85,7 @@ impl Compiled {
         let steps = array_program.blocks().iter().flat_map(|block| &block.steps);
         let once: FxHashSet<PartId> =
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
-        let played = |(at, part): (usize, &Part)| {
+        let played = |(at, part): (usize, &SubPlan)| {
             if once.contains(&PartId(at as u32)) {
                 Played::Once(OncePlan::of(program, &part.plan, options).into())
             } else {

@@ -314,7 +314,7 @@ impl Blocks {
                     let first = starts.iter().zip(&*strides).fold(line.first, shift);
                     let step = strides.last().copied().unwrap_or(1);
                     match way {
-                        Copying::Lines(distances) => copy.copy_lines(line.data, first, distances, (shape.inner, step)),
+                        Copying::Lines(distances) => copy.copy_lines(line.data, first, distances, shape.inner, step),
                         Copying::Across(axes) => copy.copy_axes(line.data, first, axes),
                     }
                 }

@@ -9,7 +9,7 @@ use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, Misspelled, QType, Scalar, Text, Timestamp};
-use cembra_value::time_format::{Kind, Written, read_date, read_timestamp};
+use cembra_value::time_format::{FormattedMoment, Kind, read_date, read_timestamp};
 use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::fmt::Write;
@@ -184,7 +184,7 @@ fn written(
     let Some(moment) = moment.filter(|moment| moment.has_text()) else {
         return Err(Fault::with(FaultKind::TimeRange, number.cast_unsigned()));
     };
-    let text = Written { format: format.as_str(), moment };
+    let text = FormattedMoment { format: format.as_str(), moment };
     let mut made = ArenaText::new(context, text.most())?;
     write!(made, "{text}").map_err(|_| invalid("the format cannot be written"))?;
     Ok(made.finish())
