@@ -2,7 +2,7 @@
 //! are gathered from before the first segment, or scattered to behind the last.
 
 use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
-use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Part, Port};
+use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Port, ValuePart};
 
 /// Where a lane column is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,13 +235,13 @@ impl Staging {
 }
 
 /// Where a part of a column of the strip is, or how it is staged.
-fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: Part) -> (Place, Option<Stage>) {
+fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (Place, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
-        Part::Presence => (true, 0, form.presence == PresenceForm::Bits),
-        Part::Flag => (false, 0, form.data == DataForm::Bits),
-        Part::Number => (false, 0, form.is_dense || form.data == DataForm::Chains),
-        Part::Pointer => (false, 0, false),
-        Part::Length => (false, 8, false),
+        ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),
+        ValuePart::Flag => (false, 0, form.data == DataForm::Bits),
+        ValuePart::Number => (false, 0, form.is_dense || form.data == DataForm::Chains),
+        ValuePart::Pointer => (false, 0, false),
+        ValuePart::Length => (false, 8, false),
     };
     if form.is_shared || in_place {
         return (if is_presence { Place::Presence(column) } else { Place::Data(column, offset) }, None);

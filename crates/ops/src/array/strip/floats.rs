@@ -6,7 +6,7 @@ use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
 use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
-use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, Place, fold_whole, then_block};
+use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, FoldTarget, fold_whole, then_block};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -194,9 +194,9 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
             |place, own| {
                 let own = within(&part, own);
                 match place {
-                    Place::Rows(chains) => Self::add(chains, strip, own),
-                    Place::Row(chains) => Self::add_to_row(chains, strip, own),
-                    Place::InOrder(total) => Self::add_in_order(total, strip, own),
+                    FoldTarget::Rows(chains) => Self::add(chains, strip, own),
+                    FoldTarget::Row(chains) => Self::add_to_row(chains, strip, own),
+                    FoldTarget::InOrder(total) => Self::add_in_order(total, strip, own),
                 }
             },
         );
