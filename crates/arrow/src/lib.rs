@@ -88,9 +88,9 @@ pub enum Error {
     Arrow(#[from] ArrowError),
 }
 
-/// What became of a table.
+/// The outputs for a table, and the rows that failed.
 #[derive(Debug)]
-pub struct Made {
+pub struct TableResult {
     /// A column for each output.
     pub table: RecordBatch,
     /// The rows that failed, in order; their outputs are null.
@@ -104,7 +104,7 @@ pub struct Made {
 /// # Errors
 /// A column that is missing or does not fit (null where the input is not optional, with its row); the fault of a row; or strings of outputs that,
 /// laid out for each row, take more than `Limits::array_bytes`.
-pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
+pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<TableResult, Error> {
     run_with(run, table, Strings::Plain)
 }
 
@@ -112,7 +112,7 @@ pub fn run(run: BatchRun<'_>, table: &RecordBatch) -> Result<Made, Error> {
 ///
 /// # Errors
 /// As for [`run`].
-pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Result<Made, Error> {
+pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Result<TableResult, Error> {
     evaluate(run, table, |name, column, room| array_with(name, column, strings, room))
 }
 
@@ -122,7 +122,7 @@ pub fn run_with(run: BatchRun<'_>, table: &RecordBatch, strings: Strings) -> Res
 /// # Errors
 /// As for [`run`]; or an output that cannot be what the schema asks for. An output whose string depends on one dictionary alone, with keys of
 /// the type that is asked for, has the keys of that, and strings of those values only that rows have.
-pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<Made, Error> {
+pub fn run_as(run: BatchRun<'_>, table: &RecordBatch, wanted: Option<&Schema>) -> Result<TableResult, Error> {
     evaluate(run, table, |name, column, room| {
         let wanted = wanted.and_then(|schema| schema.field_with_name(name).ok()).map(Field::data_type);
         array_as(name, column, wanted, room)
@@ -133,7 +133,7 @@ fn evaluate(
     run: BatchRun<'_>,
     table: &RecordBatch,
     array: impl Fn(&str, OutputColumn, &OutputRoom) -> Result<ArrayRef, Error>,
-) -> Result<Made, Error> {
+) -> Result<TableResult, Error> {
     let inputs = run.inputs();
     let absent = NullArray::new(table.num_rows());
     let input = |input: &cembra::Field| {
@@ -159,5 +159,5 @@ fn evaluate(
     }
     let options = RecordBatchOptions::new().with_row_count(Some(table.num_rows()));
     let table = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), made_arrays, &options)?;
-    Ok(Made { table, failed: made.failed, failures: made.failures })
+    Ok(TableResult { table, failed: made.failed, failures: made.failures })
 }

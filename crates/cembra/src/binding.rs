@@ -3,7 +3,7 @@
 
 use crate::fields::{ANY_TENSOR, Input, InputField, OutputField};
 use crate::listener::{Listener, Set, Setter};
-use crate::loader::{Access, Fields, Loader, Read};
+use crate::loader::{Access, Fields, Loader, ReadFn};
 use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
@@ -92,7 +92,7 @@ pub(crate) trait ReadRow: Send + Sync {
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error>;
 }
 
-impl<R: 'static> ReadRow for Read<R> {
+impl<R: 'static> ReadRow for ReadFn<R> {
     // SAFETY: FIELD-TABLE, as the trait says.
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.

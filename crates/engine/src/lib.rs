@@ -77,6 +77,6 @@ pub use tensor_product::{
     MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct, ProductCounters, Products, contract,
 };
 pub use tensor_program::{MOST_MODEL_NODES, TensorProgram};
-pub use tensor_session::Written;
+pub use tensor_session::OutputMemory;
 pub use tensors::{Evaluator, TensorHost, matrices};
 pub use whole::WholeMemory;

@@ -7,8 +7,8 @@ use crate::session::Session;
 use crate::tensor_access::Reader;
 use crate::tensor_model::TensorModel;
 use crate::tensor_plan::TensorPlan;
-use crate::tensor_session::Written;
-use cembra_expr::Cut;
+use crate::tensor_session::OutputMemory;
+use cembra_expr::AxisCut;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
 use cembra_value::{CacheCounters, Code, Diagnostic, Error};
 use std::any::Any;
@@ -81,12 +81,12 @@ impl Executor {
     /// elements of the first two tiles. An axis without a cut is one tile. [`graph_for`](Executor::graph_for) takes cuts from the text.
     ///
     /// ```
-    /// use cembra::{Cut, Model, Options};
+    /// use cembra::{AxisCut, Model, Options};
     ///
     /// let text = "input a: tensor[f64, 1]; b(\"i\") = a(\"i\").block([1], [3])";
     /// let executor = Model::parse(text)?.compile(&Options::default())?;
     /// assert!(executor.has_blocks());
-    /// let cut = Some(Cut::Boundaries([0, 17, 40, 61].into()));
+    /// let cut = Some(AxisCut::Boundaries([0, 17, 40, 61].into()));
     /// let (graph, outputs) = executor.graph_for_tiles(&[&[61]], &[vec![cut]])?;
     /// assert_eq!(graph.extents(outputs[0]), [44]);
     /// # Ok::<(), cembra::Error>(())
@@ -98,7 +98,7 @@ impl Executor {
     pub fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
-        cuts: &[Vec<Option<Cut>>],
+        cuts: &[Vec<Option<AxisCut>>],
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         self.inner().tensors()?.graph_for_tiles(extents, cuts)
     }
@@ -118,15 +118,15 @@ impl Executor {
     /// How the text of a model with tensors cuts the axes of labels. Those of other labels are one tile.
     ///
     /// ```
-    /// use cembra::{Cut, Model, Options};
+    /// use cembra::{AxisCut, Model, Options};
     ///
     /// let text = "tile i = 8; tile j = [0, 17, 40]; input a: tiled[f64, \"i,j\"]; tensor.sum(a)";
     /// let executor = Model::parse(text)?.compile(&Options::default())?;
     /// assert_eq!(executor.inputs()[0].labels.as_deref(), Some("i,j"));
-    /// assert_eq!(executor.cuts().next(), Some(("i", &Cut::Blocks(8))));
+    /// assert_eq!(executor.cuts().next(), Some(("i", &AxisCut::Blocks(8))));
     /// # Ok::<(), cembra::Error>(())
     /// ```
-    pub fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+    pub fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
         self.inner().tensors().into_iter().flat_map(TensorModel::cuts)
     }
 
@@ -217,13 +217,13 @@ impl Session {
     /// the tensors as they were.
     ///
     /// ```
-    /// use cembra::tensor::Written;
+    /// use cembra::tensor::OutputMemory;
     /// use cembra::{Model, Options, Tensor};
     ///
     /// let model = Model::parse("input x: tensor[f64, 2]; x(\"i,j\") += x(\"i,j\")")?;
     /// let mut session = model.compile(&Options::default())?.session();
     /// let mut inputs = vec![Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?];
-    /// assert_eq!(session.run_over(&mut inputs, 0)?, Written::InPlace);
+    /// assert_eq!(session.run_over(&mut inputs, 0)?, OutputMemory::InPlace);
     /// assert_eq!(inputs[0].to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
     /// # Ok::<(), cembra::Error>(())
     /// ```
@@ -231,7 +231,7 @@ impl Session {
     /// # Errors
     /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place behind the
     /// inputs. The tensors are then unchanged.
-    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
+    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let token = self.context.cancellation();
         let terms = self.memory.terms(token.as_ref());
         self.inner.tensors()?.run_over(inputs, target, &terms, self.tensor_runs.get_or_insert_default())
