@@ -1,7 +1,7 @@
 //! A plan for many rows: what evaluates the rows is chosen by the forms of the columns, compiled when they are first met, and
 //! kept.
 
-use crate::cache::{Cache, Made};
+use crate::cache::{Cache, NewValue};
 use crate::choice::{Backend, RowPlayer};
 use crate::compile_options::Started;
 use crate::evaluation::EvaluationLimits;
@@ -203,7 +203,7 @@ impl PlanRows {
             let budget = Budget::start(self.evaluation);
             let value = self.choose(&forms(), &budget);
             // A player that was too long in the making may not be the next time.
-            Made { stays: value.is_ok() && budget.check_time().is_ok(), value }
+            NewValue { stays: value.is_ok() && budget.check_time().is_ok(), value }
         };
         // Forms have no hash before they are copied, and few of them are kept.
         self.players.get(0, are_these, &forms, make)

@@ -6,7 +6,7 @@ use crate::rows::reference::{Reference, RowEnd, Transfers};
 use crate::rows::source::Source;
 use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::strip::Strip;
-use crate::rows::target::{Made, Target};
+use crate::rows::target::{RangeOutputs, Target};
 use crate::rows::{ColumnMut, InputColumn, Misfit};
 use crate::threads::on_threads;
 use cembra_plan::Plan;
@@ -198,7 +198,7 @@ pub struct Finished<E> {
 
 /// What became of a range of rows.
 pub(in crate::rows) struct Range<E> {
-    pub(in crate::rows) made: Vec<Made>,
+    pub(in crate::rows) made: Vec<RangeOutputs>,
     failed: Vec<usize>,
     failures: Vec<(usize, E)>,
     pub(in crate::rows) stop: Option<Stop<E>>,
@@ -206,7 +206,7 @@ pub(in crate::rows) struct Range<E> {
 
 impl<E> Range<E> {
     fn empty(outputs: usize) -> Range<E> {
-        let made = (0..outputs).map(|_| Made::default()).collect();
+        let made = (0..outputs).map(|_| RangeOutputs::default()).collect();
         Range { made, failed: Vec::new(), failures: Vec::new(), stop: None }
     }
 

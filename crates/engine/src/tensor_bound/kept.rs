@@ -1,9 +1,9 @@
 //! Bound plans that keep everything from one run to the next, the outputs included: for who makes many runs, and looks at the outputs of
 //! each before the next one.
 
-use super::memory::Place;
+use super::memory::ValueOrigin;
 use super::one::OneCall;
-use super::{BoundPlan, Seen};
+use super::{BoundPlan, StridedView};
 use crate::tensor_product::ProductCounters;
 use crate::tensors::TensorHost;
 use cembra_tensor::{Elements, Tensor};
@@ -30,8 +30,8 @@ impl BoundPlan {
     /// The same, which keeps its memory; but not what is large, if it would have more then than an evaluation may.
     #[must_use]
     pub(crate) fn kept(self) -> KeptPlan {
-        let place = |seen: &Seen| match seen.place {
-            Place::Slot(slot) => Some(slot),
+        let place = |seen: &StridedView| match seen.place {
+            ValueOrigin::Slot(slot) => Some(slot),
             _ => None,
         };
         let mut slots: SmallVec<[u32; 4]> = self.outputs.iter().filter_map(place).collect();

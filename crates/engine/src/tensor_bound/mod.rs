@@ -29,7 +29,7 @@ use cut::Cut;
 use in_place::InPlace;
 pub(crate) use kept::KeptPlan;
 use map::MapPiece;
-use memory::{Locals, Memory, Operand, Seen, Slot, Sources, own};
+use memory::{Locals, Memory, Operand, Slot, Sources, StridedView, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use rustc_hash::FxHashMap;
@@ -44,7 +44,7 @@ pub struct BoundPlan {
     inputs: Vec<(Scalar, Layout)>,
     steps: Vec<BoundStep>,
     slots: Vec<Slot>,
-    outputs: Vec<Seen>,
+    outputs: Vec<StridedView>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
     /// True if that may be: all slots together are no more than an evaluation may have.
@@ -59,13 +59,13 @@ pub struct BoundPlan {
 struct Bound {
     plan: BoundPlan,
     /// Where nodes have their values.
-    values: FxHashMap<TensorNodeId, Seen>,
+    values: FxHashMap<TensorNodeId, StridedView>,
     /// The number of the plan's step that each bound step belongs to.
     step_of: Vec<usize>,
 }
 
 /// Where truth values are, and which each must be for a step to be run.
-type BoundGuard = Box<[(Seen, bool)]>;
+type BoundGuard = Box<[(StridedView, bool)]>;
 
 /// A step, where its value goes, and what no later step reads.
 #[derive(Debug)]
@@ -86,19 +86,19 @@ enum BoundWork {
     /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
     Together(Vec<Together>, Targets),
     /// A node as the reference evaluates it.
-    Node(Box<Node>, Vec<Seen>),
+    Node(Box<Node>, Vec<StridedView>),
 }
 
 /// Who computes pieces of a step, with memory of its own.
 #[derive(Debug)]
 struct Worker {
-    cut: Cut<Vec<Part>>,
+    cut: Cut<Vec<PieceStep>>,
     locals: Locals,
 }
 
-/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value.
+/// A step for one piece, and the memory of its result, if that is not a piece of the step's value.
 #[derive(Debug)]
-struct Part {
+struct PieceStep {
     work: PartWork,
     /// The number of elements that it makes.
     len: usize,
@@ -114,7 +114,7 @@ enum PartWork {
     Product(Box<ProductPiece>),
 }
 
-impl Part {
+impl PieceStep {
     #[inline]
     fn run(
         &mut self,
@@ -134,7 +134,7 @@ impl Part {
 impl Worker {
     /// True if the host shares out one of its maps.
     fn is_large(&self) -> bool {
-        let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
+        let is_large = |part: &PieceStep| matches!(&part.work, PartWork::Map(map) if map.is_large());
         self.cut.any(|parts| parts.iter().any(is_large))
     }
 

@@ -2,7 +2,7 @@
 //! what is still in the cache, and where it is large, so that several threads can share it. How it is cut depends on extents
 //! alone, whatever threads a run has.
 
-use super::memory::{Memory, Operand, Seen};
+use super::memory::{Memory, Operand, StridedView};
 use crate::tensor_product::PlannedProduct;
 use crate::tensors::TensorHost;
 use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
@@ -15,20 +15,24 @@ pub(super) struct ProductPiece {
     /// None where the reference makes it.
     planned: Option<Arc<PlannedProduct>>,
     operands: [Operand; 2],
-    whole: Arc<Whole>,
+    whole: Arc<FullProduct>,
 }
 
 /// All of a product.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct FullProduct {
     pub(super) product: Node,
     pub(super) labels: Arc<Labels>,
-    pub(super) operands: [Seen; 2],
+    pub(super) operands: [StridedView; 2],
 }
 
 impl ProductPiece {
     /// A product for a panel, as it is planned, with its operands as the panel sees them; and all of it.
-    pub(super) fn new(planned: Option<Arc<PlannedProduct>>, operands: [Operand; 2], whole: Whole) -> ProductPiece {
+    pub(super) fn new(
+        planned: Option<Arc<PlannedProduct>>,
+        operands: [Operand; 2],
+        whole: FullProduct,
+    ) -> ProductPiece {
         ProductPiece { planned, operands, whole: Arc::new(whole) }
     }
 
@@ -58,7 +62,7 @@ impl ProductPiece {
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
-            let Whole { product, labels, operands: [a, b] } = &*self.whole;
+            let FullProduct { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
             return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| host.go_on())?);
         };

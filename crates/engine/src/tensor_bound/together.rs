@@ -42,7 +42,7 @@ pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 #[derive(Debug)]
 pub(super) struct Together {
     pub(super) members: Vec<Member>,
-    pub(super) way: Way,
+    pub(super) way: SharedLoop,
     source: Source,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Member {
 pub(super) type Pieces = Vec<Piece>;
 
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum SharedLoop {
     /// Runs, with the number of elements of each, several of them at a time.
     Runs(usize, Cut<Pieces>),
     /// Runs, each in parts.
@@ -428,7 +428,7 @@ impl Together {
                 let (kept, reduced) = extents.split_at(kept);
                 let length: usize = reduced.iter().product();
                 if length <= BLOCK {
-                    Way::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
+                    SharedLoop::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
                 } else {
                     let ones = Extents::from_elem(1, kept.len());
                     let all: Vec<Strides> =
@@ -449,12 +449,12 @@ impl Together {
                     };
                     let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
                     let added = parts.full().iter().map(is_added).collect();
-                    Way::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
+                    SharedLoop::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
                 }
             }
             Order::InOrder => {
                 let (reduced, kept) = extents.split_at(axes.len());
-                Way::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                SharedLoop::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
                     let width: usize = kept.iter().product();
                     Ok((width, Cut::of(reduced, BLOCK / width, |reduced| pieces(reduced, kept))?))
                 })?)
@@ -490,7 +490,7 @@ impl Together {
         let Together { members, way, .. } = self;
         let mut succeeds = true;
         match way {
-            Way::Runs(length, cut) => cut.run(|pieces, kept, before| {
+            SharedLoop::Runs(length, cut) => cut.run(|pieces, kept, before| {
                 host.go_on()?;
                 for ((member, piece), to) in members.iter_mut().zip(pieces).zip(&mut *to) {
                     let (data, first, count) = piece.run(memory, host, kept, &mut member.block)?;
@@ -502,7 +502,7 @@ impl Together {
                 }
                 Ok(())
             }),
-            Way::LongRuns(runs) => {
+            SharedLoop::LongRuns(runs) => {
                 let LongRuns { length, kept, parts, added, .. } = runs;
                 kept.run(|(), kept, before| {
                     let mut folds = folds(members, added, *length);
@@ -512,7 +512,7 @@ impl Together {
                     finish(folds, to, before, 1)
                 })
             }
-            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+            SharedLoop::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
                 let all = 0..usize::MAX;
                 fold_parts(members, (parts, all), &mut folds, memory, host, |part| [part, kept].concat())?;

@@ -2,8 +2,8 @@
 //! step read the elements that the graph says. The steps are followed in their order, with what each slot holds; of how slots were handed
 //! out nothing is used.
 
-use super::memory::{Operand, Place, Seen};
-use super::{Bound, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use super::memory::{Operand, StridedView, ValueOrigin};
+use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
 use cembra_tensor::plan::{Region, Step, View, Work, points};
 use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
@@ -36,7 +36,7 @@ pub(super) enum BoundFlaw {
 struct Verifier<'v> {
     graph: &'v TensorGraph,
     /// Where nodes have their values.
-    values: &'v FxHashMap<TensorNodeId, Seen>,
+    values: &'v FxHashMap<TensorNodeId, StridedView>,
     bound: &'v BoundPlan,
     /// The node that a slot was filled for, where a value is a view of it; else the node itself.
     origins: Vec<TensorNodeId>,
@@ -55,7 +55,7 @@ pub(super) fn verify(plan: &Plan, graph: &TensorGraph, bound: &Bound) -> Result<
 }
 
 /// For each node the one whose memory it is a view of.
-fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, Seen>) -> Vec<TensorNodeId> {
+fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, StridedView>) -> Vec<TensorNodeId> {
     let place = |node: TensorNodeId| values.get(&node).map(|seen| seen.place);
     let mut origins: Vec<TensorNodeId> = Vec::with_capacity(graph.len());
     for (id, node) in graph.nodes() {
@@ -112,7 +112,7 @@ impl Verifier<'_> {
         for (condition, (seen, holds)) in step.guard.iter().zip(&bound.guard) {
             self.read(condition.node)?;
             let own = self.values.get(&condition.node);
-            let is_alike = |own: &Seen| (own.place, own.layout.offset()) == (seen.place, seen.layout.offset());
+            let is_alike = |own: &StridedView| (own.place, own.layout.offset()) == (seen.place, seen.layout.offset());
             if condition.holds != *holds || !own.is_some_and(is_alike) {
                 return Err(wrong);
             }
@@ -126,14 +126,14 @@ impl Verifier<'_> {
         let seen = self.values.get(&node).ok_or(wrong)?;
         let origin = self.origins[node.index()];
         let is_there = match seen.place {
-            Place::Input(at) => self.graph.leaves().get(at as usize).is_some_and(|leaf| leaf.node == origin),
-            Place::Slot(at) => self.held.get(at as usize) == Some(&Some(origin)),
-            Place::Local(_) => false,
+            ValueOrigin::Input(at) => self.graph.leaves().get(at as usize).is_some_and(|leaf| leaf.node == origin),
+            ValueOrigin::Slot(at) => self.held.get(at as usize) == Some(&Some(origin)),
+            ValueOrigin::Local(_) => false,
         };
         if !is_there {
             return Err(wrong);
         }
-        if let Place::Slot(at) = seen.place {
+        if let ValueOrigin::Slot(at) = seen.place {
             let (slot, node_of) = (&self.bound.slots[at as usize], self.graph.node(node));
             let is_within = |(first, last): (i128, i128)| first >= 0 && last < slot.len as i128;
             if slot.scalar != node_of.scalar || !seen.layout.range().is_none_or(is_within) {
@@ -155,11 +155,11 @@ impl Verifier<'_> {
             return Err(BoundFlaw::Size(node.index()));
         }
         let is_target =
-            |read: &TensorNodeId| self.values.get(read).is_some_and(|seen| seen.place == Place::Slot(target));
+            |read: &TensorNodeId| self.values.get(read).is_some_and(|seen| seen.place == ValueOrigin::Slot(target));
         if reads.iter().any(is_target) {
             return Err(BoundFlaw::Aliased(node.index()));
         }
-        if self.values.get(&node).map(|seen| seen.place) != Some(Place::Slot(target)) {
+        if self.values.get(&node).map(|seen| seen.place) != Some(ValueOrigin::Slot(target)) {
             return Err(BoundFlaw::Overwritten(node.index()));
         }
         self.held[target as usize] = Some(node);
@@ -220,7 +220,7 @@ impl Verifier<'_> {
         &self,
         made: TensorNodeId,
         expected: &[Expected<'_>],
-        (worker, parts): (&Worker, &[Part]),
+        (worker, parts): (&Worker, &[PieceStep]),
         (starts, rows): (&[usize], &[usize]),
     ) -> Result<(), BoundFlaw> {
         let other = BoundFlaw::Pieces(made.index());
@@ -234,7 +234,7 @@ impl Verifier<'_> {
             let of =
                 |node: TensorNodeId| left.iter().position(|held| held.as_ref().is_some_and(|(held, _)| *held == node));
             let place = |node: TensorNodeId| match of(node) {
-                Some(local) => Some(Place::Local(local as u32)),
+                Some(local) => Some(ValueOrigin::Local(local as u32)),
                 None => self.values.get(&node).map(|seen| seen.place),
             };
             let (operands, nodes): (&[Operand], SmallVec<[TensorNodeId; 4]>) = match (&part.work, reads) {
@@ -267,7 +267,7 @@ impl Verifier<'_> {
                 return Err(BoundFlaw::Size(node.index()));
             }
             if let Some(local) = part.left {
-                if operands.iter().any(|operand| operand.place == Place::Local(local)) {
+                if operands.iter().any(|operand| operand.place == ValueOrigin::Local(local)) {
                     return Err(BoundFlaw::Aliased(node.index()));
                 }
                 let at = local as usize;
@@ -300,7 +300,7 @@ impl Verifier<'_> {
                 let at = |position: usize, (extent, at): (&usize, usize)| position * extent + at;
                 extents.iter().zip(view.index(index)).fold(0, at).cast_signed()
             } else {
-                let Some(Seen { layout, .. }) = self.values.get(node) else { return false };
+                let Some(StridedView { layout, .. }) = self.values.get(node) else { return false };
                 let mut whole = index.clone();
                 whole.iter_mut().zip(starts).for_each(|(at, start)| *at += start);
                 let seen = position(&mut layout.strides().iter().copied(), &mut view.index(&whole));

@@ -3,7 +3,7 @@
 
 use super::number::Number;
 use super::{ProductCounters, run_into};
-use crate::cache::{Cache, Made, hash_of};
+use crate::cache::{Cache, NewValue, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
 use cembra_tensor::{
@@ -303,7 +303,7 @@ impl Products {
             let form = Form::of(labels, operands);
             let value = form.map(|form| Arc::new(PlannedProduct { form, matrices: self.matrices }));
             // An error is one of a call, and takes no memory here.
-            Made { stays: value.is_ok(), value }
+            NewValue { stays: value.is_ok(), value }
         };
         let is_it = |known: &Factors| known.labels == *labels && known.fit(operands);
         self.known.get(hash_of((labels, of)), is_it, factors, make)

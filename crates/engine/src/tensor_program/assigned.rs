@@ -2,7 +2,7 @@
 //! `x("i,j").norm()` is a number made of all elements.
 
 use super::lowering::Lowering;
-use super::made::Made;
+use super::made::NodeForm;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
@@ -29,7 +29,7 @@ pub(super) fn method(op: OpId) -> Option<FullReduction> {
 impl Lowering<'_> {
     /// A number made of all elements of a labelled expression, or of a tensor.
     pub(super) fn number_of(&mut self, whole: FullReduction, of: NodeId, span: Span) -> Result<Tensor, Error> {
-        if !matches!(self.made[of.index()], Made::Labelled) {
+        if !matches!(self.made[of.index()], NodeForm::Labelled) {
             let node = self.whole(of)?.node;
             return whole.of(&mut self.graph, node);
         }

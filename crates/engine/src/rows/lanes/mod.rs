@@ -16,7 +16,7 @@ use cembra_runtime::{
 use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
 use gather::Ahead;
 use memos::{ByValue, MemoFunction, Memos};
-use parts::{Place, Stage};
+use parts::{LanePlace, Stage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct LaneFunction {
     /// For each of them whether its outputs are the model's alone, and nobody reads them again.
     is_final: Vec<bool>,
     /// Where each column of the program is.
-    places: Vec<Place>,
+    places: Vec<LanePlace>,
     /// The program where it is one tape over numbers in columns.
     bare: Option<Arc<Bare>>,
     gathered: Vec<Stage>,
@@ -144,8 +144,8 @@ impl LaneFunction {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();
         }
-        let is_read = |place: &Place, column: &LaneColumn| {
-            let is_input = matches!((place, column.origin), (Place::Data(..), Origin::Input { .. }));
+        let is_read = |place: &LanePlace, column: &LaneColumn| {
+            let is_input = matches!((place, column.origin), (LanePlace::Data(..), Origin::Input { .. }));
             is_input && column.port == Port::Rows && column.ty != MachineType::Flag
         };
         let columns = self.places.iter().zip(&self.program.columns).zip(addresses);
@@ -352,7 +352,7 @@ unsafe fn play(
 }
 
 /// For each tape of a program whether all numbers that it makes are outputs in their place, which no later segment reads.
-fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
+fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     let reads = |segment: &Segment, column: ColumnId| match &segment.body {
         Body::Tape(tape) => tape.inputs.contains(&column),
         Body::Kernel(kernel) => {
@@ -363,7 +363,7 @@ fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
     let is_final = |(at, segment): (usize, &Segment)| match &segment.body {
         Body::Kernel(_) | Body::Memo(_) => None,
         Body::Tape(tape) => Some(tape.outputs.iter().all(|column| {
-            let is_in_place = matches!(places[column.index()], Place::Data(..) | Place::Presence(_));
+            let is_in_place = matches!(places[column.index()], LanePlace::Data(..) | LanePlace::Presence(_));
             is_in_place && !program.segments[at + 1..].iter().any(|later| reads(later, *column))
         })),
     };
