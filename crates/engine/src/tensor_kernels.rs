@@ -102,7 +102,7 @@ impl BodyLines {
         let mut lines: SmallVec<[Line<'_>; 4]> = lines.into();
         for at in 0..count {
             let to = to.part(at * length, length).ok_or_else(misfit)?;
-            run(&self.plan, &lines, &mut [to], length, (None, None))?;
+            run(&self.plan, &lines, &mut [to], length, None, None)?;
             lines.iter_mut().zip(shifts).for_each(|(line, shift)| line.first = line.first.wrapping_add_signed(*shift));
         }
         Ok(())
@@ -138,7 +138,8 @@ impl BodySums {
     /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
     pub(crate) fn sum_each(
         &mut self,
-        (lines, soon): (&[Line<'_>], &[Soon<'_>]),
+        lines: &[Line<'_>],
+        soon: &[Soon<'_>],
         shifts: &[isize],
         counts: [usize; 2],
         sums: &mut [Chains],
@@ -192,7 +193,8 @@ pub(crate) fn run(
     lines: &[Line<'_>],
     outputs: &mut [DataMut<'_>],
     rows: usize,
-    (token, threads): (Option<&Cancellation>, Option<&Threads>),
+    token: Option<&Cancellation>,
+    threads: Option<&Threads>,
 ) -> Result<(), Error> {
     let shared: Vec<Option<Value>> = lines.iter().map(shared).collect();
     let mut columns: Vec<InputColumn<'_>> = Vec::with_capacity(plan.inputs().len());

@@ -318,7 +318,7 @@ impl Elements for TensorHost<'_> {
         extents: &[usize],
         outputs: &mut [DataMut<'_>],
     ) -> Result<(), Error> {
-        let (plan, how) = (self.evaluator.rows(body)?, (self.token, Some(&self.threads)));
+        let (plan, token, threads) = (self.evaluator.rows(body)?, self.token, Some(&self.threads));
         let mut seen = Vec::with_capacity(operands.len());
         for operand in operands {
             seen.push(operand.broadcast_to(extents)?);
@@ -327,7 +327,7 @@ impl Elements for TensorHost<'_> {
         let axes = nested_axes(extents, seen.iter().map(|tensor| tensor.layout().strides()));
         let inner = axes.last().map_or(1, |(extent, _)| *extent);
         if rows == 0 || axes.len() < 2 {
-            return run(&plan, &lines(&seen), outputs, rows, how);
+            return run(&plan, &lines(&seen), outputs, rows, token, threads);
         }
         // One run after the other, or blocks for which what does not lie in one run is copied.
         let (most, copies) = if inner >= LONG_RUN { (inner, false) } else { (BLOCK, true) };
@@ -353,7 +353,7 @@ impl Elements for TensorHost<'_> {
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
             let misfit = || Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements");
-            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, how)?;
+            run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, token, threads)?;
             first += rows;
         }
         Ok(())

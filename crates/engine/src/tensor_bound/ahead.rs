@@ -42,7 +42,8 @@ impl Fetched {
         memory: &'m Memory<'_>,
         starts: &[usize],
         lines: &[Line<'m>],
-        (start, shifts): (usize, &[isize]),
+        start: usize,
+        shifts: &[isize],
     ) -> AllSoon<'m> {
         let mut soon = AllSoon::new();
         match self {

@@ -261,27 +261,26 @@ impl Binding<'_> {
                 let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
-            Work::Product { product, then } => self.pieces(one, self.panels(*product, then.is_some())?),
-            Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Product { product, then } => {
+                let (depth, most) = self.panels(*product, then.is_some())?;
+                self.pieces(one, depth, most)
+            }
+            Work::Rows { depth, steps } => self.pieces(steps, *depth, rows_at_a_time(steps, *depth)),
             Work::Together(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
                 // What one thread does at once, several do piece by piece.
                 match then {
-                    _ if self.is_shared_out(step) => self.pieces(one, (rank, (self.host.share() / each.max(1)).max(1))),
-                    Some(_) => self.pieces(one, (rank, STRIP)),
-                    None => self.pieces(one, (0, 1)),
+                    _ if self.is_shared_out(step) => self.pieces(one, rank, (self.host.share() / each.max(1)).max(1)),
+                    Some(_) => self.pieces(one, rank, STRIP),
+                    None => self.pieces(one, 0, 1),
                 }
             }
             Work::Map(_) => {
-                let work = self.pieces(one, (0, 1))?;
+                let work = self.pieces(one, 0, 1)?;
                 // The host shares out what is large and lies in one line.
                 let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
-                if is_large || !self.is_shared_out(step) {
-                    Ok(work)
-                } else {
-                    self.pieces(one, (rank, self.host.share()))
-                }
+                if is_large || !self.is_shared_out(step) { Ok(work) } else { self.pieces(one, rank, self.host.share()) }
             }
         }
     }
@@ -293,7 +292,7 @@ impl Binding<'_> {
     }
 
     /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
-    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+    pub(super) fn pieces(&self, steps: &[Step], depth: usize, most: usize) -> Result<BoundWork, Error> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
         let worker = || -> Result<Worker, Error> {
@@ -405,8 +404,7 @@ impl Binding<'_> {
                 let mut extents = of.extents.clone();
                 kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
                 let operands = self.operands(of, &extents, &kept, left)?;
-                let reduction = (*reduction, &axes[..]);
-                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.host)?;
+                let reduce = ReducePiece::of(*reduction, axes, of, operands.into_iter(), &extents, self.host)?;
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
             Work::Product { product, .. } => Ok(PartWork::Product(Box::new(self.product(*product, rows)?))),

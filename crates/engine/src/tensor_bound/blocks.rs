@@ -41,8 +41,8 @@ impl Together {
             let (result, first) = (at / of_each, at % of_each * size);
             kept.run_some(result..result + 1, |(), kept, _| {
                 let mut folds = folds(members, added, *length);
-                let parts = (&mut *parts, first..first + size);
-                succeeds &= fold_parts(members, parts, &mut folds, memory, host, |part| [kept, part].concat())?;
+                let which = first..first + size;
+                succeeds &= fold_parts(members, parts, which, &mut folds, memory, host, |part| [kept, part].concat())?;
                 made.push(folds);
                 Ok(())
             })?;

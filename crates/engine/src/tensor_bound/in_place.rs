@@ -54,7 +54,7 @@ impl BoundPlan {
         let leaf = graph.leaves().get(target).map(|leaf| leaf.node);
         let Some(step) = plan.step_over(graph, leaf) else { return Ok(None) };
         let node = graph.node(step.node);
-        if !inputs.get_mut(target).is_some_and(|own| is_own(own, (node.scalar, &node.extents))) {
+        if !inputs.get_mut(target).is_some_and(|own| is_own(own, node.scalar, &node.extents)) {
             return Ok(None);
         }
         let inputs = if target == leaves { &inputs[..leaves] } else { &*inputs };
@@ -63,7 +63,7 @@ impl BoundPlan {
 }
 
 /// True for a tensor of this type and these extents whose memory no other tensor has, and whose elements lie in the order of their indices.
-fn is_own(tensor: &mut Tensor, (scalar, extents): (Scalar, &[usize])) -> bool {
+fn is_own(tensor: &mut Tensor, scalar: Scalar, extents: &[usize]) -> bool {
     let is_alike = tensor.scalar_type() == scalar && tensor.extents() == extents;
     is_alike && tensor.layout().is_row_major() && tensor.own_data().is_some()
 }
@@ -112,7 +112,7 @@ impl Binding<'_> {
                 )
             }
             Work::Map(_) => {
-                (self.pieces(std::slice::from_ref(step), (node.extents.len(), BLOCK))?, CopyOrder::After(none))
+                (self.pieces(std::slice::from_ref(step), node.extents.len(), BLOCK)?, CopyOrder::After(none))
             }
             _ => (self.work(step)?, CopyOrder::After(none)),
         };
@@ -153,7 +153,7 @@ impl InPlace {
     }
 
     fn fits(&self, own: &mut Tensor) -> bool {
-        is_own(own, (self.scalar, &self.extents))
+        is_own(own, self.scalar, &self.extents)
     }
 
     /// No element fails in here, and nothing ends it: what was begun is finished.

@@ -314,7 +314,8 @@ impl Memory<'_> {
     /// Writes `len` elements to memory of who computes pieces.
     pub(super) fn write(
         &mut self,
-        (local, len): (u32, usize),
+        local: u32,
+        len: usize,
         write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let place = &mut self.locals[local as usize];

@@ -164,7 +164,7 @@ impl Worker {
             host.go_on()?;
             for part in parts {
                 if let Some(local) = part.left {
-                    memory.write((local, part.len), |memory, mut to| part.run(memory, host, starts, &mut to))?;
+                    memory.write(local, part.len, |memory, mut to| part.run(memory, host, starts, &mut to))?;
                     continue;
                 }
                 let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
@@ -289,7 +289,7 @@ impl BoundStep {
                 slots[self.target as usize].put(made);
                 Ok(())
             }
-            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), host),
+            BoundWork::Together(workers, targets) => together::run(workers, targets, inputs, slots, host),
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };

@@ -101,17 +101,19 @@ impl ReducePiece {
 
     /// A reduction of a region over axes of a piece of these extents.
     pub(super) fn of(
-        reduction: (Reduction, &[Axis]),
+        reduction: Reduction,
+        axes: &[Axis],
         of: &Region,
         operands: impl Iterator<Item = Operand>,
         whole: &[usize],
         host: &TensorHost<'_>,
     ) -> Result<ReducePiece, Error> {
-        ReducePiece::bound(reduction, of, operands.collect(), whole, host, true)
+        ReducePiece::bound(reduction, axes, of, operands.collect(), whole, host, true)
     }
 
     fn bound(
-        (reduction, axes): (Reduction, &[Axis]),
+        reduction: Reduction,
+        axes: &[Axis],
         of: &Region,
         operands: SmallVec<[Operand; 4]>,
         whole: &[usize],
@@ -231,8 +233,7 @@ impl ReducePiece {
                 let bound = match bound {
                     Some(bound) => bound,
                     none => {
-                        let reduction = (*reduction, &axes[..]);
-                        let made = ReducePiece::bound(reduction, of, operands.clone(), whole, host, false)?;
+                        let made = ReducePiece::bound(*reduction, axes, of, operands.clone(), whole, host, false)?;
                         none.insert(Box::new(made))
                     }
                 };
@@ -298,8 +299,8 @@ impl Sums {
         fill(&mut lines, memory, operands, steps, starts)?;
         if axes.is_empty() && *length <= SUM_BLOCK {
             // One sum: nothing is looped over.
-            let soon = fetched.soon(memory, starts, &lines, (0, steps));
-            let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains);
+            let soon = fetched.soon(memory, starts, &lines, 0, steps);
+            let succeeds = kernel.sum_each(&lines, &soon, steps, [*length, 1], chains);
             let total = chains[0].take();
             return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
         }
@@ -324,8 +325,8 @@ impl Sums {
                 for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                     line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                 }
-                let soon = fetched.soon(memory, starts, &lines, (start, shifts));
-                succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains);
+                let soon = fetched.soon(memory, starts, &lines, start, shifts);
+                succeeds = succeeds && kernel.sum_each(&lines, &soon, shifts, counts, chains);
                 chains[..counts[1]].iter_mut().for_each(|chains| put(chains.take()));
                 Ok(())
             };

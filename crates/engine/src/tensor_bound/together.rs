@@ -212,7 +212,7 @@ impl Folding for Sum {
         let Some(chains) = self.0.lend(count) else { return false };
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
         let soon = own_soon(lines, &shifts);
-        let succeeds = kernel.sum_each((lines, &soon), &shifts, [count, 1], std::slice::from_mut(chains));
+        let succeeds = kernel.sum_each(lines, &soon, &shifts, [count, 1], std::slice::from_mut(chains));
         self.0.lent(count);
         succeeds
     }
@@ -378,7 +378,8 @@ impl Binding<'_> {
 pub(super) fn run(
     workers: &mut [Together],
     targets: &Targets,
-    (inputs, slots): (&[Tensor], &mut [Slot]),
+    inputs: &[Tensor],
+    slots: &mut [Slot],
     host: &TensorHost<'_>,
 ) -> Result<(), Error> {
     let mut made = SmallVec::<[_; 4]>::new();
@@ -508,14 +509,14 @@ impl Together {
                     let mut folds = folds(members, added, *length);
                     let all = 0..usize::MAX;
                     succeeds &=
-                        fold_parts(members, (parts, all), &mut folds, memory, host, |part| [kept, part].concat())?;
+                        fold_parts(members, parts, all, &mut folds, memory, host, |part| [kept, part].concat())?;
                     finish(folds, to, before, 1)
                 })
             }
             SharedLoop::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
                 let all = 0..usize::MAX;
-                fold_parts(members, (parts, all), &mut folds, memory, host, |part| [part, kept].concat())?;
+                fold_parts(members, parts, all, &mut folds, memory, host, |part| [part, kept].concat())?;
                 finish(folds, to, before, *width)
             }),
         }?;
@@ -549,7 +550,8 @@ pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Bo
 /// Takes these of the parts, each of which begins at the indices that are made of its own.
 pub(super) fn fold_parts(
     members: &mut [Member],
-    (parts, which): (&mut Cut<Pieces>, Range<usize>),
+    parts: &mut Cut<Pieces>,
+    which: Range<usize>,
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,
     host: &TensorHost<'_>,

@@ -4,7 +4,7 @@
 
 use super::memory::{Operand, StridedView, ValueOrigin};
 use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
-use cembra_tensor::plan::{Region, Step, View, Work, points};
+use cembra_tensor::plan::{Region, Step, ViewedNode, Work, points};
 use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -144,12 +144,7 @@ impl Verifier<'_> {
     }
 
     /// A node is written to a slot, by what reads these.
-    fn write(
-        &mut self,
-        node: TensorNodeId,
-        (target, len): (u32, usize),
-        reads: &[TensorNodeId],
-    ) -> Result<(), BoundFlaw> {
+    fn write(&mut self, node: TensorNodeId, target: u32, len: usize, reads: &[TensorNodeId]) -> Result<(), BoundFlaw> {
         let (slot, made) = (&self.bound.slots[target as usize], self.graph.node(node));
         if slot.len != len || len != made.extents.iter().product::<usize>() || slot.scalar != made.scalar {
             return Err(BoundFlaw::Size(node.index()));
@@ -175,11 +170,11 @@ impl Verifier<'_> {
         };
         // The reductions, and then the maps of what came of some of them.
         let mut maps = maps.iter();
-        for (member, target) in members.iter().zip(targets) {
+        for (member, (target, len)) in members.iter().zip(targets) {
             let Work::Reduce { of, then, .. } = &member.work else { return Err(wrong) };
             let reads: Vec<TensorNodeId> = of.inputs.iter().map(|(node, _)| *node).collect();
             reads.iter().try_for_each(|node| self.read(*node))?;
-            self.write(then.as_ref().map_or(member.node, |then| then.inputs[0].0), *target, &reads)?;
+            self.write(then.as_ref().map_or(member.node, |then| then.inputs[0].0), *target, *len, &reads)?;
         }
         for member in members {
             let Work::Reduce { then: Some(then), .. } = &member.work else { continue };
@@ -207,12 +202,12 @@ impl Verifier<'_> {
                         return Err(BoundFlaw::Pieces(step.node.index()));
                     }
                     for (parts, starts, rows) in worker.cut.shapes() {
-                        self.piece(step.node, &expected, (worker, parts), (&starts, &rows))?;
+                        self.piece(step.node, &expected, worker, parts, &starts, &rows)?;
                     }
                 }
             }
         }
-        self.write(step.node, (bound.target, bound.len), &reads)
+        self.write(step.node, bound.target, bound.len, &reads)
     }
 
     /// What is done for a piece that begins at `starts`, with `rows` as the extents of the leading axes of a step.
@@ -220,8 +215,10 @@ impl Verifier<'_> {
         &self,
         made: TensorNodeId,
         expected: &[Expected<'_>],
-        (worker, parts): (&Worker, &[PieceStep]),
-        (starts, rows): (&[usize], &[usize]),
+        worker: &Worker,
+        parts: &[PieceStep],
+        starts: &[usize],
+        rows: &[usize],
     ) -> Result<(), BoundFlaw> {
         let other = BoundFlaw::Pieces(made.index());
         if parts.len() != expected.len() {
@@ -241,7 +238,7 @@ impl Verifier<'_> {
                 (PartWork::Map(map), Reads::Map(region)) => {
                     for (operand, seen) in map.operands().iter().zip(&region.inputs) {
                         let local = of(seen.0).and_then(|local| left[local].as_ref()).map(|(_, extents)| &extents[..]);
-                        if !self.sees(operand, (seen, local), region, (starts, rows)) {
+                        if !self.sees(operand, seen, local, region, starts, rows) {
                             return Err(wrong);
                         }
                     }
@@ -284,9 +281,11 @@ impl Verifier<'_> {
     fn sees(
         &self,
         operand: &Operand,
-        ((node, view), local): (&(TensorNodeId, View), Option<&[usize]>),
+        (node, view): &ViewedNode,
+        local: Option<&[usize]>,
         region: &Region,
-        (starts, rows): (&[usize], &[usize]),
+        starts: &[usize],
+        rows: &[usize],
     ) -> bool {
         let piece: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         points(&piece).iter().all(|index| {

@@ -49,8 +49,10 @@ impl Bare {
     pub(super) unsafe fn rows(
         &self,
         columns: &[Column],
-        (start, rows): (usize, usize),
-        how: (bool, &[usize]),
+        start: usize,
+        rows: usize,
+        past_caches: bool,
+        ahead: &[usize],
         context: &mut Context,
     ) -> bool {
         let mut ports = [std::ptr::null_mut(); MOST_PORTS];
@@ -59,7 +61,7 @@ impl Bare {
         }
         let ports = &ports[..self.columns.len().min(MOST_PORTS)];
         // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows, as the caller promises by COLUMNS.
-        unsafe { play(&*self.played, ports, rows, how, context) }
+        unsafe { play(&*self.played, ports, rows, past_caches, ahead, context) }
     }
 }
 
@@ -72,7 +74,7 @@ unsafe impl BareFunction for Bare {
     // SAFETY: COLUMNS, as the trait says.
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
         // SAFETY: COLUMNS, promised by the caller.
-        unsafe { self.rows(columns, (0, rows), (false, ahead), context) }
+        unsafe { self.rows(columns, 0, rows, false, ahead, context) }
     }
 
     // SAFETY: COLUMNS, as the trait says.

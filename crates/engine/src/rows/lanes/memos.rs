@@ -16,6 +16,16 @@ use smallvec::SmallVec;
 /// is known.
 const PART_OF_LIMIT: u64 = 4;
 
+/// Rows of a strip that a memo gives results to: their columns and numbers, and for each column of the program the address that it begins at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoStrip<'s> {
+    pub(super) columns: &'s [Column],
+    pub(super) numbers: &'s Numbers<'s>,
+    pub(super) program: &'s LaneProgram,
+    pub(super) addresses: &'s [*mut u8],
+    pub(super) rows: usize,
+}
+
 /// A memo of a program with its code.
 #[derive(Debug)]
 pub(super) struct MemoFunction {
@@ -293,12 +303,11 @@ impl Memo {
     pub(super) unsafe fn play(
         &mut self,
         function: &MemoFunction,
-        (columns, numbers): (&[Column], &Numbers<'_>),
-        (program, addresses): (&LaneProgram, &[*mut u8]),
-        rows: usize,
+        strip: MemoStrip<'_>,
         ahead: &[Ahead],
         mut fails: impl FnMut(usize),
     ) {
+        let MemoStrip { columns, numbers, program, addresses, rows } = strip;
         let values = numbers.dictionary.values() as usize + 1;
         if self.places.len() < values {
             self.forget();
@@ -317,9 +326,9 @@ impl Memo {
         let mut ahead = ahead;
         let mut is_known = !self.by_number.is_empty();
         for ((_, _, ty, column), results) in function.parts.iter().zip(&self.by_number) {
-            let to = (*ty, addresses[column.index()]);
+            let to = addresses[column.index()];
             // SAFETY: COLUMNS, promised by the caller: numbers are those of values, or of none.
-            is_known = results.len() >= values && unsafe { results.gather(of_rows, to, sure, ahead) };
+            is_known = results.len() >= values && unsafe { results.gather(of_rows, *ty, to, sure, ahead) };
             if !is_known {
                 break;
             }

@@ -15,7 +15,7 @@ use cembra_runtime::{
 };
 use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
 use gather::Ahead;
-use memos::{ByValue, MemoFunction, Memos};
+use memos::{ByValue, MemoFunction, MemoStrip, Memos};
 use parts::{LanePlace, Stage};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl LaneFunction {
         if let Some(bare) = &self.bare {
             let past_caches = scratch.past_caches && self.is_final.contains(&true);
             // SAFETY: COLUMNS, promised by the caller.
-            return unsafe { !bare.rows(columns, (start, rows), (past_caches, &scratch.ahead), context) };
+            return unsafe { !bare.rows(columns, start, rows, past_caches, &scratch.ahead, context) };
         }
         let memory: *mut u8 = words.as_mut_ptr().cast();
         let memory = memory.wrapping_add(memory.align_offset(ALIGNMENT));
@@ -203,7 +203,7 @@ impl LaneFunction {
                     // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows.
                     unsafe {
                         let past_caches = *is_final && scratch.past_caches;
-                        play(&**played, &ports, rows, (past_caches, &scratch.ahead), context)
+                        play(&**played, &ports, rows, past_caches, &scratch.ahead, context)
                     }
                 }
                 // SAFETY: COLUMNS, promised by the caller, for the addresses.
@@ -217,8 +217,14 @@ impl LaneFunction {
                     let numbers = Numbers { of_rows, ..numbers[at] };
                     // SAFETY: COLUMNS, promised by the caller, for columns, numbers and addresses.
                     unsafe {
-                        let at = (&self.program, &addresses[..]);
-                        memo.play(function, (columns, &numbers), at, rows, &ahead, |row| failed.add(start + row));
+                        let strip = MemoStrip {
+                            columns,
+                            numbers: &numbers,
+                            program: &self.program,
+                            addresses: &addresses,
+                            rows,
+                        };
+                        memo.play(function, strip, &ahead, |row| failed.add(start + row));
                     }
                     ahead.clear();
                     false
@@ -338,7 +344,8 @@ unsafe fn play(
     played: &dyn TapeLoop,
     ports: &[*mut u8],
     rows: usize,
-    (past_caches, ahead): (bool, &[usize]),
+    past_caches: bool,
+    ahead: &[usize],
     context: &mut Context,
 ) -> bool {
     // SAFETY: PORTS, promised by the caller.
