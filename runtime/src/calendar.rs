@@ -73,7 +73,7 @@ pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
 }
 
 /// The day of the year, from 1, of a year, month and day.
-pub(crate) fn day_of_year((year, month, day): (i32, i32, i32)) -> i32 {
+pub(crate) fn day_of_year(year: i32, month: i32, day: i32) -> i32 {
     const BEFORE: [i32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     BEFORE[(month as usize + 11) % 12] + day + i32::from(is_leap(year) && month > 2)
 }
@@ -124,7 +124,8 @@ impl Date {
     /// The day of the year, from 1 to 366.
     #[must_use]
     pub fn day_of_year(self) -> i32 {
-        day_of_year(self.civil())
+        let (year, month, day) = self.civil();
+        day_of_year(year, month, day)
     }
 
     /// Midnight, at which the day begins; none for what is too far from 1970.

@@ -239,7 +239,7 @@ pub struct ChainFold<W, C> {
 
 /// Where elements go, the first of them and those that follow.
 #[derive(Debug)]
-pub enum Place<'f, W> {
+pub enum FoldTarget<'f, W> {
     /// They are combined with this number one after the other.
     InOrder(&'f mut W),
     /// Each is combined with a chain of its own, the first with the first of these.
@@ -274,15 +274,15 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     /// Hands the next `count` elements to `take` in parts: a place, and which of these elements go there. It is inlined, so that loops of
     /// `take` have the vectors of the caller.
     #[inline(always)]
-    pub fn extend_by(&mut self, count: usize, mut take: impl FnMut(Place<'_, W>, Range<usize>)) {
+    pub fn extend_by(&mut self, count: usize, mut take: impl FnMut(FoldTarget<'_, W>, Range<usize>)) {
         let mut from = 0;
         while from < count {
             let (place, most) = match &mut self.chains {
                 Some(chains) if !self.is_in_order => match chain_of(self.at) {
-                    0 => (Place::Rows(chains), SUM_BLOCK - self.at % SUM_BLOCK),
-                    first => (Place::Row(&mut chains.0[first..]), CHAINS - first),
+                    0 => (FoldTarget::Rows(chains), SUM_BLOCK - self.at % SUM_BLOCK),
+                    first => (FoldTarget::Row(&mut chains.0[first..]), CHAINS - first),
                 },
-                _ => (Place::InOrder(&mut self.total), count),
+                _ => (FoldTarget::InOrder(&mut self.total), count),
             };
             let to = count.min(from + most);
             take(place, from..to);
@@ -302,9 +302,9 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
                 }
             };
             match place {
-                Place::InOrder(total) => part.for_each(|at| take(total, at)),
-                Place::Row(chains) => chains.iter_mut().zip(part).for_each(|(chain, at)| take(chain, at)),
-                Place::Rows(chains) => {
+                FoldTarget::InOrder(total) => part.for_each(|at| take(total, at)),
+                FoldTarget::Row(chains) => chains.iter_mut().zip(part).for_each(|(chain, at)| take(chain, at)),
+                FoldTarget::Rows(chains) => {
                     part.enumerate().for_each(|(position, at)| take(&mut chains.0[chain_of(position)], at));
                 }
             }
@@ -321,11 +321,11 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
             |place, part| {
                 let elements = &elements[part];
                 match place {
-                    Place::InOrder(total) => {
+                    FoldTarget::InOrder(total) => {
                         *total = elements.iter().fold(*total, |total, element| combine.combine(total, widen(*element)));
                     }
-                    Place::Row(chains) => take_each(chains, elements, widen, combine),
-                    Place::Rows(chains) => chains.take_slice(elements, widen, combine),
+                    FoldTarget::Row(chains) => take_each(chains, elements, widen, combine),
+                    FoldTarget::Rows(chains) => chains.take_slice(elements, widen, combine),
                 }
             },
         );

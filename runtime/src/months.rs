@@ -114,8 +114,8 @@ impl Date {
     /// Year and week as ISO 8601 has them: weeks begin on Monday, and belong to the year that their Thursday is in.
     #[must_use]
     pub fn iso_week(self) -> (i32, i32) {
-        let thursday = civil(i64::from(self.0) + i64::from(4 - self.weekday()));
-        (thursday.0, (day_of_year(thursday) - 1) / 7 + 1)
+        let (year, month, day) = civil(i64::from(self.0) + i64::from(4 - self.weekday()));
+        (year, (day_of_year(year, month, day) - 1) / 7 + 1)
     }
 
     /// The last day of the month; none outside of the years 1 to 9999.

@@ -21,11 +21,11 @@ mod verify;
 pub use fullness::fullness;
 pub use lifetimes::Lifetimes;
 pub use program::{
-    Action, ArrayInput, ArrayProgram, Block, BlockId, Part, PartId, ProgramId, Side, Stage, Step, Sweep, SweepId,
+    Action, ArrayInput, ArrayProgram, Block, BlockId, PartId, ProgramId, Side, Stage, Step, SubPlan, Sweep, SweepId,
     ValueId,
 };
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
 pub use split::{Fusion, Unsplit, split};
 pub use struct_columns::{StructColumn, struct_columns};
-pub use sweep::{Gathering, Lane, Origin, Over, Port, Scanning, Storage, SweepLayout, Wanted, Work, element_bits};
+pub use sweep::{FoldResult, Gathering, Lane, Origin, Over, Port, Scanning, Storage, SweepLayout, Work, element_bits};
 pub use verify::{Flaw, verify};

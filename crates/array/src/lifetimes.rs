@@ -13,22 +13,22 @@ pub struct Lifetimes {
 }
 
 /// Where a step is.
-type Place = (BlockId, usize);
+type StepPlace = (BlockId, usize);
 
 /// Behind no step of its block.
 const NEVER: usize = usize::MAX;
 
 struct Uses {
     /// Where each value is made.
-    homes: Vec<Option<Place>>,
+    homes: Vec<Option<StepPlace>>,
     /// The step of each block but the top one.
-    owners: Vec<Option<Place>>,
+    owners: Vec<Option<StepPlace>>,
     /// For each value the last step of its block that needs it.
     last: Vec<usize>,
 }
 
 impl Uses {
-    fn note(&mut self, value: ValueId, user: Place) {
+    fn note(&mut self, value: ValueId, user: StepPlace) {
         let Some((home, _)) = self.homes[value.index()] else { return };
         let (mut block, mut at) = user;
         for _ in 0..MOST_NESTED {

@@ -1,7 +1,7 @@
 //! The printed form of array programs, in the manner of a plan's: a line for each step, under it the plan that it runs, then
 //! the blocks of conditionals and loops. It is for people; nothing reads it.
 
-use crate::sweep::{SweepLayout, Written};
+use crate::sweep::{MemoryEstimate, SweepLayout};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
 use cembra_plan::Plan;
 use cembra_runtime::QType;
@@ -90,7 +90,8 @@ impl ArrayProgram {
             counted(made, "array"),
             counted(swept.map(only_seen).sum(), "array"),
         )?;
-        let written = steps().map(|step| self.written(step, sweeps)).fold(Written::default(), Written::and);
+        let written =
+            steps().map(|step| self.written(step, sweeps)).fold(MemoryEstimate::default(), MemoryEstimate::and);
         writeln!(
             f,
             "Memory: {} for an element of each array made, {} in {}",
@@ -115,17 +116,17 @@ impl ArrayProgram {
     }
 
     /// What a step of a block writes to memory, those of blocks in it apart.
-    fn written(&self, step: &Step, sweeps: &[Option<SweepLayout>]) -> Written {
+    fn written(&self, step: &Step, sweeps: &[Option<SweepLayout>]) -> MemoryEstimate {
         if let Action::Sweep(sweep) = step.action
             && let Some(layout) = &sweeps[sweep.index()]
         {
             return layout.written(self);
         }
         let array = |out: ValueId| match self.qtype(out) {
-            QType::Array(_, scalar) => Written::of_array(*scalar, !self.is_full(out)),
-            _ => Written::default(),
+            QType::Array(_, scalar) => MemoryEstimate::of_array(*scalar, !self.is_full(out)),
+            _ => MemoryEstimate::default(),
         };
-        self.made(step, sweeps).map(array).fold(Written::default(), Written::and)
+        self.made(step, sweeps).map(array).fold(MemoryEstimate::default(), MemoryEstimate::and)
     }
 
     /// All steps, those of sweeps among them.
@@ -140,7 +141,7 @@ impl ArrayProgram {
             let Action::Sweep(sweep) = step.action else { continue };
             for stage in &self.sweep(sweep).stages {
                 let indent = if stage.over == Side::Groups { "    of groups: " } else { INDENT };
-                self.write_step(f, &stage.step, indent, Written::default())?;
+                self.write_step(f, &stage.step, indent, MemoryEstimate::default())?;
             }
         }
         match block.result {
@@ -149,7 +150,13 @@ impl ArrayProgram {
         }
     }
 
-    fn write_step(&self, f: &mut fmt::Formatter<'_>, step: &Step, indent: &str, written: Written) -> fmt::Result {
+    fn write_step(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        step: &Step,
+        indent: &str,
+        written: MemoryEstimate,
+    ) -> fmt::Result {
         f.write_str(indent)?;
         for (at, out) in step.outs.iter().enumerate() {
             write!(f, "{}{}", if at > 0 { ", " } else { "" }, self.typed(*out))?;
@@ -189,11 +196,11 @@ fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan, indent: &str) -> fmt::Res
 }
 
 /// What a step writes to memory, behind it: nothing if it writes none.
-struct Memory(Written);
+struct Memory(MemoryEstimate);
 
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Written { of_elements, of_groups, strips, strip_bytes } = self.0;
+        let MemoryEstimate { of_elements, of_groups, strips, strip_bytes } = self.0;
         let parts = [
             (of_elements > 0).then(|| format!("{} an element", bytes(of_elements))),
             (of_groups > 0).then(|| format!("{} a group", bytes(of_groups))),

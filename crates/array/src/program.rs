@@ -98,7 +98,7 @@ pub struct Block {
 
 /// A plan of a program: its inputs are the arguments of its step, by position, and its outputs the results.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct SubPlan {
     /// The plan. Inputs that it turned out not to need are not among its own.
     pub plan: Plan,
     /// For each input of the plan, the position of the argument.
@@ -170,7 +170,7 @@ pub struct ArrayProgram {
     /// The blocks, the top one first.
     pub(crate) blocks: Vec<Block>,
     /// The plans.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<SubPlan>,
     /// The sweeps.
     pub(crate) sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
@@ -230,7 +230,7 @@ impl ArrayProgram {
 
     /// The plans.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[SubPlan] {
         &self.parts
     }
 
@@ -276,7 +276,7 @@ impl ArrayProgram {
     /// A plan.
     #[inline]
     #[must_use]
-    pub fn part(&self, part: PartId) -> &Part {
+    pub fn part(&self, part: PartId) -> &SubPlan {
         &self.parts[part.index()]
     }
 }

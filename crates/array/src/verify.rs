@@ -1,7 +1,7 @@
 //! What must hold of every array program, found out again from the program alone: nothing is used before it is made, plans take
 //! and give what their steps say, and what a sweep keeps to itself nobody else asks for.
 
-use crate::{Action, ArrayProgram, BlockId, Part, Side, Stage, Step, ValueId};
+use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, SubPlan, ValueId};
 use cembra_runtime::QType;
 use rustc_hash::FxHashSet;
 
@@ -115,7 +115,7 @@ impl Verifier<'_> {
     }
 
     /// What a plan takes is what each element of its argument is, as a value where the array is full, and so is what it gives.
-    fn plan(&self, step: &Step, part: &Part) -> Result<(), Flaw> {
+    fn plan(&self, step: &Step, part: &SubPlan) -> Result<(), Flaw> {
         let fits = |value: ValueId, of_plan: &QType| {
             let found = self.program.qtype(value);
             match (found, of_plan) {

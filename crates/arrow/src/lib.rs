@@ -88,9 +88,9 @@ pub enum Error {
     Arrow(#[from] ArrowError),
 }
 
-/// What became of a table.
+/// The outputs for a table, and the rows that failed.
 #[derive(Debug)]
-pub struct Made {
+pub struct TableResult {
     /// A column for each output.
     pub table: RecordBatch,
     /// The rows that failed, in order; their outputs are null.
@@ -165,5 +165,5 @@ fn evaluate(
     }
     let options = RecordBatchOptions::new().with_row_count(Some(table.num_rows()));
     let table = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), made_arrays, &options)?;
-    Ok(Made { table, failed: made.failed, failures: made.failures })
+    Ok(TableResult { table, failed: made.failed, failures: made.failures })
 }

@@ -3,7 +3,7 @@
 
 use crate::fields::{ANY_TENSOR, Input, InputField, OutputField};
 use crate::listener::{Listener, Set, Setter};
-use crate::loader::{Access, Fields, Loader, Read};
+use crate::loader::{Access, Fields, Loader, ReadFn};
 use crate::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
@@ -11,7 +11,7 @@ use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_engine::TensorProgram;
 use cembra_engine::{Executable, Field, plan, prepare};
 use cembra_expr::Program;
-use cembra_plan::{Base, Binding, Place, Plan};
+use cembra_plan::{Base, Binding, Plan, ValueLocation};
 use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::cell::RefCell;
@@ -92,7 +92,7 @@ pub(crate) trait ReadRow: Send + Sync {
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error>;
 }
 
-impl<R: 'static> ReadRow for Read<R> {
+impl<R: 'static> ReadRow for ReadFn<R> {
     // SAFETY: FIELD-TABLE, as the trait says.
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
@@ -367,7 +367,7 @@ fn bind_to<S>(
         let qtype = plan.value(output.value).qtype.clone();
         match (fields.next(), listener) {
             (Some(field), _) if field.in_place && field.qtype == qtype => {
-                *place = Place { base: Base::Output, offset: field.offset as u32 };
+                *place = ValueLocation { base: Base::Output, offset: field.offset as u32 };
             }
             (Some(field), _) => {
                 may_panic |= field.may_panic;
@@ -572,7 +572,7 @@ fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType
 /// Where a plan's inputs are, and how those get there that go through the frame.
 #[derive(Default)]
 struct BoundInputs {
-    places: Vec<Place>,
+    places: Vec<ValueLocation>,
     fields: Vec<FieldLoad>,
     reads: Vec<Load>,
     /// True if user code runs for these fields: see [`Transfers::may_panic`].
@@ -594,7 +594,7 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
             InputSource::Field(field) => {
                 check_field(&input.name, &value.qtype, &field)?;
                 if field.in_place {
-                    bound.places.push(Place { base: Base::Input, offset: field.offset as u32 });
+                    bound.places.push(ValueLocation { base: Base::Input, offset: field.offset as u32 });
                     continue;
                 }
                 bound.may_panic |= field.may_panic;

@@ -138,7 +138,7 @@ impl Model {
 }
 
 /// A conditional of the text: where it stands, and what it is. Calls of a function have those of its body.
-type Place = (Span, Choice);
+type Conditional = (Span, Choice);
 
 /// The branches of a program, and what is known of them.
 struct Branches<'p> {
@@ -146,7 +146,7 @@ struct Branches<'p> {
     /// What each node chooses by, and what is chosen.
     choices: Vec<Option<(Choice, [NodeId; 2])>>,
     /// The conditionals, each with its two branches; none if nothing can be said of them.
-    places: BTreeMap<Place, Option<[Branch; 2]>>,
+    places: BTreeMap<Conditional, Option<[Branch; 2]>>,
 }
 
 impl<'p> Branches<'p> {
@@ -230,7 +230,7 @@ impl<'p> Branches<'p> {
             reached[condition.index()] = true;
             let place = self.graph.span(node).and_then(|whole| self.places.get_mut(&(whole, choice)));
             match conditions.value(*condition, case) {
-                Known::Value(value) => {
+                ConditionValue::Value(value) => {
                     let taken = choice.sides(value);
                     for (side, _) in taken.into_iter().enumerate().filter(|(_, taken)| *taken) {
                         reached[sides[side].index()] = true;
@@ -239,8 +239,8 @@ impl<'p> Branches<'p> {
                         branches.iter_mut().zip(taken).for_each(|(branch, taken)| branch.is_taken |= taken);
                     }
                 }
-                Known::Failed | Known::Unasked => {}
-                Known::Never => {
+                ConditionValue::Failed | ConditionValue::Unasked => {}
+                ConditionValue::Never => {
                     if let Some(branches) = place {
                         *branches = None;
                     }
@@ -263,9 +263,9 @@ const MOST_TIMES: usize = 64;
 /// Models of no more nodes than this are nothing to save on.
 const FEW_NODES: usize = 4_096;
 
-/// What is known of a condition in a case.
+/// The value of a condition in a case.
 #[derive(Clone)]
-enum Known {
+enum ConditionValue {
     /// Nothing yet.
     Unasked,
     Value(Value),
@@ -287,7 +287,7 @@ struct Conditions<'m> {
     /// For ranges of the conditions what evaluates them; nothing if that does not compile.
     executors: HashMap<Range<usize>, Option<(Executor, Session)>>,
     /// What is known of each in the case that is walked through.
-    known: Vec<Known>,
+    known: Vec<ConditionValue>,
     /// The ranges that fail in this case.
     failed: HashSet<Range<usize>>,
     /// How many nodes were compiled, for all ranges together.
@@ -305,26 +305,26 @@ impl<'m> Conditions<'m> {
 
     /// Forgets what is known, for another case.
     fn begin(&mut self) {
-        self.known = vec![Known::Unasked; self.nodes.len()];
+        self.known = vec![ConditionValue::Unasked; self.nodes.len()];
         self.failed.clear();
     }
 
     /// What is known of a condition. All are evaluated at once where none fails. Where some do, only the half with the one that is
     /// asked for is evaluated, and a half of that, so that those that fail are left alone; what stands below one that fails is not
     /// asked for. Each range is a program of no more than it needs, so that it takes little where very many fail together.
-    fn value(&mut self, node: NodeId, case: &TestCase) -> &Known {
-        let Ok(at) = self.nodes.binary_search(&node) else { return &Known::Failed };
+    fn value(&mut self, node: NodeId, case: &TestCase) -> &ConditionValue {
+        let Ok(at) = self.nodes.binary_search(&node) else { return &ConditionValue::Failed };
         let mut range = 0..self.nodes.len();
-        while matches!(self.known[at], Known::Unasked) {
+        while matches!(self.known[at], ConditionValue::Unasked) {
             // Of all that would be evaluated only that the time is over would be found.
             if self.token.is_some_and(Cancellation::is_cancelled) {
-                return &Known::Failed;
+                return &ConditionValue::Failed;
             }
             if !self.failed.contains(&range) {
                 match self.evaluate(&range, case) {
                     Ok(values) => {
                         let known = &mut self.known[range];
-                        known.iter_mut().zip(values).for_each(|(known, value)| *known = Known::Value(value));
+                        known.iter_mut().zip(values).for_each(|(known, value)| *known = ConditionValue::Value(value));
                         break;
                     }
                     Err(why) if range.len() == 1 => self.known[at] = why,
@@ -340,18 +340,18 @@ impl<'m> Conditions<'m> {
     }
 
     /// The values of a range of the conditions.
-    fn evaluate(&mut self, range: &Range<usize>, case: &TestCase) -> Result<Vec<Value>, Known> {
+    fn evaluate(&mut self, range: &Range<usize>, case: &TestCase) -> Result<Vec<Value>, ConditionValue> {
         if !self.executors.contains_key(range) {
             if self.compiled_nodes > MOST_TIMES * (self.program.graph.len() + FEW_NODES) {
-                return Err(Known::Failed);
+                return Err(ConditionValue::Failed);
             }
             let made = self.compile(range);
             self.executors.insert(range.clone(), made);
         }
         let made = self.executors.get_mut(range).and_then(Option::as_mut);
-        let (executor, session) = made.ok_or(Known::Never)?;
-        let row = row_of(case, executor).map_err(|_| Known::Failed)?;
-        session.evaluate(&row).map_err(|_| Known::Failed)
+        let (executor, session) = made.ok_or(ConditionValue::Never)?;
+        let row = row_of(case, executor).map_err(|_| ConditionValue::Failed)?;
+        session.evaluate(&row).map_err(|_| ConditionValue::Failed)
     }
 
     /// What evaluates a range of the conditions: a program of them alone.
@@ -414,7 +414,7 @@ mod tests {
         asked.begin();
         token.cancel();
         for condition in conditions {
-            assert!(matches!(asked.value(condition, case), Known::Failed));
+            assert!(matches!(asked.value(condition, case), ConditionValue::Failed));
         }
         assert_eq!(asked.compiled_nodes, 0);
     }

@@ -85,9 +85,9 @@ pub use cembra_engine::{
     RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
 };
 pub use cembra_expr::{
-    Builder, Cut, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, TileRule, UsedFile, format, is_plain_name,
-    parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
-    print_value, read_binary, write_printed,
+    AxisCut, Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, TileRule, UsedFile, format,
+    is_plain_name, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type,
+    print_type, print_value, read_binary, write_printed,
 };
 pub use cembra_native::{CodeCache, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
@@ -128,7 +128,7 @@ pub use pool::Pool;
 pub use serialized::SerializeExecutor;
 #[doc(hidden)]
 pub use struct_fields::Part;
-pub use summary::{Summary, Work};
+pub use summary::{Summary, WorkSummary};
 pub use text_file::{read_text, without_mark};
 pub use typed::ModelExecutor;
 
@@ -141,11 +141,11 @@ pub mod tensor {
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
     pub use crate::tensor_graph::CompileGraph;
-    pub use cembra_engine::{MOST_MODEL_NODES, Reader, TensorPlan, Written};
+    pub use cembra_engine::{MOST_MODEL_NODES, OutputMemory, Reader, TensorPlan};
     pub use cembra_tensor::{
-        Buffer, Data, Element, ElementForm, Exactness, Found, Half, HalfTensor, Labels, Layout, MOST_AXES,
-        MOST_FACTORS, MOST_LABELS, MapOperand, Meta, PlanCounters, Reduction, Rule, Slice, Tensor, TensorErrorKind,
-        TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted, bf16, f16, same_bits,
+        Buffer, Data, Element, ElementForm, ElementReads, Exactness, Half, HalfTensor, Labels, Layout, MOST_AXES,
+        MOST_FACTORS, MOST_LABELS, MapOperand, PlanCounters, Reduction, RewriteRule, RuleMatch, Slice, Tensor,
+        TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp, TensorType, bf16, f16, same_bits,
     };
 }
 

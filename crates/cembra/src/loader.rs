@@ -64,12 +64,12 @@ pub trait Loader<R> {
 /// Reads one input from a row.
 pub struct Accessor<R>(pub(crate) Access<R>);
 
-pub(crate) type Read<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
+pub(crate) type ReadFn<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
 
 pub(crate) enum Access<R> {
     /// A field of `R`, from the table of its derive.
     Field(InputField),
-    Read(Read<R>),
+    Read(ReadFn<R>),
 }
 
 impl<R> Accessor<R> {
@@ -157,7 +157,7 @@ impl<T: Input> Loader<T> for Fields<T> {
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub struct AccessorsLoader<R> {
-    listed: ByName<(QType, Read<R>)>,
+    listed: ByName<(QType, ReadFn<R>)>,
     others: Option<Others<R>>,
 }
 

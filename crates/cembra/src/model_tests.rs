@@ -185,7 +185,7 @@ impl Model {
                     session.set_run_options(run);
                     session.set_cancellation(token.clone());
                     report.failures.extend(test.cases.iter().filter_map(|case| {
-                        let mismatches = run_case(test, case, (&executor, &mut session), on_error);
+                        let mismatches = run_case(test, case, &executor, &mut session, on_error);
                         let failure = TestFailure { test: test.name.clone(), span: case.span, mismatches };
                         (!failure.mismatches.is_empty()).then_some(failure)
                     }));
@@ -284,7 +284,8 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
 fn run_case(
     test: &ModelTest,
     case: &TestCase,
-    (executor, session): (&Executor, &mut Session),
+    executor: &Executor,
+    session: &mut Session,
     on_error: OnError,
 ) -> Vec<Mismatch> {
     let row = match row_of(case, executor) {

@@ -109,10 +109,10 @@ impl Options {
     /// Adds a rewrite of graphs of tensors, which is tried before those of the library.
     ///
     /// ```
-    /// use cembra::tensor::{Exactness, Rule};
+    /// use cembra::tensor::{Exactness, RewriteRule};
     /// use cembra::{Model, Options, Tensor};
     ///
-    /// let rule = Rule::exact("log_of_exp", "log(exp(x))", "x").relaxed(Exactness::Inverses);
+    /// let rule = RewriteRule::exact("log_of_exp", "log(exp(x))", "x").relaxed(Exactness::Inverses);
     /// let options = Options::default().tensor_rule(rule).allow_tensor_changes(Exactness::Inverses);
     /// let model = Model::parse("input x: tensor[f64, 1]; output y = log(exp(x))")?;
     /// let x = Tensor::new(&[1], vec![1000.0])?;
@@ -121,7 +121,7 @@ impl Options {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn tensor_rule(mut self, rule: cembra_tensor::Rule<'static>) -> Self {
+    pub fn tensor_rule(mut self, rule: cembra_tensor::RewriteRule<'static>) -> Self {
         self.compile.tensor_rules.push(rule);
         self
     }

@@ -29,12 +29,12 @@ pub struct Summary {
     /// The names of the passes of preparation that changed the graph, in their order.
     pub changed_by: Vec<&'static str>,
     /// What is done in an evaluation.
-    pub work: Work,
+    pub work: WorkSummary,
 }
 
-/// What is done in an evaluation.
+/// The steps and the sizes of an evaluation.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum WorkSummary {
     /// A plan.
     Plan {
         /// Its steps.
@@ -66,9 +66,9 @@ impl Summary {
     /// The stages that the model goes through, in their order.
     pub fn stages(&self) -> impl Iterator<Item = Stage> {
         let kind = match self.work {
-            Work::Plan { .. } => ModelKind::Scalars,
-            Work::Arrays { .. } => ModelKind::Arrays,
-            Work::Tensors { .. } => ModelKind::Tensors,
+            WorkSummary::Plan { .. } => ModelKind::Scalars,
+            WorkSummary::Arrays { .. } => ModelKind::Arrays,
+            WorkSummary::Tensors { .. } => ModelKind::Tensors,
         };
         Stage::ALL.into_iter().filter(move |stage| stage.applies(kind))
     }
@@ -104,7 +104,7 @@ impl Model {
             let signature = executable.signature();
             let executor = Executor::from(executable);
             let (backend, tier) = (executor.backend(), executor.tier());
-            let work = Work::Tensors { steps: listed_plan(&executor).ok().map(|plan| plan.counters().steps) };
+            let work = WorkSummary::Tensors { steps: listed_plan(&executor).ok().map(|plan| plan.counters().steps) };
             let (fallback, changed_by, prepared_nodes) = (None, Vec::new(), written_nodes);
             return Ok(Summary { signature, backend, tier, fallback, written_nodes, prepared_nodes, changed_by, work });
         }
@@ -119,7 +119,7 @@ impl Model {
         let work = if placed.model.has_arrays() {
             let arrays = ArrayModel::of(program.clone(), placed, options)?;
             tier = arrays.tier();
-            Work::Arrays { counts: arrays.counts() }
+            WorkSummary::Arrays { counts: arrays.counts() }
         } else {
             let plan = plan(&placed, &program, options)?;
             let mut code_bytes = None;
@@ -130,7 +130,7 @@ impl Model {
                     Err(error) => fallback = Some(refusal(&error)),
                 }
             }
-            Work::Plan { steps: plan.step_count(), frame_bytes: plan.template().frame_bytes(), code_bytes }
+            WorkSummary::Plan { steps: plan.step_count(), frame_bytes: plan.template().frame_bytes(), code_bytes }
         };
         let backend = if tier.is_some() { Backend::Native } else { Backend::Interpreter };
         Ok(Summary { signature, backend, tier, fallback, written_nodes, prepared_nodes, changed_by, work })

@@ -43,7 +43,7 @@ pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
 /// A problem for programs, of a model or of the data. The keys are written in this order.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum Told<'a> {
+pub(crate) enum ProblemJson<'a> {
     Model {
         code: &'static str,
         message: &'a str,
@@ -81,13 +81,13 @@ pub(crate) struct LabelTold<'a> {
 }
 
 /// The problems of a model for programs.
-pub(crate) fn to_json<'a>(problems: &'a [Diagnostic], source: &'a Sources) -> Vec<Told<'a>> {
+pub(crate) fn to_json<'a>(problems: &'a [Diagnostic], source: &'a Sources) -> Vec<ProblemJson<'a>> {
     problems.iter().map(|one| diagnostic_to_json(one, source)).collect()
 }
 
 /// A problem of the data for programs: a list of one.
-pub(crate) fn data_to_json(error: &DataError) -> Vec<Told<'_>> {
-    vec![Told::Data {
+pub(crate) fn data_to_json(error: &DataError) -> Vec<ProblemJson<'_>> {
+    vec![ProblemJson::Data {
         code: error.code().as_str(),
         message: error.message(),
         file: error.file(),
@@ -97,7 +97,7 @@ pub(crate) fn data_to_json(error: &DataError) -> Vec<Told<'_>> {
     }]
 }
 
-fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> Told<'a> {
+fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> ProblemJson<'a> {
     let main = source.names().next().unwrap_or_default();
     let place = |span: Span| {
         let place = source.place(span);
@@ -111,7 +111,7 @@ fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> Told<
         }
     };
     let labels = problem.others().iter().map(|label| LabelTold { at: place(label.span), text: &label.text });
-    Told::Model {
+    ProblemJson::Model {
         code: problem.code().as_str(),
         message: problem.message(),
         file: main,

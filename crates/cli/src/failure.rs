@@ -91,15 +91,15 @@ impl Failure {
     /// The problems for programs; nothing for a command line.
     pub(crate) fn to_json(&self) -> Option<impl Serialize> {
         #[derive(Serialize)]
-        struct Told<'a> {
-            problems: Vec<diagnose::Told<'a>>,
+        struct ProblemList<'a> {
+            problems: Vec<diagnose::ProblemJson<'a>>,
         }
         let problems = match self {
             Failure::Usage(_) | Failure::Told => return None,
             Failure::Model { source, problems, .. } => diagnose::to_json(problems, source.sources()),
             Failure::Data(error) => diagnose::data_to_json(error),
         };
-        Some(Told { problems })
+        Some(ProblemList { problems })
     }
 
     /// What is wrong with the model or the data, for people; nothing for what is told otherwise.

@@ -16,7 +16,7 @@ use cembra_table::error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::place::Places;
 use cembra_table::scalar;
-use cembra_table::schema::{Column, Inferred, Wanted, declared_name, listed, nearest, spelled};
+use cembra_table::schema::{Column, Inferred, RequestedLeaf, declared_name, listed, nearest, spelled};
 use cembra_table::{Batch, Dataset, Decoded, Keep, Named, Piece, Request, Source, Spelling, Table, types};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -174,7 +174,7 @@ impl Feed {
                     continue;
                 }
                 None => {
-                    wanted.push(Wanted { name: name.clone(), qtype: declared.cloned() });
+                    wanted.push(RequestedLeaf { name: name.clone(), qtype: declared.cloned() });
                     // Until the data has been looked at.
                     (Feeding::Column(wanted.len() - 1, QType::Nothing), QType::Nothing)
                 }

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
-use cembra_table::{Batch, Decoded, Held, Piece, Room, Source, written};
+use cembra_table::{Batch, Decoded, HeldBlock, Piece, Room, Source, written};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -274,7 +274,7 @@ fn read(
         let piece = source.next();
         Spent::add(&spent.reading, start);
         let Some(piece) = piece.transpose() else { return };
-        turns.hold(piece.as_ref().map_or(Held::default(), |piece| piece.held()));
+        turns.hold(piece.as_ref().map_or(HeldBlock::default(), |piece| piece.held()));
         let last = piece.is_err();
         if to_workers.send((index, piece)).is_err() || last {
             return;
@@ -516,14 +516,14 @@ mod tests {
         alive: Arc<[AtomicUsize; 2]>,
     }
 
-    struct One(Decoded, Held);
+    struct One(Decoded, HeldBlock);
 
     impl Piece for One {
         fn decode_within(self: Box<Self>, _: Room) -> (Decoded, Option<Box<dyn Piece>>) {
             (self.0, None)
         }
 
-        fn held(&self) -> Held {
+        fn held(&self) -> HeldBlock {
             self.1
         }
     }
@@ -537,7 +537,7 @@ mod tests {
             let (schema, columns) = (self.rows.schema(), self.rows.columns().to_vec());
             let places = Places::consecutive(1);
             let decoded = Decoded::new(&schema, columns, self.rows.num_rows(), places, Vec::new(), None);
-            Ok(Some(Box::new(One(decoded, Held { block: left, bytes: self.bytes }))))
+            Ok(Some(Box::new(One(decoded, HeldBlock { block: left, bytes: self.bytes }))))
         }
     }
 

@@ -1,7 +1,7 @@
 //! Whose turn it is among the pieces that a pipeline has under way: which of them is written, and whether another may be read. No piece is
 //! here, only its number and what it holds on to.
 
-use cembra_table::Held;
+use cembra_table::HeldBlock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ struct Turn {
     /// The piece that is being written.
     piece: u64,
     /// What that piece and those behind it hold on to, as far as they were read.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldBlock>,
 }
 
 impl Turn {
@@ -61,7 +61,7 @@ impl Turns {
     }
 
     /// A piece was read, behind all others.
-    pub(crate) fn hold(&self, held: Held) {
+    pub(crate) fn hold(&self, held: HeldBlock) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).held.push_back(held);
     }
 }

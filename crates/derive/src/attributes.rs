@@ -56,7 +56,7 @@ pub(crate) struct Said {
 
 /// Where attributes stand, as errors call it, with the words that are known there and what is said of one that is known
 /// elsewhere.
-pub(crate) struct Place {
+pub(crate) struct AttributeSite {
     pub(crate) what: &'static str,
     pub(crate) known: &'static [Word],
     pub(crate) refused: &'static [(Word, &'static str)],
@@ -64,7 +64,7 @@ pub(crate) struct Place {
 
 impl Said {
     /// Reads the attributes of an item.
-    pub(crate) fn read(attributes: &[Attribute], place: &Place) -> Result<Said, syn::Error> {
+    pub(crate) fn read(attributes: &[Attribute], place: &AttributeSite) -> Result<Said, syn::Error> {
         let mut said = Said::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("cembra")) {
             attribute.parse_nested_meta(|meta| said.take(&meta, place))?;
@@ -79,7 +79,7 @@ impl Said {
         self.rename.as_ref().map(Spanned::span).or_else(|| self.default.as_ref().map(Spanned::span))
     }
 
-    fn take(&mut self, meta: &ParseNestedMeta<'_>, place: &Place) -> Result<(), syn::Error> {
+    fn take(&mut self, meta: &ParseNestedMeta<'_>, place: &AttributeSite) -> Result<(), syn::Error> {
         let is = |word: &Word| word.spellings().iter().any(|spelling| meta.path.is_ident(spelling));
         if let Some((_, why)) = place.refused.iter().find(|(word, _)| is(word)) {
             return Err(meta.error(why));
@@ -98,7 +98,7 @@ impl Said {
 }
 
 /// The message about a word that nobody knows there.
-fn unknown(place: &Place) -> String {
+fn unknown(place: &AttributeSite) -> String {
     let what = place.what;
     match place.known {
         [] => format!("{what} takes no attribute"),

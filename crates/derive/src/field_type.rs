@@ -1,18 +1,18 @@
 //! `#[derive(FieldType)]`: types of one's own for fields. A struct of one field is read and written where it is, if it lies in
 //! memory as that field does; an enum without fields is converted, to a text or a number and back.
 
-use crate::attributes::{Place, Said, Word, refuse_packed};
+use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::collections::BTreeMap;
 use syn::spanned::Spanned;
 use syn::{Data, DataEnum, DataStruct, DeriveInput, Fields, Ident, LitStr, Member, Variant};
 
-const NEWTYPE: Place = Place { what: "a struct of one field", known: &[], refused: &[] };
-const INNER: Place = Place { what: "the field of such a struct", known: &[], refused: &[] };
-const ENUM: Place = Place { what: "an enum", known: &[Word::RenameAll, Word::Repr], refused: &[] };
-const TEXT: Place = Place { what: "a variant", known: &[Word::Rename], refused: &[] };
-const NUMBER: Place = Place {
+const NEWTYPE: AttributeSite = AttributeSite { what: "a struct of one field", known: &[], refused: &[] };
+const INNER: AttributeSite = AttributeSite { what: "the field of such a struct", known: &[], refused: &[] };
+const ENUM: AttributeSite = AttributeSite { what: "an enum", known: &[Word::RenameAll, Word::Repr], refused: &[] };
+const TEXT: AttributeSite = AttributeSite { what: "a variant", known: &[Word::Rename], refused: &[] };
+const NUMBER: AttributeSite = AttributeSite {
     what: "a variant",
     known: &[],
     refused: &[(Word::Rename, "variants are numbers here: what each is says its discriminant, as in `Gold = 3`")],
@@ -22,7 +22,7 @@ const NUMBER: Place = Place {
 const NUMBERS: [&str; 3] = ["i32", "i64", "u64"];
 
 /// What an impl consists of.
-struct Made {
+struct ImplParts {
     /// The type that models have.
     model: TokenStream,
     in_place: TokenStream,
@@ -41,7 +41,7 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
         Data::Enum(data) => codes(item, data)?,
         Data::Union(_) => return Err(syn::Error::new_spanned(&item.ident, "a union is no type of a field")),
     };
-    let Made { model, in_place, expected, view, of, checks } = made;
+    let ImplParts { model, in_place, expected, view, of, checks } = made;
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
     Ok(quote! {
@@ -67,7 +67,7 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
 }
 
 /// A struct of one field.
-fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<Made, syn::Error> {
+fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Error> {
     refuse_packed(&item.attrs)?;
     Said::read(&item.attrs, &NEWTYPE)?;
     let mut fields = data.fields.iter();
@@ -78,7 +78,7 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<Made, syn::Error> {
     Said::read(&field.attrs, &INNER)?;
     let member = field.ident.clone().map_or(Member::from(0), Member::from);
     let ty = &field.ty;
-    Ok(Made {
+    Ok(ImplParts {
         model: quote!(#ty),
         in_place: quote! {
             ::core::mem::offset_of!(Self, #member) == 0
@@ -96,7 +96,7 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<Made, syn::Error> {
 }
 
 /// An enum without fields.
-fn codes(item: &DeriveInput, data: &DataEnum) -> Result<Made, syn::Error> {
+fn codes(item: &DeriveInput, data: &DataEnum) -> Result<ImplParts, syn::Error> {
     let said = Said::read(&item.attrs, &ENUM)?;
     if data.variants.is_empty() {
         return Err(syn::Error::new_spanned(&item.ident, "an enum without variants has no values"));
@@ -116,7 +116,7 @@ fn codes(item: &DeriveInput, data: &DataEnum) -> Result<Made, syn::Error> {
     }
 }
 
-fn texts(data: &DataEnum, said: &Said) -> Result<Made, syn::Error> {
+fn texts(data: &DataEnum, said: &Said) -> Result<ImplParts, syn::Error> {
     let mut variants: Vec<&Ident> = Vec::new();
     let mut texts: Vec<String> = Vec::new();
     let mut taken = BTreeMap::new();
@@ -136,7 +136,7 @@ fn texts(data: &DataEnum, said: &Said) -> Result<Made, syn::Error> {
         variants.push(&variant.ident);
         texts.push(text);
     }
-    Ok(Made {
+    Ok(ImplParts {
         model: quote!(::std::string::String),
         in_place: quote!(false),
         expected: list(texts.iter().map(|text| format!("{text:?}"))),
@@ -149,7 +149,7 @@ fn texts(data: &DataEnum, said: &Said) -> Result<Made, syn::Error> {
     })
 }
 
-fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<Made, syn::Error> {
+fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<ImplParts, syn::Error> {
     let written = repr.value();
     if !NUMBERS.contains(&written.as_str()) {
         let message = format!("numbers of variants are `i32`, `i64` or `u64`, not `{written}`");
@@ -158,7 +158,7 @@ fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<Made, syn::Er
     let number = Ident::new(&written, repr.span());
     data.variants.iter().try_for_each(|variant| Said::read(&variant.attrs, &NUMBER).map(drop))?;
     let variants: Vec<&Ident> = data.variants.iter().map(|Variant { ident, .. }| ident).collect();
-    Ok(Made {
+    Ok(ImplParts {
         model: quote!(::core::primitive::#number),
         in_place: quote!(false),
         expected: format!("the number of one of {}", list(variants.iter().map(|variant| format!("`{variant}`")))),

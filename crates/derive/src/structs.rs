@@ -1,7 +1,7 @@
 //! `#[derive(Input)]` and `#[derive(Output)]`: a struct's table of field names, types and offsets. Fields must be aligned: a
 //! packed struct is refused.
 
-use crate::attributes::{Place, Said, Word, refuse_packed};
+use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use std::collections::BTreeMap;
@@ -15,9 +15,9 @@ pub(crate) enum Side {
     Output,
 }
 
-const STRUCT: Place = Place { what: "a struct", known: &[Word::RenameAll], refused: &[] };
+const STRUCT: AttributeSite = AttributeSite { what: "a struct", known: &[Word::RenameAll], refused: &[] };
 
-const INPUT_FIELD: Place = Place {
+const INPUT_FIELD: AttributeSite = AttributeSite {
     what: "a field of an input",
     known: &[Word::Skip, Word::Rename],
     refused: &[(
@@ -26,11 +26,11 @@ const INPUT_FIELD: Place = Place {
     )],
 };
 
-const OUTPUT_FIELD: Place =
-    Place { what: "a field of an output", known: &[Word::Skip, Word::Rename, Word::Default], refused: &[] };
+const OUTPUT_FIELD: AttributeSite =
+    AttributeSite { what: "a field of an output", known: &[Word::Skip, Word::Rename, Word::Default], refused: &[] };
 
 /// A field, with what is said of it.
-struct Known<'f> {
+struct BoundField<'f> {
     ident: &'f Ident,
     ty: &'f Type,
     name: String,
@@ -47,17 +47,17 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     };
     let whole = Said::read(&item.attrs, &STRUCT)?;
     let fields = fields.named.iter().filter_map(|field| known(field, side, &whole).transpose());
-    let fields: Vec<Known<'_>> = fields.collect::<Result<_, _>>()?;
+    let fields: Vec<BoundField<'_>> = fields.collect::<Result<_, _>>()?;
     refuse_same_names(&fields)?;
     let bound = || fields.iter().filter(|field| field.said.skip.is_none());
     let entries = bound().map(|field| entry(field, item, side));
-    let aligned = bound().map(|Known { ident, ty, .. }| {
+    let aligned = bound().map(|BoundField { ident, ty, .. }| {
         quote! {
             ::core::mem::offset_of!(Self, #ident) % ::core::mem::align_of::<#ty>() == 0
                 && ::core::mem::align_of::<#ty>() <= ::core::mem::align_of::<Self>()
         }
     });
-    let typed = bound().map(|Known { ident, ty, .. }| quote!(let _: &#ty = &row.#ident;));
+    let typed = bound().map(|BoundField { ident, ty, .. }| quote!(let _: &#ty = &row.#ident;));
     let (contract, row) = match side {
         Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
         Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
@@ -152,7 +152,7 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
 }
 
 /// Reads what is said of a field.
-fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<Known<'f>>, syn::Error> {
+fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<BoundField<'f>>, syn::Error> {
     let Some(ident) = &field.ident else { return Ok(None) };
     let said = Said::read(&field.attrs, if side == Side::Input { &INPUT_FIELD } else { &OUTPUT_FIELD })?;
     let own = ident.to_string().trim_start_matches("r#").to_owned();
@@ -161,10 +161,10 @@ fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<Known<
         (None, Some(case)) => case.of_field(&own),
         (None, None) => own,
     };
-    Ok(Some(Known { ident, ty: &field.ty, name, said }))
+    Ok(Some(BoundField { ident, ty: &field.ty, name, said }))
 }
 
-fn refuse_same_names(fields: &[Known<'_>]) -> Result<(), syn::Error> {
+fn refuse_same_names(fields: &[BoundField<'_>]) -> Result<(), syn::Error> {
     let mut names = BTreeMap::new();
     for field in fields.iter().filter(|field| field.said.skip.is_none()) {
         if let Some(other) = names.insert(&field.name, field.ident) {
@@ -177,8 +177,8 @@ fn refuse_same_names(fields: &[Known<'_>]) -> Result<(), syn::Error> {
 }
 
 /// The entry of a field in the table.
-fn entry(field: &Known<'_>, item: &DeriveInput, side: Side) -> TokenStream {
-    let Known { ident, ty, name, said } = field;
+fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream {
+    let BoundField { ident, ty, name, said } = field;
     let offset = quote!(::core::mem::offset_of!(Self, #ident));
     match (side, &said.default) {
         // Whether a parameter can be an input is said by its bound, and nothing that is known here.
@@ -214,8 +214,8 @@ fn mentions_parameter(ty: &Type, item: &DeriveInput) -> bool {
 }
 
 /// What moves the struct from where a call put its fields.
-fn take(fields: &[Known<'_>]) -> TokenStream {
-    let taken = fields.iter().map(|Known { ident, ty, said, .. }| match said.skip {
+fn take(fields: &[BoundField<'_>]) -> TokenStream {
+    let taken = fields.iter().map(|BoundField { ident, ty, said, .. }| match said.skip {
         Some(_) => quote!(#ident: ::core::default::Default::default()),
         None => quote!(#ident: <#ty as ::cembra::OutputValue>::take(&raw const (*place).#ident)),
     });

@@ -39,7 +39,7 @@ pub use text::{
     print_default, print_expression, print_input_type, print_literal, print_type, print_value, tensor_form,
     write_printed,
 };
-pub use tile_rule::{Cut, TileRule};
+pub use tile_rule::{AxisCut, TileRule};
 pub use vocabulary::{ArgumentForm, Callable, Integers, Parameter, Vocabulary};
 pub use warnings::{SimilarName, find_warnings, place_within};
 pub use wire::{read_binary, write_binary};

@@ -7,13 +7,13 @@ use cembra_value::Span;
 /// The places of all nodes of a graph, by position.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    nodes: Vec<Place>,
+    nodes: Vec<NodePlaces>,
     further: Vec<Further>,
 }
 
 /// The places of a node.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct NodePlaces {
     first: Option<Span>,
     /// The position of the last further place; `NONE` if there is none.
     last: u32,
@@ -36,12 +36,12 @@ impl Places {
 
     /// Bytes of memory, besides itself.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<Place>() + self.further.capacity() * size_of::<Further>()
+        self.nodes.capacity() * size_of::<NodePlaces>() + self.further.capacity() * size_of::<Further>()
     }
 
     /// Adds a node.
     pub(crate) fn push(&mut self, first: Option<Span>) {
-        self.nodes.push(Place { first, last: NONE });
+        self.nodes.push(NodePlaces { first, last: NONE });
     }
 
     /// Adds a place to those of a node.
@@ -67,13 +67,14 @@ impl Places {
 
     /// The last place of a node.
     pub(crate) fn last(&self, node: NodeId) -> Option<Span> {
-        let Place { first, last } = *self.nodes.get(node.index())?;
+        let NodePlaces { first, last } = *self.nodes.get(node.index())?;
         self.further.get(last as usize).map(|last| last.span).or(first)
     }
 
     /// All places of a node, in the order they were noted.
     pub(crate) fn all(&self, node: NodeId) -> impl Iterator<Item = Span> + '_ {
-        let Place { first, last } = self.nodes.get(node.index()).copied().unwrap_or(Place { first: None, last: NONE });
+        let NodePlaces { first, last } =
+            self.nodes.get(node.index()).copied().unwrap_or(NodePlaces { first: None, last: NONE });
         let mut next = self.further.get(last as usize).map(|last| last.next);
         let further = std::iter::from_fn(move || {
             let at = next?;

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 /// How an axis is cut.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Cut {
+pub enum AxisCut {
     /// Into tiles of this many elements, at least 1. The last tile may be shorter.
     Blocks(u64),
     /// At these boundaries, of which none is less than the one before. The first and the last are those of the axis, so they say its extent.
     Boundaries(Arc<[i64]>),
 }
 
-impl Cut {
+impl AxisCut {
     /// The bytes of the boundaries, which count as literals do.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Cut::Blocks(_) => 0,
-            Cut::Boundaries(boundaries) => size_of_val::<[i64]>(boundaries),
+            AxisCut::Blocks(_) => 0,
+            AxisCut::Boundaries(boundaries) => size_of_val::<[i64]>(boundaries),
         }
     }
 }
@@ -29,7 +29,7 @@ pub struct TileRule {
     /// The labels, in the order of the text.
     pub labels: Box<[Arc<str>]>,
     /// How their axes are cut.
-    pub cut: Cut,
+    pub cut: AxisCut,
     /// Where the statement stands; it does not count when two are compared.
     pub span: Option<cembra_value::Span>,
 }
@@ -41,11 +41,11 @@ impl PartialEq for TileRule {
 }
 
 /// As the text language writes it: `8`, `[0, 17, 40]`.
-impl fmt::Display for Cut {
+impl fmt::Display for AxisCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cut::Blocks(size) => write!(f, "{size}"),
-            Cut::Boundaries(boundaries) => f.debug_list().entries(boundaries.iter()).finish(),
+            AxisCut::Blocks(size) => write!(f, "{size}"),
+            AxisCut::Boundaries(boundaries) => f.debug_list().entries(boundaries.iter()).finish(),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 /// What an operand of a form must be.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum OperandChoice {
     /// Any value of a type.
     Of(QType),
     /// This literal: the untyped missing value, a type, a flag, an argument that is not specified.
@@ -39,7 +39,7 @@ impl Entry {
 /// All operators.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    wanted: Vec<Wanted>,
+    wanted: Vec<OperandChoice>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
@@ -62,14 +62,14 @@ impl Catalogue {
 
     fn of(registry: &Registry) -> Catalogue {
         let scalars = || Scalar::ALL.into_iter().flat_map(|s| [QType::Scalar(s), QType::Optional(s)]);
-        let mut wanted: Vec<Wanted> = scalars().map(Wanted::Of).collect();
-        wanted.push(Wanted::Literal(Value::Nothing));
+        let mut wanted: Vec<OperandChoice> = scalars().map(OperandChoice::Of).collect();
+        wanted.push(OperandChoice::Literal(Value::Nothing));
         // Literals that only typing looks at; the many operands of a wide operator are values.
         let values = wanted.len();
-        wanted.extend(scalars().map(|qtype| Wanted::Literal(Value::Type(qtype))));
-        wanted.extend([false, true].map(|flag| Wanted::Literal(Value::from(flag))));
-        wanted.push(Wanted::Literal(Value::Unspecified));
-        wanted.extend(values::dictionaries().chain(values::ranges()).map(Wanted::Literal));
+        wanted.extend(scalars().map(|qtype| OperandChoice::Literal(Value::Type(qtype))));
+        wanted.extend([false, true].map(|flag| OperandChoice::Literal(Value::from(flag))));
+        wanted.push(OperandChoice::Literal(Value::Unspecified));
+        wanted.extend(values::dictionaries().chain(values::ranges()).map(OperandChoice::Literal));
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and what takes them are grown in scopes of their own.
@@ -114,22 +114,24 @@ impl Catalogue {
         self.of_arrays.iter().chain(&self.entries).find(|entry| entry.op == op)
     }
 
-    pub(crate) fn wanted(&self, at: u8) -> &Wanted {
+    pub(crate) fn wanted(&self, at: u8) -> &OperandChoice {
         &self.wanted[usize::from(at)]
     }
 }
 
 /// What the operand at each position may be, of the first `kinds` there are. A wide operator with overloads gets only
 /// what one of them has there: all lists of all types would be too many, and casts are tried on the narrow ones.
-fn candidates(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<u8>> {
+fn candidates(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<u8>> {
     let overloads = def.overloads();
-    let of_overload = |position: usize, wanted: &Wanted| match wanted {
-        Wanted::Of(qtype) => overloads.iter().any(|o| o.args.get(position).map(|arg| arg.scalar) == qtype.scalar()),
-        Wanted::Literal(value) => *value == Value::Nothing,
+    let of_overload = |position: usize, wanted: &OperandChoice| match wanted {
+        OperandChoice::Of(qtype) => {
+            overloads.iter().any(|o| o.args.get(position).map(|arg| arg.scalar) == qtype.scalar())
+        }
+        OperandChoice::Literal(value) => *value == Value::Nothing,
     };
     // Where there is a dictionary, there is nothing else: they are many, so that there are values of each type by keys of each.
-    let is_dict = |wanted: &Wanted| matches!(wanted, Wanted::Literal(Value::Dict(_)));
-    let fits = |position: usize, wanted: &Wanted| (def.params[position].name == "dict") == is_dict(wanted);
+    let is_dict = |wanted: &OperandChoice| matches!(wanted, OperandChoice::Literal(Value::Dict(_)));
+    let fits = |position: usize, wanted: &OperandChoice| (def.params[position].name == "dict") == is_dict(wanted);
     let wide = def.params.len() > 3 && !overloads.is_empty();
     (0..def.params.len())
         .map(|position| {
@@ -140,7 +142,7 @@ fn candidates(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<u8>> {
 }
 
 /// Every form an operator takes, grouped.
-fn groups(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<Form>> {
+fn groups(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<Form>> {
     if def.variadic {
         return Vec::new();
     }
@@ -148,15 +150,15 @@ fn groups(def: &OpDef, wanted: &[Wanted], kinds: usize) -> Vec<Vec<Form>> {
     let types: Vec<QType> = wanted
         .iter()
         .map(|w| match w {
-            Wanted::Of(qtype) => qtype.clone(),
-            Wanted::Literal(value) => value.qtype(),
+            OperandChoice::Of(qtype) => qtype.clone(),
+            OperandChoice::Literal(value) => value.qtype(),
         })
         .collect();
     let argument = |at: u8| Argument {
         qtype: &types[usize::from(at)],
         literal: match &wanted[usize::from(at)] {
-            Wanted::Literal(value) => Some(value),
-            Wanted::Of(_) => None,
+            OperandChoice::Literal(value) => Some(value),
+            OperandChoice::Of(_) => None,
         },
     };
     let mut keys = Vec::new();
@@ -207,8 +209,8 @@ mod tests {
                 let literals: Vec<(QType, Option<&Value>)> = form
                     .iter()
                     .map(|at| match catalogue.wanted(*at) {
-                        Wanted::Of(qtype) => (qtype.clone(), None),
-                        Wanted::Literal(value) => (value.qtype(), Some(value)),
+                        OperandChoice::Of(qtype) => (qtype.clone(), None),
+                        OperandChoice::Literal(value) => (value.qtype(), Some(value)),
                     })
                     .collect();
                 let args: Vec<_> =

@@ -14,7 +14,7 @@ pub(crate) use arrays::{array_program, array_rows};
 
 use crate::Config;
 use crate::any_value;
-use crate::catalogue::{Catalogue, Entry, Form, Wanted};
+use crate::catalogue::{Catalogue, Entry, Form, OperandChoice};
 use crate::config::{chance, pick};
 use crate::subject::Row;
 use crate::values;
@@ -53,7 +53,7 @@ const OPEN: usize = 4;
 pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
     let mut programs = Vec::new();
     let catalogue = Catalogue::standard();
-    let inputs = |form: &&Form| form.iter().filter(|at| matches!(catalogue.wanted(**at), Wanted::Of(_))).count();
+    let inputs = |form: &&Form| form.iter().filter(|at| matches!(catalogue.wanted(**at), OperandChoice::Of(_))).count();
     for form in entry.groups.iter().filter_map(|group| group.iter().max_by_key(inputs)) {
         let mut pool = Pool::new(random, config);
         let operands = pool.formed(entry, form, 1.0);
@@ -293,14 +293,14 @@ impl<'r> Pool<'r> {
         form.iter()
             .zip(entry.def.params)
             .map(|(at, param)| match catalogue.wanted(*at) {
-                Wanted::Of(qtype) => {
+                OperandChoice::Of(qtype) => {
                     let formed = match param.form {
                         ArgumentForm::Position if *qtype == QType::INT64 => self.position(),
                         form => self.text_of(form, qtype),
                     };
                     formed.unwrap_or_else(|| if self.chance(inputs) { self.input(qtype) } else { self.of_type(qtype) })
                 }
-                Wanted::Literal(value) => self.exactly(value.clone()),
+                OperandChoice::Literal(value) => self.exactly(value.clone()),
             })
             .collect()
     }
@@ -318,11 +318,11 @@ impl<'r> Pool<'r> {
             let group = pick(self.random, &entry.groups);
             let form = pick(self.random, group);
             let depth = |at: &u8| match catalogue.wanted(*at) {
-                Wanted::Of(qtype) => self
+                OperandChoice::Of(qtype) => self
                     .by_type
                     .get(qtype)
                     .and_then(|nodes| nodes.iter().rev().take(4).map(|node| 1 + 2 * self.depths[node.index()]).max()),
-                Wanted::Literal(_) => None,
+                OperandChoice::Literal(_) => None,
             };
             let score: u32 = form.iter().filter_map(depth).sum();
             if score > most {

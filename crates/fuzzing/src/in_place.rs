@@ -5,7 +5,7 @@
 use crate::subject::{Row, stage};
 use crate::values::fresh;
 use cembra::Tier;
-use cembra_plan::{Base, Binding, Function, Place, Plan, ValueId};
+use cembra_plan::{Base, Binding, Function, Plan, ValueId, ValueLocation};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
 use cembra_value::{Budget, Limits, Value};
 
@@ -21,11 +21,11 @@ impl Structs {
     fn of(plan: &Plan) -> Option<Structs> {
         let (mut input, mut output) = (FrameLayout::default(), FrameLayout::default());
         let places = |base, layout: &mut FrameLayout, values: &mut dyn Iterator<Item = ValueId>| {
-            values.map(|value| Some(Place { base, offset: layout.add(&plan.value(value).qtype)? })).collect()
+            values.map(|value| Some(ValueLocation { base, offset: layout.add(&plan.value(value).qtype)? })).collect()
         };
-        let inputs: Option<Vec<Place>> =
+        let inputs: Option<Vec<ValueLocation>> =
             places(Base::Input, &mut input, &mut plan.inputs().iter().map(|input| input.value));
-        let outputs: Option<Vec<Place>> =
+        let outputs: Option<Vec<ValueLocation>> =
             places(Base::Output, &mut output, &mut plan.outputs().iter().map(|output| output.value));
         let binding = Binding { inputs: inputs?, outputs: outputs? };
         Some(Structs { binding, input, output })

@@ -2,7 +2,7 @@
 //! caller's structs are copied to their slots by the first calls, and from them by the last.
 
 use crate::{Instruction, Interpreted, copies};
-use cembra_plan::{Action, Base, Binding, Linear, Place, Plan, StepId, ValueId};
+use cembra_plan::{Action, Base, Binding, Linear, Plan, StepId, ValueId, ValueLocation};
 use cembra_runtime::{KernelChain, QType};
 
 /// How many instructions and calls lie between two looks at the evaluation's token.
@@ -148,7 +148,7 @@ impl Binder<'_> {
     /// Copies the inputs that lie elsewhere to their slots; neighbours on both sides go at once.
     fn loads(&mut self, binding: &Binding) {
         let values = self.plan.inputs().iter().map(|input| input.value);
-        let mut loads: Vec<(Place, u32, u32)> = Vec::new();
+        let mut loads: Vec<(ValueLocation, u32, u32)> = Vec::new();
         for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.inputs)) {
             let size = qtype.layout().size;
             match loads.last_mut() {
@@ -185,8 +185,8 @@ impl Binder<'_> {
 /// The values that do not lie in their slots: where they lie instead, the slot, and the type.
 fn elsewhere<'p>(
     plan: &'p Plan,
-    values: impl Iterator<Item = (ValueId, &'p Place)>,
-) -> impl Iterator<Item = (Place, u32, &'p QType)> {
+    values: impl Iterator<Item = (ValueId, &'p ValueLocation)>,
+) -> impl Iterator<Item = (ValueLocation, u32, &'p QType)> {
     values
         .filter(|(value, place)| **place != plan.place(*value))
         .map(|(value, place)| (*place, plan.value(value).slot, &plan.value(value).qtype))

@@ -5,7 +5,7 @@
 use cembra_expr::parse;
 use cembra_interp::{Interpreted, bind};
 use cembra_ops::Registry;
-use cembra_plan::{Base, Binding, Function, Place, Plan, Template, build};
+use cembra_plan::{Base, Binding, Function, Plan, Template, ValueLocation, build};
 use cembra_prepare::{Options, prepare};
 use cembra_runtime::{Context, FaultKind, Frame, FramePtr, Optional, QType, STATUS_OK, Scalar, Slot, Text};
 use cembra_value::{Budget, Limits, ScalarValue, Value};
@@ -160,7 +160,7 @@ fn structs_hold_anything_behind_what_is_missing() {
         "greeting" => (Base::Output, std::mem::offset_of!(Output<'_>, greeting)),
         _ => (Base::Output, std::mem::offset_of!(Output<'_>, large)),
     };
-    let of = |(base, offset)| Place { base, offset: offset as u32 };
+    let of = |(base, offset)| ValueLocation { base, offset: offset as u32 };
     let binding = Binding {
         inputs: plan.inputs().iter().map(|input| of(place(&input.name))).collect(),
         outputs: plan.outputs().iter().map(|output| of(place_out(&output.name))).collect(),

@@ -60,6 +60,14 @@ unsafe fn symbol<T: Copy>(library: &Loaded, name: &str) -> Result<T, Error> {
     Ok(*found)
 }
 
+/// A peer, a tag and the communicator that messages to or from the peer belong to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream<H> {
+    pub(crate) peer: c_int,
+    pub(crate) tag: c_int,
+    pub(crate) communicator: H,
+}
+
 /// A library whose interface is known.
 pub(crate) struct Library<H> {
     functions: Functions<H>,
@@ -236,13 +244,16 @@ impl<H: Handle> Library<H> {
     /// MPI-HANDLE: the communicator is one of this library, and this thread may call it.
     pub(crate) unsafe fn send(
         &self,
-        (from, bytes): (*const u8, c_int),
-        (to, tag, communicator): (c_int, c_int, H),
+        from: *const u8,
+        bytes: c_int,
+        stream: Stream<H>,
         request: *mut RequestRoom,
     ) -> Result<(), Error> {
+        let Stream { peer, tag, communicator } = stream;
         // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
-        let code =
-            unsafe { (self.functions.isend)(from.cast(), bytes, self.constants.byte, to, tag, communicator, request) };
+        let code = unsafe {
+            (self.functions.isend)(from.cast(), bytes, self.constants.byte, peer, tag, communicator, request)
+        };
         self.check(code, "MPI_Isend")
     }
 
@@ -253,13 +264,15 @@ impl<H: Handle> Library<H> {
     /// MPI-HANDLE: the communicator is one of this library, and this thread may call it.
     pub(crate) unsafe fn receive(
         &self,
-        (into, bytes): (*mut u8, c_int),
-        (from, tag, communicator): (c_int, c_int, H),
+        into: *mut u8,
+        bytes: c_int,
+        stream: Stream<H>,
         request: *mut RequestRoom,
     ) -> Result<(), Error> {
+        let Stream { peer, tag, communicator } = stream;
         // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
         let code = unsafe {
-            (self.functions.irecv)(into.cast(), bytes, self.constants.byte, from, tag, communicator, request)
+            (self.functions.irecv)(into.cast(), bytes, self.constants.byte, peer, tag, communicator, request)
         };
         self.check(code, "MPI_Irecv")
     }

@@ -2,7 +2,7 @@
 //! in order. What MPI reads and writes belongs to the message until its request is over; a request that is dropped before leaks it.
 
 use crate::abi::Handle;
-use crate::library::{Library, RequestRoom};
+use crate::library::{Library, RequestRoom, Stream};
 use cembra_tiles::link::{
     Awaited, Content, Done, Error, HEADER_BYTES, Header, Link, Memory, Payload, Request, Room, Transfer, check_stream,
     no_link,
@@ -177,7 +177,8 @@ impl<H: Handle> Message<H> {
         is_sent: bool,
     ) -> Result<(), Error> {
         let Inner { library, communicator, .. } = &*self.link;
-        let stream = (c_int::try_from(peer).unwrap_or(c_int::MAX), c_int::from(tag), *communicator);
+        let peer = c_int::try_from(peer).unwrap_or(c_int::MAX);
+        let stream = Stream { peer, tag: c_int::from(tag), communicator: *communicator };
         let flight = self.flight;
         // SAFETY: MPI-MESSAGE: header, contents and requests are in memory of the flight, which is freed only once all requests are over. The list of
         // requests has room for all, so it never moves. No reference to what MPI was given is made before that. MPI-HANDLE: the thread was
@@ -190,9 +191,9 @@ impl<H: Handle> Message<H> {
                 requests.push(0);
                 let request = requests.as_mut_ptr().add(requests.len() - 1);
                 let begun = if is_sent {
-                    library.send((place.cast_const(), bytes), stream, request)
+                    library.send(place.cast_const(), bytes, stream, request)
                 } else {
-                    library.receive((place, bytes), stream, request)
+                    library.receive(place, bytes, stream, request)
                 };
                 if begun.is_err() {
                     requests.pop();

@@ -70,7 +70,7 @@ fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
         (Datum::Text { ptr: xp, len: xn }, Datum::Text { ptr: yp, len: yn }) => {
             let zero = t.konst(MachineType::I32, 0);
             let found = match op {
-                Cmp::Eq | Cmp::Ne => texts_differ(t, (xp, xn), (yp, yn)),
+                Cmp::Eq | Cmp::Ne => texts_differ(t, [xp, xn], [yp, yn]),
                 _ => t.call(RuntimeFn::CompareText, &[xp, xn, yp, yn]),
             };
             t.cmp(op, found, zero)
@@ -79,9 +79,9 @@ fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
     }
 }
 
-/// Records 0 where two texts are equal, else 1. Texts of unlike lengths are not looked at: most texts that are compared are
+/// Records 0 where two texts, each given by pointer and length, are equal, else 1. Texts of unlike lengths are not looked at: most texts that are compared are
 /// unlike in that, or missing, which is length 0 here.
-fn texts_differ(t: &mut Tape, (xp, xn): (Val, Val), (yp, yn): (Val, Val)) -> Val {
+fn texts_differ(t: &mut Tape, [xp, xn]: [Val; 2], [yp, yn]: [Val; 2]) -> Val {
     let alike = t.cmp(Cmp::Eq, xn, yn);
     let [equal, unlike] = [0, 1].map(|found| t.konst(MachineType::I32, found));
     // The length of a literal is known, and so is that it is there: it goes last.

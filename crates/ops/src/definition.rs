@@ -211,6 +211,9 @@ fn alike(found: &QType, taken: &QType) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeHandle(pub u32);
 
+/// A value that was built in a graph, or why it was not.
+pub(crate) type NodeResult<E = TypeFault> = Result<NodeHandle, E>;
+
 /// The graph an expansion builds in, as far as an operator may see it.
 pub trait Expansion {
     /// The type of a value.

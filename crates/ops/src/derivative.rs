@@ -1,7 +1,7 @@
 //! Derivatives of operators on elements: how much an operand changes a result, as an expression of operands, result and what is known of
 //! the result's own effect. A record names its derivative; what is here are the forms that several share.
 
-use crate::definition::{Expansion, NodeHandle};
+use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::typing::TypeFault;
 use crate::{OpId, id};
 use cembra_runtime::Scalar;
@@ -32,10 +32,8 @@ impl std::fmt::Debug for Derived<'_> {
     }
 }
 
-type Made = Result<NodeHandle, TypeFault>;
-
 impl Derived<'_> {
-    pub(crate) fn apply(&mut self, op: OpId, operands: &[NodeHandle]) -> Made {
+    pub(crate) fn apply(&mut self, op: OpId, operands: &[NodeHandle]) -> NodeResult {
         self.graph.apply(op, operands)
     }
 
@@ -49,23 +47,23 @@ impl Derived<'_> {
     }
 
     /// The cotangent times a factor.
-    pub(crate) fn times(&mut self, factor: NodeHandle) -> Made {
+    pub(crate) fn times(&mut self, factor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::MULTIPLY, &[cotangent, factor])
     }
 
     /// The cotangent divided by something.
-    pub(crate) fn over(&mut self, divisor: NodeHandle) -> Made {
+    pub(crate) fn over(&mut self, divisor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::DIVIDE, &[cotangent, divisor])
     }
 
-    pub(crate) fn minus(&mut self, x: NodeHandle) -> Made {
+    pub(crate) fn minus(&mut self, x: NodeHandle) -> NodeResult {
         self.apply(id::NEG, &[x])
     }
 
     /// The cotangent where a truth value is true, else zero. It is chosen, not multiplied: an infinite cotangent is no NaN elsewhere.
-    pub(crate) fn only_where(&mut self, condition: NodeHandle) -> Made {
+    pub(crate) fn only_where(&mut self, condition: NodeHandle) -> NodeResult {
         let (cotangent, zero) = (self.cotangent, self.number(0.0));
         self.apply(id::TENSOR_WHERE, &[condition, cotangent, zero])
     }

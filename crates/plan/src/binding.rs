@@ -16,7 +16,7 @@ pub enum Base {
 
 /// Where a value lies during a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct ValueLocation {
     /// In which memory.
     pub base: Base,
     /// Bytes from its start.
@@ -27,16 +27,16 @@ pub struct Place {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
     /// One for each input.
-    pub inputs: Vec<Place>,
+    pub inputs: Vec<ValueLocation>,
     /// One for each output.
-    pub outputs: Vec<Place>,
+    pub outputs: Vec<ValueLocation>,
 }
 
 impl Plan {
     /// A value's own slot as a place.
     #[must_use]
-    pub fn place(&self, value: ValueId) -> Place {
-        Place { base: Base::Frame, offset: self.value(value).slot }
+    pub fn place(&self, value: ValueId) -> ValueLocation {
+        ValueLocation { base: Base::Frame, offset: self.value(value).slot }
     }
 
     /// The binding in which inputs and outputs are in their own slots of the frame.

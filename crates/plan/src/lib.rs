@@ -13,7 +13,7 @@ mod slots;
 mod template;
 mod verify;
 
-pub use binding::{Base, Binding, Function, Place};
+pub use binding::{Base, Binding, Function, ValueLocation};
 pub use build::build;
 pub use error::PlanError;
 pub use flatten::Linear;

@@ -38,7 +38,7 @@ pub fn find_warnings(
         let Some(op) = registry.find(program.graph.name(name)) else { continue };
         let op = chosen(&model.graph, id, op, registry);
         let place = program.graph.span(origin);
-        let written = Written { graph: &program.graph, registry, op, operands, place };
+        let written = WrittenOperator { graph: &program.graph, registry, op, operands, place };
         digits(&model.graph, id, &values, &written, found);
         if place.is_none_or(|place| !bodies.cover(place)) {
             comparison(&model.graph, id, &values, &written, found);
@@ -58,7 +58,7 @@ fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
 }
 
 /// An operator as it is written.
-struct Written<'p> {
+struct WrittenOperator<'p> {
     graph: &'p Graph,
     registry: &'p Registry,
     op: OpId,
@@ -66,7 +66,7 @@ struct Written<'p> {
     place: Option<Span>,
 }
 
-impl Written<'_> {
+impl WrittenOperator<'_> {
     /// Where an operand stands.
     fn place_of(&self, operand: NodeId) -> Option<Span> {
         place_within(self.graph, operand, self.place?)
@@ -124,7 +124,7 @@ fn asks_for_floats(op: OpId) -> bool {
 
 /// Integers that become floats of 32 bits because of what they are computed with, and do not fit into them: those of 64 bits, those
 /// that are known, and those that are compared.
-fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>, found: &mut Warnings) {
+fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &WrittenOperator<'_>, found: &mut Warnings) {
     if asks_for_floats(written.op) {
         return;
     }
@@ -165,7 +165,7 @@ fn digits(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
 }
 
 /// The warning of an i64 that becomes an f32.
-fn lost(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
+fn lost(wrote: Option<&NodeId>, written: &WrittenOperator<'_>) -> Diagnostic {
     let message = "an i64 becomes an f32 here, which keeps 7 of its up to 19 digits";
     let leaf = wrote.and_then(|wrote| match written.graph.node(*wrote) {
         Node::Leaf(name) => Some(&**written.graph.name(name)),
@@ -176,7 +176,7 @@ fn lost(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
 }
 
 /// An integer whose value is known, if it is not that of the float that it becomes.
-fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &Written<'_>, found: &mut Warnings) {
+fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &WrittenOperator<'_>, found: &mut Warnings) {
     if f64::from(float) as i128 == i128::from(integer) {
         return;
     }
@@ -188,7 +188,7 @@ fn rounded(integer: i64, float: f32, wrote: Option<&NodeId>, written: &Written<'
 }
 
 /// True if an i32 is compared as an f32 with what may be as large as integers that an f32 does not tell apart.
-fn compares(graph: &TypedGraph, id: Id, at: usize, values: &[Option<Value>], written: &Written<'_>) -> bool {
+fn compares(graph: &TypedGraph, id: Id, at: usize, values: &[Option<Value>], written: &WrittenOperator<'_>) -> bool {
     let is_small = |operand: &Id| values[operand.index()].as_ref().is_some_and(is_small);
     let others = graph.operands(id).iter().enumerate().filter(|(other, _)| *other != at);
     graph.op(id) == Some(written.op) && is_comparison(written.op) && !others.map(|(_, other)| other).any(is_small)
@@ -206,7 +206,7 @@ fn is_small(value: &Value) -> bool {
 }
 
 /// The warning of an i32 that is compared with a float.
-fn compared(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
+fn compared(wrote: Option<&NodeId>, written: &WrittenOperator<'_>) -> Diagnostic {
     let message = "an i32 is compared as an f32 here, which does not tell integers beyond 16777216 apart";
     let warning = Diagnostic::new(Code::LostDigits, message).hint("write `to_float64(x)` to compare as f64");
     written.also(warning, wrote, "this is an i32")
@@ -214,7 +214,12 @@ fn compared(wrote: Option<&NodeId>, written: &Written<'_>) -> Diagnostic {
 
 /// The operand that is an array of i32, or meets one, and whose elements are compared as an f32 with what may be as large as integers
 /// that an f32 does not tell apart. Casts of elements are not written out before the elements are taken apart.
-fn compared_elements(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>) -> Option<usize> {
+fn compared_elements(
+    graph: &TypedGraph,
+    id: Id,
+    values: &[Option<Value>],
+    written: &WrittenOperator<'_>,
+) -> Option<usize> {
     if !graph.is_elementwise(written.registry, id) {
         return None;
     }
@@ -275,14 +280,20 @@ fn is_comparison(op: OpId) -> bool {
 }
 
 /// True for a comparison of literals that are written there: it is meant as it is.
-fn compares_literals(written: &Written<'_>) -> bool {
+fn compares_literals(written: &WrittenOperator<'_>) -> bool {
     let is_literal = |operand: &NodeId| written.literal(*operand).is_some();
     let is_here = |operand: &NodeId| written.place.is_none() || written.place_of(*operand).is_some();
     written.operands.iter().all(|operand| is_literal(operand) && is_here(operand))
 }
 
 /// Comparisons of values that depend on no input, and of a value with itself.
-fn comparison(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>, found: &mut Warnings) {
+fn comparison(
+    graph: &TypedGraph,
+    id: Id,
+    values: &[Option<Value>],
+    written: &WrittenOperator<'_>,
+    found: &mut Warnings,
+) {
     if graph.op(id) != Some(written.op) || !is_comparison(written.op) || compares_literals(written) {
         return;
     }
@@ -305,7 +316,7 @@ fn comparison(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Wr
 
 /// Whether the comparison of a value with itself holds, where that is sure: a NaN is unequal to itself, and of a missing value
 /// no comparison holds.
-fn of_itself(graph: &TypedGraph, id: Id, written: &Written<'_>) -> Option<bool> {
+fn of_itself(graph: &TypedGraph, id: Id, written: &WrittenOperator<'_>) -> Option<bool> {
     let ([x, y], [left, right]) = (graph.operands(id), written.operands) else { return None };
     if x != y || left != right {
         return None;
@@ -321,7 +332,7 @@ fn of_itself(graph: &TypedGraph, id: Id, written: &Written<'_>) -> Option<bool> 
 }
 
 /// Conditions that depend on no input.
-fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Written<'_>, found: &mut Warnings) {
+fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &WrittenOperator<'_>, found: &mut Warnings) {
     let is_conditional = matches!(graph.kind(id), Kind::Where { .. } | Kind::Operator { op: id::WHERE, .. });
     let [condition, on, off] = *written.operands else { return };
     if !is_conditional || !matches!(written.op, id::SHORT_WHERE | id::WHERE) {
@@ -335,7 +346,7 @@ fn branch(graph: &TypedGraph, id: Id, values: &[Option<Value>], written: &Writte
     }
     let operands = written.graph.operands(condition);
     if let Some(op) = written.operator(condition).filter(|op| is_comparison(*op))
-        && !compares_literals(&Written { operands, op, place: written.graph.span(condition), ..*written })
+        && !compares_literals(&WrittenOperator { operands, op, place: written.graph.span(condition), ..*written })
     {
         // That the comparison is one of constants is told already.
         return;

@@ -8,7 +8,7 @@
 
 use crate::lines::{Lines, stands_alone};
 use crate::pieces::{Pieces, inner_blocks};
-use cembra_plan::{Action, Binding, BlockId, Place, Plan, StepId, ValueId};
+use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId, ValueLocation};
 use smallvec::SmallVec;
 
 /// The most places a value is computed in, if it has no slot.
@@ -106,13 +106,13 @@ impl ValueLocations {
     }
 
     /// Where a value is read from that is not in registers, and whether nobody writes there during the call.
-    pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (Place, bool) {
+    pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (ValueLocation, bool) {
         let root = self.root(value);
         match self.sources[root.index()] {
             Source::Input(at) => {
                 let place = binding.inputs[at as usize];
                 let inside = plan.value(value).slot - plan.value(root).slot;
-                (Place { offset: place.offset + inside, ..place }, true)
+                (ValueLocation { offset: place.offset + inside, ..place }, true)
             }
             Source::Literal(_) => (plan.place(value), true),
             Source::Step => (plan.place(value), false),

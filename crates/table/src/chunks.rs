@@ -4,7 +4,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use super::thrift::{self, Seen};
+use super::thrift::{self, ThriftEvent};
 use crate::error::{DataCode, DataError};
 use ::parquet::basic::Type;
 use ::parquet::errors::ParquetError;
@@ -273,11 +273,11 @@ impl ChunkReader for Chunks {
         let Some(end) = state.chunk(start).map(|chunk| chunk.end) else { return Ok(reader) };
         let mut page = Page::default();
         let header = thrift::walk(&mut reader, end.saturating_sub(start), |path, seen| match (path, seen) {
-            ([1], Seen::Number(kind)) => page.is_dictionary = kind == 2,
-            ([2], Seen::Number(size)) => page.size = size,
-            ([3], Seen::Number(size)) => page.compressed = size,
+            ([1], ThriftEvent::Number(kind)) => page.is_dictionary = kind == 2,
+            ([2], ThriftEvent::Number(size)) => page.size = size,
+            ([3], ThriftEvent::Number(size)) => page.compressed = size,
             // The values of a page of data of the first and of the second version.
-            ([5 | 8, 1], Seen::Number(values)) => page.values = values,
+            ([5 | 8, 1], ThriftEvent::Number(values)) => page.values = values,
             _ => {}
         });
         let header = header.map_err(|error| ParquetError::General(format!("the header of a page: {error}")))?;
@@ -303,11 +303,11 @@ struct Depth {
 }
 
 impl Depth {
-    fn see(&mut self, path: &[i16], seen: Seen) {
+    fn see(&mut self, path: &[i16], seen: ThriftEvent) {
         match (path, seen) {
-            ([2, 5], Seen::Number(children)) => self.children = children,
-            ([2], Seen::End) => self.column(),
-            ([], Seen::End) if !self.open.is_empty() => {
+            ([2, 5], ThriftEvent::Number(children)) => self.children = children,
+            ([2], ThriftEvent::End) => self.column(),
+            ([], ThriftEvent::End) if !self.open.is_empty() => {
                 self.wrong = self.wrong.or(Some("it has fewer columns than it says"));
             }
             _ => {}

@@ -10,7 +10,7 @@ use super::place::Places;
 use super::structs::{self, Lacking};
 use super::{Decoded, Form, Keep, Named, Request, Room, Spelling, types};
 use crate::error::{DataCode, DataError};
-use crate::schema::{Column, Place, absent_columns, quoted};
+use crate::schema::{Column, ColumnPlace, absent_columns, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -113,7 +113,7 @@ impl Conversion {
                 })?,
                 (None, None) => QType::Optional(Scalar::Float64),
             };
-            let pick = pick(&leaf.name, &qtype, (&positions, file), &spelling, &mut absent)?;
+            let pick = pick(&leaf.name, &qtype, &positions, file, &spelling, &mut absent)?;
             leaves.push((Column { name: leaf.name.clone(), qtype, inferred, advice: None }, pick));
         }
         let names: Vec<&str> = match &request.keep {
@@ -142,7 +142,7 @@ impl Conversion {
         let needs = |scalar: &Scalar| {
             let without = spelling.without(*scalar);
             let of = |(column, _): &(Column, Pick)| {
-                pick(&column.name, &column.qtype, (&positions, file), &without, &mut Vec::new()).is_err()
+                pick(&column.name, &column.qtype, &positions, file, &without, &mut Vec::new()).is_err()
             };
             leaves.iter().any(of)
         };
@@ -256,7 +256,7 @@ impl Conversion {
             Reading { first: Some(first), tolerant: self.tolerant, wrong: BTreeMap::new(), spelling: &self.spelling };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
-            let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let place = ColumnPlace { leaf: &column.name, path: &column.name, inferred: column.inferred };
             columns.push(reading.values(pick, rows, &column.qtype, place));
         }
         let mut left = self.most_bytes;
@@ -271,12 +271,12 @@ impl Conversion {
 fn pick(
     path: &str,
     qtype: &QType,
-    of: (&BTreeMap<&str, usize>, &Schema),
+    positions: &BTreeMap<&str, usize>,
+    file: &Schema,
     spelling: &Spelling,
     absent: &mut Vec<String>,
 ) -> Result<Pick, DataError> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
-    let (positions, file) = of;
     match (positions.get(path), qtype) {
         (Some(at), _) => {
             let field = file.field(*at);
@@ -291,16 +291,16 @@ fn pick(
         }
         (None, QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
             let of = qtype.as_optional_struct().unwrap_or(qtype);
-            match pick(path, &types::all_optional(of), (positions, file), spelling, absent)? {
+            match pick(path, &types::all_optional(of), positions, file, spelling, absent)? {
                 Pick::Tuple(_, parts) => Ok(Pick::Tuple(qtype.clone(), parts)),
                 Pick::Column(at) => Ok(Pick::Column(at)),
             }
         }
         (None, QType::Tuple(fields)) if qtype.element().is_none() && !fields.is_empty() => {
             let each = fields.iter().enumerate();
-            let of = (positions, file);
-            let parts =
-                each.map(|(at, field)| pick(&format!("{path}.{}", fields.label(at)), field, of, spelling, absent));
+            let parts = each.map(|(at, field)| {
+                pick(&format!("{path}.{}", fields.label(at)), field, positions, file, spelling, absent)
+            });
             Ok(Pick::Tuple(qtype.clone(), parts.collect::<Result<_, _>>()?))
         }
         (None, _) => {
@@ -423,7 +423,7 @@ impl Reading<'_> {
         self.wrong.entry(row).or_insert(error);
     }
 
-    fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: Place<'_>) -> ArrayRef {
+    fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         match (pick, qtype) {
             (Pick::Tuple(..), QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
                 let of = qtype.as_optional_struct().unwrap_or(qtype);
@@ -436,7 +436,7 @@ impl Reading<'_> {
                 let each = parts.iter().zip(fields.iter()).enumerate();
                 let arrays = each.map(|(at, (part, qtype))| {
                     let path = format!("{}.{}", place.path, fields.label(at));
-                    self.values(part, rows, qtype, Place { path: &path, ..place })
+                    self.values(part, rows, qtype, ColumnPlace { path: &path, ..place })
                 });
                 let arrays = arrays.collect();
                 cells::tuple(qtype, arrays, rows.num_rows(), self.tolerant)
@@ -449,7 +449,7 @@ impl Reading<'_> {
     }
 
     /// The values of a column in a type that they may become; rows that have no such value go into `wrong`.
-    fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: Place<'_>) -> ArrayRef {
+    fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         let rows = array.len();
         if let Some(of) = qtype.as_optional_struct() {
             let Some(found) = array.as_struct_opt() else {
@@ -466,7 +466,7 @@ impl Reading<'_> {
             let parts = fields.iter().enumerate().map(|(at, qtype)| {
                 let label = fields.label(at);
                 let path = format!("{}.{label}", place.path);
-                let place = Place { path: &path, ..place };
+                let place = ColumnPlace { path: &path, ..place };
                 match found.column_by_name(&label) {
                     // Where the whole tuple is missing, so are its fields.
                     Some(part) => self.convert(&under(part, found), qtype, place),
@@ -514,17 +514,23 @@ impl Reading<'_> {
 
 impl Reading<'_> {
     /// Optional structs, each of which has the fields that it must have.
-    fn checked(&mut self, of: &QType, structs: ArrayRef, place: Place<'_>) -> ArrayRef {
+    fn checked(&mut self, of: &QType, structs: ArrayRef, place: ColumnPlace<'_>) -> ArrayRef {
         let mut lacking = Vec::new();
         structs::lacking(of, &structs, place.path, &mut lacking);
         for Lacking { row, path, scalar } in lacking {
-            self.refuse(row, Place { path: &path, ..place }.missing(scalar));
+            self.refuse(row, ColumnPlace { path: &path, ..place }.missing(scalar));
         }
         structs
     }
 
     /// The lists of structs of a column as large lists.
-    fn lists_of_structs(&mut self, array: &ArrayRef, element: &QType, qtype: &QType, place: Place<'_>) -> ArrayRef {
+    fn lists_of_structs(
+        &mut self,
+        array: &ArrayRef,
+        element: &QType,
+        qtype: &QType,
+        place: ColumnPlace<'_>,
+    ) -> ArrayRef {
         let rows = array.len();
         let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
         let (Some(lists), Some(field)) = (large_lists(array), types::element_of(qtype)) else { return nothing() };
@@ -552,7 +558,7 @@ impl Reading<'_> {
     }
 
     /// The lists of a column as large lists, whose elements are of a type that they may become.
-    fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: Place<'_>) -> ArrayRef {
+    fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         let rows = array.len();
         let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
         let read = || {
@@ -590,7 +596,7 @@ impl Reading<'_> {
                     Some(lost) => {
                         let shown = foreign::text(lists.values(), lost);
                         let path = format!("{}.{}", place.path, lost - at(row));
-                        Place { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
+                        ColumnPlace { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
                     }
                     None => continue,
                 };

@@ -7,9 +7,9 @@ use super::conversion::{Conversion, Planned};
 use super::guard::guarded;
 use super::input::{Bytes, Input};
 use super::messages::{CONTINUES, Messages, check_batch, check_schema};
-use super::parquet::Read;
+use super::parquet::ArrowPiece;
 use super::unread::{Unread, of_same_bytes, schema_of};
-use super::{Held, Piece, ReadOptions, Request, Source, Spelling, Table};
+use super::{HeldBlock, Piece, ReadOptions, Request, Source, Spelling, Table};
 use crate::error::DataError;
 use crate::schema::Inferred;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -145,7 +145,7 @@ impl ArrowData {
             projection,
             conversion,
             at_hand: None,
-            held: Held::default(),
+            held: HeldBlock::default(),
             rows: 0,
         };
         let (inferred, counted) = (Inferred::of_columns(&leaves), Some(counted));
@@ -234,7 +234,7 @@ struct ArrowSource {
     /// What is left of the batch read last.
     at_hand: Option<RecordBatch>,
     /// The message that it lies in.
-    held: Held,
+    held: HeldBlock,
     /// How many were passed on.
     rows: u64,
 }
@@ -249,7 +249,7 @@ impl ArrowSource {
             let version = message.version();
             if let Some(batch) = message.header_as_record_batch() {
                 let bytes = check_batch(batch, &body, most)?.max(body.len() as u64);
-                self.held = Held { block: self.held.block + 1, bytes };
+                self.held = HeldBlock { block: self.held.block + 1, bytes };
                 let (stored, values) = (self.stored.clone(), &self.dictionaries.values);
                 let decoder = RecordBatchDecoder::try_new(&body, batch, stored, values, &version).map_err(broken)?;
                 return decoder.with_projection(Some(&self.projection)).read_record_batch().map(Some).map_err(broken);
@@ -296,7 +296,7 @@ impl Source for ArrowSource {
         self.at_hand = Some(whole.slice(count, whole.num_rows() - count));
         self.rows += count as u64;
         let (conversion, held) = (self.conversion.clone(), self.held);
-        Ok(Some(Box::new(Read { rows, first, format: "Arrow", conversion, held })))
+        Ok(Some(Box::new(ArrowPiece { rows, first, format: "Arrow", conversion, held })))
     }
 
     fn is_at_hand(&self) -> bool {

@@ -19,14 +19,14 @@ use super::{
 };
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
-use crate::schema::{Ahead, Column, Decided, Inferred, Place, Wanted, absent_columns, quoted};
+use crate::schema::{Ahead, Column, ColumnPlace, Decided, Inferred, RequestedLeaf, absent_columns, quoted};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::{JsonColumns, JsonKind, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
-use misfit::{Whole, misfit_of};
-use seen::{BEYOND, Kind, Seen, better, is_large, is_unsigned, lacks, loses};
+use misfit::{JsonCell, misfit_of};
+use seen::{BEYOND, JsonForm, Kind, better, is_large, is_unsigned, lacks, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -174,7 +174,7 @@ impl JsonData {
         let is_given = names.iter().any(|name| request.kept_types.contains_key(name));
         let as_written = request.as_written.as_ref().filter(|_| !is_given);
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
-        let kept = names.into_iter().map(|name| Wanted { qtype: request.kept_types.get(&name).cloned(), name });
+        let kept = names.into_iter().map(|name| RequestedLeaf { qtype: request.kept_types.get(&name).cloned(), name });
         let mut columns = Vec::new();
         let mut found_types = Vec::new();
         let mut absent = Vec::new();
@@ -298,16 +298,16 @@ impl JsonData {
     /// type is that of a column that is only carried through, and optional.
     fn infer(&self, name: &str, is_kept: bool) -> Result<Option<(QType, Option<u64>)>, DataError> {
         self.check_numbers(name, is_kept)?;
-        let place = Place { leaf: name, path: name, inferred: true };
-        let mut seen = Seen { kind: Kind::Nothing, missing: false };
+        let place = ColumnPlace { leaf: name, path: name, inferred: true };
+        let mut seen = JsonForm { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
-        let type_of = |seen: &Seen| if is_kept { seen.qtype().to_optional() } else { seen.qtype() };
+        let type_of = |seen: &JsonForm| if is_kept { seen.qtype().to_optional() } else { seen.qtype() };
         let mut decided = Decided::nothing();
         for object in self.ahead.iter().flatten() {
             let value = object.row.get(name);
             found |= value.is_some();
             let value = value.unwrap_or(JsonText::NULL);
-            let here = Seen::of(value, place).map_err(|error| error.on_line(object.line))?;
+            let here = JsonForm::of(value, place).map_err(|error| error.on_line(object.line))?;
             let joined = seen
                 .join(&here)
                 .ok_or_else(|| place.mismatch(&seen.qtype(), &quoted(&value.to_string()), None).on_line(object.line))?;
@@ -383,7 +383,7 @@ impl RowForm {
             }
         }
         for (at, column) in self.columns.iter().enumerate() {
-            let place = Place { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let place = ColumnPlace { leaf: &column.name, path: &column.name, inferred: column.inferred };
             let is_kept = at >= self.leaves;
             let may_lack = |value: &JsonText<'_>| self.full.contains(&at) && lacks(&column.qtype, *value);
             is_as_written |= object.row.get(&column.name).as_ref().is_some_and(may_lack);
@@ -393,7 +393,7 @@ impl RowForm {
             {
                 is_as_written = true;
                 if wrong.is_ok() && self.carried.is_none() {
-                    let place = Place { inferred: true, ..place };
+                    let place = ColumnPlace { inferred: true, ..place };
                     let better = better(&column.qtype, value, place);
                     wrong =
                         Err(misfit_of(&column.name, true, &column.qtype, value, better.as_ref()).on_line(object.line));
@@ -411,10 +411,10 @@ impl RowForm {
                     let error = misfit_of(&column.name, is_kept, qtype, value, better.as_ref());
                     Err(if better.is_none() { error.hint(BEYOND) } else { error })
                 }
-                (Some(value), qtype) => Whole { qtype, value, place, is_kept }.read(&self.spelling),
+                (Some(value), qtype) => JsonCell { qtype, value, place, is_kept }.read(&self.spelling),
                 (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
                 (None, qtype) if qtype.as_optional_struct().is_some() => {
-                    Whole { qtype, value: JsonText::NULL, place, is_kept }.read(&self.spelling)
+                    JsonCell { qtype, value: JsonText::NULL, place, is_kept }.read(&self.spelling)
                 }
                 (None, qtype) => Err(place.absent(qtype, object.row.fields().map(|(key, _)| key))),
             };

@@ -48,7 +48,7 @@ use error::{DataCode, DataError};
 pub use guard::is_guarded;
 use input::Input;
 use place::Places;
-use schema::{Column, Inferred, Wanted};
+use schema::{Column, Inferred, RequestedLeaf};
 use several::Later;
 pub use several::{ColumnTypes, Following};
 use std::collections::BTreeMap;
@@ -152,7 +152,7 @@ pub enum Keep {
 #[derive(Clone, Default, Debug)]
 pub struct Request {
     /// The leaves of the model.
-    pub leaves: Vec<Wanted>,
+    pub leaves: Vec<RequestedLeaf>,
     /// The columns that are carried through.
     pub keep: Keep,
     /// Types of some of them, in data that have none of their own.
@@ -245,9 +245,9 @@ pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<
         .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
 }
 
-/// Memory of a file that says how long its parts are: several pieces may hold on to one block.
+/// A block of memory that pieces of a file hold on to, several of them the same one where the file says how long its parts are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Held {
+pub struct HeldBlock {
     /// The number of the block. Those of neighbouring pieces differ unless they are the same.
     pub block: u64,
     /// Its bytes, with those that reading the piece makes of them.
@@ -284,8 +284,8 @@ pub trait Piece: Send {
     fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>);
 
     /// What it holds on to; nothing of data that are cut off in bounded pieces.
-    fn held(&self) -> Held {
-        Held::default()
+    fn held(&self) -> HeldBlock {
+        HeldBlock::default()
     }
 }
 

@@ -6,7 +6,7 @@ use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
 use super::unread::{Unread, schema_of};
-use super::{Decoded, Held, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
+use super::{Decoded, HeldBlock, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
 use crate::error::{DataCode, DataError};
 use crate::foreign;
 use crate::schema::Inferred;
@@ -249,13 +249,13 @@ impl Source for ParquetSource {
         let Some(rows) = read? else { return Ok(None) };
         let first = self.rows + 1;
         self.rows += rows.num_rows() as u64;
-        let held = Held { block: first, bytes: rows.get_array_memory_size() as u64 };
-        Ok(Some(Box::new(Read { rows, first, format: "Parquet", conversion: self.conversion.clone(), held })))
+        let held = HeldBlock { block: first, bytes: rows.get_array_memory_size() as u64 };
+        Ok(Some(Box::new(ArrowPiece { rows, first, format: "Parquet", conversion: self.conversion.clone(), held })))
     }
 }
 
-/// Rows as they were read.
-pub(crate) struct Read {
+/// Rows of a file in the form of Arrow, before they are converted.
+pub(crate) struct ArrowPiece {
     /// The rows.
     pub(crate) rows: RecordBatch,
     /// The number of the first.
@@ -265,16 +265,16 @@ pub(crate) struct Read {
     /// What becomes of them.
     pub(crate) conversion: Arc<Conversion>,
     /// The memory that they lie in.
-    pub(crate) held: Held,
+    pub(crate) held: HeldBlock,
 }
 
-impl Piece for Read {
-    fn held(&self) -> Held {
-        Held { bytes: self.held.bytes.saturating_add(self.conversion.copied_bytes(&self.rows)), ..self.held }
+impl Piece for ArrowPiece {
+    fn held(&self) -> HeldBlock {
+        HeldBlock { bytes: self.held.bytes.saturating_add(self.conversion.copied_bytes(&self.rows)), ..self.held }
     }
 
     fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
-        let Read { rows, first, format, conversion, held } = *self;
+        let ArrowPiece { rows, first, format, conversion, held } = *self;
         let made = guarded(format, || {
             let count = conversion.rows_within(&rows, room)?;
             Ok((count, conversion.apply(&rows.slice(0, count), first)?))
@@ -283,7 +283,7 @@ impl Piece for Read {
             Ok((count, decoded)) if count < rows.num_rows() && decoded.error.is_none() => {
                 let rest = rows.slice(count, rows.num_rows() - count);
                 let first = first.saturating_add(count as u64);
-                (decoded, Some(Box::new(Read { rows: rest, first, format, conversion, held })))
+                (decoded, Some(Box::new(ArrowPiece { rows: rest, first, format, conversion, held })))
             }
             Ok((_, decoded)) => (decoded, None),
             Err(error) => {

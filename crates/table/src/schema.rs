@@ -53,7 +53,7 @@ const LISTED_NAMES: usize = 12;
 
 /// A leaf of the model, to be read from the column or key of the same name.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RequestedLeaf {
     /// The name of the leaf.
     pub name: String,
     /// Its type, if it is declared; else the data decides.
@@ -124,7 +124,7 @@ impl<T: PartialEq> Decided<T> {
 
 /// A value's place among the columns, for messages: a whole leaf, or a field of a tuple.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct ColumnPlace<'a> {
     /// The leaf's name.
     pub leaf: &'a str,
     /// The column's name, or the field's path (`p.0`, `p.x`); the leaf's name for a whole leaf.
@@ -133,7 +133,7 @@ pub struct Place<'a> {
     pub inferred: bool,
 }
 
-impl Place<'_> {
+impl ColumnPlace<'_> {
     /// Advice to declare this place as `qtype`.
     fn declare(self, qtype: &QType) -> String {
         let (spelled, leaf) = (spelled(qtype), declared_name(self.leaf));
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn advice_is_quoted_where_a_model_or_a_shell_needs_it() {
-        let odd = Place { leaf: "net \"x\", CHF", path: "net \"x\", CHF", inferred: false };
+        let odd = ColumnPlace { leaf: "net \"x\", CHF", path: "net \"x\", CHF", inferred: false };
         let error = odd.missing(Scalar::Float64).to_string();
         assert!(error.ends_with("; declare `input \"net \\\"x\\\", CHF\": f64?`"), "{error}");
         let carried = |column: &str, qtype: &QType| {
@@ -325,17 +325,17 @@ mod tests {
 
     #[test]
     fn advice_names_the_leaf_or_the_field() {
-        let whole = Place { leaf: "x", path: "x", inferred: false };
+        let whole = ColumnPlace { leaf: "x", path: "x", inferred: false };
         assert_eq!(
             whole.missing(Scalar::Float32).to_string(),
             "column `x`: expected f32, found a missing value; declare `input x: f32?`"
         );
-        let field = Place { leaf: "p", path: "p.1", inferred: false };
+        let field = ColumnPlace { leaf: "p", path: "p.1", inferred: false };
         assert_eq!(
             field.missing(Scalar::Text).to_string(),
             "column `p.1`: expected text, found a missing value; declare `p.1` as `text?` in the tuple type of `p`"
         );
-        let guessed = Place { inferred: true, ..whole };
+        let guessed = ColumnPlace { inferred: true, ..whole };
         assert_eq!(
             guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
             "column `x`: expected i32, found `a`; its type was taken from the first rows, and no type holds both"

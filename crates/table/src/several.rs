@@ -3,7 +3,7 @@
 
 use crate::error::{DataCode, DataError};
 use crate::schema::quoted;
-use crate::{Dataset, Decoded, Form, Held, Keep, Named, Piece, Request, Room, Source, Table};
+use crate::{Dataset, Decoded, Form, HeldBlock, Keep, Named, Piece, Request, Room, Source, Table};
 use arrow_schema::SchemaRef;
 use cembra_runtime::QType;
 use std::collections::{BTreeMap, VecDeque};
@@ -198,9 +198,9 @@ impl Source for Files {
         loop {
             let Open { name, source, columns } = &mut self.open;
             if let Some(piece) = source.next().map_err(|error| named(error, name))? {
-                let Held { block, bytes } = piece.held();
+                let HeldBlock { block, bytes } = piece.held();
                 // Each file numbers its blocks from the same number on, so the index of the file makes them differ.
-                let held = Held { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
+                let held = HeldBlock { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
                 return Ok(Some(Box::new(OfFile { piece, name: name.clone(), columns: columns.clone(), held })));
             }
             let Some(Later { following, dataset }) = self.later.pop_front() else { return Ok(None) };
@@ -227,11 +227,11 @@ struct OfFile {
     piece: Box<dyn Piece>,
     name: Arc<str>,
     columns: Option<Vec<usize>>,
-    held: Held,
+    held: HeldBlock,
 }
 
 impl Piece for OfFile {
-    fn held(&self) -> Held {
+    fn held(&self) -> HeldBlock {
         self.held
     }
 

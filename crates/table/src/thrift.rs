@@ -9,9 +9,9 @@ use std::io::{self, Read};
 /// The most structures and lists inside of each other. Parquet's own nest eight deep.
 const DEPTH: usize = 24;
 
-/// What is met on the way.
+/// An event of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum ThriftEvent {
     /// An integer of any width.
     Number(i64),
     /// A structure ends.
@@ -54,7 +54,7 @@ struct Bytes<R> {
 ///
 /// # Errors
 /// The bytes are no such structure, or they cannot be read.
-pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], Seen)) -> io::Result<u64> {
+pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], ThriftEvent)) -> io::Result<u64> {
     let mut bytes = Bytes { reader, left: most };
     let mut levels = vec![Level::Struct(0)];
     let mut path: Vec<i16> = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], See
                 let mark = bytes.byte()?;
                 let kind = mark & 0x0f;
                 if kind == STOP {
-                    see(&path, Seen::End);
+                    see(&path, ThriftEvent::End);
                     levels.pop();
                     leave(&levels, &mut path);
                     continue;
@@ -102,7 +102,7 @@ pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], See
             }
             I16..=I64 => {
                 let number = bytes.signed()?;
-                see(&path, Seen::Number(number));
+                see(&path, ThriftEvent::Number(number));
                 None
             }
             DOUBLE => {
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     /// What is met, with the way to it.
-    type Met = Vec<(Vec<i16>, Seen)>;
+    type Met = Vec<(Vec<i16>, ThriftEvent)>;
 
     fn seen(bytes: &[u8]) -> Result<(u64, Met), String> {
         let mut all = Vec::new();
@@ -214,8 +214,8 @@ mod tests {
         let bytes = [0x15, 5, 0x19, 0x2c, 0x15, 10, 0, 0, 0x01, 40, 0x1b, 1, 0x85, 1, b'a', 8, 0, 99];
         let (taken, all) = seen(&bytes).expect("a structure");
         assert_eq!(taken, 17);
-        let number = |path: &[i16], number| (path.to_vec(), Seen::Number(number));
-        let end = |path: &[i16]| (path.to_vec(), Seen::End);
+        let number = |path: &[i16], number| (path.to_vec(), ThriftEvent::Number(number));
+        let end = |path: &[i16]| (path.to_vec(), ThriftEvent::End);
         assert_eq!(all, [number(&[1], -3), number(&[2, 1], 5), end(&[2]), end(&[2]), number(&[21], 4), end(&[])]);
     }
 

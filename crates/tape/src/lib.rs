@@ -21,7 +21,7 @@ pub use expansion::{scaling, splitting};
 pub use instr::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
 pub use lanes::{
     BitColumns, Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneFault, LaneProgram, Load, MemoSegment, MemoStore,
-    Origin, OutputColumns, Part, Segment, Source, Store, TapeSegment,
+    Origin, OutputColumns, Segment, Source, Store, TapeSegment, ValuePart,
 };
 pub use loops::{CanPlay, Port, TapeLoop};
 pub use stretch::StretchFault;

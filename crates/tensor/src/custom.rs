@@ -13,24 +13,24 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What is known of a tensor before it is computed.
+/// The type and the extents of a tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Meta {
+pub struct TensorType {
     /// The type of its elements.
     pub scalar: Scalar,
     /// The number of indices of each axis.
     pub extents: Extents,
 }
 
-impl Meta {
+impl TensorType {
     /// Elements of a type under indices of these extents.
     #[must_use]
-    pub fn new(scalar: Scalar, extents: &[usize]) -> Meta {
-        Meta { scalar, extents: extents.into() }
+    pub fn new(scalar: Scalar, extents: &[usize]) -> TensorType {
+        TensorType { scalar, extents: extents.into() }
     }
 
-    fn of(node: &Node) -> Meta {
-        Meta { scalar: node.scalar, extents: node.extents.clone() }
+    fn of(node: &Node) -> TensorType {
+        TensorType { scalar: node.scalar, extents: node.extents.clone() }
     }
 }
 
@@ -40,7 +40,7 @@ impl Meta {
 ///
 /// ```
 /// use cembra_runtime::Scalar;
-/// use cembra_tensor::{TensorGraph, Meta, Tensor, TensorMut, TensorOp};
+/// use cembra_tensor::{TensorGraph, TensorType, Tensor, TensorMut, TensorOp};
 /// use cembra_value::Error;
 /// use std::sync::Arc;
 ///
@@ -56,8 +56,8 @@ impl Meta {
 ///         Some(Vec::new())
 ///     }
 ///
-///     fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
-///         Ok(Meta::new(Scalar::Float64, &inputs[0].extents))
+///     fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
+///         Ok(TensorType::new(Scalar::Float64, &inputs[0].extents))
 ///     }
 ///
 ///     fn execute(&self, inputs: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
@@ -90,7 +90,7 @@ pub trait TensorOp: Send + Sync + 'static {
     ///
     /// # Errors
     /// Inputs that it does not take.
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error>;
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error>;
 
     /// Writes all elements of the result. They are zeros, in the order of their indices. By default each is made by the element form.
     ///
@@ -129,29 +129,29 @@ pub trait ElementForm {
     /// Says which elements of inputs the element of an index is made of.
     ///
     /// # Errors
-    /// Those of [`Wanted::element`].
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error>;
+    /// Those of [`ElementReads::element`].
+    fn reads(&self, inputs: &[TensorType], index: &[usize], wanted: &mut ElementReads<'_>) -> Result<(), Error>;
 
     /// The element, of those that it reads, in the order in which it said so. It is of the result's type.
     ///
     /// # Errors
     /// It cannot be computed.
-    fn element(&self, inputs: &[Meta], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error>;
+    fn element(&self, inputs: &[TensorType], index: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error>;
 }
 
-/// The elements that an element is made of.
+/// The elements of inputs from which one element of the result is computed.
 #[derive(Debug)]
-pub struct Wanted<'w> {
-    inputs: &'w [Meta],
+pub struct ElementReads<'w> {
+    inputs: &'w [TensorType],
     /// For each, the number of the input and the index.
     list: &'w mut Vec<usize>,
     count: usize,
 }
 
-impl<'w> Wanted<'w> {
+impl<'w> ElementReads<'w> {
     /// A list that is written behind what is there.
-    pub(crate) fn new(inputs: &'w [Meta], list: &'w mut Vec<usize>) -> Wanted<'w> {
-        Wanted { inputs, list, count: 0 }
+    pub(crate) fn new(inputs: &'w [TensorType], list: &'w mut Vec<usize>) -> ElementReads<'w> {
+        ElementReads { inputs, list, count: 0 }
     }
 
     /// How many elements were asked for.
@@ -215,8 +215,8 @@ impl Custom {
 
     /// The types and extents of the operands of a node.
     #[must_use]
-    pub fn inputs(graph: &TensorGraph, node: &Node) -> Vec<Meta> {
-        node.operands.iter().map(|operand| Meta::of(graph.node(*operand))).collect()
+    pub fn inputs(graph: &TensorGraph, node: &Node) -> Vec<TensorType> {
+        node.operands.iter().map(|operand| TensorType::of(graph.node(*operand))).collect()
     }
 
     /// The value of a node whose operands have these.
@@ -236,11 +236,11 @@ impl Custom {
     pub fn reads(
         &self,
         form: &dyn ElementForm,
-        inputs: &[Meta],
+        inputs: &[TensorType],
         index: &[usize],
         list: &mut Vec<usize>,
     ) -> Result<usize, Error> {
-        let mut wanted = Wanted::new(inputs, list);
+        let mut wanted = ElementReads::new(inputs, list);
         self.guarded(|| form.reads(inputs, index, &mut wanted))?;
         Ok(wanted.count())
     }
@@ -253,7 +253,7 @@ impl Custom {
         &self,
         form: &dyn ElementForm,
         scalar: Scalar,
-        inputs: &[Meta],
+        inputs: &[TensorType],
         index: &[usize],
         read: &[ScalarValue],
     ) -> Result<u64, Error> {
@@ -308,14 +308,15 @@ fn by_elements(
         let message = format!("`{name}` has neither a way to be executed nor an element form");
         return Err(Error::tensors(TensorErrorKind::Evaluation, message));
     };
-    let metas: Vec<Meta> = inputs.iter().map(|input| Meta::new(input.scalar_type(), input.extents())).collect();
+    let metas: Vec<TensorType> =
+        inputs.iter().map(|input| TensorType::new(input.scalar_type(), input.extents())).collect();
     let (extents, scalar) = (Extents::from_slice(output.extents()), output.scalar_type());
     let mut index = Extents::from_elem(0, extents.len());
     let (mut list, mut read) = (Vec::new(), Vec::new());
     for _ in 0..extents.iter().product() {
         list.clear();
         read.clear();
-        form.reads(&metas, &index, &mut Wanted::new(&metas, &mut list))?;
+        form.reads(&metas, &index, &mut ElementReads::new(&metas, &mut list))?;
         let mut rest = &list[..];
         while let Some((input, after)) = rest.split_first() {
             let (wanted, others) = after.split_at(metas[*input].extents.len());
@@ -364,10 +365,10 @@ impl TensorGraph {
     /// # Errors
     /// It does not take the operands, or says that it gives what no tensor may be.
     pub fn custom(&mut self, op: Arc<dyn TensorOp>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
-        let inputs: Vec<Meta> = operands.iter().map(|operand| Meta::of(self.node(*operand))).collect();
+        let inputs: Vec<TensorType> = operands.iter().map(|operand| TensorType::of(self.node(*operand))).collect();
         let name: Arc<str> = guarded(|| Ok(op.name().into()), |words| Err(panicked("TensorOp::name", words)))?;
         let asked = || Ok((op.shape(&inputs)?, op.identity()));
-        let (Meta { scalar, extents }, identity) = guarded(asked, |words| Err(panicked(&name, words)))?;
+        let (TensorType { scalar, extents }, identity) = guarded(asked, |words| Err(panicked(&name, words)))?;
         if !scalar.is_tensor_element() {
             return Err(no_element(scalar));
         }

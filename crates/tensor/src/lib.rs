@@ -11,7 +11,6 @@ mod custom_gradient;
 mod einsum;
 mod gradient;
 mod graph;
-mod held;
 mod maps;
 mod node;
 pub mod plan;
@@ -23,6 +22,7 @@ mod rewrite;
 mod statement;
 pub mod sums;
 mod taken;
+mod tensor_bytes;
 pub mod walk;
 
 pub use body::{Body, BodyStep, Elements, Operand};
@@ -33,20 +33,20 @@ pub use cembra_value::tensor::{
 };
 pub use constant::ConstantTensor;
 pub use contraction::{ProductClass, ProductOrder};
-pub use custom::{Custom, ElementForm, Meta, TensorOp, Wanted};
+pub use custom::{Custom, ElementForm, ElementReads, TensorOp, TensorType};
 pub use custom_gradient::CustomVjp;
 pub use einsum::MOST_LABELS;
 pub use graph::{MOST_FACTORS, TensorGraph};
-pub use held::Held;
 pub use maps::{ElementOperator, MapOperand};
 pub use node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{
-    Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, Preparation, ProductPlan, Run,
+    FusedLabels, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, Preparation, ProductPlan,
     multiply_plainly,
 };
 pub use reference::{evaluate, same_bits};
 pub use reverse_pass::ReversePass;
-pub use rewrite::{Exactness, Found, Rewriter, Rewritten, Rule, rules};
-pub use statement::{Expression, Part, Whole};
+pub use rewrite::{Exactness, RewriteRule, Rewriter, Rewritten, RuleMatch, rules};
+pub use statement::{Expression, FullReduction, Subexpression};
 pub use taken::named_index;
+pub use tensor_bytes::TensorBytes;

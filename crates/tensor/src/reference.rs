@@ -2,11 +2,11 @@
 //! conditional only the branch that is chosen. It says what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
-use crate::held::Held;
 use crate::node::{Labels, Operation};
 use crate::plan::branches;
 use crate::sums::Order;
 use crate::taken::{place_take, take};
+use crate::tensor_bytes::TensorBytes;
 use crate::walk::{GoOn, Watch};
 use crate::{
     Axis, Data, Element, ElementOperator, Layout, Node, Strides, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
@@ -29,13 +29,13 @@ pub fn evaluate(
     elements: &dyn Elements,
 ) -> Result<Vec<Tensor>, Error> {
     check_inputs(graph, inputs)?;
-    let mut run = Run {
+    let mut run = Evaluation {
         graph,
         inputs,
         elements,
         values: vec![None; graph.len()],
         uses: vec![0; graph.len()],
-        held: Held::none(elements.most_bytes()),
+        held: TensorBytes::none(elements.most_bytes()),
     };
     let needed = graph.needed(outputs);
     for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
@@ -65,17 +65,17 @@ pub fn evaluate(
 }
 
 /// An evaluation.
-struct Run<'r> {
+struct Evaluation<'r> {
     graph: &'r TensorGraph,
     inputs: &'r [Tensor],
     elements: &'r dyn Elements,
     values: Vec<Option<Tensor>>,
     /// How many nodes and outputs may read each node yet.
     uses: Vec<u32>,
-    held: Held,
+    held: TensorBytes,
 }
 
-impl Run<'_> {
+impl Evaluation<'_> {
     /// Computes a node, and before that whatever it is made of and has no value yet: of a conditional the branch that is chosen.
     fn ask(&mut self, id: TensorNodeId) -> Result<(), Error> {
         let mut open: Vec<TensorNodeId> = vec![id];
@@ -255,7 +255,7 @@ pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: G
             Err(Error::tensors(TensorErrorKind::Evaluation, "an operator on elements that is no step"))
         }
         Operation::Reduce(reduction, axes) => {
-            made(sums::reduce(*reduction, axes, (operands[0].data(), operands[0].layout()), go_on)?)
+            made(sums::reduce(*reduction, axes, operands[0].data(), operands[0].layout(), go_on)?)
         }
         Operation::Contract(labels) => made(contract(labels, operands, node, go_on)?),
         Operation::Axes(to) => operands[0].under(operands[0].layout().with_axes(&widened(to))?),

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 /// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
-type Given = SmallVec<[Option<TensorNodeId>; 3]>;
+type OperandCotangents = SmallVec<[Option<TensorNodeId>; 3]>;
 
 /// A function with a gradient of its own: its rule, and the operands that its results share.
 type Function = (usize, SmallVec<[TensorNodeId; 4]>);
@@ -42,7 +42,7 @@ struct State {
     /// True once the sum is complete.
     is_settled: bool,
     /// The cotangents for the operands, once an operand was asked for.
-    given: Option<Result<Given, u32>>,
+    given: Option<Result<OperandCotangents, u32>>,
 }
 
 /// A pass of reverse mode from some outputs, which goes only as far as it is asked for, and never over the same node twice.
@@ -238,7 +238,7 @@ impl ReversePass {
     }
 
     /// The cotangents that a node gives its operands; the position of the node that failed if one on the way to it did.
-    fn given(&mut self, graph: &mut TensorGraph, at: u32, node: &Node) -> Result<Given, u32> {
+    fn given(&mut self, graph: &mut TensorGraph, at: u32, node: &Node) -> Result<OperandCotangents, u32> {
         let state = self.states.get(&at);
         if let Some(failed) = state.and_then(|state| state.failed) {
             return Err(failed);
@@ -253,12 +253,14 @@ impl ReversePass {
         at: u32,
         node: &Node,
         cotangent: Option<TensorNodeId>,
-    ) -> Result<Given, Error> {
+    ) -> Result<OperandCotangents, Error> {
         if let Operation::CustomVjp(custom) = &node.operation {
-            let Some(results) = self.functions.get_mut(&function(custom, node)) else { return Ok(Given::new()) };
+            let Some(results) = self.functions.get_mut(&function(custom, node)) else {
+                return Ok(OperandCotangents::new());
+            };
             results.cotangents[custom.output().0] = cotangent;
             if results.first != at || results.cotangents.iter().all(Option::is_none) {
-                return Ok(Given::new());
+                return Ok(OperandCotangents::new());
             }
             let mut operands = node.operands.clone();
             for operand in &mut operands[1..] {
@@ -266,7 +268,7 @@ impl ReversePass {
             }
             return custom.cotangents(graph, &operands, &results.cotangents);
         }
-        let Some(cotangent) = cotangent else { return Ok(Given::new()) };
+        let Some(cotangent) = cotangent else { return Ok(OperandCotangents::new()) };
         let mut seen = node.clone();
         for operand in &mut seen.operands {
             *operand = self.copies.of_node(graph, *operand)?;

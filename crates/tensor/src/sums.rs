@@ -328,13 +328,14 @@ reduced! {
 pub fn reduce(
     reduction: Reduction,
     axes: &[Axis],
-    (data, layout): (&Data, &Layout),
+    data: &Data,
+    layout: &Layout,
     go_on: GoOn<'_>,
 ) -> Result<Data, Error> {
     let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
     let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
     let mut made = Data::zeros(data.scalar(), len)?;
-    reduce_into(reduction, axes, (data, layout), made.all_mut(), go_on)?;
+    reduce_into(reduction, axes, data, layout, made.all_mut(), go_on)?;
     Ok(made)
 }
 
@@ -363,7 +364,8 @@ fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
 pub fn reduce_into(
     reduction: Reduction,
     axes: &[Axis],
-    (data, layout): (&Data, &Layout),
+    data: &Data,
+    layout: &Layout,
     to: DataMut<'_>,
     go_on: GoOn<'_>,
 ) -> Result<(), Error> {
@@ -372,7 +374,8 @@ pub fn reduce_into(
         order: Order,
         how: (W, C),
         [whole, kept, reduced]: [&Layout; 3],
-        (to, go_on): (&mut [T], GoOn<'_>),
+        to: &mut [T],
+        go_on: GoOn<'_>,
     ) -> Result<(), Error> {
         let mut watch = Watch::new(go_on);
         let mut see = |count: usize| watch.see(count);
@@ -461,17 +464,18 @@ pub fn reduce_into(
         reduction: Reduction,
         order: Order,
         parts: [&Layout; 3],
-        (to, go_on): (DataMut<'_>, GoOn<'_>),
+        to: DataMut<'_>,
+        go_on: GoOn<'_>,
     ) -> Result<(), Error> {
         let to = T::of_part(to).filter(|to| to.len() == parts[1].len());
         let to =
             to.ok_or_else(|| Error::tensors(TensorErrorKind::ElementType, "memory that does not fit the elements"))?;
-        with_reduction!(T, reduction, how => all(elements, order, how, parts, (to, go_on)))
+        with_reduction!(T, reduction, how => all(elements, order, how, parts, to, go_on))
     }
     let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
         return Err(Error::tensors(TensorErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
     }
-    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], (to, go_on)))
+    with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], to, go_on))
 }

@@ -47,10 +47,11 @@ impl Named<'_> {
 /// they are apart in both.
 type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
 
-/// Visits what is taken along an axis of a tensor of some layout, a line of the last axis after the other. No list of positions is made.
+/// Visits the elements that `named` takes along an axis, a line of the last axis after the other. `layout` is that of the tensor that they are taken
+/// from, `taken` that of the result, `indices` that of `named`. No list of positions is made.
 fn visit_taken(
-    (layout, taken): (&Layout, &Layout),
-    (indices, named): (&Layout, &Named<'_>),
+    [layout, taken, indices]: [&Layout; 3],
+    named: &Named<'_>,
     axis: Axis,
     watch: &mut Watch<'_>,
     visit: Visit<'_>,
@@ -124,7 +125,7 @@ pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go
     let indices = Named::of(named, operand.extents()[usize::from(axis)], &mut watch)?;
     let taken = Layout::row_major(&node.extents)?;
     with_data!(operand.data(), from => of(from, taken.len(), |visit| {
-        visit_taken((operand.layout(), &taken), (named.layout(), &indices), axis, &mut watch, visit)
+        visit_taken([operand.layout(), &taken, named.layout()], &indices, axis, &mut watch, visit)
     }))
 }
 
@@ -144,7 +145,7 @@ pub(crate) fn place_take(
     let indices = Named::of(named, node.extents[usize::from(axis)], &mut watch)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
     let mut walk =
-        |visit: Visit<'_>| visit_taken((&whole, operand.layout()), (named.layout(), &indices), axis, &mut watch, visit);
+        |visit: Visit<'_>| visit_taken([&whole, operand.layout(), named.layout()], &indices, axis, &mut watch, visit);
     fn add<T: Element>(
         to: &mut [T],
         from: &Data,

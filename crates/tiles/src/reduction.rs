@@ -176,7 +176,7 @@ impl<'r> Reducing<'r> {
     fn of_tile<T: Float>(&self, of: &Tiled, position: usize) -> Result<Vec<T>, Error> {
         let tile = of.tile_at(position)?;
         let tensor = tile.tensor();
-        let made: Data = sums::reduce(self.reduction, self.axes, (tensor.data(), tensor.layout()), &|| Ok(()))?;
+        let made: Data = sums::reduce(self.reduction, self.axes, tensor.data(), tensor.layout(), &|| Ok(()))?;
         Ok(T::of(&made).unwrap_or_default().to_vec())
     }
 

@@ -68,7 +68,7 @@ pub struct EvaluationFault {
     calls: Vec<Label>,
     /// What the span is of.
     sources: Option<Arc<Texts>>,
-    place: Option<Place>,
+    place: Option<FaultPlace>,
     /// What to raise.
     limit: Option<Limit>,
 }
@@ -120,9 +120,9 @@ impl EvaluationFault {
     }
 }
 
-/// Which of many evaluations at once a fault is of.
+/// The row or the element whose evaluation failed.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FaultPlace {
     Row(usize),
     Element(usize),
     ElementOfRow(usize, usize),
@@ -142,14 +142,14 @@ impl Error {
 
     /// The same fault, of a row of a batch.
     pub fn in_row(self, at: usize) -> Self {
-        let element = self.element().map(|element| Place::ElementOfRow(element, at));
-        self.with(|fault| fault.place = element.or(Some(Place::Row(at))))
+        let element = self.element().map(|element| FaultPlace::ElementOfRow(element, at));
+        self.with(|fault| fault.place = element.or(Some(FaultPlace::Row(at))))
     }
 
     /// The same fault of a row, which was an element of arrays.
     #[must_use]
     pub fn in_element(self) -> Self {
-        let element = self.row().map(Place::Element);
+        let element = self.row().map(FaultPlace::Element);
         self.with(|fault| fault.place = element)
     }
 
@@ -312,7 +312,7 @@ impl Error {
     #[must_use]
     pub fn row(&self) -> Option<usize> {
         match self.place() {
-            Some(Place::Row(row) | Place::ElementOfRow(_, row)) => Some(row),
+            Some(FaultPlace::Row(row) | FaultPlace::ElementOfRow(_, row)) => Some(row),
             _ => None,
         }
     }
@@ -322,13 +322,13 @@ impl Error {
     #[must_use]
     pub fn element(&self) -> Option<usize> {
         match (&*self.0, self.place()) {
-            (_, Some(Place::Element(element) | Place::ElementOfRow(element, _))) => Some(element),
+            (_, Some(FaultPlace::Element(element) | FaultPlace::ElementOfRow(element, _))) => Some(element),
             (Kind::Promise { element, .. }, _) => *element,
             _ => None,
         }
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FaultPlace> {
         match &*self.0 {
             Kind::Fault(fault) => fault.place,
             _ => None,
@@ -447,9 +447,9 @@ impl fmt::Display for EvaluationFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what())?;
         match self.place {
-            Some(Place::Row(row)) => write!(f, ", in row {row}"),
-            Some(Place::Element(element)) => write!(f, ", in element {element}"),
-            Some(Place::ElementOfRow(element, row)) => write!(f, ", in element {element} of row {row}"),
+            Some(FaultPlace::Row(row)) => write!(f, ", in row {row}"),
+            Some(FaultPlace::Element(element)) => write!(f, ", in element {element}"),
+            Some(FaultPlace::ElementOfRow(element, row)) => write!(f, ", in element {element} of row {row}"),
             None => Ok(()),
         }
     }

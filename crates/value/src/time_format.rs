@@ -342,14 +342,14 @@ fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
     }
 }
 
-/// The parts that were read from a text.
-type Found = [Option<i32>; FIELDS];
+/// The value of each field that was read from a text.
+type FieldValues = [Option<i32>; FIELDS];
 
 /// Reads the whole text. Where several lengths of a letter are possible, the longest is tried first.
-fn found(format: &str, text: &str, is_padded: bool) -> Option<Found> {
+fn found(format: &str, text: &str, is_padded: bool) -> Option<FieldValues> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;
-    let mut found: Found = [None; FIELDS];
+    let mut found: FieldValues = [None; FIELDS];
     // The piece, the start and the length of each letter that was read. Each letter is there once, so that there are few ways to read a text.
     let mut taken: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
     let (mut piece, mut at, mut most) = (0, 0, usize::MAX);
@@ -384,7 +384,7 @@ fn found(format: &str, text: &str, is_padded: bool) -> Option<Found> {
     }
 }
 
-fn date_of(found: &Found) -> Option<Date> {
+fn date_of(found: &FieldValues) -> Option<Date> {
     let part = |what: Field| found[what as usize];
     let year = part(Field::Year)?;
     match part(Field::DayOfYear) {
@@ -421,7 +421,7 @@ pub fn read_padded_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, true)?)
 }
 
-fn timestamp_of(found: &Found) -> Option<Timestamp> {
+fn timestamp_of(found: &FieldValues) -> Option<Timestamp> {
     if found[Field::Second as usize].is_some_and(|second| second >= 60) {
         return None;
     }
@@ -438,14 +438,14 @@ fn timestamp_of(found: &Found) -> Option<Timestamp> {
 
 /// A moment, to be written by a format. The text ends where the format is malformed.
 #[derive(Clone, Copy, Debug)]
-pub struct Written<'f> {
+pub struct FormattedMoment<'f> {
     /// The format.
     pub format: &'f str,
     /// The moment, which must be of the years 1 to 9999.
     pub moment: Timestamp,
 }
 
-impl Written<'_> {
+impl FormattedMoment<'_> {
     /// The most bytes that the text can have.
     #[must_use]
     pub fn most(&self) -> usize {
@@ -454,7 +454,7 @@ impl Written<'_> {
     }
 }
 
-impl fmt::Display for Written<'_> {
+impl fmt::Display for FormattedMoment<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let date = self.moment.date();
         let (year, month, day) = date.civil();
@@ -593,7 +593,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let all = "%a %A %b %B %d %f %H %I %p %j %m %M %S %y %Y %z %%";
-        let write = |format, moment| Written { format, moment }.to_string();
+        let write = |format, moment| FormattedMoment { format, moment }.to_string();
         assert_eq!(
             write(all, moment("0987-03-05T04:05:06.000700Z")),
             "Mon Monday Mar March 05 000700 04 04 AM 064 03 05 06 87 0987 +0000 %"
@@ -607,7 +607,7 @@ mod tests {
             {
                 let text = write(format, of);
                 assert_eq!(read_timestamp(format, &text), Some(of), "{format} {text}");
-                assert!(text.len() <= Written { format, moment: of }.most());
+                assert!(text.len() <= FormattedMoment { format, moment: of }.most());
             }
         }
     }

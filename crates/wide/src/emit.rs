@@ -58,7 +58,7 @@ impl Emission<'_> {
                 Kind::Fma => self.fma(at, op),
                 Kind::Merge => self.merge(at, op),
                 Kind::Store(port) => self.store(at, op, port),
-                Kind::StoreChains(port, row) => self.store_chains(at, op, (port, row)),
+                Kind::StoreChains(port, row) => self.store_chains(at, op, port, row),
                 Kind::Carry => self.carry(at, op),
                 Kind::StoreMask(port) => self.store_mask(at, op, port),
                 Kind::Keep(slot) => self.keep(at, op, slot),
@@ -287,7 +287,7 @@ impl Emission<'_> {
         self.changes.push((self.asm.opcode(start) as u32, Code::Stream32.form().opcode));
     }
 
-    fn store_chains(&mut self, at: usize, op: &Op, (port, row): (u32, u8)) {
+    fn store_chains(&mut self, at: usize, op: &Op, port: u32, row: u8) {
         let register = self.fetch(op.operands[0]);
         self.used(at, op);
         let to = chain_memory(self.asm, port, u32::from(row));

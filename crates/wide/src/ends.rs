@@ -78,7 +78,7 @@ impl Ends {
     /// Writes what comes before the first row: to where the step is if some rows are to be played before, else to the loop. They are as many
     /// as make loads aligned, of several columns if any lie alike, else of one; any number below a step's where numbers are not aligned
     /// themselves. Adds the bytes that the loop begins at once with, whatever its memory.
-    pub(crate) fn ahead(&self, asm: &mut Assembler, (step, begin): (usize, usize), at_once: &mut Vec<(u32, u8)>) {
+    pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);
         let few = asm.jump_if(Condition::Below);

@@ -89,8 +89,8 @@ pub(crate) struct Workspace {
     changes: Vec<(u32, u8)>,
 }
 
-/// Code that was made.
-pub(crate) struct Made<'a> {
+/// The code of a loop.
+pub(crate) struct LoopCode<'a> {
     pub(crate) code: &'a [u8],
     /// Where it is entered.
     pub(crate) entry: usize,
@@ -152,11 +152,11 @@ impl Workspace {
         isa: Isa,
         limits: &Limits,
         fetches: bool,
-    ) -> Result<Made<'_>, Reason> {
+    ) -> Result<LoopCode<'_>, Reason> {
         let rows = self.selection.look(tape, outputs, isa)?;
         // Bits come in bytes: four rows alone are half of one, so there are two steps or none.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
-        self.selection.choose(tape, [inputs, outputs], isa, (rows, 1), &mut self.program);
+        self.selection.choose(tape, [inputs, outputs], isa, rows, 1, &mut self.program);
         let is_short = self.program.ops.len() <= SHORT;
         let sums = outputs.iter().filter(|port| **port == Port::Chains).count();
         let carries = isa == Isa::Avx512 && (1..=SUMS).contains(&sums);
@@ -170,7 +170,7 @@ impl Workspace {
                 // Fewer than all, as those would stay in registers.
                 _ => STEPS.min(all / 2),
             };
-            self.selection.choose(tape, [inputs, outputs], isa, (rows, steps), &mut self.program);
+            self.selection.choose(tape, [inputs, outputs], isa, rows, steps, &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
         // Slots that are filled before the loop are the first, by number.
@@ -218,10 +218,10 @@ impl Workspace {
             Iteration::Several if sums == 0 => Ends::of(isa, &self.single, STEPS, &self.read, ports),
             _ => None,
         };
-        let entry = self.write(isa, ports, (iteration, lines, ends.as_ref()), limits)?;
+        let entry = self.write(isa, ports, iteration, lines, ends.as_ref(), limits)?;
         let instructions = self.asm.position();
         self.finish(entry.1, limits)?;
-        Ok(Made {
+        Ok(LoopCode {
             code: &self.asm.bytes,
             entry: entry.0,
             instructions,
@@ -240,7 +240,9 @@ impl Workspace {
         &mut self,
         isa: Isa,
         ports: usize,
-        (iteration, lines, ends): (Iteration, bool, Option<&Ends>),
+        iteration: Iteration,
+        lines: bool,
+        ends: Option<&Ends>,
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
         let Workspace { overlap, program, single, registers, asm, sites, divisions, .. } = self;
@@ -377,7 +379,7 @@ impl Workspace {
         divisions.iter().for_each(|division| division.write(asm, registers));
         asm.align(16);
         let entry = asm.position();
-        let (pool, line) = enter(asm, registers, program, isa, (ports, stack, lines));
+        let (pool, line) = enter(asm, registers, program, isa, ports, stack, lines);
         if let Some(again) = again {
             asm.bind(again, line);
         }
@@ -387,7 +389,7 @@ impl Workspace {
             asm.add(BYTE, -rows / 8);
         }
         if let Some((ends, step)) = end {
-            ends.ahead(asm, (step, start), changes);
+            ends.ahead(asm, step, start, changes);
         } else {
             let back = asm.jump();
             asm.bind(back, start);
@@ -450,7 +452,9 @@ fn enter(
     registers: &Registers,
     program: &Program,
     isa: Isa,
-    (ports, stack, lines): (usize, u32, bool),
+    ports: usize,
+    stack: u32,
+    lines: bool,
 ) -> (Label, usize) {
     asm.push(Gpr::Rbp);
     asm.copy(Gpr::Rbp, Gpr::Rsp);

@@ -15,9 +15,9 @@ pub(crate) const NEVER: u32 = u32::MAX;
 /// In no register.
 const NOWHERE: u8 = u8::MAX;
 
-/// Where a value is while code is written.
+/// The register and the stack slot of a value while code is written, and its next use.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ValueState {
     register: u8,
     /// True if it stays there for all iterations.
     fixed: bool,
@@ -93,7 +93,7 @@ struct Stretch {
 #[derive(Debug)]
 pub(crate) struct Registers {
     pub(crate) isa: Isa,
-    places: Vec<Place>,
+    places: Vec<ValueState>,
     /// The next use of each operand of each instruction, and of its mask.
     uses: Vec<[u32; 5]>,
     files: [File; 2],
@@ -169,7 +169,7 @@ impl Registers {
     /// Finds the uses of all values, and before the first program what is kept in registers.
     pub(crate) fn begin(&mut self, program: &Program, first: bool) {
         let ops = &program.ops;
-        let place = Place { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
+        let place = ValueState { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
         self.places.clear();
         self.places.resize(program.infos.len(), place);
         self.uses.clear();

@@ -53,9 +53,9 @@ const FEW_PORTS: usize = 32;
 /// Those of most loops that fetch, with those that they fetch from.
 const FEW_FETCHING: usize = 16;
 
-/// A step's part of an array.
+/// The bytes of an array that one step of a loop takes.
 #[repr(C, align(64))]
-struct Part([u8; STEP_BYTES]);
+struct ArrayStep([u8; STEP_BYTES]);
 
 /// A tape as a loop over many rows. Its code lives as long as it does.
 #[derive(Debug)]
@@ -327,7 +327,7 @@ impl WideLoop {
     unsafe fn tail(&self, ports: &[*mut u8], first: usize, rows: usize) -> bool {
         let mut few = [const { MaybeUninit::uninit() }; FEW_PORTS];
         let mut many = Vec::new();
-        let parts: &mut [MaybeUninit<Part>] = match few.get_mut(..self.plugs.len()) {
+        let parts: &mut [MaybeUninit<ArrayStep>] = match few.get_mut(..self.plugs.len()) {
             Some(parts) => parts,
             None => {
                 many.resize_with(self.plugs.len(), MaybeUninit::uninit);

@@ -1,7 +1,7 @@
 //! The order of sums: the bits that it gives, by each of the ways in which elements come.
 
 use cembra_runtime::{
-    Addition, CHAINS, ChainFold, ChainFolds, Combine, Place, SUM_BLOCK, chain_of, fold_whole, sum_blocks,
+    Addition, CHAINS, ChainFold, ChainFolds, Combine, FoldTarget, SUM_BLOCK, chain_of, fold_whole, sum_blocks,
 };
 use std::ops::Range;
 
@@ -112,14 +112,16 @@ fn all_ways<C: Combine<f64>>(
     for part in cut(random, len) {
         let part = &filled[part];
         fold.extend_by(part.len(), |place, own| match place {
-            Place::InOrder(total) => part[own].iter().for_each(|element| *total = combine.combine(*total, *element)),
-            Place::Row(chains) => {
+            FoldTarget::InOrder(total) => {
+                part[own].iter().for_each(|element| *total = combine.combine(*total, *element));
+            }
+            FoldTarget::Row(chains) => {
                 chains
                     .iter_mut()
                     .zip(&part[own])
                     .for_each(|(chain, element)| *chain = combine.combine(*chain, *element));
             }
-            Place::Rows(chains) => {
+            FoldTarget::Rows(chains) => {
                 for row in part[own].chunks(CHAINS) {
                     chains.take_row(|at| row.get(at).copied().unwrap_or(neutral), combine);
                 }

@@ -2,7 +2,7 @@
 //! outside. Operators are applied anew to elements, because what one element is of is another type than the array's.
 
 use super::{Class, Splitter, Unsplit};
-use crate::{Action, Part, PartId, Step};
+use crate::{Action, PartId, Step, SubPlan};
 use cembra_ops::{OpId, PresenceRule, TypeFault, id};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, Kind, TypedGraph, TypedModel};
@@ -200,7 +200,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         };
         let plan = (self.plan)(model).map_err(Unsplit::Part)?;
         let inputs = plan.inputs().iter().map(|input| input.leaf as usize).collect();
-        self.program.parts.push(Part { plan, inputs });
+        self.program.parts.push(SubPlan { plan, inputs });
         let part = PartId(self.program.parts.len() as u32 - 1);
         let action = if of_elements { Action::Map(part) } else { Action::Scalar(part) };
         let args = outside.into_iter().map(|operand| self.value(operand)).collect();

@@ -86,7 +86,7 @@ pub enum Over {
 
 /// A fold's result.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct FoldResult {
     /// How it is made of what was gathered.
     pub finish: Finish,
     /// The position of the column that it is put into.
@@ -121,7 +121,7 @@ pub enum Work {
         /// The accumulator.
         accumulator: usize,
         /// What it is asked for.
-        wanted: Wanted,
+        wanted: FoldResult,
     },
     /// A scan.
     Scan {
@@ -193,7 +193,7 @@ pub struct SweepLayout {
     groups: Option<ValueId>,
     whole: Vec<(ValueId, Side)>,
     accumulators: Vec<Gathering>,
-    results: Vec<(usize, Wanted)>,
+    results: Vec<(usize, FoldResult)>,
     scanners: Vec<Scanning>,
 }
 
@@ -236,7 +236,7 @@ impl SweepLayout {
     /// What is asked of accumulators, by their positions, once all strips are through.
     #[inline]
     #[must_use]
-    pub fn results(&self) -> &[(usize, Wanted)] {
+    pub fn results(&self) -> &[(usize, FoldResult)] {
         &self.results
     }
 
@@ -476,7 +476,7 @@ impl SweepLayout {
                         other => other.is_optional(),
                     };
                     let lane = layout.made(out, Side::Groups, is_optional, is_seen)?;
-                    let wanted = Wanted { finish: fold.finish, lane };
+                    let wanted = FoldResult { finish: fold.finish, lane };
                     if is_seen {
                         made.work.push(Work::Finish { accumulator, wanted });
                     } else {

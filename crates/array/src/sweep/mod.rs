@@ -5,7 +5,7 @@ mod layout;
 mod storage;
 mod written;
 
-pub use layout::{Gathering, Lane, Origin, Over, Port, Scanning, SweepLayout, Wanted, Work};
+pub use layout::{FoldResult, Gathering, Lane, Origin, Over, Port, Scanning, SweepLayout, Work};
 pub use storage::Storage;
-pub(crate) use written::Written;
+pub(crate) use written::MemoryEstimate;
 pub use written::element_bits;

@@ -6,9 +6,9 @@ use super::storage::Storage;
 use crate::{ArrayProgram, Side};
 use cembra_runtime::{QType, STRIP_ROWS, Scalar};
 
-/// What is written to memory.
+/// The memory that a sweep writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct MemoryEstimate {
     /// Bits for each element, of all arrays that have as many elements as are gone over.
     pub(crate) of_elements: u64,
     /// Bits for each group, of all arrays of groups.
@@ -19,15 +19,15 @@ pub(crate) struct Written {
     pub(crate) strip_bytes: usize,
 }
 
-impl Written {
+impl MemoryEstimate {
     /// What an array takes.
-    pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> Written {
-        Written { of_elements: element_bits(scalar) + u64::from(has_bits), ..Written::default() }
+    pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> MemoryEstimate {
+        MemoryEstimate { of_elements: element_bits(scalar) + u64::from(has_bits), ..MemoryEstimate::default() }
     }
 
     /// Both.
-    pub(crate) const fn and(self, other: Written) -> Written {
-        Written {
+    pub(crate) const fn and(self, other: MemoryEstimate) -> MemoryEstimate {
+        MemoryEstimate {
             of_elements: self.of_elements + other.of_elements,
             of_groups: self.of_groups + other.of_groups,
             strips: self.strips + other.strips,
@@ -45,10 +45,10 @@ pub fn element_bits(scalar: Scalar) -> u64 {
 
 impl SweepLayout {
     /// What it writes. What is only summed is not, where machine code adds it up; else it takes a strip.
-    pub(crate) fn written(&self, program: &ArrayProgram) -> Written {
+    pub(crate) fn written(&self, program: &ArrayProgram) -> MemoryEstimate {
         let of_lane = |lane: &Lane| {
-            let array = Written::of_array(lane.scalar, lane.has_bits);
-            let of_groups = Written { of_elements: 0, of_groups: array.of_elements, ..array };
+            let array = MemoryEstimate::of_array(lane.scalar, lane.has_bits);
+            let of_groups = MemoryEstimate { of_elements: 0, of_groups: array.of_elements, ..array };
             match (lane.origin, lane.over) {
                 (Origin::Kept, Side::Elements) => array,
                 (Origin::Kept, Side::Groups) => of_groups,
@@ -56,11 +56,11 @@ impl SweepLayout {
                 (Origin::Strip, _) if lane.sum.is_none() => {
                     let of_bits = if lane.has_bits { Storage::Bits.words(STRIP_ROWS) } else { 0 };
                     let strip_bytes = size_of::<u64>() * (lane.storage.words(STRIP_ROWS) + of_bits);
-                    Written { strips: 1, strip_bytes, ..Written::default() }
+                    MemoryEstimate { strips: 1, strip_bytes, ..MemoryEstimate::default() }
                 }
-                _ => Written::default(),
+                _ => MemoryEstimate::default(),
             }
         };
-        self.lanes().iter().map(of_lane).fold(Written::default(), Written::and)
+        self.lanes().iter().map(of_lane).fold(MemoryEstimate::default(), MemoryEstimate::and)
     }
 }

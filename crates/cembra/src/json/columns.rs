@@ -72,7 +72,7 @@ pub struct JsonColumns {
 struct Input {
     name: Arc<str>,
     qtype: QType,
-    kept: Kept,
+    kept: JsonColumnData,
     /// True if [`try_push`](JsonColumns::try_push) refuses rows in which `qtype` would lose a part of the value.
     is_strict: bool,
     /// True if [`try_push`](JsonColumns::try_push) refuses objects that lack a field of the type.
@@ -85,7 +85,7 @@ struct Input {
 
 /// The values of an input, in the form in which the batch takes them.
 #[derive(Debug)]
-enum Kept {
+enum JsonColumnData {
     Column(ValueColumn),
     /// Values that the batch takes one by one: structs of models without arrays, dictionaries, tensors.
     Values(Vec<Value>),
@@ -104,7 +104,11 @@ impl JsonColumns {
                 return Err(Diagnostic::new(Code::Binding, message).into());
             }
             let column = ValueColumn::new(&input.qtype).filter(|_| batch.takes_columns(&input.qtype));
-            columns.add(&input.name, &input.qtype, column.map_or(Kept::Values(Vec::new()), Kept::Column));
+            columns.add(
+                &input.name,
+                &input.qtype,
+                column.map_or(JsonColumnData::Values(Vec::new()), JsonColumnData::Column),
+            );
         }
         Ok(columns)
     }
@@ -115,7 +119,7 @@ impl JsonColumns {
     pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
         let mut columns = JsonColumns::within(u64::MAX);
         for (name, qtype) in types {
-            columns.add(&name.into(), qtype, Kept::Column(ValueColumn::new(qtype)?));
+            columns.add(&name.into(), qtype, JsonColumnData::Column(ValueColumn::new(qtype)?));
         }
         Some(columns)
     }
@@ -139,7 +143,7 @@ impl JsonColumns {
         }
     }
 
-    fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: Kept) {
+    fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: JsonColumnData) {
         self.size.add(qtype);
         let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
         self.is_seldom |= is_twice || qtype.as_map().is_some();
@@ -236,7 +240,7 @@ impl JsonColumns {
 
     /// The bytes of all rows.
     fn bytes(&self) -> u64 {
-        let column = |input: &Input| if let Kept::Column(column) = &input.kept { column.bytes() } else { 0 };
+        let column = |input: &Input| if let JsonColumnData::Column(column) = &input.kept { column.bytes() } else { 0 };
         self.inputs.iter().map(column).fold(self.values_bytes, u64::saturating_add)
     }
 
@@ -295,9 +299,9 @@ impl JsonColumns {
         self.rows += 1;
         for (at, input) in self.inputs.iter_mut().enumerate() {
             match (&mut input.kept, values.get(at)) {
-                (Kept::Column(column), Some(value)) => column.push(value),
-                (Kept::Column(column), None) => column.push_missing(),
-                (Kept::Values(values), value) => {
+                (JsonColumnData::Column(column), Some(value)) => column.push(value),
+                (JsonColumnData::Column(column), None) => column.push_missing(),
+                (JsonColumnData::Values(values), value) => {
                     let missing = || input.qtype.as_optional_struct().and_then(|of| Value::optional_struct(of, None));
                     let value = value.cloned().or_else(missing).unwrap_or(Value::Nothing);
                     self.values_bytes = self.values_bytes.saturating_add(column_bytes(&value));
@@ -318,8 +322,8 @@ impl JsonColumns {
         self.rows = self.rows.min(rows);
         for input in &mut self.inputs {
             match &mut input.kept {
-                Kept::Column(column) => column.truncate(self.rows),
-                Kept::Values(values) => values.truncate(self.rows),
+                JsonColumnData::Column(column) => column.truncate(self.rows),
+                JsonColumnData::Values(values) => values.truncate(self.rows),
             }
             if self.rows == 0 {
                 (self.counted, self.counted_rows, self.values_bytes) = (0, 0, 0);
@@ -332,7 +336,7 @@ impl JsonColumns {
     pub fn with<R>(&self, run: impl FnOnce(&[InputColumn<'_>]) -> R) -> R {
         let (mut leaves, mut ends) = (Vec::new(), Vec::with_capacity(self.inputs.len()));
         for input in &self.inputs {
-            if let Kept::Column(column) = &input.kept {
+            if let JsonColumnData::Column(column) = &input.kept {
                 add_leaves(column, None, &mut leaves);
             }
             ends.push(leaves.len());
@@ -352,9 +356,9 @@ impl JsonColumns {
         for (input, end) in self.inputs.iter().zip(ends) {
             let parts = parts.get(std::mem::replace(&mut start, end)..end).unwrap_or_default();
             columns.push(match (&input.kept, parts) {
-                (Kept::Values(values), _) => InputColumn::any(values),
-                (Kept::Column(_), [one]) if !matches!(input.qtype, QType::Tuple(_)) => *one,
-                (Kept::Column(_), parts) => InputColumn::structs(parts),
+                (JsonColumnData::Values(values), _) => InputColumn::any(values),
+                (JsonColumnData::Column(_), [one]) if !matches!(input.qtype, QType::Tuple(_)) => *one,
+                (JsonColumnData::Column(_), parts) => InputColumn::structs(parts),
             });
         }
         run(&columns)
@@ -363,7 +367,7 @@ impl JsonColumns {
     /// The columns of the values, in the order of the types. None for those of a batch that takes an input as values.
     #[must_use]
     pub fn into_columns(self) -> Option<Vec<ValueColumn>> {
-        let column = |input: Input| if let Kept::Column(column) = input.kept { Some(column) } else { None };
+        let column = |input: Input| if let JsonColumnData::Column(column) = input.kept { Some(column) } else { None };
         self.inputs.into_iter().map(column).collect()
     }
 }
@@ -443,8 +447,8 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
             let (of, at) = (&input.qtype, text.behind(key));
             let text = Text { is_strict: input.is_strict, is_full: input.is_full, ..text };
             match &mut input.kept {
-                Kept::Column(column) => object.next_value_seed(ValueInto { of, column, text, at })?,
-                Kept::Values(values) => {
+                JsonColumnData::Column(column) => object.next_value_seed(ValueInto { of, column, text, at })?,
+                JsonColumnData::Values(values) => {
                     let mut column = ValueColumn::new(of).ok_or_else(unfit)?;
                     object.next_value_seed(ValueInto { of, column: &mut column, text, at })?;
                     let value = column.into_value(of).ok_or_else(unfit)?;
@@ -460,8 +464,8 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
         }
         for input in inputs.iter_mut().filter(|input| input.rows == rows) {
             let is_added = match &mut input.kept {
-                Kept::Column(column) => absent(&input.qtype, column),
-                Kept::Values(values) => {
+                JsonColumnData::Column(column) => absent(&input.qtype, column),
+                JsonColumnData::Values(values) => {
                     let column = ValueColumn::new(&input.qtype);
                     let column = column.and_then(|mut column| absent(&input.qtype, &mut column).then_some(column));
                     let value = column.and_then(|column| column.into_value(&input.qtype));

@@ -132,7 +132,7 @@ impl Json {
 }
 
 /// A JSON value of one of the two forms.
-pub(crate) trait Written<'j>: Copy + fmt::Display {
+pub(crate) trait JsonValue<'j>: Copy + fmt::Display {
     fn is_null(self) -> bool;
 
     /// The scalar of this type that it is; none if it is not one.
@@ -158,7 +158,7 @@ pub(crate) trait Written<'j>: Copy + fmt::Display {
     fn null() -> Self;
 }
 
-impl<'j> Written<'j> for &'j Object {
+impl<'j> JsonValue<'j> for &'j Object {
     fn is_null(self) -> bool {
         Object::is_null(self)
     }
@@ -185,7 +185,7 @@ impl<'j> Written<'j> for &'j Object {
     }
 }
 
-impl<'j> Written<'j> for JsonText<'j> {
+impl<'j> JsonValue<'j> for JsonText<'j> {
     fn is_null(self) -> bool {
         self.kind() == JsonKind::Null
     }
@@ -243,7 +243,7 @@ impl<T> JsonMisfit<T> {
 }
 
 /// The value of this type that the JSON value is. Texts are borrowed.
-fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+fn value<'j, J: JsonValue<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(qtype.clone(), value);
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded. What each kind needs is in a function of its own, so
     // that a level of tuples takes little of the stack without optimisation too.
@@ -261,7 +261,7 @@ fn value<'j, J: Written<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, Js
 }
 
 /// Reads a JSON array as an array of scalars.
-fn array<'j, J: Written<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+fn array<'j, J: JsonValue<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let each = QType::Optional(scalar);
     let elements = value.to_elements().ok_or_else(|| JsonMisfit::of(QType::Array(kind, scalar), value))?;
     let element = |(at, element): (usize, J)| {
@@ -272,7 +272,7 @@ fn array<'j, J: Written<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Resul
 }
 
 /// The value of this type that a part of a JSON value is; what it is called is asked for errors only.
-fn whole<'j, 'n, J: Written<'j>>(
+fn whole<'j, 'n, J: JsonValue<'j>>(
     qtype: &QType,
     part: J,
     name: &dyn Fn() -> Cow<'n, str>,
@@ -456,7 +456,7 @@ impl Loader<JsonRow> for JsonRows {
 }
 
 /// The input `key` from what the row has under that key.
-pub(crate) fn field<'j, J: Written<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
+pub(crate) fn field<'j, J: JsonValue<'j>>(key: &str, qtype: &QType, found: Option<J>) -> Result<ValueRef<'j>, Error> {
     let is_struct = qtype.as_optional_struct().is_some();
     let found = match found.filter(|found| !found.is_null()) {
         None if !is_struct => return Ok(ValueRef::Missing),
@@ -489,7 +489,7 @@ fn is_json(qtype: &QType) -> bool {
 }
 
 /// The JSON text, cut off where it gets long.
-pub(crate) fn excerpt<'j>(value: impl Written<'j>) -> String {
+pub(crate) fn excerpt<'j>(value: impl JsonValue<'j>) -> String {
     let mut text = value.to_string();
     if let Some((cut, _)) = text.char_indices().nth(40) {
         text.truncate(cut);

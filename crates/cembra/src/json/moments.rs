@@ -1,6 +1,6 @@
 //! JSON with another spelling of dates, timestamps and durations than the usual one: a format of the caller's, or numbers.
 
-use super::{JsonKind, JsonMisfit, JsonText, Written, value};
+use super::{JsonKind, JsonMisfit, JsonText, JsonValue, value};
 use crate::ValueRef;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -28,7 +28,7 @@ impl fmt::Display for Spelled<'_, '_> {
     }
 }
 
-impl<'j> Written<'j> for Spelled<'j, '_> {
+impl<'j> JsonValue<'j> for Spelled<'j, '_> {
     fn is_null(self) -> bool {
         self.text.is_null()
     }

@@ -13,25 +13,25 @@ pub(super) struct Text<'t> {
     pub(super) is_full: bool,
 }
 
-/// Where a value begins in its text. An even number is twice the byte offset of the value. An odd number is twice the byte offset of the quote
+/// The position in its text at which a value begins. An even number is twice the byte offset of the value. An odd number is twice the byte offset of the quote
 /// that ends its key, plus one; the value is found from there when it is wanted.
 ///
 /// It is one word, not an enum: an enum is stored as tag and payload and copied at once, and the copy stalls until both stores are done.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(usize);
+pub(super) struct ValueStart(usize);
 
-impl Place {
+impl ValueStart {
     /// Of the elements of lists of structs, and of what comes behind them in tuples, it is not known.
-    pub(super) const UNKNOWN: Place = Place(usize::MAX);
+    pub(super) const UNKNOWN: ValueStart = ValueStart(usize::MAX);
 
-    pub(super) const fn at(byte: usize) -> Place {
-        Place(byte << 1)
+    pub(super) const fn at(byte: usize) -> ValueStart {
+        ValueStart(byte << 1)
     }
 }
 
-impl From<Option<usize>> for Place {
+impl From<Option<usize>> for ValueStart {
     fn from(at: Option<usize>) -> Self {
-        at.map_or(Place::UNKNOWN, Place::at)
+        at.map_or(ValueStart::UNKNOWN, ValueStart::at)
     }
 }
 
@@ -42,15 +42,15 @@ impl<'t> Text<'t> {
 
     /// The place of the value of a key, which is a part of the text.
     #[inline]
-    pub(super) fn behind(self, key: &str) -> Place {
+    pub(super) fn behind(self, key: &str) -> ValueStart {
         // An address outside of the text gives a place outside of it, where nothing is found.
         let start = key.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
-        Place(start.wrapping_add(key.len()) << 1 | 1)
+        ValueStart(start.wrapping_add(key.len()) << 1 | 1)
     }
 
     /// Where a value begins.
-    pub(super) fn start(self, place: Place) -> Option<usize> {
-        if place == Place::UNKNOWN {
+    pub(super) fn start(self, place: ValueStart) -> Option<usize> {
+        if place == ValueStart::UNKNOWN {
             return None;
         }
         let (byte, is_quote) = (place.0 >> 1, place.0 & 1 == 1);
@@ -62,7 +62,7 @@ impl<'t> Text<'t> {
     }
 
     /// Where the first element of an array begins, or the array ends.
-    pub(super) fn inside(self, place: Place) -> Option<usize> {
+    pub(super) fn inside(self, place: ValueStart) -> Option<usize> {
         let rest = skip_space(self.text.get(self.start(place)?..)?.strip_prefix('[')?);
         Some(self.text.len() - rest.len())
     }
@@ -82,7 +82,7 @@ impl<'t> Text<'t> {
     }
 
     /// The digits of the number that begins there; none at all if none does.
-    pub(super) fn digits(self, place: Place) -> &'t str {
+    pub(super) fn digits(self, place: ValueStart) -> &'t str {
         let rest = self.start(place).and_then(|at| self.text.get(at..)).unwrap_or_default();
         let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
         let end = rest.bytes().position(|byte| !is_digit(&byte)).unwrap_or(rest.len());

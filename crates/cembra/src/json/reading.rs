@@ -1,7 +1,7 @@
 //! Reads a JSON value into a column in one pass over its text. The error does not say what is wrong: the caller reads the value again, value by
 //! value, for the message.
 
-use super::place::{Place, Text, unfit};
+use super::place::{Text, ValueStart, unfit};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, ValueColumn, ValueRef};
 use serde::Deserialize;
@@ -14,14 +14,14 @@ pub(super) struct ValueInto<'c, 't> {
     pub(super) of: &'c QType,
     pub(super) column: &'c mut ValueColumn,
     pub(super) text: Text<'t>,
-    pub(super) at: Place,
+    pub(super) at: ValueStart,
 }
 
 /// The value of this type that a JSON text is; none if it does not fit, or is of a form that is seldom.
 pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     let mut column = ValueColumn::new(of)?;
     let mut from = serde_json::Deserializer::from_str(text);
-    ValueInto { of, column: &mut column, text: Text::of(text), at: Place::at(0) }.deserialize(&mut from).ok()?;
+    ValueInto { of, column: &mut column, text: Text::of(text), at: ValueStart::at(0) }.deserialize(&mut from).ok()?;
     column.into_value(of)
 }
 
@@ -82,7 +82,7 @@ struct ScalarInto<'c, 't> {
     is_optional: bool,
     array: &'c mut ArrayBuilder,
     text: Text<'t>,
-    at: Place,
+    at: ValueStart,
 }
 
 impl ScalarInto<'_, '_> {
@@ -208,7 +208,7 @@ struct List<'c, 't> {
     element: &'c QType,
     elements: &'c mut ValueColumn,
     text: Text<'t>,
-    at: Place,
+    at: ValueStart,
 }
 
 impl<'de> Visitor<'de> for List<'_, 'de> {
@@ -239,7 +239,7 @@ struct Struct<'c, 't> {
     fields: &'c Fields<QType>,
     columns: &'c mut [ValueColumn],
     text: Text<'t>,
-    at: Place,
+    at: ValueStart,
 }
 
 impl<'de> Visitor<'de> for Struct<'_, 'de> {

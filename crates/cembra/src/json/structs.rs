@@ -1,7 +1,7 @@
 //! Lists of structs and dictionaries that JSON values are, and the fields of structs. A list is read into an array for each field, without a
 //! value for each of its elements.
 
-use super::{BASE64, JsonMisfit, Written, value, whole};
+use super::{BASE64, JsonMisfit, JsonValue, value, whole};
 use crate::ValueRef;
 use base64::Engine as _;
 use cembra_runtime::{Excerpt, Fields, QType, Scalar};
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Reads a JSON array, or an object for fields with names, as a tuple of type `qtype`, whose fields are of `types`.
-pub(super) fn tuple<'j, J: Written<'j>>(
+pub(super) fn tuple<'j, J: JsonValue<'j>>(
     qtype: &QType,
     types: &Fields<QType>,
     value: J,
@@ -25,7 +25,7 @@ pub(super) fn tuple<'j, J: Written<'j>>(
 }
 
 /// Reads a struct of type `of`, or null where it is missing.
-pub(super) fn optional<'j, J: Written<'j>>(of: &QType, found: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+pub(super) fn optional<'j, J: JsonValue<'j>>(of: &QType, found: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(of.clone(), found);
     let inner = match found.is_null() {
         true => None,
@@ -35,7 +35,7 @@ pub(super) fn optional<'j, J: Written<'j>>(of: &QType, found: J) -> Result<Value
 }
 
 /// Reads a JSON array as a list of type `qtype`, whose elements are of type `element`.
-pub(super) fn list<'j, J: Written<'j>>(
+pub(super) fn list<'j, J: JsonValue<'j>>(
     qtype: &QType,
     element: &QType,
     value: J,
@@ -64,7 +64,7 @@ fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
 }
 
 /// Adds an element, a part of one, or what stands where there is none, to the arrays of a list.
-fn element_into<'j, 'a, J: Written<'j>>(
+fn element_into<'j, 'a, J: JsonValue<'j>>(
     of: &QType,
     found: Option<J>,
     arrays: &mut (impl Iterator<Item = &'a mut ArrayBuilder> + ?Sized),
@@ -104,7 +104,7 @@ fn element_into<'j, 'a, J: Written<'j>>(
 }
 
 /// Adds the scalar or optional that is a JSON value to an array of such.
-fn scalar_into<'j, J: Written<'j>>(of: &QType, found: J, array: &mut ArrayBuilder) -> Result<(), JsonMisfit<J>> {
+fn scalar_into<'j, J: JsonValue<'j>>(of: &QType, found: J, array: &mut ArrayBuilder) -> Result<(), JsonMisfit<J>> {
     match value(of, found)? {
         ValueRef::Missing if of.is_optional() => array.push(None),
         ValueRef::Text(text) => array.push_text(Some(&text)),
@@ -122,7 +122,7 @@ fn scalar_into<'j, J: Written<'j>>(of: &QType, found: J, array: &mut ArrayBuilde
 ///
 /// # Errors
 /// The JSON is not an object, or not an array of as many elements as the tuple has fields; or an object has the key of a field twice.
-pub(super) fn fields_of<'j, J: Written<'j>>(
+pub(super) fn fields_of<'j, J: JsonValue<'j>>(
     of: &QType,
     fields: &Fields<QType>,
     found: J,
@@ -148,7 +148,7 @@ pub(super) fn fields_of<'j, J: Written<'j>>(
 }
 
 /// The dictionary that a JSON object is: its keys are spelled as data are, and each is there once.
-pub(super) fn map<'j, J: Written<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
+pub(super) fn map<'j, J: JsonValue<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let qtype = QType::Dict(key, given).as_input();
     let misfit = || JsonMisfit::of(qtype.clone(), value);
     let each = QType::Optional(given);

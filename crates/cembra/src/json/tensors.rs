@@ -1,7 +1,7 @@
 //! Tensors as JSON: lists inside each other, one level for each axis, around elements as they are elsewhere. A tensor of no axes is an element
 //! alone. Lists say nothing of axes behind one without indices, which are read as having none either.
 
-use super::{Json, JsonMisfit, Written};
+use super::{Json, JsonMisfit, JsonValue};
 use crate::Error;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::tensor::{Data, Element, Extents, check_room};
@@ -44,7 +44,7 @@ struct Reading {
 }
 
 /// The tensor of this element type and number of axes that lists are.
-pub(super) fn read<'j, J: Written<'j>>(scalar: Scalar, rank: u8, value: J) -> Result<Value, JsonMisfit<J>> {
+pub(super) fn read<'j, J: JsonValue<'j>>(scalar: Scalar, rank: u8, value: J) -> Result<Value, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(QType::Tensor(scalar, rank), value);
     let elements = Data::zeros(scalar, 0).map_err(|_| misfit())?;
     let mut reading = Reading { scalar, rank: usize::from(rank), extents: Extents::new(), elements };
@@ -55,7 +55,7 @@ pub(super) fn read<'j, J: Written<'j>>(scalar: Scalar, rank: u8, value: J) -> Re
 
 impl Reading {
     /// Reads the list of an index of the axes before. A type has at most `MOST_AXES`, so the recursion is bounded.
-    fn list<'j, J: Written<'j>>(&mut self, value: J, axis: usize) -> Result<(), JsonMisfit<J>> {
+    fn list<'j, J: JsonValue<'j>>(&mut self, value: J, axis: usize) -> Result<(), JsonMisfit<J>> {
         if axis == self.rank {
             return self.element(value);
         }
@@ -73,7 +73,7 @@ impl Reading {
         Ok(())
     }
 
-    fn element<'j, J: Written<'j>>(&mut self, value: J) -> Result<(), JsonMisfit<J>> {
+    fn element<'j, J: JsonValue<'j>>(&mut self, value: J) -> Result<(), JsonMisfit<J>> {
         let qtype = QType::Scalar(self.scalar);
         match value.to_scalar(self.scalar).and_then(|element| element.to_value(&qtype)) {
             Some(Value::Scalar(element)) => {

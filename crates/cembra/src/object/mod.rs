@@ -86,7 +86,7 @@ impl Model {
         }
         refuse_calls(&plan, &program)?;
         let (interface, binding) = Interface::of(name, &plan);
-        let bytes = compile(&plan, &binding, &program, (name, target), options)?;
+        let bytes = compile(&plan, &binding, &program, name, target, options)?;
         Ok(Object { bytes, interface })
     }
 }
@@ -95,7 +95,8 @@ fn compile(
     plan: &Plan,
     binding: &Binding,
     program: &Program,
-    (name, target): (&str, &Target),
+    name: &str,
+    target: &Target,
     options: &StartedOptions,
 ) -> Result<Vec<u8>, Error> {
     let sites = sites(plan, program, options);

@@ -1,7 +1,7 @@
 //! The structs of inputs and outputs that programs and machine code share: their fields, under names that are good in C
 //! and in Rust, at the offsets that both compilers will give them.
 
-use cembra_plan::{Base, Binding, Place, Plan, ValueId};
+use cembra_plan::{Base, Binding, Plan, ValueId, ValueLocation};
 use cembra_runtime::{Fields, Layout, QType, Scalar};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,10 +82,10 @@ impl Tuples {
         base: Base,
         plan: &Plan,
         values: impl Iterator<Item = (Arc<str>, ValueId)>,
-    ) -> (Struct, Vec<Place>) {
+    ) -> (Struct, Vec<ValueLocation>) {
         let fields: Vec<(Arc<str>, &QType)> = values.map(|(name, value)| (name, &plan.value(value).qtype)).collect();
         let (made, offsets) = self.lay_out(name.to_owned(), &fields);
-        (made, offsets.into_iter().map(|offset| Place { base, offset }).collect())
+        (made, offsets.into_iter().map(|offset| ValueLocation { base, offset }).collect())
     }
 
     /// A struct of these fields, and the offset of each. What takes no space is left out: C has no such fields.

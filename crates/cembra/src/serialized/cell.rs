@@ -65,14 +65,14 @@ pub(super) struct Cell {
     qtype: QType,
     /// When it was written last.
     round: u64,
-    held: Held,
+    held: CellValue,
     /// The room of texts and bytes, which is used again.
     bytes: Vec<u8>,
     text: String,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
+enum CellValue {
     Value(ValueRef<'static>),
     Text,
     Bytes,
@@ -80,7 +80,7 @@ enum Held {
 
 impl Cell {
     pub(super) fn new(name: &str, qtype: &QType) -> Self {
-        let held = Held::Value(ValueRef::Missing);
+        let held = CellValue::Value(ValueRef::Missing);
         Cell { name: name.into(), qtype: qtype.clone(), round: 0, held, bytes: Vec::new(), text: String::new() }
     }
 
@@ -92,10 +92,10 @@ impl Cell {
     pub(super) fn value(&self, round: u64) -> ValueRef<'_> {
         match &self.held {
             _ if self.round != round => ValueRef::Missing,
-            Held::Value(ValueRef::Composite(value)) => ValueRef::Composite(Cow::Borrowed(value)),
-            Held::Value(value) => value.clone(),
-            Held::Text => ValueRef::Text(Cow::Borrowed(&self.text)),
-            Held::Bytes => ValueRef::Bytes(Cow::Borrowed(&self.bytes)),
+            CellValue::Value(ValueRef::Composite(value)) => ValueRef::Composite(Cow::Borrowed(value)),
+            CellValue::Value(value) => value.clone(),
+            CellValue::Text => ValueRef::Text(Cow::Borrowed(&self.text)),
+            CellValue::Bytes => ValueRef::Bytes(Cow::Borrowed(&self.bytes)),
         }
     }
 
@@ -115,12 +115,12 @@ impl Cell {
 
     fn take_object(&mut self, object: &Object) -> Result<(), Refused> {
         let value = field(&self.name, &self.qtype, Some(object)).map_err(Refused::Row)?;
-        self.held = Held::Value(value.into_owned());
+        self.held = CellValue::Value(value.into_owned());
         Ok(())
     }
 
     fn hold(&mut self, value: Option<ValueRef<'static>>, found: impl FnOnce() -> String) -> Result<(), Refused> {
-        self.held = Held::Value(value.ok_or_else(|| Refused::Found(found()))?);
+        self.held = CellValue::Value(value.ok_or_else(|| Refused::Found(found()))?);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Serializer for CellSerializer<'_> {
         match self.0.scalar() {
             Scalar::Text => {
                 value.clone_into(&mut self.0.text);
-                self.0.held = Held::Text;
+                self.0.held = CellValue::Text;
                 Ok(())
             }
             scalar => {
@@ -220,12 +220,12 @@ impl Serializer for CellSerializer<'_> {
             return Err(Refused::Found("bytes".to_owned()));
         }
         value.clone_into(&mut self.0.bytes);
-        self.0.held = Held::Bytes;
+        self.0.held = CellValue::Bytes;
         Ok(())
     }
 
     fn serialize_none(self) -> Result<(), Refused> {
-        self.0.held = Held::Value(ValueRef::Missing);
+        self.0.held = CellValue::Value(ValueRef::Missing);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! when the model is compiled.
 
 use super::run::{Run, graph_for};
-use crate::{Cut, Error, Executor, Field, QType, Scalar};
+use crate::{AxisCut, Error, Executor, Field, QType, Scalar};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_tiles::{Options, Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
@@ -106,7 +106,7 @@ struct Bound<'k> {
 /// How the axes of labels are cut.
 struct Labels<'l> {
     /// What the model says.
-    cuts: BTreeMap<&'l str, &'l Cut>,
+    cuts: BTreeMap<&'l str, &'l AxisCut>,
     /// The tilings that follow for data, as far as these were looked at.
     known: BTreeMap<&'l str, Tiling1>,
 }
@@ -327,8 +327,8 @@ impl<'l> Labels<'l> {
         let tiling = match (self.known.get(label), self.cuts.get(label)) {
             (Some(known), _) => known.clone(),
             (None, None) => one_tile(extent)?,
-            (None, Some(Cut::Blocks(size))) => Tiling1::blocked(extent as u64, *size)?,
-            (None, Some(Cut::Boundaries(boundaries))) => Tiling1::new(boundaries.iter().copied())?,
+            (None, Some(AxisCut::Blocks(size))) => Tiling1::blocked(extent as u64, *size)?,
+            (None, Some(AxisCut::Boundaries(boundaries))) => Tiling1::new(boundaries.iter().copied())?,
         };
         if tiling.extent() != extent {
             let (label, name) = (Excerpt::quoted(label), Excerpt::quoted(&field.name));

@@ -1,7 +1,7 @@
 //! Texts that are evaluated on tiled tensors: read, checked against the types and extents of the tensors, and kept. How a graph is evaluated on
 //! tiles is decided by `cembra-tiles`.
 
-use crate::{Cut, Error, Executor, Model, QType, Registry, Scalar};
+use crate::{AxisCut, Error, Executor, Model, QType, Registry, Scalar};
 use cembra_tensor::{Extents, MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_tiles::link::Ranks;
 use cembra_tiles::{Evaluator, Journal, Options, Resumed, Step, TileMap, Tiled, Tiling, Tiling1};
@@ -329,14 +329,14 @@ pub(super) fn graph_for(model: &Executor, tiled: &[&Tiled]) -> Result<(TensorGra
         return model.graph_for(&extents);
     }
     let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
-    model.graph_for_tiles(&extents, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<Cut>>>>())
+    model.graph_for_tiles(&extents, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<AxisCut>>>>())
 }
 
 /// How an axis is cut; none if it is one tile.
-fn cut_of(axis: &Tiling1) -> Option<Cut> {
+fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     match axis.tile_size() {
-        Some(size) if axis.tiles() > 1 => Some(Cut::Blocks(size)),
+        Some(size) if axis.tiles() > 1 => Some(AxisCut::Blocks(size)),
         Some(_) => None,
-        None => Some(Cut::Boundaries(axis.boundaries().collect())),
+        None => Some(AxisCut::Boundaries(axis.boundaries().collect())),
     }
 }

@@ -6,7 +6,7 @@ use cembra_ops::UserArgument;
 struct Posing;
 
 impl UserArgument for Posing {
-    type Given<'call> = Posing;
+    type Argument<'call> = Posing;
 }
 
 impl UserFunction<(f64,)> for Posing {

@@ -3,7 +3,8 @@
 use crate::compiled::kind_of;
 use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, Meta, Reader, Reduction, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp,
+    CompileGraph, Reader, Reduction, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId, TensorOp,
+    TensorType,
 };
 use cembra::{Backend, Limits, Model, Options, Scalar, ScalarValue, Value};
 use cembra_engine::Evaluator;
@@ -184,7 +185,7 @@ impl TensorOp for Doubling {
         Some(Vec::new())
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
         Ok(inputs[0].clone())
     }
 

@@ -1,6 +1,6 @@
 //! Lines that assign, run on tensors by name: the tensors are the inputs of a model, and what the lines make is there by name behind them.
 
-use cembra::tensor::{Tensor, Written};
+use cembra::tensor::{OutputMemory, Tensor};
 use cembra::{Executor, Model, Options, QType, print_type};
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(lines: &str, tensors: &mut Tensors) -> Result<(), cembra::Erro
 }
 
 /// Runs a line on tensors, whose value is written over the target's memory where it can be.
-pub(crate) fn run_over(line: &str, tensors: &mut Tensors) -> Result<Written, cembra::Error> {
+pub(crate) fn run_over(line: &str, tensors: &mut Tensors) -> Result<OutputMemory, cembra::Error> {
     let (executor, mut inputs) = compiled(line, tensors)?;
     let name = executor.outputs()[0].name.to_string();
     let read = executor.inputs().iter().position(|field| *field.name == *name);

@@ -2,7 +2,9 @@
 //! right side has before anything changes.
 
 use super::statements;
-use cembra::tensor::{CompileGraph, Data, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, Written, same_bits};
+use cembra::tensor::{
+    CompileGraph, Data, OutputMemory, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, same_bits,
+};
 use cembra::{Backend, Executor, Options, Scalar, Session};
 use std::collections::BTreeMap;
 
@@ -29,7 +31,7 @@ fn each_way(graph: &TensorGraph, node: TensorNodeId) -> [(Executor, Session); 4]
 fn written(
     extents: [&[usize]; 2],
     build: impl Fn(&mut TensorGraph, TensorNodeId, TensorNodeId) -> TensorNodeId,
-) -> Written {
+) -> OutputMemory {
     let mut g = TensorGraph::standard();
     let [x, y] = [("x", extents[0]), ("y", extents[1])]
         .map(|(name, extents)| g.leaf(name, Scalar::Float64, extents).expect("a leaf"));
@@ -43,7 +45,7 @@ fn written(
             let before = std::ptr::from_ref(tensors[0].data());
             all.push(session.run_over(&mut tensors, 0).expect("a value"));
             let is_same = std::ptr::eq(before, tensors[0].data());
-            assert_eq!(is_same, all.last() != Some(&Written::Made), "{plan}");
+            assert_eq!(is_same, all.last() != Some(&OutputMemory::Made), "{plan}");
             if tensors[0].extents() != extents[0] {
                 return all[0];
             }
@@ -66,32 +68,35 @@ fn what_is_read_where_it_is_written_is_written_over() {
             let one = g.constant(Scalar::Float64, 1.0).unwrap();
             map(g, "math.add", &[x, one])
         };
-        assert_eq!(written([extents, &[]], one_more), Written::InPlace);
+        assert_eq!(written([extents, &[]], one_more), OutputMemory::InPlace);
         let both = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
             let two = g.constant(Scalar::Float64, 2.0).unwrap();
             let twice = map(g, "math.multiply", &[two, x]);
             map(g, "math.subtract", &[twice, y])
         };
-        assert_eq!(written([extents, extents], both), Written::InPlace);
-        assert_eq!(written([extents, &[1]], both), if extents.is_empty() { Written::Made } else { Written::InPlace });
+        assert_eq!(written([extents, extents], both), OutputMemory::InPlace);
+        assert_eq!(
+            written([extents, &[1]], both),
+            if extents.is_empty() { OutputMemory::Made } else { OutputMemory::InPlace }
+        );
         // The target is not read at all.
         let other = |g: &mut TensorGraph, _, y: TensorNodeId| map(g, "math.neg", &[y]);
-        assert_eq!(written([extents, extents], other), Written::InPlace);
+        assert_eq!(written([extents, extents], other), OutputMemory::InPlace);
     }
     // Another tensor may be seen in any order.
     let turned = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let y = g.transpose(y, &[1, 0]).unwrap();
         map(g, "math.add", &[x, y])
     };
-    assert_eq!(written([&[90, 110], &[110, 90]], turned), Written::InPlace);
-    assert_eq!(written([&[90, 90], &[90, 90]], turned), Written::InPlace);
+    assert_eq!(written([&[90, 110], &[110, 90]], turned), OutputMemory::InPlace);
+    assert_eq!(written([&[90, 90], &[90, 90]], turned), OutputMemory::InPlace);
     // Two transpositions are none.
     let twice = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let turned = g.transpose(x, &[1, 0]).unwrap();
         let back = g.transpose(turned, &[1, 0]).unwrap();
         map(g, "math.multiply", &[back, y])
     };
-    assert_eq!(written([&[90, 90], &[90, 90]], twice), Written::InPlace);
+    assert_eq!(written([&[90, 90], &[90, 90]], twice), OutputMemory::InPlace);
 }
 
 #[test]
@@ -101,27 +106,27 @@ fn what_is_read_elsewhere_gets_memory() {
         let turned = g.transpose(x, &[1, 0]).unwrap();
         add(g, x, turned)
     };
-    assert_eq!(written([&[90, 90], &[]], transposed), Written::Made);
+    assert_eq!(written([&[90, 90], &[]], transposed), OutputMemory::Made);
     let first_row = |g: &mut TensorGraph, x, _| {
         let row = g.slice(x, &[Slice { start: 0, step: 1, count: 1 }, Slice::all(100)]).unwrap();
         add(g, x, row)
     };
-    assert_eq!(written([&[90, 100], &[]], first_row), Written::Made);
+    assert_eq!(written([&[90, 100], &[]], first_row), OutputMemory::Made);
     let first_column = |g: &mut TensorGraph, x, _| {
         let column = g.slice(x, &[Slice::all(90), Slice { start: 0, step: 1, count: 1 }]).unwrap();
         add(g, x, column)
     };
-    assert_eq!(written([&[90, 100], &[]], first_column), Written::Made);
+    assert_eq!(written([&[90, 100], &[]], first_column), OutputMemory::Made);
     let diagonal = |g: &mut TensorGraph, x, _| {
         let diagonal = g.with_axes(x, &[0, 0]).unwrap();
         add(g, x, diagonal)
     };
-    assert_eq!(written([&[90, 90], &[]], diagonal), Written::Made);
+    assert_eq!(written([&[90, 90], &[]], diagonal), OutputMemory::Made);
     let backwards = |g: &mut TensorGraph, x, _| {
         let back = g.slice(x, &[Slice { start: 9999, step: -1, count: 10_000 }]).unwrap();
         add(g, x, back)
     };
-    assert_eq!(written([&[10_000], &[]], backwards), Written::Made);
+    assert_eq!(written([&[10_000], &[]], backwards), OutputMemory::Made);
     // Shifted by one to the right and to the left, what is left over from the other tensor.
     for (own, other, is_first) in [(0, 9999, false), (1, 0, true)] {
         let shifted = |g: &mut TensorGraph, x, y| {
@@ -131,25 +136,25 @@ fn what_is_read_elsewhere_gets_memory() {
             let parts = if is_first { [own, other] } else { [other, own] };
             g.concat(&parts, 0).unwrap()
         };
-        assert_eq!(written([&[10_000], &[10_000]], shifted), Written::Made);
+        assert_eq!(written([&[10_000], &[10_000]], shifted), OutputMemory::Made);
     }
     let reshaped = |g: &mut TensorGraph, x, _| {
         let flat = g.reshape(x, &[8100]).unwrap();
         let cut = g.slice(flat, &[Slice { start: 0, step: 1, count: 90 }]).unwrap();
         add(g, x, cut)
     };
-    assert_eq!(written([&[90, 90], &[]], reshaped), Written::Made);
+    assert_eq!(written([&[90, 90], &[]], reshaped), OutputMemory::Made);
     let product = |g: &mut TensorGraph, x, _| g.einsum("ij,jk->ik", &[x, x]).unwrap();
-    assert_eq!(written([&[20, 20], &[]], product), Written::Made);
+    assert_eq!(written([&[20, 20], &[]], product), OutputMemory::Made);
     let more_of_a_product = |g: &mut TensorGraph, x, y| {
         let product = g.einsum("ij,jk->ik", &[x, y]).unwrap();
         add(g, product, x)
     };
-    assert_eq!(written([&[80, 80], &[80, 80]], more_of_a_product), Written::Made);
+    assert_eq!(written([&[80, 80], &[80, 80]], more_of_a_product), OutputMemory::Made);
     // Another layout of memory that is there takes none.
     let turned = |g: &mut TensorGraph, x, _| g.transpose(x, &[1, 0]).unwrap();
-    assert_eq!(written([&[90, 90], &[]], turned), Written::Shared);
-    assert_eq!(written([&[90, 80], &[]], turned), Written::Shared);
+    assert_eq!(written([&[90, 90], &[]], turned), OutputMemory::Shared);
+    assert_eq!(written([&[90, 80], &[]], turned), OutputMemory::Shared);
 }
 
 #[test]
@@ -160,11 +165,11 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
             map(g, "math.subtract", &[x, sums])
         }
     };
-    assert_eq!(written([&[70, 130], &[]], below(0)), Written::InPlace);
+    assert_eq!(written([&[70, 130], &[]], below(0)), OutputMemory::InPlace);
     // By rows, of which there are several pieces.
-    assert_eq!(written([&[1000, 130], &[]], below(1)), Written::InPlace);
+    assert_eq!(written([&[1000, 130], &[]], below(1)), OutputMemory::InPlace);
     let softmax = |g: &mut TensorGraph, x, _| g.softmax(x, 1).unwrap();
-    assert_eq!(written([&[1000, 130], &[]], softmax), Written::InPlace);
+    assert_eq!(written([&[1000, 130], &[]], softmax), OutputMemory::InPlace);
     // A row backwards is within the rows, columns are not.
     let backwards = |axis: usize| {
         move |g: &mut TensorGraph, x: TensorNodeId, _| {
@@ -176,24 +181,24 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
             map(g, "math.multiply", &[below, x])
         }
     };
-    assert_eq!(written([&[130, 130], &[]], backwards(1)), Written::InPlace);
-    assert_eq!(written([&[130, 130], &[]], backwards(0)), Written::Made);
+    assert_eq!(written([&[130, 130], &[]], backwards(1)), OutputMemory::InPlace);
+    assert_eq!(written([&[130, 130], &[]], backwards(0)), OutputMemory::Made);
     // A sum that is added, of something else, and of the target itself, of which another sum is needed then.
     let added = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let sums = g.reduce(Reduction::Sum, y, &[1]).unwrap();
         map(g, "math.add", &[x, sums])
     };
-    assert_eq!(written([&[100], &[100, 300]], added), Written::InPlace);
+    assert_eq!(written([&[100], &[100, 300]], added), OutputMemory::InPlace);
     let of_itself = |g: &mut TensorGraph, x: TensorNodeId, y: TensorNodeId| {
         let product = map(g, "math.multiply", &[x, y]);
         let sums = g.reduce(Reduction::Sum, product, &[1]).unwrap();
         map(g, "math.add", &[x, sums])
     };
-    assert_eq!(written([&[300], &[300, 300]], of_itself), Written::Made);
+    assert_eq!(written([&[300], &[300, 300]], of_itself), OutputMemory::Made);
 }
 
 /// How the lines of a text, one after the other, wrote the values of their targets.
-fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> Vec<Written> {
+fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> Vec<OutputMemory> {
     text.split(';').map(|line| statements::run_over(line.trim(), tensors).expect("a value")).collect()
 }
 
@@ -206,27 +211,30 @@ fn statements_write_over_what_nobody_else_has() {
     let ones = || Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
     // A product that is added and does not read the target.
     let mut tensors = named([("x", ones()), ("a", ones())]);
-    assert_eq!(run(r#"x("i,k") += a("i,j") * a("j,k")"#, &mut tensors), [Written::InPlace]);
+    assert_eq!(run(r#"x("i,k") += a("i,j") * a("j,k")"#, &mut tensors), [OutputMemory::InPlace]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [8.0, 12.0, 18.0, 26.0]);
     // One that does, and a sum.
-    assert_eq!(run(r#"x("i,k") += x("i,j") * a("j,k"); s("") = x("i,j").sum()"#, &mut tensors), [Written::Made; 2]);
+    assert_eq!(
+        run(r#"x("i,k") += x("i,j") * a("j,k"); s("") = x("i,j").sum()"#, &mut tensors),
+        [OutputMemory::Made; 2]
+    );
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
     assert_eq!(tensors["s"].to_vec::<f64>().unwrap(), [408.0]);
     // The target is no tensor yet, or is not read.
     assert_eq!(
         run(r#"t("i,j") = 3 * a("i,j"); t("j,i") = 2 * a("i,j")"#, &mut tensors),
-        [Written::Made, Written::InPlace]
+        [OutputMemory::Made, OutputMemory::InPlace]
     );
     assert_eq!(tensors["t"].to_vec::<f64>().unwrap(), [2.0, 6.0, 4.0, 8.0]);
     // Somebody else keeps what he has.
     let kept = tensors["x"].clone();
-    assert_eq!(run(r#"x("i,j") *= a("i,j")"#, &mut tensors), [Written::Made]);
+    assert_eq!(run(r#"x("i,j") *= a("i,j")"#, &mut tensors), [OutputMemory::Made]);
     assert_eq!(kept.to_vec::<f64>().unwrap(), [52.0, 76.0, 114.0, 166.0]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [52.0, 152.0, 342.0, 664.0]);
     // So does another name, which gets a layout of the memory only; then both have memory of their own.
     assert_eq!(
         run(r#"y("i,j") = x("j,i"); x("i,j") -= y("i,j"); x("i,j") *= y("i,j")"#, &mut tensors),
-        [Written::Shared, Written::Made, Written::InPlace]
+        [OutputMemory::Shared, OutputMemory::Made, OutputMemory::InPlace]
     );
     assert_eq!(tensors["y"].to_vec::<f64>().unwrap(), [52.0, 342.0, 152.0, 664.0]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [0.0, -190.0 * 342.0, 190.0 * 152.0, 0.0]);
@@ -240,11 +248,11 @@ fn a_part_of_larger_memory_is_written_over_alone() {
     let twice = r#"x("i,j") = 2 * x("i,j")"#;
     // Somebody else has all of it.
     let mut tensors = named([("x", rows(1, 1))]);
-    assert_eq!(run(twice, &mut tensors), [Written::Made]);
+    assert_eq!(run(twice, &mut tensors), [OutputMemory::Made]);
     assert_eq!(all.to_vec::<f64>().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
     // Nobody has.
     let mut tensors = named([("x", own(rows(1, 1)))]);
-    assert_eq!(run(twice, &mut tensors), [Written::InPlace]);
+    assert_eq!(run(twice, &mut tensors), [OutputMemory::InPlace]);
     assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), [4.0, 6.0, 8.0, 10.0]);
     let whole = Tensor::new(&[8], vec![0.0, 1.0, 4.0, 6.0, 8.0, 10.0, 6.0, 7.0]).unwrap();
     assert_eq!(tensors["x"].data(), whole.data());
@@ -252,7 +260,7 @@ fn a_part_of_larger_memory_is_written_over_alone() {
     for (start, step) in [(0, 2), (3, -1)] {
         let mut tensors = named([("x", own(rows(start, step)))]);
         let expected: Vec<f64> = rows(start, step).to_vec::<f64>().unwrap().iter().map(|x| 2.0 * x).collect();
-        assert_eq!(run(twice, &mut tensors), [Written::Made]);
+        assert_eq!(run(twice, &mut tensors), [OutputMemory::Made]);
         assert_eq!(tensors["x"].to_vec::<f64>().unwrap(), expected);
     }
 }
@@ -275,11 +283,11 @@ fn what_fails_changes_nothing() {
     // What may fail is computed in other memory, whether it fails or not; what follows it is written over the target.
     for (_, mut session) in each_way(&g, quotient) {
         assert_eq!(on_each(&mut session, 0), (None, (0..10_000).collect()));
-        assert_eq!(on_each(&mut session, 2), (Some(Written::Made), (0..10_000).map(|x| x / 2).collect()));
+        assert_eq!(on_each(&mut session, 2), (Some(OutputMemory::Made), (0..10_000).map(|x| x / 2).collect()));
     }
     for (_, mut session) in each_way(&g, more) {
         assert_eq!(on_each(&mut session, 0), (None, (0..10_000).collect()));
-        assert_eq!(on_each(&mut session, 2), (Some(Written::InPlace), (0..10_000).map(|x| x / 2 + 1).collect()));
+        assert_eq!(on_each(&mut session, 2), (Some(OutputMemory::InPlace), (0..10_000).map(|x| x / 2 + 1).collect()));
     }
     // The target of a statement that fails is there as it was.
     let mut tensors = named([("x", numbers(&[3], 1)), ("y", numbers(&[4], 1))]);
@@ -303,16 +311,16 @@ fn a_plan_writes_over_tensors_that_lie_otherwise() {
     };
     for (_, mut session) in each_way(&g, sum) {
         for (target, mut tensors, expected) in [
-            (0, vec![plain(), plain()], Written::InPlace),
-            (0, vec![plain(), turned()], Written::InPlace),
-            (0, vec![part(), turned()], Written::InPlace),
-            (1, vec![plain(), turned()], Written::Made),
-            (1, vec![turned(), plain()], Written::InPlace),
-            (1, vec![part(), part()], Written::InPlace),
-            (2, vec![plain(), turned(), plain()], Written::InPlace),
-            (2, vec![part(), part(), part()], Written::InPlace),
-            (2, vec![plain(), turned(), turned()], Written::Made),
-            (2, vec![plain(), plain()], Written::Made),
+            (0, vec![plain(), plain()], OutputMemory::InPlace),
+            (0, vec![plain(), turned()], OutputMemory::InPlace),
+            (0, vec![part(), turned()], OutputMemory::InPlace),
+            (1, vec![plain(), turned()], OutputMemory::Made),
+            (1, vec![turned(), plain()], OutputMemory::InPlace),
+            (1, vec![part(), part()], OutputMemory::InPlace),
+            (2, vec![plain(), turned(), plain()], OutputMemory::InPlace),
+            (2, vec![part(), part(), part()], OutputMemory::InPlace),
+            (2, vec![plain(), turned(), turned()], OutputMemory::Made),
+            (2, vec![plain(), plain()], OutputMemory::Made),
         ] {
             // The session writes to the memory of neither this tensor nor the target.
             let value = session.run_tensors(&tensors[..2]).unwrap().to_vec();
@@ -330,7 +338,7 @@ fn a_plan_writes_over_tensors_that_lie_otherwise() {
         }
         // Both are one memory, or there is no place.
         let one = plain();
-        assert_eq!(session.run_over(&mut vec![one.clone(), one], 0).unwrap(), Written::Made);
+        assert_eq!(session.run_over(&mut vec![one.clone(), one], 0).unwrap(), OutputMemory::Made);
         assert!(session.run_over(&mut vec![plain(), plain()], 3).is_err());
     }
 }

@@ -4,8 +4,8 @@
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, ElementForm, Meta, Reader, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorMut,
-    TensorNodeId, TensorOp, Wanted, same_bits,
+    CompileGraph, ElementForm, ElementReads, Reader, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorMut,
+    TensorNodeId, TensorOp, TensorType, same_bits,
 };
 use cembra::{Backend, Cancellation, Executor, Limits, Options, Scalar, ScalarValue};
 use cembra_engine::Evaluator;
@@ -47,7 +47,7 @@ impl TensorOp for Cumulative {
         Some(vec![u8::from(self.is_reversed), u8::from(self.has_form)])
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
         match inputs {
             [x] if x.scalar == Scalar::Float64 && !x.extents.is_empty() => Ok(x.clone()),
             _ => Err(Error::tensors(TensorErrorKind::ElementType, "sums are of one tensor of f64 with an axis")),
@@ -85,7 +85,7 @@ impl TensorOp for Cumulative {
 }
 
 impl ElementForm for Cumulative {
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, inputs: &[TensorType], index: &[usize], wanted: &mut ElementReads<'_>) -> Result<(), Error> {
         let (last, row) = (index.len() - 1, inputs[0].extents[index.len() - 1]);
         let mut index = index.to_vec();
         let range: Vec<usize> =
@@ -97,7 +97,7 @@ impl ElementForm for Cumulative {
         Ok(())
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[TensorType], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
         let number = |value: &ScalarValue| if let ScalarValue::Float64(number) = value { *number } else { f64::NAN };
         Ok(ScalarValue::Float64(read.iter().map(number).fold(0.0, |sum, number| sum + number)))
     }
@@ -191,8 +191,8 @@ impl TensorOp for Hilbert {
         Some(self.0.to_le_bytes().to_vec())
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
-        Ok(Meta::new(Scalar::Float64, &[self.0, self.0]))
+    fn shape(&self, _: &[TensorType]) -> Result<TensorType, Error> {
+        Ok(TensorType::new(Scalar::Float64, &[self.0, self.0]))
     }
 
     fn element_form(&self) -> Option<&dyn ElementForm> {
@@ -201,11 +201,11 @@ impl TensorOp for Hilbert {
 }
 
 impl ElementForm for Hilbert {
-    fn reads(&self, _: &[Meta], _: &[usize], _: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, _: &[TensorType], _: &[usize], _: &mut ElementReads<'_>) -> Result<(), Error> {
         Ok(())
     }
 
-    fn element(&self, _: &[Meta], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[TensorType], index: &[usize], _: &[ScalarValue]) -> Result<ScalarValue, Error> {
         Ok(ScalarValue::Float64(1.0 / (index[0] + index[1] + 1) as f64))
     }
 }
@@ -250,8 +250,8 @@ impl TensorOp for Counter {
         "counter"
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
-        Ok(Meta::new(Scalar::Int64, &[2]))
+    fn shape(&self, _: &[TensorType]) -> Result<TensorType, Error> {
+        Ok(TensorType::new(Scalar::Int64, &[2]))
     }
 
     fn execute(&self, _: &[Tensor], output: &mut TensorMut<'_>) -> Result<(), Error> {
@@ -292,7 +292,7 @@ impl TensorOp for Scaled {
         "scaled"
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
         Ok(inputs[0].clone())
     }
 
@@ -350,7 +350,7 @@ impl TensorOp for Wrong {
         "wrong"
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
         assert!(!matches!(self.0, Fault::ShapePanics), "as it was told to");
         Ok(inputs[0].clone())
     }
@@ -390,7 +390,7 @@ impl TensorOp for Wrong {
 }
 
 impl ElementForm for Wrong {
-    fn reads(&self, _: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, _: &[TensorType], index: &[usize], wanted: &mut ElementReads<'_>) -> Result<(), Error> {
         match self.0 {
             Fault::ReadsOutside => wanted.element(0, &[index[0] + 2]),
             Fault::ReadsAnotherInput => wanted.element(1, index),
@@ -398,7 +398,7 @@ impl ElementForm for Wrong {
         }
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[TensorType], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
         match self.0 {
             Fault::ElementOfAnotherType => Ok(ScalarValue::Float32(1.0)),
             Fault::ElementPanics => panic!("as it was told to"),
@@ -479,8 +479,8 @@ impl TensorOp for Shaped {
         "shaped"
     }
 
-    fn shape(&self, _: &[Meta]) -> Result<Meta, Error> {
-        Ok(Meta::new(self.0, &self.1))
+    fn shape(&self, _: &[TensorType]) -> Result<TensorType, Error> {
+        Ok(TensorType::new(self.0, &self.1))
     }
 }
 
@@ -593,7 +593,7 @@ impl<F: Fn() + Send + Sync + 'static> TensorOp for Does<F> {
         None
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
         Ok(inputs[0].clone())
     }
 

@@ -4,7 +4,7 @@ use super::statements;
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
 use cembra::tensor::{
-    CompileGraph, Element, Exactness, Layout, Reduction, Rule, Slice, Tensor, TensorErrorKind, TensorGraph,
+    CompileGraph, Element, Exactness, Layout, Reduction, RewriteRule, Slice, Tensor, TensorErrorKind, TensorGraph,
     TensorNodeId, same_bits,
 };
 use cembra::{Executor, Extension, Id, Limits, Model, Options, Scalar, Span};
@@ -114,7 +114,7 @@ fn users_rules_are_rules() {
     let x = g.leaf("x", Scalar::Float64, &[2]).unwrap();
     let e = g.apply("exp", &[x]).unwrap();
     let logarithm = g.apply("log", &[e]).unwrap();
-    let rule = Rule::exact("log_of_exp", "log(exp(x))", "x");
+    let rule = RewriteRule::exact("log_of_exp", "log(exp(x))", "x");
     let made = Rewriter::default().rule(&rule, &g).unwrap().rewrite(&g, &[logarithm], &evaluator().host()).unwrap();
     assert_eq!((computed(&made), applied(&made)), (0, vec![("log_of_exp", 1)]));
     for (pattern, replacement, message) in [
@@ -124,7 +124,7 @@ fn users_rules_are_rules() {
         ("x", "x", "a pattern is an operator on something"),
         ("log(x) x", "x", "a rule has more than one expression at ` x`"),
     ] {
-        let refused = Rewriter::default().rule(&Rule::exact("wrong", pattern, replacement), &g).unwrap_err();
+        let refused = Rewriter::default().rule(&RewriteRule::exact("wrong", pattern, replacement), &g).unwrap_err();
         assert_eq!((refused.tensor_kind(), refused.to_string().as_str()), (Some(TensorErrorKind::Syntax), message));
     }
 }

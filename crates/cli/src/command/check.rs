@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             let (mut inputs, outputs) = (told(&signature.inputs), told(&signature.outputs));
             let mut decided = decided(feed.as_ref());
             inputs.iter_mut().for_each(|input| input.from = decided.remove(input.name));
-            print_json(&Told { inputs, outputs, warnings })?;
+            print_json(&CheckReport { inputs, outputs, warnings })?;
             let is_denied = found.as_slice().iter().any(|one| is_denied(one, args));
             if is_denied { Err(Failure::Told) } else { Ok(()) }
         }
@@ -238,17 +238,17 @@ fn to_text(signature: &Signature, decided: &HashMap<&str, String>) -> String {
 
 /// The answer for programs. The keys are written in this order.
 #[derive(Serialize)]
-struct Told<'a> {
+struct CheckReport<'a> {
     inputs: Vec<FieldTold<'a>>,
     outputs: Vec<FieldTold<'a>>,
-    warnings: Vec<diagnose::Told<'a>>,
+    warnings: Vec<diagnose::ProblemJson<'a>>,
 }
 
 /// The answer for programs where the model's types do not fit.
 #[derive(Serialize)]
 struct Wrong<'a> {
-    problems: Vec<diagnose::Told<'a>>,
-    warnings: Vec<diagnose::Told<'a>>,
+    problems: Vec<diagnose::ProblemJson<'a>>,
+    warnings: Vec<diagnose::ProblemJson<'a>>,
 }
 
 #[derive(Serialize)]

@@ -267,15 +267,15 @@ fn in_file(error: DataError, feed: &Feed) -> DataError {
     if error.file().is_some() { error } else { error.in_file(feed.name()) }
 }
 
-/// What the results are made of.
-struct Made {
+/// The columns of the results, and the recipe that makes them.
+struct ResultColumns {
     columns: Vec<Named>,
     recipe: Recipe,
 }
 
 /// The columns of the results: those carried through, the inputs, the outputs. What has the name of one that comes later, or
 /// of a column carried through, is left out.
-fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnError) -> Result<Made, DataError> {
+fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnError) -> Result<ResultColumns, DataError> {
     let outputs = executor.outputs();
     let goes_on = on_error != OnError::Fail;
     let mut hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
@@ -312,7 +312,7 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
     }
     let kept = (feed.first_kept()..feed.first_kept() + feed.kept().len()).collect();
     let recipe = Recipe { schema: types::schema(schema), origins, kept, on_error, limit: None, most_bytes: 0 };
-    Ok(Made { columns, recipe })
+    Ok(ResultColumns { columns, recipe })
 }
 
 /// Says on standard error that machine code could not be had, to a person or if asked to.

@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         Report::Json => {
             let stages = shown.map_err(tell_json)?;
-            print_json(&Told(stages))
+            print_json(&StageTexts(stages))
         }
     }
 }
@@ -144,15 +144,15 @@ fn overview(args: &Args, text: &ModelText) -> Result<(), Failure> {
         Ok(summary)
     };
     match args.format {
-        Report::Text => print(&overview::to_text(&summary()?, (ALL, ALL_SUMMARY))),
+        Report::Text => print(&overview::to_text(&summary()?, ALL, ALL_SUMMARY)),
         Report::Json => print_json(&overview::to_json(&summary().map_err(tell_json)?)),
     }
 }
 
 /// The stages for programs: an object with their texts, in their order.
-struct Told(Vec<(Stage, String)>);
+struct StageTexts(Vec<(Stage, String)>);
 
-impl Serialize for Told {
+impl Serialize for StageTexts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(stage, text)| (stage.name(), text)))
     }

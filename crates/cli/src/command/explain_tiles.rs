@@ -10,7 +10,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tiles::{Known, Run, Step, StepKind, Tiled, Tiling1};
-use cembra::{Cut, Executor, Field, Options, QType, Sources, Tensor};
+use cembra::{AxisCut, Executor, Field, Options, QType, Sources, Tensor};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -195,7 +195,7 @@ fn extents_of_labels<'l>(
 ) -> Result<BTreeMap<&'l str, usize>, Failure> {
     let mut known = BTreeMap::new();
     for (label, cut) in model.cuts() {
-        if let Cut::Boundaries(boundaries) = cut {
+        if let AxisCut::Boundaries(boundaries) = cut {
             let tiling = Tiling1::new(boundaries.iter().copied()).map_err(|error| text.blame(&error))?;
             known.insert(label, tiling.extent());
         }

@@ -1,7 +1,7 @@
 //! The one screen of `cembra explain`: what a model takes and gives, what runs it, how large it is, and what each stage would show.
 
 use super::check::{FieldTold, told};
-use cembra::{Field, Summary, Work};
+use cembra::{Field, Summary, WorkSummary};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -14,8 +14,8 @@ const WIDTH: usize = 100;
 /// Where what is said of a name begins.
 const NAMES: usize = 18;
 
-/// What became of a model for people; behind the stages stands what shows all of them.
-pub(super) fn to_text(summary: &Summary, all_stages: (&str, &str)) -> String {
+/// The summary of a model for people; after its stages stands `all`, which shows all of them.
+pub(super) fn to_text(summary: &Summary, all: &str, all_shows: &str) -> String {
     let mut lines = Vec::new();
     for (kind, fields) in [("input", &summary.signature.inputs), ("output", &summary.signature.outputs)] {
         let line = |field: &Field| format!("{kind} {}: {}", field.name, field.declaration());
@@ -39,24 +39,24 @@ pub(super) fn to_text(summary: &Summary, all_stages: (&str, &str)) -> String {
     lines.push(row("nodes", &nodes));
     lines.push(row("changed by", &passes));
     match &summary.work {
-        Work::Plan { steps, frame_bytes, code_bytes } => {
+        WorkSummary::Plan { steps, frame_bytes, code_bytes } => {
             let plural = if *steps == 1 { "step" } else { "steps" };
             lines.push(row("plan", &format!("{steps} {plural}, a frame of {frame_bytes} bytes")));
             lines.extend(code_bytes.map(|bytes| row("code", &format!("{bytes} bytes"))));
         }
-        Work::Arrays { counts } => {
+        WorkSummary::Arrays { counts } => {
             for line in counts.lines() {
                 let (name, rest) = line.split_once(": ").unwrap_or(("", line));
                 lines.push(row(&name.to_lowercase(), rest));
             }
         }
-        Work::Tensors { steps } => {
+        WorkSummary::Tensors { steps } => {
             lines.extend(steps.map(|steps| row("plan", &format!("{steps} steps, for axes of 64 indices"))));
         }
     }
     lines.push(String::new());
     let stages = summary.stages();
-    let stages = stages.map(|stage| (stage.name(), stage.summary())).chain([all_stages]);
+    let stages = stages.map(|stage| (stage.name(), stage.summary())).chain([(all, all_shows)]);
     lines.extend(stages.map(|(name, shows)| format!("--stage {name:<10}{shows}")));
     lines.iter().flat_map(|line| line.split('\n')).fold(String::new(), |mut out, line| {
         let _never_fails = writeln!(out, "{}", shortened(line));
@@ -90,9 +90,9 @@ fn shortened(line: &str) -> String {
     }
 }
 
-/// What became of a model for programs. The keys are written in this order.
+/// The summary of a model for programs. The keys are written in this order.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ModelOverview<'a> {
     inputs: Vec<FieldTold<'a>>,
     outputs: Vec<FieldTold<'a>>,
     backend: &'static str,
@@ -113,9 +113,9 @@ enum WorkTold<'a> {
     Tensors { steps: Option<usize> },
 }
 
-/// What became of a model for programs.
+/// The summary of a model for programs.
 pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
-    Told {
+    ModelOverview {
         inputs: told(&summary.signature.inputs),
         outputs: told(&summary.signature.outputs),
         backend: summary.backend.name(),
@@ -125,11 +125,11 @@ pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
         prepared_nodes: summary.prepared_nodes,
         changed_by: &summary.changed_by,
         work: match &summary.work {
-            Work::Plan { steps, frame_bytes, code_bytes } => {
+            WorkSummary::Plan { steps, frame_bytes, code_bytes } => {
                 WorkTold::Plan { steps: *steps, frame_bytes: *frame_bytes, code_bytes: *code_bytes }
             }
-            Work::Arrays { counts } => WorkTold::Arrays { arrays: counts.trim_end() },
-            Work::Tensors { steps } => WorkTold::Tensors { steps: *steps },
+            WorkSummary::Arrays { counts } => WorkTold::Arrays { arrays: counts.trim_end() },
+            WorkSummary::Tensors { steps } => WorkTold::Tensors { steps: *steps },
         },
     }
 }

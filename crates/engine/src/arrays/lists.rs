@@ -57,7 +57,7 @@ struct Together {
     /// Columns whose lists must be as long in each row.
     alike: Vec<(usize, usize)>,
     /// For each output, the column whose lists have as many elements, if it is a list; that of all rows if they share it.
-    outputs: Vec<Made>,
+    outputs: Vec<OutputForm>,
 }
 
 /// What an input of the program holds of a column of the model.
@@ -68,9 +68,9 @@ enum Source {
     Edge(usize),
 }
 
-/// What an output of the program is.
+/// The form of an output of the program.
 #[derive(Clone, Copy, Debug)]
-enum Made {
+enum OutputForm {
     Shared,
     Scalars,
     Elements(usize),
@@ -234,7 +234,7 @@ impl ListRows {
         let one = |(at, pieces): (usize, &&[Range<usize>])| {
             // What is behind a row that stops the run is of no use to anybody.
             if failed_first.load(Ordering::Relaxed) < at {
-                return Ok(Part::new(self, 0, 0));
+                return Ok(RowOutputs::new(self, 0, 0));
             }
             run.part(pieces).inspect_err(|_| {
                 failed_first.fetch_min(at, Ordering::Relaxed);
@@ -278,9 +278,9 @@ impl Together {
         let alike = alike.filter_map(|(leaf, first)| Some((position(leaf)?, position(*first)?))).collect();
         let outputs = rows.outputs.iter().map(|output| {
             Ok(match *output {
-                RowsOutput::Shared => Made::Shared,
-                RowsOutput::Scalars => Made::Scalars,
-                RowsOutput::Elements(leaf) => Made::Elements(position(leaf).ok_or_else(unknown)?),
+                RowsOutput::Shared => OutputForm::Shared,
+                RowsOutput::Scalars => OutputForm::Scalars,
+                RowsOutput::Elements(leaf) => OutputForm::Elements(position(leaf).ok_or_else(unknown)?),
             })
         });
         Ok(Together { compiled, sources, alike, outputs: outputs.collect::<Result<_, Error>>()? })
@@ -302,7 +302,7 @@ impl Together {
     }
 
     /// Evaluates rows.
-    fn run(&self, run: &Run<'_>, rows: &Range<usize>, part: &mut Part) -> Result<(), Apart> {
+    fn run(&self, run: &ListRun<'_>, rows: &Range<usize>, part: &mut RowOutputs) -> Result<(), Apart> {
         let columns = &run.flat;
         let column = |at: usize| columns.get(at)?.as_ref();
         let splits = |at: usize| splits(column(at)?, rows);
@@ -344,26 +344,26 @@ impl Together {
         })?;
         // All outputs are there before the first is added.
         let fits = self.outputs.iter().zip(&made).all(|(output, value)| match (output, value) {
-            (Made::Scalars, Value::Array(_, array)) => array.len() == rows.len(),
-            (Made::Elements(at), Value::Array(_, array)) => {
+            (OutputForm::Scalars, Value::Array(_, array)) => array.len() == rows.len(),
+            (OutputForm::Elements(at), Value::Array(_, array)) => {
                 column(*at).and_then(|column| count(column, rows)) == Some(array.len())
             }
-            (Made::Shared, value) => value.qtype().scalar().is_some(),
+            (OutputForm::Shared, value) => value.qtype().scalar().is_some(),
             _ => false,
         });
         if !fits {
             return Err(Apart::Unknown);
         }
-        let bytes = |(output, value): (&Made, &Value)| {
-            column_bytes(value).saturating_mul(if matches!(output, Made::Shared) { rows.len() as u64 } else { 1 })
+        let bytes = |(output, value): (&OutputForm, &Value)| {
+            column_bytes(value).saturating_mul(if matches!(output, OutputForm::Shared) { rows.len() as u64 } else { 1 })
         };
         if !run.takes(self.outputs.iter().zip(&made).map(bytes), rows) {
             return Err(Apart::NoRoom);
         }
         for ((output, value), column) in self.outputs.iter().zip(&made).zip(&mut part.columns) {
             match (output, value) {
-                (Made::Scalars, Value::Array(_, array)) => column.extend(array),
-                (Made::Elements(at), Value::Array(_, array)) => {
+                (OutputForm::Scalars, Value::Array(_, array)) => column.extend(array),
+                (OutputForm::Elements(at), Value::Array(_, array)) => {
                     column.extend_lists(&splits(*at).unwrap_or_default(), array);
                 }
                 _ => rows.clone().for_each(|_| column.push(Some(value))),
@@ -490,7 +490,7 @@ fn elements(column: &InputColumn<'_>, qtype: &QType, rows: &Range<usize>) -> Opt
 
 /// The outputs of some rows.
 #[derive(Debug)]
-struct Part {
+struct RowOutputs {
     columns: Vec<GrowingColumn>,
     failed: Vec<usize>,
     failures: Vec<(usize, Error)>,
@@ -501,7 +501,7 @@ struct Part {
     apart: ArrayMemory,
 }
 
-impl Part {
+impl RowOutputs {
     fn new(model: &ListRows, rows: usize, elements: usize) -> Self {
         let column = |output: &Field| GrowingColumn::new(&output.qtype, rows, elements);
         let columns = model.outputs.iter().map(column).collect();
@@ -509,7 +509,7 @@ impl Part {
         Part { columns, failed: Vec::new(), failures: Vec::new(), row_by_row: 0, together, apart }
     }
 
-    fn append(&mut self, more: Part) {
+    fn append(&mut self, more: RowOutputs) {
         self.columns.iter_mut().zip(more.columns).for_each(|(column, more)| column.append(more));
         self.failed.extend(more.failed);
         self.failures.extend(more.failures);
@@ -518,7 +518,7 @@ impl Part {
 }
 
 /// A run over columns that fit.
-struct Run<'r> {
+struct ListRun<'r> {
     model: &'r ListRows,
     columns: &'r [InputColumn<'r>],
     /// Those that they are made of.
@@ -571,14 +571,14 @@ impl<'r> Run<'r> {
     }
 
     /// Evaluates pieces, one after the other.
-    fn part(&self, pieces: &[Range<usize>]) -> Result<Part, Error> {
+    fn part(&self, pieces: &[Range<usize>]) -> Result<RowOutputs, Error> {
         check_float_mode()?;
         let rows = pieces.first().map_or(0, |first| first.start)..pieces.last().map_or(0, |last| last.end);
         let lists = self.flat.iter().flatten().filter_map(InputColumn::as_lists);
         // Elements that take no memory are only counted: there may be more than there is room for.
         let backed = lists.filter(|(_, elements)| elements.is_backed());
         let most = backed.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
-        let mut part = Part::new(self.model, rows.len(), most);
+        let mut part = RowOutputs::new(self.model, rows.len(), most);
         for piece in pieces {
             let apart = match &self.model.together {
                 Ok(together) => together.run(self, piece, &mut part).err(),
@@ -595,7 +595,7 @@ impl<'r> Run<'r> {
     }
 
     /// Evaluates a row by itself.
-    fn row(&self, row: usize, part: &mut Part) -> Result<(), Error> {
+    fn row(&self, row: usize, part: &mut RowOutputs) -> Result<(), Error> {
         part.row_by_row += 1;
         let inputs = self.columns.iter().zip(&self.model.inputs);
         let of_strings = self.columns.iter().map(|column| column.string_bytes(row..row + 1));

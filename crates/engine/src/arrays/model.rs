@@ -84,7 +84,7 @@ impl Compiled {
         let steps = array_program.blocks().iter().flat_map(|block| &block.steps);
         let once: FxHashSet<PartId> =
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
-        let played = |(at, part): (usize, &Part)| {
+        let played = |(at, part): (usize, &SubPlan)| {
             if once.contains(&PartId(at as u32)) {
                 Played::Once(OncePlan::interpreted(program, &part.plan, options).into())
             } else {

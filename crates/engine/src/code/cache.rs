@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A value that was just made.
-pub(crate) struct Made<T> {
+pub(crate) struct NewValue<T> {
     pub(crate) value: T,
     /// False if a token or a limit of time ended the making. Only the thread that made the value gets it then, and another thread tries again.
     pub(crate) stays: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Made<T> {
 struct Entry<K, T> {
     key: K,
     /// None while a thread makes it.
-    made: OnceLock<Made<T>>,
+    made: OnceLock<NewValue<T>>,
     /// When it was asked for last, by the clock of the cache.
     asked: AtomicU64,
 }
@@ -75,7 +75,7 @@ impl<K, T: Clone> Cache<K, T> {
         hash: u64,
         is_it: impl Fn(&K) -> bool,
         key: impl Fn() -> K,
-        make: impl Fn() -> Made<T>,
+        make: impl Fn() -> NewValue<T>,
     ) -> T {
         loop {
             let entry = find(&self.table.load(), hash, &is_it);
@@ -206,7 +206,7 @@ mod tests {
     /// What is kept for a name: its length, unless it begins with an exclamation mark.
     fn ask(cache: &Numbers, name: &str) -> Result<usize, String> {
         let value = || if name.starts_with('!') { Err(name.to_owned()) } else { Ok(name.len()) };
-        let made = || Made { value: value(), stays: !name.starts_with("!!") };
+        let made = || NewValue { value: value(), stays: !name.starts_with("!!") };
         cache.get(hash_of(name), |known| known == name, || name.to_owned(), made)
     }
 
@@ -250,7 +250,7 @@ mod tests {
     fn equal_hashes_are_told_apart_by_keys() {
         let cache = Cache::<u32, u32>::new(3);
         let ask = |number: u32| {
-            cache.get(0, |known| *known == number, || number, || Made { value: 10 * number, stays: true })
+            cache.get(0, |known| *known == number, || number, || NewValue { value: 10 * number, stays: true })
         };
         assert_eq!([1, 2, 1, 3, 4, 1].map(ask), [10, 20, 10, 30, 40, 10]);
         assert_eq!((cache.counters().misses, cache.counters().kept), (4, 3));
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(kept(&cache), ["!"]);
         // A thread that waits for a value which does not stay makes its own.
         let (began, goes_on) = (Barrier::new(2), Barrier::new(2));
-        let made = |value, stays| Made { value, stays };
-        let get = |make: &dyn Fn() -> Made<Result<usize, String>>| {
+        let made = |value, stays| NewValue { value, stays };
+        let get = |make: &dyn Fn() -> NewValue<Result<usize, String>>| {
             cache.get(1, |known| known == "x", || "x".to_owned(), make)
         };
         std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// An executable of a part, and where each of its inputs comes from.
+/// A part of a model: its executable, and the source of each of its inputs.
 #[derive(Debug)]
 pub(crate) struct Part {
     executable: Arc<Executable>,
@@ -36,9 +36,9 @@ pub(crate) struct MixedModel {
     /// Those of all parts, in the order of the program.
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    before: Option<Part>,
-    tensors: Option<Part>,
-    after: Option<Part>,
+    before: Option<ModelPart>,
+    tensors: Option<ModelPart>,
+    after: Option<ModelPart>,
     origins: Box<[Origin]>,
     /// Where the values that tensors take stand in the text, by the outputs of the first part.
     spans: Box<[Option<Span>]>,
@@ -116,12 +116,12 @@ impl MixedModel {
         MixedModel { outputs, spans, before: first, tensors: second, after: third, origins: origins.into(), inputs }
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    fn parts(&self) -> impl Iterator<Item = &ModelPart> {
         [&self.before, &self.tensors, &self.after].into_iter().flatten()
     }
 }
 
-impl Part {
+impl ModelPart {
     /// Evaluates the part on inputs of the model and outputs of the part before, each converted to its input's type.
     fn evaluate(
         &self,

@@ -81,12 +81,12 @@ impl Executor {
     /// elements of the first two tiles. An axis without a cut is one tile. [`graph_for`](Executor::graph_for) takes cuts from the text.
     ///
     /// ```
-    /// use cembra::{Cut, Model, Options};
+    /// use cembra::{AxisCut, Model, Options};
     ///
     /// let text = "input a: tensor[f64, 1]; b(\"i\") = a(\"i\").block([1], [3])";
     /// let executor = Model::parse(text)?.compile(&Options::default())?;
     /// assert!(executor.has_blocks());
-    /// let cut = Some(Cut::Boundaries([0, 17, 40, 61].into()));
+    /// let cut = Some(AxisCut::Boundaries([0, 17, 40, 61].into()));
     /// let (graph, outputs) = executor.graph_for_tiles(&[&[61]], &[vec![cut]])?;
     /// assert_eq!(graph.extents(outputs[0]), [44]);
     /// # Ok::<(), cembra::Error>(())
@@ -98,7 +98,7 @@ impl Executor {
     pub fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
-        cuts: &[Vec<Option<Cut>>],
+        cuts: &[Vec<Option<AxisCut>>],
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         self.inner().tensors()?.graph_for_tiles(extents, cuts)
     }
@@ -118,15 +118,15 @@ impl Executor {
     /// How the text of a model with tensors cuts the axes of labels. Those of other labels are one tile.
     ///
     /// ```
-    /// use cembra::{Cut, Model, Options};
+    /// use cembra::{AxisCut, Model, Options};
     ///
     /// let text = "tile i = 8; tile j = [0, 17, 40]; input a: tiled[f64, \"i,j\"]; tensor.sum(a)";
     /// let executor = Model::parse(text)?.compile(&Options::default())?;
     /// assert_eq!(executor.inputs()[0].labels.as_deref(), Some("i,j"));
-    /// assert_eq!(executor.cuts().next(), Some(("i", &Cut::Blocks(8))));
+    /// assert_eq!(executor.cuts().next(), Some(("i", &AxisCut::Blocks(8))));
     /// # Ok::<(), cembra::Error>(())
     /// ```
-    pub fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+    pub fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
         self.inner().tensors().into_iter().flat_map(TensorModel::cuts)
     }
 

@@ -30,7 +30,7 @@ pub struct CompileOptions {
     /// True if sums of products have the order of their labels, as the interpreter adds them.
     pub reference_order: bool,
     /// Rewrites of graphs of tensors that the user adds.
-    pub tensor_rules: Vec<cembra_tensor::Rule<'static>>,
+    pub tensor_rules: Vec<cembra_tensor::RewriteRule<'static>>,
     /// What rewrites of graphs of tensors may change.
     pub allowed_changes: Vec<cembra_tensor::Exactness>,
     /// The fewest elements of tensors that a thread takes a turn for, if that is not the default.

@@ -66,7 +66,7 @@ impl Scalars {
         }
         let len = array.len();
         match (&mut self.data, array.data()) {
-            (DataOut::Numbers(to), ArrayData::Numbers(from)) => add_numbers(to, (self.scalar, self.len), from, len),
+            (DataOut::Numbers(to), ArrayData::Numbers(from)) => add_numbers(to, self.scalar, self.len, from, len),
             (DataOut::Bits(to), ArrayData::Bits(from)) => add_bits(to, self.len, from, len),
             (DataOut::Strings(to), ArrayData::Strings(from)) => {
                 // Strings of arrays are no longer than those of columns.
@@ -81,7 +81,7 @@ impl Scalars {
     fn append(&mut self, more: Scalars) {
         match (&mut self.data, more.data) {
             (DataOut::Numbers(to), DataOut::Numbers(from)) => {
-                add_numbers(to, (self.scalar, self.len), &from, more.len);
+                add_numbers(to, self.scalar, self.len, &from, more.len);
             }
             (DataOut::Bits(to), DataOut::Bits(from)) => add_bits(to, self.len, &from, more.len),
             (DataOut::Strings(to), DataOut::Strings(from)) => to.append(from),
@@ -114,7 +114,7 @@ impl Scalars {
 }
 
 /// Adds so many numbers to words that hold others.
-fn add_numbers(to: &mut Words, (scalar, before): (Scalar, usize), from: &[u64], len: usize) {
+fn add_numbers(to: &mut Words, scalar: Scalar, before: usize, from: &[u64], len: usize) {
     let size = QType::Scalar(scalar).layout().size as usize;
     if size == 8 || before.is_multiple_of(2) {
         to.extend_from_slice(&from[..len.saturating_mul(size).div_ceil(8)]);

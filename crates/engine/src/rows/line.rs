@@ -137,7 +137,9 @@ impl LineCall {
     /// None if the function wants other columns than those of the inputs and one of an output, or there are no rows.
     pub(in crate::rows) fn of(
         function: Arc<dyn BareFunction>,
-        (paces, output): (&[Pace], (Scalar, Sink)),
+        paces: &[Pace],
+        scalar: Scalar,
+        sink: Sink,
         rows: usize,
         context: Context,
     ) -> Option<LineCall> {
@@ -147,7 +149,7 @@ impl LineCall {
         }
         let input = |column: &u32| LineInput::of(*column, *paces.get(*column as usize)?, rows);
         let inputs = read.iter().map(input).collect::<Option<SmallVec<[LineInput; 4]>>>()?;
-        Some(LineCall { entry: function.entry(rows), function, inputs, output, rows, context })
+        Some(LineCall { entry: function.entry(rows), function, inputs, output: (scalar, sink), rows, context })
     }
 
     /// The inputs whose lines it wants, in this order.

@@ -164,7 +164,7 @@ impl PlanRows {
             let budget = Budget::start(self.limits);
             let value = self.choose(&forms(), &budget);
             // A player that was too long in the making may not be the next time.
-            Made { stays: value.is_ok() && budget.check_time().is_ok(), value }
+            NewValue { stays: value.is_ok() && budget.check_time().is_ok(), value }
         };
         // Forms have no hash before they are copied, and few of them are kept.
         self.players.get(0, are_these, &forms, make)

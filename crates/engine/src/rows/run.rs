@@ -165,7 +165,7 @@ pub struct Finished<E> {
 
 /// What became of a range of rows.
 pub(in crate::rows) struct Range<E> {
-    pub(in crate::rows) made: Vec<Made>,
+    pub(in crate::rows) made: Vec<RangeOutputs>,
     failed: Vec<usize>,
     failures: Vec<(usize, E)>,
     pub(in crate::rows) stop: Option<Stop<E>>,
@@ -173,7 +173,7 @@ pub(in crate::rows) struct Range<E> {
 
 impl<E> Range<E> {
     fn empty(outputs: usize) -> Range<E> {
-        let made = (0..outputs).map(|_| Made::default()).collect();
+        let made = (0..outputs).map(|_| RangeOutputs::default()).collect();
         Range { made, failed: Vec::new(), failures: Vec::new(), stop: None }
     }
 

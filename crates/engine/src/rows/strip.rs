@@ -1,7 +1,7 @@
 //! A strip of rows behind its evaluation: what its columns hold goes where it belongs, all rows at once or some of them before the others.
 
 use crate::rows::strings::{OutputRoom, Unkept};
-use crate::rows::target::{Made, Target};
+use crate::rows::target::{RangeOutputs, Target};
 use cembra_runtime::{BatchFunction, Column, Scratch};
 
 /// A strip that was evaluated, but for rows that failed: the columns of its inputs and outputs.
@@ -27,7 +27,7 @@ impl Strip<'_> {
         function: Option<&dyn BatchFunction>,
         end: usize,
         scratch: &Scratch,
-        made: &mut [Made],
+        made: &mut [RangeOutputs],
     ) -> Option<Unkept> {
         let rows = self.finished..end;
         self.finished = end;

@@ -173,7 +173,7 @@ impl Strips {
     /// What runs it on one line of so many rows, with a context of the model's limits; none where there is more to be done than that.
     #[must_use]
     pub fn one_line(&self, rows: usize, context: Context) -> Option<LineCall> {
-        LineCall::of(self.bare.clone()?, (&self.inputs, self.output), rows, context)
+        LineCall::of(self.bare.clone()?, &self.inputs, self.output.0, self.output.1, rows, context)
     }
 
     /// Columns are the first of these lines, and of this output. False if lines are not as they were said to be, or the thread's floating-point

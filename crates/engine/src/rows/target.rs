@@ -14,16 +14,16 @@ use std::ops::{DerefMut, Range};
 
 /// Words of a new column, which threads write while it is built.
 #[derive(Debug)]
-struct Written<L> {
+struct SharedWords<L> {
     list: L,
     first: *mut u64,
 }
 
-impl<L: DerefMut<Target = [u64]>> Written<L> {
+impl<L: DerefMut<Target = [u64]>> SharedWords<L> {
     fn new(mut list: L) -> Self {
         // It stays where it is when the list is moved.
         let first = list.as_mut_ptr();
-        Written { list, first }
+        SharedWords { list, first }
     }
 
     /// Where the bits of some rows are, from a multiple of 64 on. The words are shared out by ranges of such rows.
@@ -39,13 +39,13 @@ enum Data<'a> {
     /// In place: the first, and how far apart.
     At(*mut u8, isize),
     /// Numbers of a new column.
-    Numbers(Written<Words>),
+    Numbers(SharedWords<Words>),
     /// Bits of a new column, or of memory of the caller at the end.
-    Bits(Written<Words>, Option<BitmapMut<'a>>),
+    Bits(SharedWords<Words>, Option<BitmapMut<'a>>),
     /// Strings of a new column, written down strip by strip as views.
     Strings,
     /// Strings of a new column that rows have numbers of, as those of an input: so many.
-    Numbered(Written<Vec<u64>>, Numbering<'a>),
+    Numbered(SharedWords<Vec<u64>>, Numbering<'a>),
     /// Cells, read one by one into values or fields.
     Values,
     Fields(*mut u8, isize, ReadField),
@@ -55,7 +55,7 @@ enum Data<'a> {
 #[derive(Debug)]
 enum Presence<'a> {
     All,
-    Bits(Written<Vec<u64>>, Option<BitmapMut<'a>>),
+    Bits(SharedWords<Vec<u64>>, Option<BitmapMut<'a>>),
     BytesAt(*mut u8, isize),
     InCells,
 }
@@ -77,9 +77,9 @@ unsafe impl Send for Target<'_> {}
 // SAFETY: COLUMNS, likewise: rows are shared out in whole words of bits.
 unsafe impl Sync for Target<'_> {}
 
-/// What a range of rows made besides what it wrote in place.
+/// The outputs of a range of rows that are not written in place.
 #[derive(Debug, Default)]
-pub(in crate::rows) struct Made {
+pub(in crate::rows) struct RangeOutputs {
     strings: StringsMade,
     /// Why a string was not kept, if one was not.
     unkept: Option<Unkept>,
@@ -89,7 +89,7 @@ pub(in crate::rows) struct Made {
     known: u64,
 }
 
-impl Made {
+impl RangeOutputs {
     /// Why a string was not kept, if one was not.
     pub(in crate::rows) const fn unkept(&self) -> Option<Unkept> {
         self.unkept
@@ -107,18 +107,18 @@ impl<'a> Target<'a> {
         let data = match qtype.scalar() {
             None => Data::Values,
             Some(Scalar::Unit) => Data::Nothing,
-            Some(Scalar::Boolean) => Data::Bits(Written::new(zeros(Some(words))?), None),
+            Some(Scalar::Boolean) => Data::Bits(SharedWords::new(zeros(Some(words))?), None),
             Some(scalar) if scalar.is_string() => Data::Strings,
             Some(scalar) => {
                 let words = word_length(rows, QType::Scalar(scalar).layout().size as usize);
-                Data::Numbers(Written::new(zeros(words)?))
+                Data::Numbers(SharedWords::new(zeros(words)?))
             }
         };
         let presence = if qtype.is_optional() {
             if !has_room(words.saturating_mul(8)) {
                 return Err(Misfit::Room { rows });
             }
-            Presence::Bits(Written::new(vec![0; words]), None)
+            Presence::Bits(SharedWords::new(vec![0; words]), None)
         } else {
             Presence::All
         };
@@ -132,7 +132,7 @@ impl<'a> Target<'a> {
         let data = match column.data {
             DataTo::Nothing => Data::Nothing,
             DataTo::Values(_, first, stride) => Data::At(first, stride),
-            DataTo::Bits(bits) => Data::Bits(Written::new(Words::zeros(words)), Some(bits)),
+            DataTo::Bits(bits) => Data::Bits(SharedWords::new(Words::zeros(words)), Some(bits)),
             DataTo::Fields(_, first, stride, read) => {
                 in_cells = qtype.is_optional();
                 Data::Fields(first, stride, read)
@@ -141,7 +141,7 @@ impl<'a> Target<'a> {
         let presence = match column.presence {
             _ if in_cells => Presence::InCells,
             _ if !qtype.is_optional() => Presence::All,
-            PresenceTo::Bits(bits) => Presence::Bits(Written::new(vec![0; words]), Some(bits)),
+            PresenceTo::Bits(bits) => Presence::Bits(SharedWords::new(vec![0; words]), Some(bits)),
             PresenceTo::Bytes(first, stride) => Presence::BytesAt(first, stride),
             PresenceTo::Nowhere => Presence::All,
         };
@@ -198,7 +198,7 @@ impl<'a> Target<'a> {
     pub(in crate::rows) fn number(&mut self, numbering: Numbering<'a>) {
         if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
             let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
-            self.data = Data::Numbered(Written::new(vec![0; words]), numbering);
+            self.data = Data::Numbered(SharedWords::new(vec![0; words]), numbering);
         }
     }
 
@@ -269,7 +269,7 @@ impl<'a> Target<'a> {
         column: &Column,
         start: usize,
         rows: Range<usize>,
-        made: &mut Made,
+        made: &mut RangeOutputs,
         room: &OutputRoom,
         results: impl FnOnce(&mut u64, &mut dyn FnMut(u32, Option<&[u8]>)),
     ) {
@@ -313,7 +313,7 @@ impl<'a> Target<'a> {
                 let from = keys.address().wrapping_add(first * size);
                 // SAFETY: COLUMNS, promised by the caller: there is a key for each row, and room for it.
                 unsafe { words.first.cast::<u8>().add(first * size).copy_from_nonoverlapping(from, rows.len() * size) };
-                let Made { strings, unkept, numbers, known, .. } = made;
+                let RangeOutputs { strings, unkept, numbers, known, .. } = made;
                 results(known, &mut |number, string| {
                     if let Some(string) = string
                         && unkept.is_none()
@@ -346,8 +346,12 @@ impl<'a> Target<'a> {
 
     /// All rows are written: puts what ranges made behind each other, in their order, and bits where the caller wants them.
     /// A column, if it is a new one: rows that failed are missing in it, whatever the output's type.
-    pub(in crate::rows) fn finish(self, made: impl Iterator<Item = Made>, failed: &[usize]) -> Option<OutputColumn> {
-        let mut all = Made::default();
+    pub(in crate::rows) fn finish(
+        self,
+        made: impl Iterator<Item = RangeOutputs>,
+        failed: &[usize],
+    ) -> Option<OutputColumn> {
+        let mut all = RangeOutputs::default();
         let mut numbered = match &self.data {
             Data::Numbered(_, Numbering { keys, values, .. }) => Some(NumberedStrings::of(keys.key_type(), *values)),
             _ => None,

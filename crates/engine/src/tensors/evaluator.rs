@@ -34,12 +34,12 @@ fn kernel_of<T: Clone>(kernels: &Kernels<T>, body: &Body, compile: impl Fn() -> 
 }
 
 /// What was made in a run. A time that was over, or a token, is of that run alone: the machine may have been busy.
-pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> Made<Result<T, Error>> {
+pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> NewValue<Result<T, Error>> {
     let is_of_time = |error: &Error| {
         use TensorErrorKind::{Cancelled, Deadline, Limit};
         matches!(error.tensor_kind(), Some(Limit | Cancelled | Deadline))
     };
-    Made { stays: !value.as_ref().is_err_and(is_of_time), value }
+    NewValue { stays: !value.as_ref().is_err_and(is_of_time), value }
 }
 
 /// The most expressions of elements that are kept compiled.

@@ -130,7 +130,8 @@ impl BodySums {
     /// of `sums`. False if that cannot be done, because `sums` has fewer, or an element fails or may: then sums are anything.
     pub(crate) fn sum_each(
         &mut self,
-        (lines, soon): (&[Line<'_>], &[Soon<'_>]),
+        lines: &[Line<'_>],
+        soon: &[Soon<'_>],
         shifts: &[isize],
         counts: [usize; 2],
         sums: &mut [Chains],

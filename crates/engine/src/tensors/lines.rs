@@ -48,7 +48,7 @@ impl InputLine {
         let tensor = tensors.get(self.input)?;
         let layout = tensor.layout();
         let fits = match &self.axes {
-            None => layout.is_of_axis(self.axis),
+            None => layout.is_of_axis(self.axis.0, self.axis.1),
             Some(axes) => layout.is_of_axes(axes),
         };
         fits.then(|| (tensor.data(), layout.offset().wrapping_add(self.further)))

@@ -87,7 +87,7 @@ impl TensorModel {
         target: usize,
         terms: &RunTerms<'_>,
         runs: &mut TensorRuns,
-    ) -> Result<Written, Error> {
+    ) -> Result<OutputMemory, Error> {
         let plan = self.plan_for(inputs.get(..self.inputs.len()).unwrap_or(inputs), terms.token)?;
         runs.bind_for(terms);
         let host = self.evaluator.host_within(terms);
@@ -139,7 +139,7 @@ impl TensorModel {
     }
 
     /// How the axes of labels are cut into tiles.
-    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
         let program = if let Origin::Program(program) = &self.origin { Some(program) } else { None };
         program.into_iter().flat_map(TensorProgram::cuts)
     }
@@ -158,9 +158,9 @@ impl TensorModel {
     pub(crate) fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
-        cuts: &[Vec<Option<Cut>>],
+        cuts: &[Vec<Option<AxisCut>>],
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
-        let is_same = |(cuts, extents): (&Vec<Option<Cut>>, &&[usize])| cuts.len() == extents.len();
+        let is_same = |(cuts, extents): (&Vec<Option<AxisCut>>, &&[usize])| cuts.len() == extents.len();
         if cuts.len() != extents.len() || !cuts.iter().zip(extents).all(is_same) {
             let message = "cuts for another number of inputs or axes than there are";
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));

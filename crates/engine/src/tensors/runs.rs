@@ -9,9 +9,9 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use std::sync::Arc;
 
-/// How a tensor got its value.
+/// The memory of an output: new, written over or shared with an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Written {
+pub enum OutputMemory {
     /// Its memory was written over.
     InPlace,
     /// It has new memory.
@@ -89,7 +89,7 @@ impl TensorRuns {
         target: usize,
         host: &TensorHost<'_>,
         plan: &Arc<TensorPlan>,
-    ) -> Result<Written, Error> {
+    ) -> Result<OutputMemory, Error> {
         let leaves = plan.leaves();
         if plan.outputs() != 1 || target > leaves || inputs.len() < leaves {
             let message =
@@ -97,7 +97,7 @@ impl TensorRuns {
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         if self.written_in_place(inputs, target, host, plan)? {
-            return Ok(Written::InPlace);
+            return Ok(OutputMemory::InPlace);
         }
         self.run(&inputs[..leaves], host, || Ok(plan.clone()))?;
         let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
@@ -108,7 +108,7 @@ impl TensorRuns {
             Some(place) => *place = made,
             None => inputs.push(made),
         }
-        Ok(if is_shared { Written::Shared } else { Written::Made })
+        Ok(if is_shared { OutputMemory::Shared } else { OutputMemory::Made })
     }
 
     /// Writes the output over a tensor; false if that cannot be done, and nothing was.

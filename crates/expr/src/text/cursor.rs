@@ -12,8 +12,8 @@ use cembra_value::{Budget, Code, Diagnostic, Limit, Limits, Span};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop;
 
-/// Where a text is read on later.
-pub(super) struct Place<'s> {
+/// The state of reading a text that is left for another one and read on later.
+pub(super) struct ReadingState<'s> {
     source: PlacedText<'s>,
     lexer: Lexer<'s>,
     token: Token,
@@ -94,21 +94,21 @@ impl<'s> Cursor<'s> {
     }
 
     /// Goes to the first token of another text of the model.
-    pub(super) fn go_to(&mut self, source: PlacedText<'s>) -> Place<'s> {
+    pub(super) fn go_to(&mut self, source: PlacedText<'s>) -> ReadingState<'s> {
         let mut lexer = Lexer::of(source);
         let token = lexer.next();
         let lexer = std::mem::replace(&mut self.lexer, lexer);
         let source = std::mem::replace(&mut self.source, source);
         let (previous_kind, previous) = (self.previous_kind, self.previous);
-        let place = Place { source, lexer, token: self.token, previous_kind, previous };
+        let place = ReadingState { source, lexer, token: self.token, previous_kind, previous };
         (self.token, self.previous_kind) = (token, TokenKind::Semicolon);
         self.previous = Span::new(token.span.start, token.span.start);
         place
     }
 
     /// Goes on in the text that was left for another.
-    pub(super) fn come_back(&mut self, place: Place<'s>) {
-        let Place { source, lexer, token, previous_kind, previous } = place;
+    pub(super) fn come_back(&mut self, place: ReadingState<'s>) {
+        let ReadingState { source, lexer, token, previous_kind, previous } = place;
         (self.source, self.lexer, self.token) = (source, lexer, token);
         (self.previous_kind, self.previous) = (previous_kind, previous);
     }

@@ -99,7 +99,8 @@ impl<'s> Cursor<'s> {
                 }
                 if goes_on && self.token.kind != tuple.close && !self.ends_tuple(tuple) {
                     if let Some(names) = &mut tuple.names {
-                        names.push(self.read_field_name()?);
+                        let (name, span) = self.read_field_name()?;
+                        names.push(name, span);
                     }
                     break;
                 }

@@ -5,7 +5,7 @@
 mod labels;
 mod reached;
 
-use super::parser::Written;
+use super::parser::WrittenInteger;
 use super::printed_test::write_tests;
 use super::scope::Scopes;
 use super::spelling::Spelling;
@@ -288,19 +288,19 @@ impl<'g> Printer<'g> {
 
     /// Finds the operators whose tokens could not stand between what they are applied to.
     fn find_wrapping(&mut self, needed: &[bool]) {
-        let mut values: Vec<Option<Written>> = vec![None; needed.len()];
+        let mut values: Vec<Option<WrittenInteger>> = vec![None; needed.len()];
         for id in needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| NodeId::from_index(at)) {
             let value = match self.graph.node(id) {
-                Node::Literal(value) => Ok(Written::of(value)),
+                Node::Literal(value) => Ok(WrittenInteger::of(value)),
                 Node::Operator(..) if let Some((of, scalar)) = self.marked(id) => {
-                    Ok(values[of.index()].filter(|_| scalar == Scalar::Int64).map(Written::as_long))
+                    Ok(values[of.index()].filter(|_| scalar == Scalar::Int64).map(WrittenInteger::as_long))
                 }
                 Node::Operator(name, operands) => match (self.form(name), operands) {
                     (Form::Operation(operation), &[x]) => {
-                        values[x.index()].map_or(Ok(None), |x| Written::prefixed(operation, x))
+                        values[x.index()].map_or(Ok(None), |x| WrittenInteger::prefixed(operation, x))
                     }
                     (Form::Operation(operation), &[x, y]) => match (values[x.index()], values[y.index()]) {
-                        (Some(x), Some(y)) => Written::combined(operation, x, y),
+                        (Some(x), Some(y)) => WrittenInteger::combined(operation, x, y),
                         _ => Ok(None),
                     },
                     _ => Ok(None),

@@ -134,8 +134,8 @@ impl<'s> FromIterator<(Cow<'s, str>, Span)> for FieldNames<'s> {
 }
 
 impl<'s> FieldNames<'s> {
-    pub(super) fn push(&mut self, name: (Cow<'s, str>, Span)) {
-        self.0.push(name);
+    pub(super) fn push(&mut self, name: Cow<'s, str>, span: Span) {
+        self.0.push((name, span));
     }
 
     /// The names, if they are names and distinct.
@@ -209,7 +209,8 @@ impl<'s> Cursor<'s> {
                 }
                 if goes_on && !self.ends_tuple_type(tuple) {
                     if let Some(names) = &mut tuple.names {
-                        names.push(self.read_field_name()?);
+                        let (name, span) = self.read_field_name()?;
+                        names.push(name, span);
                     }
                     break;
                 }

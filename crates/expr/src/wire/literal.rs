@@ -1,7 +1,7 @@
 //! Literals of the binary form: values as a flat list of parts, a tuple before its fields.
 
 use super::assembly::Assembly;
-use super::messages::{FieldNames, Literal, Part, PartKind, Scalar};
+use super::messages::{FieldNames, Literal, LiteralPart, PartKind, Scalar};
 use crate::text::{Spelling, parse_value_within};
 use cembra_runtime::{Fields, Form, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
@@ -34,7 +34,7 @@ pub(super) fn write(value: &Value) -> Literal {
                 }
             }
         };
-        parts.push(Part { kind: Some(kind) });
+        parts.push(LiteralPart { kind: Some(kind) });
     }
     Literal { parts }
 }

@@ -133,11 +133,11 @@ pub(super) struct Span {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Literal {
     #[prost(message, repeated, tag = "1")]
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<LiteralPart>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Part {
+pub(super) struct LiteralPart {
     #[prost(oneof = "PartKind", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub(super) kind: Option<PartKind>,
 }

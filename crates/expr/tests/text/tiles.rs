@@ -1,7 +1,7 @@
 //! Statements that cut labels into tiles, and inputs that are cut so: what is read, printed and formatted, and what is wrong.
 
 use super::common::{Operators, read};
-use cembra_expr::{Cut, format, parse, print};
+use cembra_expr::{AxisCut, format, parse, print};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Limits};
 
@@ -10,13 +10,13 @@ const TEXT: &str = "tile i, k = 8\ntile a = [-3, 0, 0, 17]\ninput x: tiled[f32, 
 #[test]
 fn cuts_and_labels_are_read_printed_and_compared() {
     let program = read(&format!("{TEXT}x(\"i,a\") += y"));
-    let cuts: Vec<(Vec<&str>, Cut)> = program
+    let cuts: Vec<(Vec<&str>, AxisCut)> = program
         .tiles
         .iter()
         .map(|rule| (rule.labels.iter().map(|label| &**label).collect(), rule.cut.clone()))
         .collect();
-    let boundaries = Cut::Boundaries([-3, 0, 0, 17].into());
-    assert_eq!(cuts, [(vec!["i", "k"], Cut::Blocks(8)), (vec!["a"], boundaries)]);
+    let boundaries = AxisCut::Boundaries([-3, 0, 0, 17].into());
+    assert_eq!(cuts, [(vec!["i", "k"], AxisCut::Blocks(8)), (vec!["a"], boundaries)]);
     let inputs: Vec<_> = program.inputs.iter().map(|input| (input.qtype.clone(), input.labels.as_deref())).collect();
     let tensor = |scalar, rank| Some(QType::Tensor(scalar, rank));
     assert_eq!(inputs[0], (tensor(Scalar::Float32, 2), Some("i,a")));

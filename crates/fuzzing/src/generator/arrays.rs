@@ -11,7 +11,7 @@ use super::{Pool, TRIES};
 use crate::Config;
 use crate::any_value;
 use crate::arrays;
-use crate::catalogue::{Catalogue, Entry, Form, Wanted};
+use crate::catalogue::{Catalogue, Entry, Form, OperandChoice};
 use crate::config::{chance, pick};
 use crate::edit::stripped;
 use crate::subject::Row;
@@ -205,8 +205,8 @@ impl Grower<'_> {
         // Of a few forms the one that takes least of what there is not.
         let misses = |form: &&Form| {
             let is_there = |at: &u8| match catalogue.wanted(*at) {
-                Wanted::Of(qtype) => qtype.scalar().is_some_and(|scalar| there.contains(&scalar)),
-                Wanted::Literal(_) => false,
+                OperandChoice::Of(qtype) => qtype.scalar().is_some_and(|scalar| there.contains(&scalar)),
+                OperandChoice::Literal(_) => false,
             };
             form.iter().filter(|at| !is_there(at)).count()
         };
@@ -223,8 +223,8 @@ impl Grower<'_> {
             for (at, (wanted, param)) in form.iter().zip(entry.def.params).enumerate() {
                 let array = if share < 0.0 { at > 0 } else { at == sure || self.pool.chance(share) };
                 operands.push(match catalogue.wanted(*wanted) {
-                    Wanted::Literal(value) => self.pool.exactly(value.clone()),
-                    Wanted::Of(qtype) => {
+                    OperandChoice::Literal(value) => self.pool.exactly(value.clone()),
+                    OperandChoice::Of(qtype) => {
                         let text = self.pool.text_of(param.form, qtype);
                         match (text, qtype.scalar()) {
                             (Some(text), _) => text,

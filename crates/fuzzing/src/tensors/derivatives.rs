@@ -2,7 +2,7 @@
 //! differences tell something; where two steps of differences disagree nothing is said.
 
 use super::Finding;
-use super::graphs::{Case, Growth};
+use super::graphs::{Case, Growth, NodeResult};
 use super::judge::{Judge, shown};
 use crate::config::pick;
 use cembra::Error;
@@ -17,8 +17,6 @@ pub(super) enum Verdict {
     Rough,
     Broken(Finding),
 }
-
-type Made = Result<TensorNodeId, Error>;
 
 /// Differentiates a random graph.
 pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Error> {
@@ -131,19 +129,19 @@ impl<'d> Directions<'d> for std::slice::Iter<'d, Tensor> {
 }
 
 /// The sum of all elements.
-fn total(graph: &mut TensorGraph, x: TensorNodeId) -> Made {
+fn total(graph: &mut TensorGraph, x: TensorNodeId) -> NodeResult {
     let axes: Vec<usize> = (0..graph.extents(x).len()).collect();
     graph.reduce(Reduction::Sum, x, &axes)
 }
 
 /// A number made of all elements.
-fn scalar(growth: &mut Growth<'_>, x: TensorNodeId) -> Made {
+fn scalar(growth: &mut Growth<'_>, x: TensorNodeId) -> NodeResult {
     let axes: Vec<usize> = (0..growth.graph.extents(x).len()).collect();
     if growth.random.bool() { growth.graph.mean(x, &axes) } else { total(&mut growth.graph, x) }
 }
 
 /// A node of something smooth.
-fn node(growth: &mut Growth<'_>) -> Made {
+fn node(growth: &mut Growth<'_>) -> NodeResult {
     const ONE: &[&str] = &[
         "sin",
         "cos",

@@ -9,7 +9,7 @@ use super::leaves::{self, MOST, SCALARS, Values};
 use super::user;
 use crate::config::pick;
 use cembra::Error;
-use cembra::tensor::{Labels, Reduction, Rule, Tensor, TensorGraph, TensorNodeId};
+use cembra::tensor::{Labels, Reduction, RewriteRule, Tensor, TensorGraph, TensorNodeId};
 use cembra::{Registry, Scalar};
 use cembra_ops::{OpId, OverArrays};
 use fastrand::Rng;
@@ -45,7 +45,7 @@ struct Cutting {
 const MOST_TILED: usize = 500;
 const MOST_TILED_PRODUCTS: usize = 6_000;
 
-type Made = Result<TensorNodeId, Error>;
+pub(super) type NodeResult = Result<TensorNodeId, Error>;
 
 /// An operator that cannot fail, and types of operands that it takes.
 type Form = (OpId, Vec<Scalar>);
@@ -145,7 +145,7 @@ impl<'r> Growth<'r> {
         Ok(growth)
     }
 
-    fn leaf(&mut self, scalar: Scalar, values: Values) -> Made {
+    fn leaf(&mut self, scalar: Scalar, values: Values) -> NodeResult {
         let mut extents = leaves::extents(self.random, &self.base);
         while self.cutting.is_some() && extents.iter().product::<usize>() > MOST_TILED {
             extents.remove(0);
@@ -154,7 +154,7 @@ impl<'r> Growth<'r> {
         self.input(tensor)
     }
 
-    pub(super) fn input(&mut self, tensor: Tensor) -> Made {
+    pub(super) fn input(&mut self, tensor: Tensor) -> NodeResult {
         let name = format!("a{}", self.inputs.len());
         let made = self.graph.leaf(&name, tensor.scalar_type(), tensor.extents())?;
         self.inputs.push(tensor);
@@ -185,7 +185,7 @@ impl<'r> Growth<'r> {
     }
 
     /// A node of a type; a cast where there is none, of what may be cast without a fault.
-    fn of(&mut self, scalar: Scalar) -> Made {
+    fn of(&mut self, scalar: Scalar) -> NodeResult {
         let graph = &self.graph;
         let fitting: Vec<TensorNodeId> = self.pool.iter().copied().filter(|id| graph.scalar(*id) == scalar).collect();
         if !fitting.is_empty() {
@@ -205,7 +205,7 @@ impl<'r> Growth<'r> {
         if self.random.bool() { self.leaf(scalar, Values::Any) } else { self.constant(scalar) }
     }
 
-    pub(super) fn constant(&mut self, scalar: Scalar) -> Made {
+    pub(super) fn constant(&mut self, scalar: Scalar) -> NodeResult {
         let numbers: &[f64] = match scalar {
             Scalar::Boolean => &[0.0, 1.0],
             Scalar::Int32 | Scalar::Int64 => {
@@ -240,7 +240,7 @@ impl<'r> Growth<'r> {
         self.graph.constant(scalar, number)
     }
 
-    fn node(&mut self) -> Made {
+    fn node(&mut self) -> NodeResult {
         match self.random.u32(..100) {
             0..25 => self.map(),
             25..45 => self.rule(),
@@ -263,7 +263,7 @@ impl<'r> Growth<'r> {
     }
 
     /// A node of a graph for tiled tensors.
-    fn tiled_node(&mut self) -> Made {
+    fn tiled_node(&mut self) -> NodeResult {
         match self.random.u32(..100) {
             0..20 => self.arithmetic(),
             20..32 => self.map(),
@@ -290,7 +290,7 @@ impl<'r> Growth<'r> {
     }
 
     /// A sum, a difference or a product of two nodes, or of a node and a number.
-    fn arithmetic(&mut self) -> Made {
+    fn arithmetic(&mut self) -> NodeResult {
         let op = *pick(self.random, &["math.add", "math.add", "math.subtract", "math.multiply", "math.divide"]);
         let x = self.any();
         let y = match self.random.u32(..6) {
@@ -310,7 +310,7 @@ impl<'r> Growth<'r> {
         self.graph.apply(op, &operands)
     }
 
-    fn map(&mut self) -> Made {
+    fn map(&mut self) -> NodeResult {
         let own = pick(self.random, forms());
         let mut form = pick(self.random, own).clone();
         if self.cutting.is_some() {
@@ -333,7 +333,7 @@ impl<'r> Growth<'r> {
     }
 
     /// A choice between two nodes by one truth value; what is chosen from is mostly made for that alone.
-    fn conditional(&mut self) -> Made {
+    fn conditional(&mut self) -> NodeResult {
         let truth = self.of(Scalar::Boolean)?;
         let axes: Vec<usize> = (0..self.graph.extents(truth).len()).collect();
         let reduction = *pick(self.random, &[Reduction::Any, Reduction::All]);
@@ -352,7 +352,7 @@ impl<'r> Growth<'r> {
     }
 
     /// An operator that looks at a literal.
-    fn rounded(&mut self) -> Made {
+    fn rounded(&mut self) -> NodeResult {
         let x = self.any();
         if self.random.u32(..4) == 0 {
             return self.graph.apply("round", &[x]);
@@ -362,7 +362,7 @@ impl<'r> Growth<'r> {
         self.graph.apply("round", &[x, digits])
     }
 
-    fn cast(&mut self) -> Made {
+    fn cast(&mut self) -> NodeResult {
         let x = self.any();
         // Of what all casts are without a fault.
         let wide = match self.graph.scalar(x) {
@@ -377,9 +377,9 @@ impl<'r> Growth<'r> {
     }
 
     /// What the pattern of a rule is found in, on any nodes of one type.
-    fn rule(&mut self) -> Made {
+    fn rule(&mut self) -> NodeResult {
         // Rules on constants hold for some constants and not for others: they are met more often.
-        let (with, without): (Vec<&Rule<'_>>, Vec<&Rule<'_>>) =
+        let (with, without): (Vec<&RewriteRule<'_>>, Vec<&RewriteRule<'_>>) =
             cembra_tensor::rules().iter().partition(|rule| rule.pattern.contains('#'));
         let rules = if self.random.u32(..3) == 0 { with } else { without };
         let rule = *pick(self.random, &rules);
@@ -425,7 +425,7 @@ impl<'r> Growth<'r> {
         }
     }
 
-    fn part(&mut self, word: &str, scalar: Scalar, names: &mut Vec<(String, TensorNodeId)>) -> Made {
+    fn part(&mut self, word: &str, scalar: Scalar, names: &mut Vec<(String, TensorNodeId)>) -> NodeResult {
         if let Ok(number) = word.parse::<f64>() {
             return self.graph.constant(scalar, number);
         }
@@ -442,7 +442,7 @@ impl<'r> Growth<'r> {
         if chosen.is_empty() && rank > 0 && self.random.u32(..8) > 0 { vec![self.random.usize(..rank)] } else { chosen }
     }
 
-    fn reduction(&mut self, x: TensorNodeId) -> Made {
+    fn reduction(&mut self, x: TensorNodeId) -> NodeResult {
         use Reduction::{All, Any, Max, Min, Product, Sum};
         let is_truth = self.graph.scalar(x) == Scalar::Boolean;
         let how = *pick(self.random, if is_truth { &[Any, All] } else { &[Sum, Sum, Sum, Product, Max, Min] });
@@ -465,7 +465,7 @@ impl<'r> Growth<'r> {
     }
 
     /// A product of up to three, by labels that fit their extents. A label is in a factor twice now and then.
-    pub(super) fn product(&mut self) -> Made {
+    pub(super) fn product(&mut self) -> NodeResult {
         /// The most products of elements.
         const MOST_PRODUCTS: usize = 60_000;
         let first = self.any();
@@ -507,7 +507,7 @@ impl<'r> Growth<'r> {
         self.graph.contract(labels, &operands)
     }
 
-    pub(super) fn composite(&mut self) -> Made {
+    pub(super) fn composite(&mut self) -> NodeResult {
         let x = self.any();
         let axis = self.random.usize(..self.graph.extents(x).len().max(1));
         match self.random.u32(..9) {
@@ -530,7 +530,7 @@ impl<'r> Growth<'r> {
     }
 
     /// Indices of the largest or the smallest; or a tensor whose elements are part of the graph.
-    fn indices_or_known(&mut self) -> Made {
+    fn indices_or_known(&mut self) -> NodeResult {
         let x = self.any();
         let axis = self.random.usize(..self.graph.extents(x).len().max(1));
         match self.random.u32(..3) {

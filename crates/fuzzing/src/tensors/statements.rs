@@ -34,17 +34,15 @@ struct Term {
     is_subtracted: bool,
 }
 
-struct Written<'r> {
+struct StatementDraft<'r> {
     random: &'r mut Rng,
     extents: Vec<usize>,
     tensors: BTreeMap<String, Tensor>,
 }
 
-type Made<T> = Result<T, cembra::Error>;
-
-impl Written<'_> {
+impl StatementDraft<'_> {
     /// A tensor of labels, which is new or was used before.
-    fn tensor(&mut self, labels: &[usize]) -> Made<String> {
+    fn tensor(&mut self, labels: &[usize]) -> Result<String, cembra::Error> {
         let extents: Vec<usize> = labels.iter().map(|label| self.extents[*label]).collect();
         let known: Vec<&String> =
             self.tensors.iter().filter(|(_, tensor)| tensor.extents() == extents).map(|(name, _)| name).collect();
@@ -57,7 +55,7 @@ impl Written<'_> {
         Ok(name)
     }
 
-    fn factor(&mut self, labels: Vec<usize>) -> Made<Factor> {
+    fn factor(&mut self, labels: Vec<usize>) -> Result<Factor, cembra::Error> {
         let name = self.tensor(&labels)?;
         if self.random.u32(..5) == 0 {
             let other = self.tensor(&labels)?;
@@ -67,7 +65,7 @@ impl Written<'_> {
     }
 
     /// A term that has the labels of the target, and others in at least two factors.
-    fn term(&mut self, target: &[usize]) -> Made<Term> {
+    fn term(&mut self, target: &[usize]) -> Result<Term, cembra::Error> {
         let count = self.random.usize(1..=3);
         let mut own: Vec<Vec<usize>> = vec![Vec::new(); count];
         for label in target {
@@ -187,9 +185,9 @@ pub(super) struct Statement {
 }
 
 /// A random statement.
-pub(super) fn statement(random: &mut Rng) -> Made<Statement> {
+pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
     let extents: Vec<usize> = LABELS.iter().map(|_| *pick(random, &[1, 2, 2, 3, 3, 4])).collect();
-    let mut written = Written { random, extents, tensors: BTreeMap::new() };
+    let mut written = StatementDraft { random, extents, tensors: BTreeMap::new() };
     let mut target: Vec<usize> = (0..LABELS.len()).filter(|_| written.random.u32(..3) == 0).collect();
     written.random.shuffle(&mut target);
     let mut terms = Vec::new();
@@ -213,7 +211,7 @@ pub(super) fn statement(random: &mut Rng) -> Made<Statement> {
         };
         line += &term.text();
     }
-    let Written { extents, tensors, .. } = written;
+    let StatementDraft { extents, tensors, .. } = written;
     Ok(Statement { line, tensors, extents, target, terms, assign, old })
 }
 
@@ -224,7 +222,7 @@ impl Statement {
     }
 
     /// The value that is assigned, of which all is exact but the sign of zeros.
-    pub(super) fn expected(&self) -> Made<Tensor> {
+    pub(super) fn expected(&self) -> Result<Tensor, cembra::Error> {
         let dense: BTreeMap<String, Dense> =
             self.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
         let old = Dense::of(self.tensors.get("c").unwrap_or(&self.old));
@@ -272,7 +270,7 @@ pub(super) fn given(executor: &Executor, tensors: &BTreeMap<String, Tensor>) -> 
 }
 
 /// The tensor with memory of its own, so that it may be written over.
-fn own(tensor: &Tensor) -> Made<Tensor> {
+fn own(tensor: &Tensor) -> Result<Tensor, cembra::Error> {
     Tensor::from_parts(tensor.data().clone(), tensor.layout().clone())
 }
 
@@ -287,7 +285,7 @@ fn values(
     let given = given(&executor, tensors).unwrap_or_default();
     let mut session = shared_out(executor.session());
     let mut values = vec![("a session", session.run_tensors(&given)?.to_vec())];
-    let mut over = given.iter().map(own).collect::<Made<Vec<Tensor>>>()?;
+    let mut over = given.iter().map(own).collect::<Result<Vec<Tensor>, cembra::Error>>()?;
     let target = executor.inputs().iter().position(|field| &*field.name == "c").unwrap_or(over.len());
     // A tensor that is not read may be written over, too.
     if let Some(unread) = tensors.get("c").filter(|_| target == over.len()) {

@@ -2,7 +2,9 @@
 
 use cembra::Error;
 use cembra::ScalarValue;
-use cembra::tensor::{ElementForm, Meta, Slice, Tensor, TensorGraph, TensorMut, TensorNodeId, TensorOp, Wanted};
+use cembra::tensor::{
+    ElementForm, ElementReads, Slice, Tensor, TensorGraph, TensorMut, TensorNodeId, TensorOp, TensorType,
+};
 use std::sync::Arc;
 
 /// The sine, as a function with a gradient of its own.
@@ -36,7 +38,7 @@ impl TensorOp for Reversed {
         Some(vec![u8::from(self.has_form)])
     }
 
-    fn shape(&self, inputs: &[Meta]) -> Result<Meta, Error> {
+    fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error> {
         Ok(inputs[0].clone())
     }
 
@@ -62,12 +64,12 @@ impl TensorOp for Reversed {
 }
 
 impl ElementForm for Reversed {
-    fn reads(&self, inputs: &[Meta], index: &[usize], wanted: &mut Wanted<'_>) -> Result<(), Error> {
+    fn reads(&self, inputs: &[TensorType], index: &[usize], wanted: &mut ElementReads<'_>) -> Result<(), Error> {
         let index: Vec<usize> = index.iter().zip(&inputs[0].extents).map(|(at, all)| all - 1 - at).collect();
         wanted.element(0, &index)
     }
 
-    fn element(&self, _: &[Meta], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
+    fn element(&self, _: &[TensorType], _: &[usize], read: &[ScalarValue]) -> Result<ScalarValue, Error> {
         Ok(read[0].clone())
     }
 }

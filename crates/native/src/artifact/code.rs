@@ -5,7 +5,7 @@
 use super::isa::{Codegen, Tier};
 use crate::error::{Error, ErrorKind};
 use crate::translate::{Workspace, translate};
-use cembra_plan::{Base, Binding, Place, Plan, StepId};
+use cembra_plan::{Base, Binding, Plan, StepId, ValueLocation};
 use cembra_record::Outline;
 use cembra_runtime::ColumnForm;
 use cembra_value::{Budget, Limit};
@@ -105,7 +105,7 @@ pub(crate) fn generate_rows(
     budget: &Budget,
 ) -> Result<Option<Code>, Error> {
     // Nothing is in its slot; where everything is the forms say.
-    let elsewhere = |base, count| vec![Place { base, offset: 0 }; count];
+    let elsewhere = |base, count| vec![ValueLocation { base, offset: 0 }; count];
     let binding = Binding {
         inputs: elsewhere(Base::Input, plan.inputs().len()),
         outputs: elsewhere(Base::Output, plan.outputs().len()),

@@ -74,7 +74,7 @@ pub fn object(
     let text_count = texts.bytes.len() as u64 / u64::from(ObjectModel::TEXT_SIZE);
     let texts = file.data("texts", Linkage::Local, &texts, strings)?;
     let sites_data = file.data("sites", Linkage::Local, &table, strings)?;
-    file.model(function, wide, (texts, text_count), (sites_data, sites.len() as u64))?;
+    file.model(function, wide, texts, text_count, sites_data, sites.len() as u64)?;
     file.module.finish().emit().map_err(|e| Error::new(ErrorKind::CodeGenerator, format!("no object file: {e}")))
 }
 
@@ -186,8 +186,10 @@ impl File<'_> {
         &mut self,
         function: FuncId,
         frame_bytes: u32,
-        texts: (Option<DataId>, u64),
-        sites: (Option<DataId>, u64),
+        texts: Option<DataId>,
+        text_count: u64,
+        sites: Option<DataId>,
+        site_count: u64,
     ) -> Result<(), Error> {
         let mut bytes = vec![0; ObjectModel::SIZE as usize];
         let mut put = |offset: u32, number: &[u8]| {
@@ -200,13 +202,13 @@ impl File<'_> {
         put(ObjectModel::REVISION_OFFSET, &INTERFACE_REVISION.to_le_bytes());
         put(ObjectModel::INTERFACE_OFFSET, &interface_fingerprint().to_le_bytes());
         put(ObjectModel::FRAME_BYTES_OFFSET, &frame_bytes.to_le_bytes());
-        put(ObjectModel::TEXT_COUNT_OFFSET, &texts.1.to_le_bytes());
-        put(ObjectModel::SITE_COUNT_OFFSET, &sites.1.to_le_bytes());
+        put(ObjectModel::TEXT_COUNT_OFFSET, &text_count.to_le_bytes());
+        put(ObjectModel::SITE_COUNT_OFFSET, &site_count.to_le_bytes());
         let id = self.declare("model", Linkage::Export)?;
         let mut data = description(&bytes);
         let function = self.module.declare_func_in_data(function, &mut data);
         data.write_function_addr(ObjectModel::FUNCTION_OFFSET, function);
-        for (table, offset) in [(texts.0, ObjectModel::TEXTS_OFFSET), (sites.0, ObjectModel::SITES_OFFSET)] {
+        for (table, offset) in [(texts, ObjectModel::TEXTS_OFFSET), (sites, ObjectModel::SITES_OFFSET)] {
             if let Some(table) = table {
                 let table = self.module.declare_data_in_data(table, &mut data);
                 data.write_data_addr(offset, table, 0);

@@ -22,7 +22,7 @@ const MOST_ROWS: usize = 1024;
 pub struct CompiledRows {
     code: Compiled,
     template: Template,
-    way: Way,
+    calls: RowCalls,
     /// How many outputs there are.
     outputs: usize,
     made_for: MadeFor,
@@ -30,7 +30,7 @@ pub struct CompiledRows {
 
 /// How rows are evaluated.
 #[derive(Debug)]
-enum Way {
+enum RowCalls {
     /// All by one call: the code's input are the columns, its output a `Progress`.
     Loop,
     /// By a call each, bound to the frame.
@@ -49,9 +49,9 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
         false => code::generate_rows(plan, forms, tier, &isa::host(tier)?, budget)?,
         true => None,
     };
-    let (code, way) = match whole {
+    let (code, calls) = match whole {
         // SAFETY: CODE-ENTRY: the code was made of the plan just above.
-        Some(code) => (unsafe { install(plan, &code.bytes, code.stack, false)? }, Way::Loop),
+        Some(code) => (unsafe { install(plan, &code.bytes, code.stack, false)? }, RowCalls::Loop),
         None => {
             let transfer = |(value, form): (_, &ColumnForm)| {
                 let value = plan.value(value);
@@ -61,13 +61,13 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
             let outputs = plan.outputs().iter().map(|output| output.value).zip(of_outputs).map(transfer);
             let (inputs, outputs) = (inputs.collect(), outputs.collect());
             let code = compile(plan, &plan.frame_binding(), tier, budget)?;
-            (code, Way::Frame { inputs, outputs, has_strings: plan.has_strings() })
+            (code, RowCalls::Frame { inputs, outputs, has_strings: plan.has_strings() })
         }
     };
     let values = plan.inputs().iter().map(|input| input.value).chain(plan.outputs().iter().map(|output| output.value));
     let types = values.map(|value| plan.value(value).qtype.clone()).collect();
     let made_for = MadeFor { types, forms: forms.into() };
-    Ok(CompiledRows { code, template: plan.template().clone(), way, outputs: of_outputs.len(), made_for })
+    Ok(CompiledRows { code, template: plan.template().clone(), calls, outputs: of_outputs.len(), made_for })
 }
 
 impl CompiledRows {
@@ -129,9 +129,9 @@ unsafe impl BatchFunction for CompiledRows {
             for (column, form) in of_outputs.iter().zip(forms) {
                 clear_bits(column, *form, rows);
             }
-            match &self.way {
-                Way::Loop => self.all(columns, rows, scratch, context),
-                Way::Frame { inputs, outputs, has_strings } => {
+            match &self.calls {
+                RowCalls::Loop => self.all(columns, rows, scratch, context),
+                RowCalls::Frame { inputs, outputs, has_strings } => {
                     let (from, to) = columns.split_at(inputs.len());
                     for row in 0..rows {
                         let frame = scratch.frame.ptr();

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types}
 use cranelift_frontend::FunctionBuilder;
 
 /// A value of the plan in values of the code generator.
-pub(crate) type Held = MachineValue<ir::Value>;
+pub(crate) type EmittedValue = MachineValue<ir::Value>;
 
 /// The code generator's type of a machine type.
 pub(crate) const fn clif_type(ty: MachineType) -> ir::Type {
@@ -34,7 +34,7 @@ pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value
 }
 
 /// A value as the machine values that cross a join.
-pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Held, out: &mut Vec<ir::Value>) {
+pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, out: &mut Vec<ir::Value>) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => spread_datum(builder, scalar, &held.datum, out),
         InFrame::Optional(scalar) => {
@@ -121,7 +121,7 @@ impl Memory {
 }
 
 /// Loads a value in the layout of its type.
-pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory) -> Held {
+pub(crate) fn load(builder: &mut FunctionBuilder<'_>, qtype: &QType, from: Memory) -> EmittedValue {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => MachineValue::present(load_datum(builder, scalar, from)),
         InFrame::Optional(scalar) => {
@@ -157,7 +157,7 @@ pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from
 }
 
 /// Stores a value in the layout of its type.
-pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &Held, to: Memory) {
+pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, to: Memory) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => store_datum(builder, scalar, &held.datum, to),
         InFrame::Optional(scalar) => {

@@ -7,5 +7,5 @@ pub(crate) mod machine;
 pub(crate) mod memory;
 mod state;
 
-pub(crate) use memory::{Held, Memory, clif_type};
+pub(crate) use memory::{EmittedValue, Memory, clif_type};
 pub(crate) use state::{FunctionState, region};

@@ -33,9 +33,9 @@ impl Widths {
     }
 }
 
-/// What an instruction made.
+/// An instruction's result, as values of the code generator.
 #[derive(Clone)]
-enum Made {
+enum EmittedResult {
     Nothing,
     Numbers(Vectors),
     Mask(Widths),
@@ -47,7 +47,7 @@ pub(crate) struct Player<'p, 'b, 'f> {
     state: &'p mut FunctionState<'f>,
     tape: &'p Tape,
     lanes: Lanes,
-    made: Vec<Made>,
+    made: Vec<EmittedResult>,
     /// Where a fault was found.
     failed: Widths,
 }
@@ -64,15 +64,15 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         inputs: Vec<Vectors>,
     ) -> Self {
         let live = tape.live();
-        let made = vec![Made::Nothing; tape.instrs().len()];
+        let made = vec![EmittedResult::Nothing; tape.instrs().len()];
         let mut player = Player { builder, state, tape, lanes, made, failed: Widths::default() };
         let mut inputs = inputs.into_iter();
         for (at, instr) in tape.instrs().iter().enumerate() {
             player.made[at] = match instr {
-                Instr::Input(_) => inputs.next().map_or(Made::Nothing, Made::Numbers),
-                Instr::InputMask => Made::Mask(Widths([inputs.next(), None])),
+                Instr::Input(_) => inputs.next().map_or(EmittedResult::Nothing, EmittedResult::Numbers),
+                Instr::InputMask => EmittedResult::Mask(Widths([inputs.next(), None])),
                 _ if live[at] => player.instr(instr),
-                _ => Made::Nothing,
+                _ => EmittedResult::Nothing,
             };
         }
         player
@@ -104,7 +104,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     /// The numbers of an instruction.
     pub(crate) fn numbers(&mut self, val: Val) -> Vectors {
         match &self.made[val.index()] {
-            Made::Numbers(numbers) => numbers.clone(),
+            EmittedResult::Numbers(numbers) => numbers.clone(),
             _ => {
                 debug_assert!(false, "v{} is used as a number but was not played", val.index());
                 vectors::constant(self.builder, self.lanes, self.tape.ty(val), 0)
@@ -114,7 +114,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
 
     /// The lanes of a mask, of a width.
     pub(crate) fn mask(&mut self, mask: Mask, width: Width) -> Vectors {
-        let Made::Mask(widths) = &mut self.made[mask.index()] else {
+        let EmittedResult::Mask(widths) = &mut self.made[mask.index()] else {
             debug_assert!(false, "v{} is used as a mask but was not played", mask.index());
             return vectors::constant(self.builder, self.lanes, width.integer(), 0);
         };
@@ -132,7 +132,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
 
     /// The width that masks have in common, or else that of the first.
     fn common(&self, masks: &[Mask]) -> Width {
-        let has = |mask: &Mask, width| matches!(&self.made[mask.index()], Made::Mask(widths) if widths.has(width));
+        let has =
+            |mask: &Mask, width| matches!(&self.made[mask.index()], EmittedResult::Mask(widths) if widths.has(width));
         let all = |width| masks.iter().all(|mask| has(mask, width));
         let single = all(Width::Single) || (!all(Width::Double) && has(&masks[0], Width::Single));
         if single { Width::Single } else { Width::Double }
@@ -142,24 +143,24 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         a.iter().zip(b).map(|(a, b)| operation(self.builder, *a, *b)).collect()
     }
 
-    fn combined(&mut self, a: Mask, b: Mask, operation: Operation) -> Made {
+    fn combined(&mut self, a: Mask, b: Mask, operation: Operation) -> EmittedResult {
         let width = self.common(&[a, b]);
         let (a, b) = (self.mask(a, width), self.mask(b, width));
         let both = self.each(&a, &b, operation);
-        Made::Mask(Widths::one(width, both))
+        EmittedResult::Mask(Widths::one(width, both))
     }
 
-    fn instr(&mut self, instr: &Instr) -> Made {
+    fn instr(&mut self, instr: &Instr) -> EmittedResult {
         let (lanes, tape) = (self.lanes, self.tape);
-        Made::Numbers(match instr {
-            Instr::Input(_) | Instr::InputMask => return Made::Nothing,
+        EmittedResult::Numbers(match instr {
+            Instr::Input(_) | Instr::InputMask => return EmittedResult::Nothing,
             // Two or four rows seldom agree on what to jump over.
-            Instr::Begin(_) | Instr::End => return Made::Nothing,
+            Instr::Begin(_) | Instr::End => return EmittedResult::Nothing,
             Instr::Const(ty, bits) => vectors::constant(self.builder, lanes, *ty, *bits),
             Instr::MaskConst(value) => {
                 let bits = if *value { u64::MAX } else { 0 };
                 let mut of = |width: Width| Some(vectors::constant(self.builder, lanes, width.integer(), bits));
-                return Made::Mask(Widths([of(Width::Single), of(Width::Double)]));
+                return EmittedResult::Mask(Widths([of(Width::Single), of(Width::Double)]));
             }
             Instr::Un(op, a) => self.unary(*op, *a),
             Instr::Bin(op, a, b) => {
@@ -200,11 +201,11 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 let width = self.common(&[*a]);
                 let a = self.mask(*a, width);
                 let not = a.iter().map(|a| self.builder.ins().bnot(*a)).collect();
-                return Made::Mask(Widths::one(width, not));
+                return EmittedResult::Mask(Widths::one(width, not));
             }
             Instr::FaultIf { mask, .. } => {
                 self.note_fault(*mask);
-                return Made::Nothing;
+                return EmittedResult::Nothing;
             }
             Instr::Call(function, args) => {
                 let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
@@ -268,13 +269,13 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         self.vector_by_vector(&operands, |state, builder, args| state.binary(builder, op, args[0], args[1]))
     }
 
-    fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> Made {
+    fn compare(&mut self, op: Cmp, a: Val, b: Val, opposite: bool) -> EmittedResult {
         let width = Width::of(self.tape.ty(a));
         let operands = [self.numbers(a), self.numbers(b)];
         let holds = self.vector_by_vector(&operands, |_, builder, args| {
             instructions::compare(builder, op, opposite, args[0], args[1])
         });
-        Made::Mask(Widths::one(width, holds))
+        EmittedResult::Mask(Widths::one(width, holds))
     }
 
     /// Adds a mask to those of the lanes that fail.

@@ -3,8 +3,8 @@
 //! another.
 
 use super::columns::Row;
-use crate::emit::{FunctionState, Held, Memory, memory, region};
-use cembra_plan::{Base, Place, Plan, ValueId};
+use crate::emit::{EmittedValue, FunctionState, Memory, memory, region};
+use cembra_plan::{Base, Plan, ValueId, ValueLocation};
 use cembra_record::{Datum, MachineValue, Outline, Presence, ScopedValueMap, Values};
 use cembra_runtime::{MachineType, QType, Scalar};
 use cembra_value::Value;
@@ -22,7 +22,7 @@ pub(super) struct Memories {
 
 impl Memories {
     /// A place in them that nobody writes during the call.
-    fn at(&self, place: Place) -> Memory {
+    fn at(&self, place: ValueLocation) -> Memory {
         let which = match place.base {
             Base::Input => 0,
             Base::Output => 1,
@@ -50,7 +50,7 @@ pub(super) struct Body<'a, 'b, 'f> {
     pub(super) state: FunctionState<'f>,
     pub(super) memories: Memories,
     /// The machine values of the plan's values; what a branch computed or loaded is not there behind it.
-    pub(super) held: &'a mut ScopedValueMap<Held>,
+    pub(super) held: &'a mut ScopedValueMap<EmittedValue>,
     /// The row, where inputs and outputs are columns.
     pub(super) row: Option<Row<'a>>,
     /// True where a branch has just ended because the conditional at its end has.
@@ -63,7 +63,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         outline: &'a Outline<'a>,
         builder: &'a mut FunctionBuilder<'b>,
         isa: &'f dyn TargetIsa,
-        held: &'a mut ScopedValueMap<Held>,
+        held: &'a mut ScopedValueMap<EmittedValue>,
         marks_steps: bool,
     ) -> Self {
         let entry = builder.create_block();
@@ -81,13 +81,13 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.outline.plan
     }
 
-    pub(super) fn memory(&self, place: Place) -> Memory {
+    pub(super) fn memory(&self, place: ValueLocation) -> Memory {
         self.memories.at(place)
     }
 
     /// The machine values of a value. Those of a literal are made where they are asked for; what another piece made, or the
     /// caller, is loaded where it is first asked for.
-    pub(super) fn value(&mut self, value: ValueId) -> Held {
+    pub(super) fn value(&mut self, value: ValueId) -> EmittedValue {
         if let Some(held) = self.held.get(value) {
             return held.clone();
         }
@@ -114,7 +114,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
     }
 
     /// Puts a value into a place: part by part, if it lies in memory.
-    fn put(&mut self, value: ValueId, place: Place) {
+    fn put(&mut self, value: ValueId, place: ValueLocation) {
         let is_in_memory = self.held.get(value).is_none() && self.outline.locations.literal(value).is_none();
         if is_in_memory {
             let (from, to) = (self.source(value), self.memory(place));
@@ -129,12 +129,12 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
     pub(super) fn make_in_slot(&mut self, tuple: ValueId, fields: &[ValueId]) {
         let (outline, slot) = (self.outline, self.plan().place(tuple));
         for (field, inside) in fields.iter().zip(outline.plan.value(tuple).qtype.field_offsets()) {
-            self.put(*field, Place { offset: slot.offset + inside, ..slot });
+            self.put(*field, ValueLocation { offset: slot.offset + inside, ..slot });
         }
     }
 
     /// Notes what a value is, and puts it into its slot if others look for it there.
-    pub(super) fn made(&mut self, value: ValueId, made: Held) {
+    pub(super) fn made(&mut self, value: ValueId, made: EmittedValue) {
         if self.outline.locations.is_stored(value) {
             self.store(value, &made, self.plan().place(value));
         }
@@ -142,14 +142,14 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
     }
 
     /// Notes what a value is that is in its slot, or need not be there.
-    pub(super) fn made_in_slot(&mut self, value: ValueId, made: Held) {
+    pub(super) fn made_in_slot(&mut self, value: ValueId, made: EmittedValue) {
         if !self.outline.locations.is_in_slot_only(value) {
             self.held.set(value, made);
         }
     }
 
     /// Puts a value into a place.
-    pub(super) fn store(&mut self, value: ValueId, held: &Held, place: Place) {
+    pub(super) fn store(&mut self, value: ValueId, held: &EmittedValue, place: ValueLocation) {
         let to = self.memory(place);
         memory::store(self.builder, &self.outline.plan.value(value).qtype, held, to);
     }
@@ -173,7 +173,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    fn literal(&mut self, literal: &Value, place: Place) -> Held {
+    fn literal(&mut self, literal: &Value, place: ValueLocation) -> EmittedValue {
         let qtype = literal.qtype();
         match literal {
             Value::Scalar(v) | Value::Present(v) => {
@@ -188,7 +188,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
                     // The frame's template holds a view of the text: code with an address in it could not be moved.
                     None => {
                         let inside = qtype.optional_value_offset().unwrap_or(0);
-                        let from = self.memory(Place { offset: place.offset + inside, ..place });
+                        let from = self.memory(ValueLocation { offset: place.offset + inside, ..place });
                         memory::load(self.builder, &QType::TEXT, from).datum
                     }
                 })
@@ -198,7 +198,9 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
                 let fields = fields
                     .iter()
                     .zip(qtype.field_offsets())
-                    .map(|(field, inside)| self.literal(field, Place { offset: place.offset + inside, ..place }))
+                    .map(|(field, inside)| {
+                        self.literal(field, ValueLocation { offset: place.offset + inside, ..place })
+                    })
                     .collect();
                 MachineValue::present(Datum::Tuple(fields))
             }
@@ -216,11 +218,11 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
 }
 
 impl Values<ir::Value> for Body<'_, '_, '_> {
-    fn held(&self, value: ValueId) -> Option<&Held> {
+    fn held(&self, value: ValueId) -> Option<&EmittedValue> {
         self.held.get(value)
     }
 
-    fn bring(&mut self, value: ValueId) -> Held {
+    fn bring(&mut self, value: ValueId) -> EmittedValue {
         self.value(value)
     }
 }

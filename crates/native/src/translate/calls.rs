@@ -3,7 +3,7 @@
 
 use super::body::Body;
 use super::exits::Exits;
-use crate::emit::{Held, memory};
+use crate::emit::{EmittedValue, memory};
 use cembra_plan::StepId;
 use cembra_record::{Callee, Datum, MachineValue, Presence};
 use cembra_runtime::{Context, KernelCall, QType, RegisterResult, STATUS_FAULT, Scalar};
@@ -50,7 +50,7 @@ impl Calls {
     }
 
     /// Calls a kernel: the arguments go to their slots in the frame, the result comes from its own.
-    fn kernel(&mut self, body: &mut Body<'_, '_, '_>, id: StepId, kernel: ir::Value, call: ir::Value) -> Held {
+    fn kernel(&mut self, body: &mut Body<'_, '_, '_>, id: StepId, kernel: ir::Value, call: ir::Value) -> EmittedValue {
         let plan = body.plan();
         let step = plan.step(id);
         for arg in plan.args(step) {
@@ -92,7 +92,7 @@ impl Calls {
 }
 
 /// Calls a function on registers, as `cembra_ops` lays such calls down.
-fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, data: ir::Value) -> Held {
+fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, data: ir::Value) -> EmittedValue {
     let plan = body.plan();
     let step = plan.step(id);
     let mut signature = ir::Signature::new(body.state.environment.isa.default_call_conv());
@@ -139,7 +139,7 @@ fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, da
 }
 
 /// What a register holds of a value; anything for one that is missing.
-fn in_register(body: &mut Body<'_, '_, '_>, held: &Held, qtype: &QType) -> ir::Value {
+fn in_register(body: &mut Body<'_, '_, '_>, held: &EmittedValue, qtype: &QType) -> ir::Value {
     match held.datum {
         Datum::Num(value) => value,
         Datum::Flag(value) => body.builder.ins().uextend(types::I64, value),

@@ -1,7 +1,7 @@
 //! Columns in machine code: what the value of a column is at a row, and how one is put there, for each form that columns have.
 //! What goes over the rows is not here.
 
-use crate::emit::{Held, Memory, memory};
+use crate::emit::{EmittedValue, Memory, memory};
 use cembra_record::{Datum, MachineValue, Presence};
 use cembra_runtime::{Column, ColumnForm, DataForm, PresenceForm, QType};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -176,7 +176,7 @@ impl<'a> Row<'a> {
     }
 
     /// The row's value of an input.
-    pub(super) fn load(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType) -> Held {
+    pub(super) fn load(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType) -> EmittedValue {
         let region = self.regions[0];
         let form = self.forms[column];
         let Some(scalar) = qtype.scalar() else {
@@ -209,7 +209,13 @@ impl<'a> Row<'a> {
     }
 
     /// Puts an output into its column.
-    pub(super) fn store(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, qtype: &QType, held: &Held) {
+    pub(super) fn store(
+        &mut self,
+        builder: &mut FunctionBuilder<'_>,
+        column: usize,
+        qtype: &QType,
+        held: &EmittedValue,
+    ) {
         let region = self.regions[1];
         let form = self.forms[column];
         let Some(scalar) = qtype.scalar() else {

@@ -1,7 +1,7 @@
 //! Values that cross from one block of a function to another, as the parameters of a block.
 
 use super::body::Body;
-use crate::emit::{Held, clif_type, memory};
+use crate::emit::{EmittedValue, clif_type, memory};
 use cembra_plan::ValueId;
 use cembra_record::{gather, part_types};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
@@ -17,13 +17,13 @@ impl Body<'_, '_, '_> {
     }
 
     /// The value that a block's parameters are.
-    pub(super) fn params_of(&mut self, block: ir::Block, value: ValueId) -> Held {
+    pub(super) fn params_of(&mut self, block: ir::Block, value: ValueId) -> EmittedValue {
         let params = self.builder.block_params(block);
         gather(&self.plan().value(value).qtype, &mut params.iter().copied())
     }
 
     /// Goes to a block whose parameters are a value, with what is to be that value there.
-    pub(super) fn jump_with(&mut self, block: ir::Block, value: ValueId, held: &Held) {
+    pub(super) fn jump_with(&mut self, block: ir::Block, value: ValueId, held: &EmittedValue) {
         let mut args = Vec::new();
         memory::spread(self.builder, &self.outline.plan.value(value).qtype, held, &mut args);
         let args: Vec<BlockArg> = args.into_iter().map(BlockArg::from).collect();

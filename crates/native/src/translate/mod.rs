@@ -10,7 +10,7 @@ mod joins;
 mod rounds;
 mod rows;
 
-use crate::emit::Held;
+use crate::emit::EmittedValue;
 use crate::scalar;
 use body::Body;
 use branch::Branch;
@@ -31,7 +31,7 @@ use std::ops::Range;
 #[derive(Default)]
 pub(crate) struct Workspace {
     /// The machine values of the plan's values, in the function being built.
-    held: ScopedValueMap<Held>,
+    held: ScopedValueMap<EmittedValue>,
     line: Line<ir::Value>,
     /// What the instructions of the line's tape became.
     played: Vec<Option<ir::Value>>,

@@ -5,14 +5,12 @@
 use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};
 use crate::cast::cast_operator;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, ex, param, param_or};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OpDef, Typing, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{OpId, id};
 use cembra_expr::Integers;
 use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
-
-type Made = Result<NodeHandle, TypeFault>;
 
 const X_INTO: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
 
@@ -24,7 +22,7 @@ fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
 }
 
 /// Each element or value as one of a scalar type.
-pub(crate) fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> Made {
+pub(crate) fn cast(g: &mut dyn Expansion, value: NodeHandle, to: Scalar) -> NodeResult {
     match cast_operator(to).filter(|_| g.qtype(value).of_each().scalar() != Some(to)) {
         Some(operator) => g.apply(operator, &[value]),
         None => Ok(value),
@@ -37,7 +35,7 @@ fn scalar_of(g: &dyn Expansion, array: NodeHandle) -> Scalar {
 }
 
 /// The values of groups where the elements are.
-fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> Made {
+fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> NodeResult {
     match g.qtype(edge) {
         QType::Edge(EdgeType::Arrays(_)) => g.apply(id::ARRAY_EXPAND, &[values, edge]),
         _ => Ok(values),
@@ -45,26 +43,26 @@ fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> Made {
 }
 
 /// What a binary operator makes of a value and what an aggregation of groups makes of it.
-fn against(g: &mut dyn Expansion, operator: OpId, x: NodeHandle, aggregation: OpId, edge: NodeHandle) -> Made {
+fn against(g: &mut dyn Expansion, operator: OpId, x: NodeHandle, aggregation: OpId, edge: NodeHandle) -> NodeResult {
     let found = g.apply(aggregation, &[x, edge])?;
     let found = expand(g, found, edge)?;
     g.apply(operator, &[x, found])
 }
 
 /// How far the elements are from the mean of their group.
-fn deviations(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> Made {
+fn deviations(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> NodeResult {
     against(g, id::SUBTRACT, x, id::MATH_MEAN, into)
 }
 
 /// How many elements are there, as floats of the elements' type.
-fn count(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> Made {
+fn count(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> NodeResult {
     let to = scalar_of(g, x);
     let count = g.apply(id::ARRAY_COUNT, &[x, into])?;
     cast(g, count, to)
 }
 
 /// The sum of products, missing where there are none.
-fn sum_of_products(g: &mut dyn Expansion, x: NodeHandle, y: NodeHandle, into: NodeHandle) -> Made {
+fn sum_of_products(g: &mut dyn Expansion, x: NodeHandle, y: NodeHandle, into: NodeHandle) -> NodeResult {
     let products = g.apply(id::MULTIPLY, &[x, y])?;
     g.apply(id::MATH_SUM_SPARSE, &[products, into])
 }
@@ -105,7 +103,7 @@ fn pair_types(operator: &'static str, args: &[Argument<'_>], total: bool) -> Res
     Ok(Signature::unchanged(args, ret))
 }
 
-fn variance(g: &mut dyn Expansion, args: &[NodeHandle]) -> Made {
+fn variance(g: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let (x, into) = (args[0], args[1]);
     let differences = deviations(g, x, into)?;
     let squares = g.apply(id::MULTIPLY, &[differences, differences])?;

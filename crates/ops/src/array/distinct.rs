@@ -19,11 +19,11 @@ use std::sync::Arc;
 pub(crate) struct Numbers {
     /// How many there are.
     count: u32,
-    known: Known,
+    known: Numbering,
 }
 
-/// What has a number.
-enum Known {
+/// The elements that have numbers.
+enum Numbering {
     /// One more than the number of each that may come, 0 for none: of each group so many from the least bits on.
     Table { least: u64, span: usize, numbers: Vec<u32> },
     /// The numbers by the hashes of what has them: groups and bits. Hashes are known to nobody, for elements may have been
@@ -40,10 +40,10 @@ impl Numbers {
         let room = span.saturating_mul(groups as usize);
         // A table that is not much larger than the array costs less than to hash.
         let known = if room <= 4 * bits.len() + 1024 {
-            Known::Table { least, span, numbers: vec![0; room] }
+            Numbering::Table { least, span, numbers: vec![0; room] }
         } else {
             let (numbers, hashes) = (HashTable::new(), RandomState::default());
-            Known::Hashed { numbers, known: Vec::new(), hashes, asked: 0, elements: bits.len() }
+            Numbering::Hashed { numbers, known: Vec::new(), hashes, asked: 0, elements: bits.len() }
         };
         Numbers { count: 0, known }
     }
@@ -52,14 +52,14 @@ impl Numbers {
     pub(crate) fn number(&mut self, group: u32, bits: u64) -> u32 {
         let next = self.count;
         let number = match &mut self.known {
-            Known::Table { least, span, numbers } => {
+            Numbering::Table { least, span, numbers } => {
                 let number = &mut numbers[group as usize * *span + (bits - *least) as usize];
                 if *number == 0 {
                     *number = next + 1;
                 }
                 *number - 1
             }
-            Known::Hashed { numbers, known, hashes, asked, elements } => {
+            Numbering::Hashed { numbers, known, hashes, asked, elements } => {
                 let (key, hash) = ((group, bits), hashes.hash_one((group, bits)));
                 *asked += 1;
                 // What would grow, and is made of what is mostly new, gets room for all there may be.
@@ -82,11 +82,11 @@ impl Numbers {
     /// The number of an element of a group, if it has one.
     pub(crate) fn find(&self, group: u32, bits: u64) -> Option<u32> {
         match &self.known {
-            Known::Table { least, span, numbers } => {
+            Numbering::Table { least, span, numbers } => {
                 let place = usize::try_from(bits.wrapping_sub(*least)).ok().filter(|place| place < span)?;
                 numbers.get(group as usize * span + place)?.checked_sub(1)
             }
-            Known::Hashed { numbers, known, hashes, .. } => {
+            Numbering::Hashed { numbers, known, hashes, .. } => {
                 let key = (group, bits);
                 numbers.find(hashes.hash_one(key), |number| known[*number as usize] == key).copied()
             }

@@ -10,15 +10,13 @@ use super::membership::nothing_in;
 use super::ranges::{bound_type, promoted};
 use super::{GET, LOOKUP};
 use crate::array::composites::cast;
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param, param_or};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param, param_or};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::structure::structs::{common_struct, formed, made, part};
 use crate::typing::TypeFault;
 use cembra_runtime::{Fields, Form, QType, Scalar, TableForm};
 use cembra_value::{Dict, ScalarValue, Value, common_scalar};
-
-type Made = Result<NodeHandle, Stop>;
 
 fn is_table(qtype: &QType) -> bool {
     matches!(qtype, QType::Tuple(members) if matches!(members.form(), Form::Table(_)))
@@ -54,7 +52,13 @@ fn numbered_parts(of: &TableForm) -> usize {
 
 /// Finds what leads from a key to its row: the key itself if it has one part, the combined number of its parts, or the row if the last part is looked
 /// for in ranges. A key that the table does not have leads to no row of the table; if a part is missing, the result is missing.
-fn key_of(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: NodeHandle, of: &TableForm) -> Made {
+fn key_of(
+    g: &mut dyn Instantiation,
+    operator: &str,
+    key: NodeHandle,
+    table: NodeHandle,
+    of: &TableForm,
+) -> NodeResult<Stop> {
     let found = g.qtype(key);
     if of.keys == 1 {
         return match found {
@@ -100,7 +104,7 @@ fn row_in_ranges(
     ranges: NodeHandle,
     group: NodeHandle,
     key: NodeHandle,
-) -> Made {
+) -> NodeResult<Stop> {
     let QType::Dict(bounds, _) = g.qtype(ranges) else {
         return Err(TypeFault::mismatch(format!("{operator} has no ranges"), Some(1)).into());
     };
@@ -114,17 +118,23 @@ fn row_in_ranges(
 }
 
 /// The member of the table with the rows or their values. It follows the members for the parts of keys and for ranges.
-fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> Made {
+fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> NodeResult<Stop> {
     Ok(part(g, table, numbered_parts(of) + usize::from(of.is_of_ranges))?)
 }
 
 /// The mask that is present if `row` is a row of the table, not [`NO_ROW`].
-fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> Made {
+fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> NodeResult<Stop> {
     let first = g.literal(Value::from(0_i64));
     Ok(g.apply(id::GREATER_EQUAL, &[row, first])?)
 }
 
-fn lookup(g: &mut dyn Instantiation, operator: &str, key: NodeHandle, table: NodeHandle, default: NodeHandle) -> Made {
+fn lookup(
+    g: &mut dyn Instantiation,
+    operator: &str,
+    key: NodeHandle,
+    table: NodeHandle,
+    default: NodeHandle,
+) -> NodeResult<Stop> {
     let (of, members) = table_of(g, operator, table)?;
     let key = key_of(g, operator, key, table, &of)?;
     let Some(value) = &of.value else {
@@ -291,7 +301,7 @@ pub(crate) static TABLE_GET: OpDef = OpDef {
     ..OF_TABLES
 };
 
-fn contains(g: &mut dyn Instantiation, operator: &str, table: NodeHandle, key: NodeHandle) -> Made {
+fn contains(g: &mut dyn Instantiation, operator: &str, table: NodeHandle, key: NodeHandle) -> NodeResult<Stop> {
     let (of, _) = table_of(g, operator, table)?;
     let key = key_of(g, operator, key, table, &of)?;
     if of.is_of_ranges {

@@ -54,7 +54,7 @@ impl Rows {
 
 /// The groups of a dictionary by their numbers. A dictionary without groups becomes one group with the number 0.
 fn groups_of<K: Bound>(dict: &Dict) -> Table<u64, Group<K>> {
-    let mut groups: Vec<(u64, Vec<K::Kept>, Vec<i64>)> = Vec::new();
+    let mut groups: Vec<(u64, Vec<K::Owned>, Vec<i64>)> = Vec::new();
     for (at, (bound, row)) in dict.entries().enumerate() {
         // A segment in no range belongs to the group of the segment before it.
         let number = dict.groups().map_or(Some(0), |groups| groups.get(at).map(|number| number.bits()));
@@ -66,7 +66,7 @@ fn groups_of<K: Bound>(dict: &Dict) -> Table<u64, Group<K>> {
             rows.push(row.map_or(NO_ROW, |row| row.bits().cast_signed()));
         }
     }
-    let group = |bounds: Vec<K::Kept>, rows| Group { bounds: Bounds::of(bounds.into()), rows: Rows::of(rows) };
+    let group = |bounds: Vec<K::Owned>, rows| Group { bounds: Bounds::of(bounds.into()), rows: Rows::of(rows) };
     Table::of_entries(groups.into_iter().map(|(number, bounds, rows)| (number, Some(group(bounds, rows)))).collect())
 }
 

@@ -2,7 +2,9 @@
 
 use super::{CONTAINS, FEW, contained, contains};
 use crate::comparison::{EQUAL, LESS};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
+};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_expr::Integers;
@@ -10,8 +12,6 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
-
-type Made = Result<NodeHandle, TypeFault>;
 
 const MEMBERSHIP: OpDef = OpDef {
     presence: PresenceRule::Custom,
@@ -60,7 +60,7 @@ fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<D
 }
 
 /// Any of these, in a tree: what is long does not get deep.
-fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> Made {
+fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> NodeResult {
     while masks.len() > 1 {
         let mut joined = Vec::with_capacity(masks.len().div_ceil(2));
         for pair in masks.chunks(2) {

@@ -17,15 +17,13 @@ pub(crate) use rows::{CHECKED, MAKE, ROWS};
 use crate::array::composites::cast;
 use crate::compound::field_type;
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Dict, Value, common_scalar};
 use std::sync::Arc;
-
-type Made = Result<NodeHandle, TypeFault>;
 
 /// How many numbers are compared one after the other, at most.
 const FEW: usize = 8;
@@ -83,14 +81,14 @@ fn as_key(g: &mut dyn Expansion, keys: Scalar, key: NodeHandle) -> Result<(Scala
 }
 
 /// The rows in which an array has these keys.
-fn rows_of(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle) -> Made {
+fn rows_of(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle) -> NodeResult {
     let scalar = g.qtype(keys).of_each().scalar().unwrap_or(Scalar::Unit);
     let (common, key) = as_key(g, scalar, key)?;
     rows::rows(g, keys, key, common)
 }
 
 /// The value of a key, or what there is instead.
-fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> Made {
+fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     match dict_of(g, operator, dict)? {
         Source::Literal(found) => get_known(g, found, dict, key, absent),
         Source::Arrays([keys, values]) => {
@@ -105,7 +103,13 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
 }
 
 /// The same of a dictionary that is known.
-fn get_known(g: &mut dyn Expansion, found: Arc<Dict>, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> Made {
+fn get_known(
+    g: &mut dyn Expansion,
+    found: Arc<Dict>,
+    dict: NodeHandle,
+    key: NodeHandle,
+    absent: NodeHandle,
+) -> NodeResult {
     if found.is_empty() {
         return Ok(absent);
     }
@@ -127,7 +131,7 @@ fn get_known(g: &mut dyn Expansion, found: Arc<Dict>, dict: NodeHandle, key: Nod
 }
 
 /// What was found, or what there is instead.
-fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> Made {
+fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> NodeResult {
     match g.value(absent) {
         Some(Value::Missing(_) | Value::Nothing) => Ok(found),
         _ => g.apply(id::PRESENCE_OR, &[found, absent]),
@@ -144,7 +148,7 @@ fn value_type(dict: &QType) -> Scalar {
 }
 
 /// The value of the key that equals this one, or what there is instead.
-fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> Made {
+fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     let scalar = g.qtype(key).scalar().unwrap_or(Scalar::Unit);
     for (known, value) in dict.entries() {
@@ -203,7 +207,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
 };
 
 /// Present if a dictionary, which may be the arrays that it is made of, has a key.
-fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> Made {
+fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeResult {
     match dict_of(g, CONTAINS.name, dict)? {
         Source::Literal(dict) => contains(g, dict.of_units(), key),
         Source::Arrays([keys, _]) => {
@@ -214,7 +218,7 @@ fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> Made {
 }
 
 /// Present if a value is one of these keys, which have units, or in one of these ranges.
-fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> Made {
+fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     let set = Arc::new(set);
     let dict = g.literal(Value::Dict(set.clone()));
     let absent = g.literal(Value::Missing(Scalar::Unit));

@@ -1,8 +1,8 @@
 //! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. A few bounds of numbers are compared
 //! one after the other, by the operators of comparison, which takes many keys at a time. More bounds are bisected, by one call for each key.
 
-use super::table::{Found, compiled, overloads, string};
-use super::{DICT, Made, as_key, dict_types, or_absent};
+use super::table::{TableValue, compiled, overloads, string};
+use super::{DICT, NodeResult, as_key, dict_types, or_absent};
 use crate::array::array_argument;
 use crate::definition::{
     Compile, CompiledFrom, CompiledLiteral, Expansion, Meaning, NodeHandle, OpDef, OverArrays, Overload, PresenceRule,
@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The value of the range that a key is in, or what there is instead.
-pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, absent: NodeHandle) -> Made {
+pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let bounds = found.keys().scalar();
     let (common, key) = as_key(g, bounds, key)?;
     let found = if common == bounds { found.clone() } else { found.with_wide_keys() };
@@ -36,7 +36,7 @@ pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, abs
 const COMPARED: usize = 17;
 
 /// The value of the last segment whose bound is not above the key. NaN is above no bound.
-fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> Made {
+fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     for (bound, value) in dict.entries() {
         let bound = g.literal(Value::Scalar(bound));
@@ -109,17 +109,17 @@ pub(crate) static RANGES: OpDef = OpDef {
 /// A type of bounds.
 pub(super) trait Bound: Repr + 'static {
     /// A bound as a list keeps it.
-    type Kept: Send + Sync + 'static;
+    type Owned: Send + Sync + 'static;
 
     /// A bound of a dictionary, to be kept.
-    fn keep(bound: &ScalarValue) -> Self::Kept;
+    fn keep(bound: &ScalarValue) -> Self::Owned;
 
     /// True if the bound is not above the key.
-    fn is_from(kept: &Self::Kept, key: &Self) -> bool;
+    fn is_from(kept: &Self::Owned, key: &Self) -> bool;
 
     /// Where about a bound or a key is among all that there may be: of two that differ the larger one is not before the other. None for types
     /// without such a number.
-    fn place(kept: &Self::Kept) -> Option<f64>;
+    fn place(kept: &Self::Owned) -> Option<f64>;
 
     /// The same of a key.
     fn place_of_key(key: &Self) -> f64;
@@ -128,7 +128,7 @@ pub(super) trait Bound: Repr + 'static {
 macro_rules! numbers {
     ($($ty:ty: $place:expr),*) => { $(
         impl Bound for $ty {
-            type Kept = $ty;
+            type Owned = $ty;
 
             fn keep(bound: &ScalarValue) -> $ty {
                 Plain::from_word(bound.bits())
@@ -154,7 +154,7 @@ macro_rules! numbers {
 numbers!(i32: f64::from, i64: |bound| bound as f64, u64: |bound| bound as f64, f32: f64::from, f64: f64::from);
 
 impl Bound for Text<'static> {
-    type Kept = Box<[u8]>;
+    type Owned = Box<[u8]>;
 
     fn keep(bound: &ScalarValue) -> Box<[u8]> {
         string(bound).into()
@@ -185,7 +185,7 @@ struct Ranged<K: Bound, W> {
 
 /// Bounds, which ascend.
 pub(super) struct Bounds<K: Bound> {
-    kept: Box<[K::Kept]>,
+    kept: Box<[K::Owned]>,
     buckets: Option<Buckets>,
 }
 
@@ -234,7 +234,7 @@ impl Buckets {
 }
 
 impl<K: Bound> Bounds<K> {
-    pub(super) fn of(kept: Box<[K::Kept]>) -> Self {
+    pub(super) fn of(kept: Box<[K::Owned]>) -> Self {
         let places: Option<Vec<f64>> = kept.iter().map(K::place).collect();
         Bounds { kept, buckets: places.as_deref().and_then(Buckets::of) }
     }
@@ -261,11 +261,11 @@ fn values_of<W: Default>(dict: &Dict, keep: fn(&ScalarValue) -> W) -> (Box<[W]>,
 /// The value of the segment that a key is in; none below the first bound, and of NaN.
 struct InRanges<K, V>(PhantomData<(K, V)>);
 
-impl<K: Bound, V: Found> Body for InRanges<K, V>
+impl<K: Bound, V: TableValue> Body for InRanges<K, V>
 where
     Option<V>: Repr,
 {
-    type Data = Ranged<K, V::Kept>;
+    type Data = Ranged<K, V::Owned>;
     type Args = (K,);
     type Ret = Option<V>;
     const STRICT: bool = true;
@@ -280,7 +280,7 @@ where
     }
 }
 
-impl<K: Bound, V: Found> InRanges<K, V>
+impl<K: Bound, V: TableValue> InRanges<K, V>
 where
     Option<V>: Repr,
 {
@@ -291,7 +291,7 @@ where
         compiled(literal, |dict| {
             let (values, presence) = values_of(dict, V::keep);
             let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
-            Ranged::<K, V::Kept> { bounds: Bounds::of(bounds), values, presence }
+            Ranged::<K, V::Owned> { bounds: Bounds::of(bounds), values, presence }
         })
     }
 

@@ -9,7 +9,9 @@ use crate::array::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, int64s, invalid, made,
 };
 use crate::compound::field;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, ex, param,
+};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
@@ -17,8 +19,6 @@ use cembra_value::{Array, Dict, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-
-type Made = Result<NodeHandle, TypeFault>;
 
 /// The arrays of keys and values of a dictionary that is made of arrays; nothing of a literal one.
 pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Option<[NodeHandle; 2]>, TypeFault> {
@@ -29,13 +29,13 @@ pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Optio
 }
 
 /// The row that each key is in, cast to what keys and it have in common.
-pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> Made {
+pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> NodeResult {
     let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
     g.apply(id::DICT_ROWS, &[keys, key])
 }
 
 /// The values of these rows.
-pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> Made {
+pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> NodeResult {
     let values = match g.qtype(rows) {
         QType::Array(ArrayKind::Sparse, _) => g.apply(id::ARRAY_TO_ARRAY, &[values])?,
         _ => values,

@@ -46,19 +46,19 @@ impl KeptKey for Box<[u8]> {
 /// A type of keys.
 pub(super) trait Key: Repr + 'static {
     /// A key as a table keeps it.
-    type Kept: KeptKey;
+    type Owned: KeptKey;
 
     /// A key of a dictionary, to be kept.
-    fn keep(key: &ScalarValue) -> Self::Kept;
+    fn keep(key: &ScalarValue) -> Self::Owned;
 
     /// What is looked for.
-    fn sought(&self) -> impl Borrow<<Self::Kept as KeptKey>::Sought>;
+    fn sought(&self) -> impl Borrow<<Self::Owned as KeptKey>::Sought>;
 }
 
 macro_rules! numbers {
     ($($ty:ident $place:expr;)*) => { $(
         impl Key for $ty {
-            type Kept = u64;
+            type Owned = u64;
 
             fn keep(key: &ScalarValue) -> u64 {
                 let place: fn($ty) -> u64 = $place;
@@ -82,7 +82,7 @@ numbers! {
 }
 
 impl Key for Text<'static> {
-    type Kept = Box<[u8]>;
+    type Owned = Box<[u8]>;
 
     fn keep(key: &ScalarValue) -> Box<[u8]> {
         string(key).into()
@@ -95,7 +95,7 @@ impl Key for Text<'static> {
 }
 
 impl Key for Bytes<'static> {
-    type Kept = Box<[u8]>;
+    type Owned = Box<[u8]>;
 
     fn keep(key: &ScalarValue) -> Box<[u8]> {
         string(key).into()
@@ -116,25 +116,25 @@ pub(super) fn string(value: &ScalarValue) -> &[u8] {
     }
 }
 
-/// A type of values.
-pub(super) trait Found: Repr + 'static {
+/// A type of the values in a table.
+pub(super) trait TableValue: Repr + 'static {
     /// A value as a table keeps it: numbers as words that are as wide as they are.
-    type Kept: Default + Send + Sync + 'static;
+    type Owned: Default + Send + Sync + 'static;
 
     /// A value of a dictionary, to be kept.
-    fn keep(value: &ScalarValue) -> Self::Kept;
+    fn keep(value: &ScalarValue) -> Self::Owned;
 
     /// A value that was found.
     ///
     /// # Errors
     /// The arena has no room for a string.
-    fn give(kept: &Self::Kept, context: &mut Context) -> Result<Self, Fault>;
+    fn give(kept: &Self::Owned, context: &mut Context) -> Result<Self, Fault>;
 }
 
 macro_rules! plain {
     ($($ty:ty as $kept:ty),*) => { $(
-        impl Found for $ty {
-            type Kept = $kept;
+        impl TableValue for $ty {
+            type Owned = $kept;
 
             fn keep(value: &ScalarValue) -> $kept {
                 Plain::from_word(value.bits())
@@ -150,8 +150,8 @@ macro_rules! plain {
 
 plain!(bool as bool, i32 as i32, f32 as i32, i64 as u64, u64 as u64, f64 as u64);
 
-impl Found for () {
-    type Kept = ();
+impl TableValue for () {
+    type Owned = ();
 
     fn keep(_: &ScalarValue) {}
 
@@ -161,8 +161,8 @@ impl Found for () {
     }
 }
 
-impl Found for Text<'static> {
-    type Kept = Box<str>;
+impl TableValue for Text<'static> {
+    type Owned = Box<str>;
 
     fn keep(value: &ScalarValue) -> Box<str> {
         match value {
@@ -177,8 +177,8 @@ impl Found for Text<'static> {
     }
 }
 
-impl Found for Bytes<'static> {
-    type Kept = Box<[u8]>;
+impl TableValue for Bytes<'static> {
+    type Owned = Box<[u8]>;
 
     fn keep(value: &ScalarValue) -> Box<[u8]> {
         string(value).into()
@@ -246,11 +246,11 @@ impl<K: KeptKey, V> Table<K, V> {
 /// Looks a key up in the table that it is compiled from.
 struct Get<K, V>(PhantomData<(K, V)>);
 
-impl<K: Key, V: Found> Body for Get<K, V>
+impl<K: Key, V: TableValue> Body for Get<K, V>
 where
     Option<V>: Repr,
 {
-    type Data = Table<K::Kept, V::Kept>;
+    type Data = Table<K::Owned, V::Owned>;
     type Args = (K,);
     type Ret = Option<V>;
     const STRICT: bool = true;
@@ -262,7 +262,7 @@ where
     }
 }
 
-impl<K: Key, V: Found> Get<K, V>
+impl<K: Key, V: TableValue> Get<K, V>
 where
     Option<V>: Repr,
 {
@@ -326,7 +326,7 @@ mod tests {
         let of_keys = Array::from_scalars(Scalar::Int64, keys.iter().map(|key| Some(ScalarValue::Int64(*key))));
         let values = (0..keys.len() as i32).map(|at| (at % 5 != 4).then_some(ScalarValue::Int32(at)));
         let dict = Dict::new(of_keys, Array::from_scalars(Scalar::Int32, values)).unwrap();
-        (Table::of(&dict, <i64 as Key>::keep, <i32 as Found>::keep), keys)
+        (Table::of(&dict, <i64 as Key>::keep, <i32 as TableValue>::keep), keys)
     }
 
     #[test]

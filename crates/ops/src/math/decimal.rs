@@ -28,7 +28,7 @@ const POWERS: [f64; 1 + MOST_DIGITS as usize] = [
 
 /// Which of its neighbours a number becomes. The numbers are operands of `math._decimal`, in files too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Rounding {
     HalfAway = 0,
     HalfEven = 1,
     Up = 2,
@@ -36,14 +36,14 @@ enum Way {
     Cut = 4,
 }
 
-impl Way {
-    fn of(number: i32) -> Way {
+impl Rounding {
+    fn of(number: i32) -> Rounding {
         match number {
-            1 => Way::HalfEven,
-            2 => Way::Up,
-            3 => Way::Down,
-            4 => Way::Cut,
-            _ => Way::HalfAway,
+            1 => Rounding::HalfEven,
+            2 => Rounding::Up,
+            3 => Rounding::Down,
+            4 => Rounding::Cut,
+            _ => Rounding::HalfAway,
         }
     }
 
@@ -51,11 +51,11 @@ impl Way {
     fn is_more(self, kept: u64, rest: u64, unit: u128, is_negative: bool) -> bool {
         let twice = 2 * u128::from(rest);
         match self {
-            Way::HalfAway => twice >= unit,
-            Way::HalfEven => twice > unit || twice == unit && kept % 2 == 1,
-            Way::Up => !is_negative,
-            Way::Down => is_negative,
-            Way::Cut => false,
+            Rounding::HalfAway => twice >= unit,
+            Rounding::HalfEven => twice > unit || twice == unit && kept % 2 == 1,
+            Rounding::Up => !is_negative,
+            Rounding::Down => is_negative,
+            Rounding::Cut => false,
         }
     }
 }
@@ -80,7 +80,7 @@ fn scaled<F: FromStr + Default>(count: u64, power: i32) -> F {
 
 /// How often 10 to the power of `-digits` is in the rounded number: 101 for 1.005 and 2 digits. `None` if the number is a multiple of that power already. The
 /// number is finite and above 0.
-fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Way) -> Option<u64> {
+fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Rounding) -> Option<u64> {
     let (all, power) = shortest_digits(number);
     let cut = -digits - power;
     if cut <= 0 {
@@ -98,7 +98,7 @@ fn rounded_f64(x: f64, digits: i32, way: i32) -> f64 {
         return x;
     }
     let digits = digits.clamp(-MOST_DIGITS, MOST_DIGITS);
-    let Some(kept) = kept_digits(x.abs(), x < 0.0, digits, Way::of(way)) else { return x };
+    let Some(kept) = kept_digits(x.abs(), x < 0.0, digits, Rounding::of(way)) else { return x };
     // Both are exact below 2^53 and up to 10^22, so that one operation rounds once.
     let power = POWERS[digits.unsigned_abs() as usize];
     let size = match kept >> 53 {
@@ -114,7 +114,7 @@ fn rounded_f32(x: f32, digits: i32, way: i32) -> f32 {
         return x;
     }
     let digits = digits.clamp(-MOST_DIGITS, MOST_DIGITS);
-    let kept = kept_digits(x.abs(), x < 0.0, digits, Way::of(way));
+    let kept = kept_digits(x.abs(), x < 0.0, digits, Rounding::of(way));
     kept.map_or(x, |kept| scaled::<f32>(kept, -digits).copysign(x))
 }
 
@@ -170,7 +170,7 @@ fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFaul
     Ok(Signature::unchanged(args, x.clone()))
 }
 
-fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Way) -> Result<NodeHandle, TypeFault> {
+fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding) -> Result<NodeHandle, TypeFault> {
     let digits = literal_digits(name, MOST_DIGITS, g.value(args[1]).as_ref())?;
     let scalar = g.qtype(args[0]).of_each().scalar();
     // An integer has no digits behind the point.
@@ -199,7 +199,7 @@ pub(crate) static ROUND_DECIMAL: OpDef = OpDef {
     aliases: &["round_decimal"],
     summary: "The nearest number with so many decimal digits, a literal from -22 to 22, in the type of `x`; halves are rounded away from zero. What counts are the shortest digits that read back as `x`, as they are printed: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0.",
     typing: Typing::Rule(|args| decimal_type("round_decimal", args)),
-    meaning: Meaning::Expand(|g, args| decimal(g, args, "round_decimal", Way::HalfAway)),
+    meaning: Meaning::Expand(|g, args| decimal(g, args, "round_decimal", Rounding::HalfAway)),
     examples: &[
         ex("round_decimal(1.005f64, 2)", "f64{1.01}"),
         ex("round_decimal(-2.5f32, 0)", "-3."),
@@ -213,7 +213,7 @@ pub(crate) static ROUND_EVEN: OpDef = OpDef {
     aliases: &["round_even"],
     summary: "As `math.round_decimal`, but halves are rounded to the even digit, as accountants do.",
     typing: Typing::Rule(|args| decimal_type("round_even", args)),
-    meaning: Meaning::Expand(|g, args| decimal(g, args, "round_even", Way::HalfEven)),
+    meaning: Meaning::Expand(|g, args| decimal(g, args, "round_even", Rounding::HalfEven)),
     examples: &[
         ex("round_even(2.345f64, 2)", "f64{2.34}"),
         ex("round_even(2.355f64, 2)", "f64{2.36}"),
@@ -249,7 +249,7 @@ fn whole_or_digits(
     args: &[NodeHandle],
     name: &str,
     whole: OpId,
-    way: Way,
+    way: Rounding,
 ) -> Result<NodeHandle, TypeFault> {
     match g.qtype(args[1]) == QType::Unspecified {
         true => g.apply(whole, &args[..1]),
@@ -262,7 +262,7 @@ pub(crate) static CEIL: OpDef = with_digits(
     &["ceil"],
     "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
     Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Way::Up)),
+    Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Rounding::Up)),
     &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
 );
 
@@ -271,7 +271,7 @@ pub(crate) static FLOOR: OpDef = with_digits(
     &["floor"],
     "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
     Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Way::Down)),
+    Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Rounding::Down)),
     &[ex("floor(-2.5f32)", "-3."), ex("floor(-1.001f64, 2)", "f64{-1.01}"), ex("floor(1999f64, -3)", "f64{1000}")],
 );
 
@@ -280,6 +280,6 @@ pub(crate) static SHORT_TRUNC: OpDef = with_digits(
     &["trunc"],
     "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
     Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Way::Cut)),
+    Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Rounding::Cut)),
     &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
 );

@@ -67,19 +67,19 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
 
 /// Strings that are joined: texts, or bytes.
 trait Join: Clone {
-    /// A part of one.
-    type Part: ?Sized;
+    /// The strings of elements.
+    type Slice: ?Sized;
 
     /// An element that is there.
-    fn element(array: &Array, at: usize) -> Option<&Self::Part>;
+    fn element(array: &Array, at: usize) -> Option<&Self::Slice>;
 
-    fn add(&mut self, part: &Self::Part);
+    fn add(&mut self, part: &Self::Slice);
 
-    fn of(part: &Self::Part) -> Self;
+    fn of(part: &Self::Slice) -> Self;
 }
 
 impl Join for String {
-    type Part = str;
+    type Slice = str;
 
     fn element(array: &Array, at: usize) -> Option<&str> {
         array.text(at)
@@ -95,7 +95,7 @@ impl Join for String {
 }
 
 impl Join for Vec<u8> {
-    type Part = [u8];
+    type Slice = [u8];
 
     fn element(array: &Array, at: usize) -> Option<&[u8]> {
         array.string(at)
@@ -115,9 +115,9 @@ fn joined<J: Join>(
     args: &ArrayOperands<'_>,
     array: &Array,
     groups: &Groups<'_>,
-    separator: (&J::Part, usize),
+    separator: &J::Slice,
+    separator_bytes: usize,
 ) -> Result<Vec<Option<J>>, Fault> {
-    let (separator, separator_bytes) = separator;
     let strings = (0..array.len()).filter_map(|at| array.string(at));
     let bytes = strings.fold(0, |all: usize, string| all.saturating_add(string.len()));
     // They are joined, and then put into an array.
@@ -156,11 +156,11 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
             let mut all = ArrayBuilder::new(array.scalar(), groups.count());
             match std::str::from_utf8(separator) {
                 Ok(text) if array.scalar() == Scalar::Text => {
-                    let strings = joined::<String>(args, array, &groups, (text, separator.len()))?;
+                    let strings = joined::<String>(args, array, &groups, text, separator.len())?;
                     strings.into_iter().for_each(|string| all.push_text(string.as_deref()));
                 }
                 _ => {
-                    let strings = joined::<Vec<u8>>(args, array, &groups, (separator, separator.len()))?;
+                    let strings = joined::<Vec<u8>>(args, array, &groups, separator, separator.len())?;
                     strings.into_iter().for_each(|string| all.push_bytes(string.as_deref()));
                 }
             }
@@ -191,7 +191,7 @@ mod tests {
         let array = texts(&[Some("a"), None, Some(""), Some("b"), None]);
         let joined = |edge: &Value| {
             let groups = Groups::of(edge, array.len()).unwrap();
-            joined::<String>(&ArrayOperands::of_call(&[]), &array, &groups, ("+", 1)).unwrap()
+            joined::<String>(&ArrayOperands::of_call(&[]), &array, &groups, "+", 1).unwrap()
         };
         assert_eq!(joined(&Value::Unspecified), [Some("a++b".to_owned())]);
         let sizes = cembra_value::Edge::from_sizes(ArrayKind::Dense, [0, 2, 2, 1]).unwrap();
@@ -203,8 +203,7 @@ mod tests {
         let array = texts(&[Some(""); 1 << 10]);
         let separator = vec![b'x'; 1 << 19];
         let groups = Groups::of(&Value::Unspecified, array.len()).unwrap();
-        let separator = (&separator[..], separator.len());
-        let refused = joined::<Vec<u8>>(&ArrayOperands::of_call(&[]), &array, &groups, separator);
+        let refused = joined::<Vec<u8>>(&ArrayOperands::of_call(&[]), &array, &groups, &separator, separator.len());
         let refused = refused.map_err(|fault| fault.kind);
         assert_eq!(refused, Err(FaultKind::ArenaLimit));
     }

@@ -31,8 +31,8 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::tuple(parts)))
 }
 
-/// What is found so far.
-struct Found {
+/// The matches so far.
+struct MatchList {
     captured: ArrayBuilder,
     /// How many matches each text has.
     matches: Vec<i64>,
@@ -40,7 +40,7 @@ struct Found {
     bytes: u64,
 }
 
-impl Found {
+impl MatchList {
     /// Adds what is captured in a text.
     fn add(
         &mut self,
@@ -84,12 +84,12 @@ fn find<'t>(
     args: &ArrayOperands<'_>,
     texts: impl Iterator<Item = Option<&'t str>>,
     regex: &str,
-) -> Result<(Found, usize), Fault> {
+) -> Result<(MatchList, usize), Fault> {
     let mut context = Context::new();
     // Its own words lie in the context, which ends here.
     let refused = |_| invalid("the pattern is no regular expression, or is too large");
     let mut pattern = Pattern::compile(&mut context, regex).map_err(refused)?;
-    let mut found = Found { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new(), bytes: 0 };
+    let mut found = MatchList { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new(), bytes: 0 };
     for (at, text) in texts.enumerate() {
         args.poll_at(at)?;
         // The allowance is a row's.

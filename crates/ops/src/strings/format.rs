@@ -5,7 +5,7 @@ use super::Chars;
 use super::fields::Fields;
 use super::made::ArenaBytes;
 use super::number;
-use super::packed::{Packed, Run, packed};
+use super::packed::{Packed, PackedRun, packed};
 use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::id;
@@ -17,7 +17,7 @@ use cembra_value::{Code, ScalarValue, Value};
 
 /// A part of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part<'f> {
+enum FormatPart<'f> {
     /// Text, or a single brace.
     Literal(&'f [u8]),
     /// A field: a name, and how its value is printed.
@@ -40,11 +40,11 @@ enum Malformed<'f> {
 struct Parts<'f>(&'f [u8]);
 
 impl<'f> Parts<'f> {
-    fn next(&mut self) -> Result<Option<Part<'f>>, Malformed<'f>> {
+    fn next(&mut self) -> Result<Option<FormatPart<'f>>, Malformed<'f>> {
         let (part, rest) = match self.0 {
             [] => return Ok(None),
-            [b'{', b'{', rest @ ..] => (Part::Literal(b"{"), rest),
-            [b'}', b'}', rest @ ..] => (Part::Literal(b"}"), rest),
+            [b'{', b'{', rest @ ..] => (FormatPart::Literal(b"{"), rest),
+            [b'}', b'}', rest @ ..] => (FormatPart::Literal(b"}"), rest),
             [b'}', ..] => return Err(Malformed::Closes),
             [b'{', rest @ ..] => {
                 let end = memchr::memchr(b'}', rest).ok_or(Malformed::Opens)?;
@@ -54,11 +54,11 @@ impl<'f> Parts<'f> {
                 if !is_name(name) {
                     return Err(Malformed::Name(name));
                 }
-                (Part::Field { name, spec }, rest)
+                (FormatPart::Field { name, spec }, rest)
             }
             text => {
                 let (literal, rest) = text.split_at(memchr::memchr2(b'{', b'}', text).unwrap_or(text.len()));
-                (Part::Literal(literal), rest)
+                (FormatPart::Literal(literal), rest)
             }
         };
         self.0 = rest;
@@ -117,7 +117,7 @@ fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
 struct Named {
     format: &'static [u8],
     names: Names<'static>,
-    run: Run<'static>,
+    run: PackedRun<'static>,
 }
 
 impl Print for Named {
@@ -132,8 +132,8 @@ impl Print for Named {
         };
         while let Some(part) = parts.next().map_err(malformed)? {
             match part {
-                Part::Literal(text) => sink.text(text),
-                Part::Field { name, spec } => {
+                FormatPart::Literal(text) => sink.text(text),
+                FormatPart::Field { name, spec } => {
                     let value = self.names.index(name).and_then(|index| self.run.get(index));
                     let value = value.ok_or_else(|| super::invalid("the format names what is not an argument"))?;
                     print_field(sink, spec, value)?;
@@ -169,7 +169,7 @@ fn print_field(sink: &mut impl Sink, spec: &'static [u8], value: Packed<'static>
 }
 
 fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run: Bytes<'static>) -> Result<S, Fault> {
-    let run = Run::new(context, run)?;
+    let run = PackedRun::new(context, run)?;
     let names = Names::new(context, names.bytes())?;
     if names.entries.len() != run.len() {
         return Err(super::invalid("the format has another number of arguments than of names"));
@@ -229,7 +229,7 @@ fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
 fn check(format: &[u8], names: Option<&[&[u8]]>) -> Result<(), TypeFault> {
     let mut parts = Parts(format);
     while let Some(part) = parts.next().map_err(malformed)? {
-        if let (Part::Field { name, .. }, Some(names)) = (part, names)
+        if let (FormatPart::Field { name, .. }, Some(names)) = (part, names)
             && names.binary_search(&name).is_err()
         {
             let name = String::from_utf8_lossy(name);

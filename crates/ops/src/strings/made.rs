@@ -8,24 +8,24 @@ use std::ops::Range;
 
 /// A string that is being written into the arena. Only strings of its own type, and plain text, can be added: a text is
 /// always whole UTF-8.
-pub(super) struct Made<'a, S> {
+pub(super) struct ArenaString<'a, S> {
     room: &'a mut [u8],
     len: usize,
     of: PhantomData<S>,
 }
 
 /// A text in the making.
-pub(super) type ArenaText<'a> = Made<'a, Text<'static>>;
+pub(super) type ArenaText<'a> = ArenaString<'a, Text<'static>>;
 /// Bytes in the making.
-pub(super) type ArenaBytes<'a> = Made<'a, Bytes<'static>>;
+pub(super) type ArenaBytes<'a> = ArenaString<'a, Bytes<'static>>;
 
-impl<'a, S: Chars> Made<'a, S> {
+impl<'a, S: Chars> ArenaString<'a, S> {
     /// Room for a string of up to `len` bytes.
     ///
     /// # Errors
     /// The arena is full.
     pub(super) fn new(context: &'a mut Context, len: usize) -> Result<Self, Fault> {
-        Ok(Made { room: context.arena().allocate(len)?, len: 0, of: PhantomData })
+        Ok(ArenaString { room: context.arena().allocate(len)?, len: 0, of: PhantomData })
     }
 
     /// Adds a string. What there is no room for is left out, whole.
@@ -71,7 +71,7 @@ impl ArenaBytes<'_> {
     }
 }
 
-impl<S: Chars> fmt::Write for Made<'_, S> {
+impl<S: Chars> fmt::Write for ArenaString<'_, S> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         self.push_str(part);
         Ok(())
@@ -84,7 +84,7 @@ impl<S: Chars> fmt::Write for Made<'_, S> {
 /// The arena is full.
 pub(super) fn concatenate<S: Chars>(context: &mut Context, parts: &[S]) -> Result<S, Fault> {
     let len = parts.iter().fold(0_usize, |len, part| len.saturating_add(part.bytes().len()));
-    let mut made = Made::new(context, len)?;
+    let mut made = ArenaString::new(context, len)?;
     parts.iter().for_each(|part| made.push(*part));
     Ok(made.finish())
 }

@@ -9,7 +9,7 @@ use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, Misspelled, QType, Scalar, Text, Timestamp};
-use cembra_value::time_format::{Kind, Written, read_date, read_timestamp};
+use cembra_value::time_format::{FormattedMoment, Kind, read_date, read_timestamp};
 use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::fmt::Write;
@@ -20,7 +20,8 @@ fn types(
     args: &[Argument<'_>],
     takes: fn(Scalar) -> bool,
     expected: &str,
-    (kind, is_read): (Kind, bool),
+    kind: Kind,
+    is_read: bool,
     ret: QType,
 ) -> Result<Signature, TypeFault> {
     let x = args[0].qtype;
@@ -80,8 +81,7 @@ macro_rules! parse {
             variadic: true,
             faults: PARSE_FAULTS,
             typing: Typing::Rule(|args| {
-                let format = (Kind::$ty, true);
-                types($name, args, Scalar::is_string, "a text or bytes", format, QType::Scalar(Scalar::$ty))
+                types($name, args, Scalar::is_string, "a text or bytes", Kind::$ty, true, QType::Scalar(Scalar::$ty))
             }),
             meaning: Meaning::Overloads(&[
                 strict!(try |x: Text<'static>| -> $ty { of_text(x, $plain) }),
@@ -104,8 +104,7 @@ macro_rules! try_parse {
             params: &[param("x"), param("format").of(ArgumentForm::TimeFormat)],
             variadic: true,
             typing: Typing::Rule(|args| {
-                let format = (Kind::$ty, true);
-                types($name, args, Scalar::is_string, "a text or bytes", format, QType::Optional(Scalar::$ty))
+                types($name, args, Scalar::is_string, "a text or bytes", Kind::$ty, true, QType::Optional(Scalar::$ty))
             }),
             meaning: Meaning::Overloads(&[
                 strict!(|x: Text<'static>| -> Option<$ty> { of_text(x, $plain).ok() }),
@@ -185,7 +184,7 @@ fn written(
     let Some(moment) = moment.filter(|moment| moment.has_text()) else {
         return Err(Fault::with(FaultKind::TimeRange, number.cast_unsigned()));
     };
-    let text = Written { format: format.as_str(), moment };
+    let text = FormattedMoment { format: format.as_str(), moment };
     let mut made = ArenaText::new(context, text.most())?;
     write!(made, "{text}").map_err(|_| invalid("the format cannot be written"))?;
     Ok(made.finish())
@@ -200,13 +199,13 @@ pub(crate) static FORMAT_DATE: OpDef = OpDef {
     params: &[param("d"), param("format").of(ArgumentForm::TimeFormat)],
     faults: FORMAT_FAULTS,
     typing: Typing::Rule(|args| {
-        let format = (Kind::Date, false);
         types(
             "strings.format_date",
             args,
             |scalar| scalar == Scalar::Date,
             "a date",
-            format,
+            Kind::Date,
+            false,
             QType::Scalar(Scalar::Text),
         )
     }),
@@ -228,9 +227,16 @@ pub(crate) static FORMAT_TIMESTAMP: OpDef = OpDef {
     params: &[param("t"), param("format").of(ArgumentForm::TimeFormat)],
     faults: FORMAT_FAULTS,
     typing: Typing::Rule(|args| {
-        let format = (Kind::Timestamp, false);
         let takes = |scalar| scalar == Scalar::Timestamp;
-        types("strings.format_timestamp", args, takes, "a timestamp", format, QType::Scalar(Scalar::Text))
+        types(
+            "strings.format_timestamp",
+            args,
+            takes,
+            "a timestamp",
+            Kind::Timestamp,
+            false,
+            QType::Scalar(Scalar::Text),
+        )
     }),
     meaning: Meaning::Overloads(&[strict!(try in context |t: Timestamp, format: Text<'static>| -> Text<'static> {
         written(context, Some(t), t.0, format)

@@ -67,13 +67,13 @@ impl<'r> Packed<'r> {
 
 /// A run whose values are found by their index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run<'r> {
+pub(super) struct PackedRun<'r> {
     bytes: &'r [u8],
     /// Where each value begins: eight bytes for each.
     places: &'r [[u8; 8]],
 }
 
-impl Run<'static> {
+impl PackedRun<'static> {
     /// Reads a run.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Run<'static> {
             places.push_bytes(&((bytes.len() - rest.len()) as u64).to_le_bytes());
             rest = behind;
         }
-        Ok(Run { bytes, places: places.finish().as_slice().as_chunks().0 })
+        Ok(PackedRun { bytes, places: places.finish().as_slice().as_chunks().0 })
     }
 
     /// How many values there are.
@@ -178,7 +178,7 @@ mod tests {
         }
         let run: &'static [u8] = run.leak();
         let mut context = Context::new();
-        let read = Run::new(&mut context, Bytes::new(run)).expect("a run");
+        let read = PackedRun::new(&mut context, Bytes::new(run)).expect("a run");
         assert_eq!(read.len(), values.len());
         for (index, (_, packed)) in values.iter().enumerate() {
             assert_eq!(read.get(index), Some(*packed));

@@ -5,7 +5,7 @@ use super::Chars;
 use super::convert::utf8;
 use super::fields::{Amount, Field, Fields, Piece, within_limit};
 use super::made::ArenaBytes;
-use super::packed::{Packed, Run, packed};
+use super::packed::{Packed, PackedRun, packed};
 use super::rendering::{Form, Rendered};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
 use crate::id;
@@ -126,7 +126,7 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
 }
 
 fn printf<S: Format>(context: &mut Context, format: S, values: Bytes<'static>) -> Result<S, Fault> {
-    let run = Run::new(context, values)?;
+    let run = PackedRun::new(context, values)?;
     printed(context, &Printf { fields: Fields::new(format.bytes()), values: |index| run.get(index) })
 }
 

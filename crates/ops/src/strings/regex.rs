@@ -12,9 +12,9 @@ use std::cell::RefCell;
 /// How many compiled patterns a thread keeps.
 const KEPT: usize = 16;
 
-/// What a thread keeps.
+/// The compiled patterns of a thread.
 #[derive(Default)]
-struct Kept {
+struct PatternCache {
     /// The patterns used last, the latest first.
     patterns: Vec<Pattern>,
     /// What one of them needs for long texts.
@@ -22,7 +22,7 @@ struct Kept {
 }
 
 thread_local! {
-    static KEPT_PATTERNS: RefCell<Kept> = const { RefCell::new(Kept { patterns: Vec::new(), long: None }) };
+    static KEPT_PATTERNS: RefCell<PatternCache> = const { RefCell::new(PatternCache { patterns: Vec::new(), long: None }) };
 }
 
 /// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models: it is compiled once a thread; but each

@@ -1,7 +1,7 @@
 //! Replacing parts of strings.
 
 use super::Chars;
-use super::made::Made;
+use super::made::ArenaString;
 use super::slice::NO_POSITION;
 use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
 use crate::kernel::custom;
@@ -24,7 +24,7 @@ fn replace<S: Chars>(context: &mut Context, s: S, old: S, new: S, most: Option<i
         return Ok(s);
     }
     let added = count.saturating_mul(new.bytes().len());
-    let mut made = Made::new(context, (s.bytes().len() - count * old.len()).saturating_add(added))?;
+    let mut made = ArenaString::new(context, (s.bytes().len() - count * old.len()).saturating_add(added))?;
     let mut from = 0;
     for at in places(s, old).take(most) {
         made.push(s.part(from..at));

@@ -10,7 +10,7 @@ use cembra_runtime::{Context, Fault, FaultKind, Text};
 
 /// A part of a replacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part<'r> {
+enum ReplacementPart<'r> {
     Literal(&'r str),
     /// What a group matched; the whole match is group 0.
     Group(usize),
@@ -21,25 +21,25 @@ enum Part<'r> {
 struct Parts<'r>(&'r str);
 
 impl<'r> Iterator for Parts<'r> {
-    type Item = Part<'r>;
+    type Item = ReplacementPart<'r>;
 
-    fn next(&mut self) -> Option<Part<'r>> {
+    fn next(&mut self) -> Option<ReplacementPart<'r>> {
         let text = std::mem::take(&mut self.0);
         match text.as_bytes() {
             [] => None,
             [b'\\', digit @ b'0'..=b'9', ..] => {
                 self.0 = &text[2..];
-                Some(Part::Group(usize::from(digit - b'0')))
+                Some(ReplacementPart::Group(usize::from(digit - b'0')))
             }
             [b'\\', b'\\', ..] => {
                 self.0 = &text[2..];
-                Some(Part::Literal("\\"))
+                Some(ReplacementPart::Literal("\\"))
             }
             [b'\\', ..] => None,
             _ => {
                 let (literal, rest) = text.split_at(memchr::memchr(b'\\', text.as_bytes()).unwrap_or(text.len()));
                 self.0 = rest;
-                Some(Part::Literal(literal))
+                Some(ReplacementPart::Literal(literal))
             }
         }
     }
@@ -83,8 +83,10 @@ fn each_part(
         part(&text[done..start]);
         for of in Parts(replacement) {
             match of {
-                Part::Literal(literal) => part(literal),
-                Part::Group(number) => part(captures.get(number).map_or("", |(start, end)| &text[start..end])),
+                ReplacementPart::Literal(literal) => part(literal),
+                ReplacementPart::Group(number) => {
+                    part(captures.get(number).map_or("", |(start, end)| &text[start..end]));
+                }
             }
         }
         (done, from, last) = (end, end, end);

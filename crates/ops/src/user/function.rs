@@ -31,14 +31,14 @@ use sealed::{Sealed, Token};
 )]
 pub trait UserArgument: Sealed {
     /// The type with the lifetime of one call.
-    type Given<'call>;
-    /// How frames hold it.
+    type Argument<'call>;
+    /// The type in frames.
     #[doc(hidden)]
-    type Held: Repr;
+    type FrameForm: Repr;
 
     /// The argument of one call.
     #[doc(hidden)]
-    fn give<'call>(held: Self::Held) -> Self::Given<'call>;
+    fn give<'call>(held: Self::FrameForm) -> Self::Argument<'call>;
 }
 
 /// A type that the result of a user's function may have: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `String`, `Vec<u8>`,
@@ -50,16 +50,16 @@ pub trait UserArgument: Sealed {
     note = "results may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `String`, `&'static str`, `Vec<u8>`, `()`, and `Option` of these"
 )]
 pub trait UserResult: Sealed {
-    /// How frames hold it.
+    /// The type in frames.
     #[doc(hidden)]
-    type Held: Repr;
+    type FrameForm: Repr;
 
     /// Puts it where the evaluation can have it.
     ///
     /// # Errors
     /// The arena is full.
     #[doc(hidden)]
-    fn keep(self, context: &mut Context, token: Token) -> Result<Self::Held, Fault>;
+    fn keep(self, context: &mut Context, token: Token) -> Result<Self::FrameForm, Fault>;
 }
 
 macro_rules! scalars {
@@ -67,17 +67,17 @@ macro_rules! scalars {
         impl Sealed for $ty {}
 
         impl UserArgument for $ty {
-            type Given<'call> = $ty;
-            type Held = $ty;
+            type Argument<'call> = $ty;
+            type FrameForm = $ty;
 
             #[inline]
-            fn give<'call>(held: $ty) -> Self::Given<'call> {
+            fn give<'call>(held: $ty) -> Self::Argument<'call> {
                 held
             }
         }
 
         impl UserResult for $ty {
-            type Held = $ty;
+            type FrameForm = $ty;
 
             #[inline]
             fn keep(self, _: &mut Context, _: Token) -> Result<$ty, Fault> {
@@ -96,36 +96,36 @@ macro_rules! strings {
         impl Sealed for $owned {}
 
         impl UserArgument for $view<'_> {
-            type Given<'call> = $view<'call>;
-            type Held = $view<'static>;
+            type Argument<'call> = $view<'call>;
+            type FrameForm = $view<'static>;
 
             #[inline]
-            fn give<'call>(held: $view<'static>) -> Self::Given<'call> {
+            fn give<'call>(held: $view<'static>) -> Self::Argument<'call> {
                 held
             }
         }
 
         impl UserArgument for &$slice {
-            type Given<'call> = &'call $slice;
-            type Held = $view<'static>;
+            type Argument<'call> = &'call $slice;
+            type FrameForm = $view<'static>;
 
             #[inline]
-            fn give<'call>($held: $view<'static>) -> Self::Given<'call> {
+            fn give<'call>($held: $view<'static>) -> Self::Argument<'call> {
                 $given
             }
         }
 
         impl UserArgument for $owned {
-            type Given<'call> = $owned;
-            type Held = $view<'static>;
+            type Argument<'call> = $owned;
+            type FrameForm = $view<'static>;
 
-            fn give<'call>($held: $view<'static>) -> Self::Given<'call> {
+            fn give<'call>($held: $view<'static>) -> Self::Argument<'call> {
                 $given.to_owned()
             }
         }
 
         impl UserResult for $view<'static> {
-            type Held = $view<'static>;
+            type FrameForm = $view<'static>;
 
             #[inline]
             fn keep(self, _: &mut Context, _: Token) -> Result<$view<'static>, Fault> {
@@ -134,7 +134,7 @@ macro_rules! strings {
         }
 
         impl UserResult for &'static $slice {
-            type Held = $view<'static>;
+            type FrameForm = $view<'static>;
 
             #[inline]
             fn keep(self, _: &mut Context, _: Token) -> Result<$view<'static>, Fault> {
@@ -143,7 +143,7 @@ macro_rules! strings {
         }
 
         impl UserResult for $owned {
-            type Held = $view<'static>;
+            type FrameForm = $view<'static>;
 
             fn keep(self, context: &mut Context, _: Token) -> Result<$view<'static>, Fault> {
                 $copied(context, &self)
@@ -161,25 +161,25 @@ impl<T: Sealed> Sealed for Option<T> {}
 
 impl<T: UserArgument> UserArgument for Option<T>
 where
-    Option<T::Held>: Repr,
+    Option<T::FrameForm>: Repr,
 {
-    type Given<'call> = Option<T::Given<'call>>;
-    type Held = Option<T::Held>;
+    type Argument<'call> = Option<T::Argument<'call>>;
+    type FrameForm = Option<T::FrameForm>;
 
     #[inline]
-    fn give<'call>(held: Option<T::Held>) -> Self::Given<'call> {
+    fn give<'call>(held: Option<T::FrameForm>) -> Self::Argument<'call> {
         held.map(T::give)
     }
 }
 
 impl<T: UserResult> UserResult for Option<T>
 where
-    Option<T::Held>: Repr,
+    Option<T::FrameForm>: Repr,
 {
-    type Held = Option<T::Held>;
+    type FrameForm = Option<T::FrameForm>;
 
     #[inline]
-    fn keep(self, context: &mut Context, _: Token) -> Result<Option<T::Held>, Fault> {
+    fn keep(self, context: &mut Context, _: Token) -> Result<Option<T::FrameForm>, Fault> {
         self.map(|value| value.keep(context, Token)).transpose()
     }
 }
@@ -220,7 +220,7 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
     /// # Errors
     /// What is wrong with the arguments.
     #[doc(hidden)]
-    fn call(&self, args: Args::Held, token: Token) -> Result<Self::Ret, &'static str>;
+    fn call(&self, args: Args::FrameForm, token: Token) -> Result<Self::Ret, &'static str>;
 }
 
 /// A function that may fail: `Fn(A, B, ..) -> Result<R, &'static str>`, the text saying what is wrong with the arguments.
@@ -229,28 +229,28 @@ pub struct Fallible<F>(pub F);
 
 /// Arguments of a function, as a tuple.
 pub trait Arguments: Sealed {
-    /// How frames hold them.
+    /// The types in frames.
     #[doc(hidden)]
-    type Held: Operands;
+    type FrameForm: Operands;
 }
 
 /// The type of a function's result in frames.
-type Kept<F, Args> = <<F as UserFunction<Args>>::Ret as UserResult>::Held;
+type FrameResult<F, Args> = <<F as UserFunction<Args>>::Ret as UserResult>::FrameForm;
 
 /// A user's function as a body.
 pub(super) struct UserBody<Args, F>(PhantomData<(Args, F)>);
 
 impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     type Data = F;
-    type Args = Args::Held;
-    type Ret = Kept<F, Args>;
-    const STRICT: bool = all_present(Args::Held::TYPES);
+    type Args = Args::FrameForm;
+    type Ret = FrameResult<F, Args>;
+    const STRICT: bool = all_present(Args::FrameForm::TYPES);
     const LOWER: Lower = Lower::Kernel;
     const CHARGED: bool = false;
 
     /// A reason, or a panic, is a fault.
     #[inline]
-    fn run(function: &F, context: &mut Context, args: Args::Held) -> Result<Kept<F, Args>, Fault> {
+    fn run(function: &F, context: &mut Context, args: Args::FrameForm) -> Result<FrameResult<F, Args>, Fault> {
         match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
             Ok(Ok(result)) => result.keep(context, Token),
             Ok(Err(reason)) => Err(invalid(reason)),
@@ -294,7 +294,7 @@ macro_rules! user_functions {
         impl<$($ty: UserArgument),*> Sealed for ($($ty,)*) {}
 
         impl<$($ty: UserArgument),*> Arguments for ($($ty,)*) {
-            type Held = ($($ty::Held,)*);
+            type FrameForm = ($($ty::FrameForm,)*);
         }
 
         // A function is called with what lives as long as the call. It is a function of its own types too, so that these are
@@ -302,14 +302,14 @@ macro_rules! user_functions {
         impl<Fun, R, $($ty: UserArgument),*> UserFunction<($($ty,)*)> for Fun
         where
             Fun: Send + Sync + 'static,
-            for<'f> &'f Fun: Fn($($ty),*) -> R + Fn($($ty::Given<'_>),*) -> R,
+            for<'f> &'f Fun: Fn($($ty),*) -> R + Fn($($ty::Argument<'_>),*) -> R,
             R: UserResult,
         {
             type Ret = R;
             const TOTAL: bool = true;
 
             #[inline]
-            fn call(&self, ($($arg,)*): ($($ty::Held,)*), _: Token) -> Result<R, &'static str> {
+            fn call(&self, ($($arg,)*): ($($ty::FrameForm,)*), _: Token) -> Result<R, &'static str> {
                 #[inline(always)]
                 fn call<R, $($ty),*>(function: impl Fn($($ty),*) -> R, $($arg: $ty),*) -> R {
                     function($($arg),*)
@@ -321,14 +321,14 @@ macro_rules! user_functions {
         impl<Fun, R, $($ty: UserArgument),*> UserFunction<($($ty,)*)> for Fallible<Fun>
         where
             Fun: Send + Sync + 'static,
-            for<'f> &'f Fun: Fn($($ty),*) -> Result<R, &'static str> + Fn($($ty::Given<'_>),*) -> Result<R, &'static str>,
+            for<'f> &'f Fun: Fn($($ty),*) -> Result<R, &'static str> + Fn($($ty::Argument<'_>),*) -> Result<R, &'static str>,
             R: UserResult,
         {
             type Ret = R;
             const TOTAL: bool = false;
 
             #[inline]
-            fn call(&self, ($($arg,)*): ($($ty::Held,)*), _: Token) -> Result<R, &'static str> {
+            fn call(&self, ($($arg,)*): ($($ty::FrameForm,)*), _: Token) -> Result<R, &'static str> {
                 #[inline(always)]
                 fn call<R, $($ty),*>(function: impl Fn($($ty),*) -> R, $($arg: $ty),*) -> R {
                     function($($arg),*)

@@ -120,76 +120,80 @@ impl Playing<'_> {
     }
 
     fn instruction(&mut self, at: usize, instr: &Instr) {
-        enum Made {
+        enum ResultValue {
             Val(Val),
             Mask(Mask),
             Nothing,
         }
         let made = match *instr {
             // Recordings have no stretches.
-            Instr::Input(_) | Instr::InputMask | Instr::Begin(_) | Instr::End => Made::Nothing,
-            Instr::Const(ty, bits) => Made::Val(self.tape.konst(ty, bits)),
-            Instr::MaskConst(value) => Made::Mask(self.tape.mconst(value)),
+            Instr::Input(_) | Instr::InputMask | Instr::Begin(_) | Instr::End => ResultValue::Nothing,
+            Instr::Const(ty, bits) => ResultValue::Val(self.tape.konst(ty, bits)),
+            Instr::MaskConst(value) => ResultValue::Mask(self.tape.mconst(value)),
             Instr::Un(op, a) => {
                 let a = self.val(a);
-                Made::Val(self.tape.un(op, a))
+                ResultValue::Val(self.tape.un(op, a))
             }
             Instr::Bin(op, a, b) => {
                 let (a, b) = (self.val(a), self.val(b));
-                Made::Val(self.tape.bin(op, a, b))
+                ResultValue::Val(self.tape.bin(op, a, b))
             }
             Instr::Shift(op, a, amount) => {
                 let a = self.val(a);
-                Made::Val(self.tape.shift(op, a, amount))
+                ResultValue::Val(self.tape.shift(op, a, amount))
             }
             Instr::Fma(a, b, c) => {
                 let (a, b, c) = (self.val(a), self.val(b), self.val(c));
-                Made::Val(self.tape.fma(a, b, c))
+                ResultValue::Val(self.tape.fma(a, b, c))
             }
             Instr::Cmp(op, a, b) => {
                 let (a, b) = (self.val(a), self.val(b));
-                Made::Mask(self.tape.cmp(op, a, b))
+                ResultValue::Mask(self.tape.cmp(op, a, b))
             }
             Instr::Select { mask, on, off, rare } => {
                 let (mask, on, off) = (self.mask(mask), self.val(on), self.val(off));
-                Made::Val(if rare { self.tape.select_rare(mask, on, off) } else { self.tape.select(mask, on, off) })
+                ResultValue::Val(if rare {
+                    self.tape.select_rare(mask, on, off)
+                } else {
+                    self.tape.select(mask, on, off)
+                })
             }
             Instr::MaskAnd(a, b) => {
                 let (a, b) = (self.mask(a), self.mask(b));
-                Made::Mask(self.tape.mand(a, b))
+                ResultValue::Mask(self.tape.mand(a, b))
             }
             Instr::MaskOr(a, b) => {
                 let (a, b) = (self.mask(a), self.mask(b));
-                Made::Mask(self.tape.mor(a, b))
+                ResultValue::Mask(self.tape.mor(a, b))
             }
             Instr::MaskXor(a, b) => {
                 let (a, b) = (self.mask(a), self.mask(b));
-                Made::Mask(self.tape.mxor(a, b))
+                ResultValue::Mask(self.tape.mxor(a, b))
             }
             Instr::MaskNot(a) => {
                 let a = self.mask(a);
-                Made::Mask(self.tape.mnot(a))
+                ResultValue::Mask(self.tape.mnot(a))
             }
             // The site is that of the step that is being recorded now.
             Instr::FaultIf { mask, kind, operands, site: _ } => {
                 let mask = self.mask(mask);
                 let operands = operands.map(|operand| operand.map(|val| self.val(val)));
                 self.tape.fault_if(mask, kind, operands);
-                Made::Nothing
+                ResultValue::Nothing
             }
             Instr::Call(function, ref args) => {
                 let args = self.vals(args);
-                Made::Val(self.tape.function(function, &args))
+                ResultValue::Val(self.tape.function(function, &args))
             }
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 let (mask, args, otherwise) = (self.mask(mask), self.vals(args), self.val(otherwise));
-                Made::Val(self.tape.call_where(mask, function, &args, otherwise))
+                ResultValue::Val(self.tape.call_where(mask, function, &args, otherwise))
             }
         };
         match made {
-            Made::Val(val) => self.vals[at] = Some(val),
-            Made::Mask(mask) => self.masks[at] = Some(mask),
-            Made::Nothing => {}
+            ResultValue::Val(val) => self.vals[at] = Some(val),
+            ResultValue::Mask(mask) => self.masks[at] = Some(mask),
+            ResultValue::Nothing => {}
         }
     }
 
@@ -211,9 +215,9 @@ impl Playing<'_> {
     }
 }
 
-/// What an instruction makes.
+/// The kind of an instruction's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum ResultKind {
     Number(MachineType),
     Mask,
     Nothing,
@@ -223,7 +227,7 @@ enum Made {
 struct Check<'t> {
     instrs: &'t [Instr],
     /// What those so far make.
-    made: Vec<Made>,
+    made: Vec<ResultKind>,
     /// The views of the arguments that are strings.
     views: Vec<(Val, Val, Scalar)>,
     total: bool,
@@ -257,7 +261,7 @@ impl Check<'_> {
     /// The type of a number that was made before.
     fn number(&self, val: Val) -> Result<MachineType, Refusal> {
         match self.made.get(val.index()) {
-            Some(Made::Number(ty)) => Ok(*ty),
+            Some(ResultKind::Number(ty)) => Ok(*ty),
             _ => Err(FOREIGN),
         }
     }
@@ -273,20 +277,20 @@ impl Check<'_> {
     }
 
     fn masks(&self, masks: &[Mask]) -> Result<(), Refusal> {
-        refuse_unless(masks.iter().all(|mask| self.made.get(mask.index()) == Some(&Made::Mask)), FOREIGN)
+        refuse_unless(masks.iter().all(|mask| self.made.get(mask.index()) == Some(&ResultKind::Mask)), FOREIGN)
     }
 
     /// Checks an instruction behind all that were checked; what it makes.
-    fn instruction(&self, instr: &Instr) -> Result<Made, Refusal> {
+    fn instruction(&self, instr: &Instr) -> Result<ResultKind, Refusal> {
         match *instr {
-            Instr::Input(ty) => Ok(Made::Number(ty)),
-            Instr::InputMask | Instr::MaskConst(_) => Ok(Made::Mask),
+            Instr::Input(ty) => Ok(ResultKind::Number(ty)),
+            Instr::InputMask | Instr::MaskConst(_) => Ok(ResultKind::Mask),
             Instr::Const(ty, bits) => {
                 let fits = is_number(ty) && (width(ty) == 64 || bits >> width(ty) == 0);
                 refuse_unless(fits, "a constant does not fit its type")?;
-                Ok(Made::Number(ty))
+                Ok(ResultKind::Number(ty))
             }
-            Instr::Un(op, a) => self.unary(op, self.number(a)?).map(Made::Number),
+            Instr::Un(op, a) => self.unary(op, self.number(a)?).map(ResultKind::Number),
             Instr::Bin(op, a, b) => {
                 let ty = self.numbers(&[a, b])?;
                 let takes = match op {
@@ -303,34 +307,34 @@ impl Check<'_> {
                         "it divides integers by what may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`",
                     )?;
                 }
-                Ok(Made::Number(ty))
+                Ok(ResultKind::Number(ty))
             }
             Instr::Shift(Shift::Left | Shift::Right, a, amount) => {
                 let ty = self.number(a)?;
                 refuse_unless(is_integer(ty), TYPES)?;
                 refuse_unless(u32::from(amount) < width(ty), "it shifts by the width of a number or more")?;
-                Ok(Made::Number(ty))
+                Ok(ResultKind::Number(ty))
             }
             Instr::Fma(a, b, c) => {
                 let ty = self.numbers(&[a, b, c])?;
                 refuse_unless(is_float(ty), TYPES)?;
-                Ok(Made::Number(ty))
+                Ok(ResultKind::Number(ty))
             }
             Instr::Cmp(_, a, b) => {
                 self.numbers(&[a, b])?;
-                Ok(Made::Mask)
+                Ok(ResultKind::Mask)
             }
             Instr::Select { mask, on, off, rare: _ } => {
                 self.masks(&[mask])?;
-                self.numbers(&[on, off]).map(Made::Number)
+                self.numbers(&[on, off]).map(ResultKind::Number)
             }
             Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) | Instr::MaskXor(a, b) => {
                 self.masks(&[a, b])?;
-                Ok(Made::Mask)
+                Ok(ResultKind::Mask)
             }
             Instr::MaskNot(a) => {
                 self.masks(&[a])?;
-                Ok(Made::Mask)
+                Ok(ResultKind::Mask)
             }
             Instr::FaultIf { mask, kind, operands, site: _ } => {
                 self.masks(&[mask])?;
@@ -341,15 +345,15 @@ impl Check<'_> {
                     [Some(ptr), Some(len)] => self.view(ptr, len, Scalar::Text)?,
                     _ => return Err("the message of a fault is a text or nothing"),
                 }
-                Ok(Made::Nothing)
+                Ok(ResultKind::Nothing)
             }
             Instr::Begin(_) | Instr::End => Err("it marks a stretch, which is for who puts tapes together"),
-            Instr::Call(function, ref args) => self.call(function, args).map(Made::Number),
+            Instr::Call(function, ref args) => self.call(function, args).map(ResultKind::Number),
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 self.masks(&[mask])?;
                 let ty = self.call(function, args)?;
                 refuse_unless(self.number(otherwise)? == ty, TYPES)?;
-                Ok(Made::Number(ty))
+                Ok(ResultKind::Number(ty))
             }
         }
     }

@@ -32,11 +32,11 @@ pub struct Pass {
     pub summary: &'static str,
     /// True if it can be left out.
     pub optional: bool,
-    run: Run,
+    run: PassAction,
 }
 
-/// What a pass does to a model.
-enum Run {
+/// The function of a pass, by the kind of model that it takes and gives.
+enum PassAction {
     /// Rewrites the graph.
     Graph(fn(&mut TypedModel, &Program, &Options) -> Result<(), Diagnostics>),
     /// Gives every node its place.
@@ -48,12 +48,12 @@ enum Run {
 impl Pass {
     fn run(&self, prepared: Prepared, program: &Program, options: &Options) -> Result<Prepared, Diagnostics> {
         Ok(match (&self.run, prepared) {
-            (Run::Graph(run), Prepared::Typed(mut model)) => {
+            (PassAction::Graph(run), Prepared::Typed(mut model)) => {
                 run(&mut model, program, options)?;
                 Prepared::Typed(model)
             }
-            (Run::Place(run), Prepared::Typed(model)) => Prepared::Placed(run(model, program, options)?),
-            (Run::Places(run), Prepared::Placed(mut placed)) => {
+            (PassAction::Place(run), Prepared::Typed(model)) => Prepared::Placed(run(model, program, options)?),
+            (PassAction::Places(run), Prepared::Placed(mut placed)) => {
                 run(&mut placed, program, options)?;
                 Prepared::Placed(placed)
             }
@@ -75,18 +75,28 @@ pub static PASSES: &[Pass] = &[
         name: "types",
         summary: "resolve names, infer types, write out casts",
         optional: false,
-        run: Run::Graph(types::run),
+        run: PassAction::Graph(types::run),
     },
-    Pass { name: "expand", summary: "replace composite operators", optional: false, run: Run::Graph(expand::run) },
-    Pass { name: "fold", summary: "evaluate operators on literals", optional: true, run: Run::Graph(fold::run) },
-    Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: Run::Graph(optimise::run) },
-    Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: Run::Graph(extend::run) },
-    Pass { name: "where", summary: "decide what each branch evaluates", optional: false, run: Run::Place(wheres::run) },
+    Pass {
+        name: "expand",
+        summary: "replace composite operators",
+        optional: false,
+        run: PassAction::Graph(expand::run),
+    },
+    Pass { name: "fold", summary: "evaluate operators on literals", optional: true, run: PassAction::Graph(fold::run) },
+    Pass { name: "optimise", summary: "apply peephole rules", optional: true, run: PassAction::Graph(optimise::run) },
+    Pass { name: "extensions", summary: "apply user rewrites", optional: true, run: PassAction::Graph(extend::run) },
+    Pass {
+        name: "where",
+        summary: "decide what each branch evaluates",
+        optional: false,
+        run: PassAction::Place(wheres::run),
+    },
     Pass {
         name: "select",
         summary: "compute both branches where they are cheap",
         optional: true,
-        run: Run::Places(select::run),
+        run: PassAction::Places(select::run),
     },
 ];
 
@@ -191,9 +201,9 @@ mod tests {
     #[test]
     fn nodes_get_places_once_the_graph_is_final() {
         let order = |pass: &Pass| match pass.run {
-            Run::Graph(_) => 0,
-            Run::Place(_) => 1,
-            Run::Places(_) => 2,
+            PassAction::Graph(_) => 0,
+            PassAction::Place(_) => 1,
+            PassAction::Places(_) => 2,
         };
         assert!(PASSES.is_sorted_by_key(order));
         let placing: Vec<&Pass> = PASSES.iter().filter(|pass| order(pass) == 1).collect();

@@ -37,8 +37,8 @@ pub fn rewrites() -> impl Iterator<Item = &'static Rewrite> {
     rules::FAMILIES.iter().copied().flatten()
 }
 
-/// What all sites of one run share.
-struct Run {
+/// The rules and the budget that all sites of one run of the pass share.
+struct Optimiser {
     registry: &'static Registry,
     /// For each rule, by its position, whether this run uses it.
     enabled: Vec<bool>,
@@ -56,7 +56,8 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
     if !graph.ids().any(may_apply) {
         return Ok(());
     }
-    let mut run = Run { registry: options.registry, enabled, failing: Failing::default(), budget: options.budget };
+    let mut run =
+        Optimiser { registry: options.registry, enabled, failing: Failing::default(), budget: options.budget };
     replace(model, &options.budget, |graph, id, node| {
         // Whether a loop has a round is often known.
         if let (Kind::LAZY, [condition, on, off]) = (graph.kind(node), graph.operands(node))

@@ -1,7 +1,7 @@
 //! Digits that a model with tensors loses, by the types of its nodes. Such a model is not typed value by value: what an expression over
 //! labels makes of its elements, as `a("i") / 3` does, is found here from the types of its operands.
 
-use super::{Written, as_integer, asks_for_floats, compared, is_comparison, is_small, lost, rounded};
+use super::{WrittenOperator, as_integer, asks_for_floats, compared, is_comparison, is_small, lost, rounded};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_ops::{Argument, OpId, Registry, Typing};
 use cembra_runtime::{QType, Scalar};
@@ -39,7 +39,7 @@ pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry
         let made = known.or_else(|| of_elements(registry, op?, &of));
         elements.push(made);
         if let Some(op) = op.filter(|op| !asks_for_floats(*op)) {
-            digits(&Written { graph, registry, op, operands, place: graph.span(node) }, &of, made, found);
+            digits(&WrittenOperator { graph, registry, op, operands, place: graph.span(node) }, &of, made, found);
         }
     }
 }
@@ -71,7 +71,7 @@ fn of_elements(registry: &Registry, op: OpId, of: &Elements) -> Option<Scalar> {
 
 /// Integers that become floats of 32 bits because of what they are computed or compared with: those of 64 bits, those that are written
 /// and no such float, and those that are compared.
-fn digits(written: &Written<'_>, of: &Elements, made: Option<Scalar>, found: &mut Warnings) {
+fn digits(written: &WrittenOperator<'_>, of: &Elements, made: Option<Scalar>, found: &mut Warnings) {
     let compares = is_comparison(written.op);
     let computed_as = if compares {
         let mut numbers = of.iter().copied();

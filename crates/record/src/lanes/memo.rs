@@ -9,7 +9,7 @@ use crate::lanes::recorder::{Recorder, cell, parts};
 use crate::line::TapeValue;
 use cembra_plan::StepId;
 use cembra_runtime::{MachineType, Scalar};
-use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, Part};
+use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, ValuePart};
 
 impl Recorder<'_> {
     /// Records a memo for the rows that get to where the walk is. Steps that the player cannot play are added to those that are
@@ -28,13 +28,13 @@ impl Recorder<'_> {
         let mut stores = Vec::new();
         let mut made = Vec::new();
         for (at, result) in memo.results.iter().enumerate() {
-            let mut store = |part: Part, ty: MachineType| {
+            let mut store = |part: ValuePart, ty: MachineType| {
                 let column = self.drafts.intermediate(ty, false);
                 stores.extend(columns.get(at, part).map(|result| MemoStore { result, column }));
                 column
             };
             let qtype = &plan.value(*result).qtype;
-            let presence = qtype.is_optional().then(|| store(Part::Presence, MachineType::Flag));
+            let presence = qtype.is_optional().then(|| store(ValuePart::Presence, MachineType::Flag));
             let datum = parts(qtype.scalar().unwrap_or(Scalar::Unit), store);
             made.push((*result, presence, datum));
         }

@@ -5,7 +5,7 @@ use crate::lanes::recorder::{Note, Recorder};
 use crate::line::TapeValue;
 use cembra_plan::ValueId;
 use cembra_runtime::{MachineType, Scalar};
-use cembra_tape::{Cell, Datum, Origin, Output, Part, Port, Presence, Un, Val};
+use cembra_tape::{Cell, Datum, Origin, Output, Port, Presence, Un, Val, ValuePart};
 
 impl Recorder<'_> {
     /// States what the outputs of the program are, and how their numbers lie.
@@ -27,18 +27,23 @@ impl Recorder<'_> {
             let draft = made.draft;
             if qtype.is_optional() {
                 match cell.presence {
-                    Presence::When(mask) => self.output(index, Part::Presence, On { draft, it: Output::Mask(mask) }),
+                    Presence::When(mask) => {
+                        self.output(index, ValuePart::Presence, On { draft, it: Output::Mask(mask) });
+                    }
                     known => {
                         let mask = self.drafts.tape().mconst(known == Presence::Present);
                         let on = self.drafts.on(Output::Mask(mask));
-                        self.output(index, Part::Presence, on);
+                        self.output(index, ValuePart::Presence, on);
                     }
                 }
             }
             if port == Port::Chains {
                 let added = self.added(value);
-                let column =
-                    self.drafts.column(MachineType::F64, Port::Chains, Origin::Output { index, part: Part::Number });
+                let column = self.drafts.column(
+                    MachineType::F64,
+                    Port::Chains,
+                    Origin::Output { index, part: ValuePart::Number },
+                );
                 let on = self.drafts.on(Output::Number(added));
                 self.drafts.output(on, column);
                 continue;
@@ -54,11 +59,11 @@ impl Recorder<'_> {
             };
             match datum {
                 Datum::Unit => {}
-                Datum::Flag(it) => self.output(index, Part::Flag, On { draft, it: Output::Mask(it) }),
-                Datum::Num(it) => self.output(index, Part::Number, On { draft, it: Output::Number(it) }),
+                Datum::Flag(it) => self.output(index, ValuePart::Flag, On { draft, it: Output::Mask(it) }),
+                Datum::Num(it) => self.output(index, ValuePart::Number, On { draft, it: Output::Number(it) }),
                 Datum::Text { ptr, len } => {
-                    self.output(index, Part::Pointer, On { draft, it: Output::Number(ptr) });
-                    self.output(index, Part::Length, On { draft, it: Output::Number(len) });
+                    self.output(index, ValuePart::Pointer, On { draft, it: Output::Number(ptr) });
+                    self.output(index, ValuePart::Length, On { draft, it: Output::Number(len) });
                 }
             }
         }
@@ -82,7 +87,7 @@ impl Recorder<'_> {
 
     /// States a part of an output of the program. What is in a column already is in that of the output from the start; what comes in
     /// from outside, or is an output already, is copied by a tape.
-    fn output(&mut self, index: u32, part: Part, on: On<Output>) {
+    fn output(&mut self, index: u32, part: ValuePart, on: On<Output>) {
         let origin = Origin::Output { index, part };
         if let Some(known) = self.drafts.known_column(on)
             && let column = &mut self.drafts.columns[known.index()]
@@ -92,7 +97,7 @@ impl Recorder<'_> {
             return;
         }
         let ty = match (part, on.it) {
-            (Part::Presence | Part::Flag, _) => MachineType::Flag,
+            (ValuePart::Presence | ValuePart::Flag, _) => MachineType::Flag,
             (_, Output::Number(val)) => self.drafts.type_of(On { draft: on.draft, it: val }),
             (_, Output::Mask(_)) => MachineType::Flag,
         };

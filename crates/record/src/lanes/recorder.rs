@@ -11,7 +11,7 @@ use crate::line::TapeValue;
 use cembra_ops::record;
 use cembra_plan::{Action, BlockId, Plan, Step, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
-use cembra_tape::{CanPlay, Cell, Cut, Datum, Mask, Origin, Output, Part, Port, Presence};
+use cembra_tape::{CanPlay, Cell, Cut, Datum, Mask, Origin, Output, Port, Presence, ValuePart};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -384,12 +384,12 @@ impl<'p> Recorder<'p> {
         let fact = self.facts.get(index as usize).copied().unwrap_or_default();
         let port = if fact.is_shared { Port::Shared } else { Port::Rows };
         let drafts = &mut self.drafts;
-        let mut part = |part: Part, ty: MachineType| {
+        let mut part = |part: ValuePart, ty: MachineType| {
             let column = drafts.column(ty, port, Origin::Input { index, part });
             drafts.input(column)
         };
         let is_known = !qtype.is_optional() || fact.all_present;
-        let presence = (!is_known).then(|| part(Part::Presence, MachineType::Flag));
+        let presence = (!is_known).then(|| part(ValuePart::Presence, MachineType::Flag));
         let scalar = qtype.scalar().unwrap_or(Scalar::Unit);
         let datum = parts(scalar, part);
         cell(presence, datum)
@@ -434,12 +434,12 @@ impl<'p> Recorder<'p> {
 }
 
 /// The datum of a scalar, of parts that are made one by one.
-pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(Part, MachineType) -> P) -> [Option<P>; 2] {
+pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(ValuePart, MachineType) -> P) -> [Option<P>; 2] {
     match scalar.machine_type() {
-        Some(MachineType::Flag) => [Some(part(Part::Flag, MachineType::Flag)), None],
-        Some(ty) => [Some(part(Part::Number, ty)), None],
+        Some(MachineType::Flag) => [Some(part(ValuePart::Flag, MachineType::Flag)), None],
+        Some(ty) => [Some(part(ValuePart::Number, ty)), None],
         None if scalar.is_string() => {
-            [Some(part(Part::Pointer, MachineType::I64)), Some(part(Part::Length, MachineType::I64))]
+            [Some(part(ValuePart::Pointer, MachineType::I64)), Some(part(ValuePart::Length, MachineType::I64))]
         }
         None => [None, None],
     }

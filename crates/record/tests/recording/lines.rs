@@ -14,24 +14,24 @@ use cembra_value::{Budget, Limits};
 use std::collections::HashMap;
 
 /// A part of a value: the value, and the number of the part.
-type Part = (ValueId, usize);
+type ValuePart = (ValueId, usize);
 
 /// What there is outside of lines.
 #[derive(Default)]
 struct Outside {
-    held: ScopedValueMap<MachineValue<Part>>,
-    bits: HashMap<Part, u64>,
+    held: ScopedValueMap<MachineValue<ValuePart>>,
+    bits: HashMap<ValuePart, u64>,
     /// The values that were brought in, in order.
     brought: Vec<ValueId>,
     types: Vec<QType>,
 }
 
-impl Values<Part> for Outside {
-    fn held(&self, value: ValueId) -> Option<&MachineValue<Part>> {
+impl Values<ValuePart> for Outside {
+    fn held(&self, value: ValueId) -> Option<&MachineValue<ValuePart>> {
         self.held.get(value)
     }
 
-    fn bring(&mut self, value: ValueId) -> MachineValue<Part> {
+    fn bring(&mut self, value: ValueId) -> MachineValue<ValuePart> {
         if let Some(held) = self.held.get(value) {
             return held.clone();
         }
@@ -54,7 +54,7 @@ impl Outside {
 }
 
 /// The first line of a plan, and what it brought in.
-fn first_line(outline: &Outline<'_>) -> (Line<Part>, Outside) {
+fn first_line(outline: &Outline<'_>) -> (Line<ValuePart>, Outside) {
     let plan = outline.plan;
     let Some(Segment::Line(steps)) = Segment::first(plan, &plan.block(BlockId::TOP).steps) else { panic!("a line") };
     let (mut line, mut outside) = (Line::default(), Outside::of(plan));
@@ -91,7 +91,7 @@ fn play(plan: &Plan, binding: &Binding, inputs: &[&[u64]]) -> (MachineValue<u64>
         let bits: Vec<u64> = line.inputs().iter().map(|part| outside.bits[part]).collect();
         // SAFETY: STRING-VIEW: there are no strings.
         let Outcome::Done(results) = (unsafe { line.tape().run_on_bits(&bits) }) else { panic!("a fault") };
-        let mut fresh: Vec<(Part, u64)> = Vec::new();
+        let mut fresh: Vec<(ValuePart, u64)> = Vec::new();
         let mut made = Vec::new();
         for (value, held) in line.results(|at| Some((ValueId::from_index(0), at))) {
             let named = renamed(&held, &mut |(_, at)| {

@@ -5,7 +5,7 @@ use crate::Spelling;
 use crate::csv::spelling::OfInferred;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
-use crate::schema::{Place, carried_as, missing_value, quoted, spelled};
+use crate::schema::{ColumnPlace, carried_as, missing_value, quoted, spelled};
 use cembra::{JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
@@ -14,23 +14,23 @@ use std::borrow::Cow;
 /// The longest type, in bytes, that a hint has in full.
 const ADVISED_BYTES: usize = 400;
 
-/// A value to be read, of a leaf or of a column that is carried through.
+/// A JSON value that is read for a leaf, or for a column that is carried through.
 #[derive(Clone, Copy)]
-pub(super) struct Whole<'a> {
+pub(super) struct JsonCell<'a> {
     pub(super) qtype: &'a QType,
     pub(super) value: JsonText<'a>,
-    pub(super) place: Place<'a>,
+    pub(super) place: ColumnPlace<'a>,
     /// True if the column is carried through.
     pub(super) is_kept: bool,
 }
 
-impl Whole<'_> {
+impl JsonCell<'_> {
     /// Reads the value.
     ///
     /// # Errors
     /// A part of the value is of another type; the message names the place of the part.
     pub(super) fn read(self, spelling: &Spelling) -> Result<Value, DataError> {
-        let Whole { qtype, value, place, .. } = self;
+        let JsonCell { qtype, value, place, .. } = self;
         let read = match place.inferred {
             true if !spelling.has_moments() => value.value(qtype),
             true => value.value_spelled(qtype, &OfInferred(spelling)),
@@ -41,7 +41,7 @@ impl Whole<'_> {
 }
 
 /// The error that a part of a value, or all of it, is not of its type.
-fn error_of(whole: Whole<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &Spelling) -> DataError {
+fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &Spelling) -> DataError {
     let place = whole.place;
     let JsonMisfit { path: inside, expected, found, key, is_twice, .. } = misfit;
     let path = format!("{}{inside}", place.path);
@@ -61,7 +61,7 @@ fn error_of(whole: Whole<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &Spel
     if let (Some(scalar), Some(text)) = (scalar, &text)
         && let Some(reason) = spelling.skipped(scalar, text)
     {
-        let place = Place { inferred: false, ..place };
+        let place = ColumnPlace { inferred: false, ..place };
         return place.mismatch(expected, &format!("{shown}, {reason}"), None).in_column(&path);
     }
     let is_null = key.is_none() && found.kind() == JsonKind::Null;
@@ -101,14 +101,14 @@ fn always_there(qtype: &QType) -> Option<&'static str> {
 }
 
 /// The error with a hint to declare a type that holds the value: all of it for a type that was taken from the data, else that of the part.
-fn advised(error: DataError, whole: Whole<'_>, misfit: &JsonMisfit<JsonText<'_>>) -> DataError {
-    let Whole { qtype, value, place, is_kept } = whole;
+fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>) -> DataError {
+    let JsonCell { qtype, value, place, is_kept } = whole;
     let JsonMisfit { path: inside, expected, found, .. } = misfit;
     // The type of an element is that of each element of its list.
     let of_element = qtype.element().and_then(|_| inside.strip_prefix('.')?.split_once('.'));
     let of_part =
         of_element.map_or_else(|| format!("{}{inside}", place.path), |(_, of)| format!("{}.{of}", place.path));
-    let part = Place { path: &of_part, ..place };
+    let part = ColumnPlace { path: &of_part, ..place };
     let is_null = found.kind() == JsonKind::Null;
     if !place.inferred {
         return match expected {
@@ -118,7 +118,7 @@ fn advised(error: DataError, whole: Whole<'_>, misfit: &JsonMisfit<JsonText<'_>>
     }
     let better_type = better(qtype, value, place);
     if is_kept {
-        let taken = Place { inferred: better_type.is_none(), ..place }.advised(error, None);
+        let taken = ColumnPlace { inferred: better_type.is_none(), ..place }.advised(error, None);
         let better_type = better_type.filter(|better| better != qtype);
         return better_type.into_iter().fold(taken, |error, better| error.hint(carried_as(place.leaf, &better)));
     }
@@ -143,7 +143,7 @@ pub(super) fn misfit_of(
     value: JsonText<'_>,
     better: Option<&QType>,
 ) -> DataError {
-    let place = Place { leaf: name, path: name, inferred: !is_kept };
+    let place = ColumnPlace { leaf: name, path: name, inferred: !is_kept };
     let error = place.mismatch(qtype, &quoted(&value.to_string()), better.filter(|_| !is_kept));
     match better {
         Some(better) if is_kept => error.hint(carried_as(name, &better.to_optional())),

@@ -2,13 +2,13 @@
 
 use crate::error::{DataCode, DataError};
 use crate::scalar;
-use crate::schema::{Place, quoted};
+use crate::schema::{ColumnPlace, quoted};
 use cembra::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
 /// The common form of the values in one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Seen {
+pub(super) struct JsonForm {
     pub(super) kind: Kind,
     /// True if the value was missing somewhere.
     pub(super) missing: bool,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     /// Only strings that also name a float.
     FloatName,
     Scalar(Scalar),
-    Tuple(Fields<Seen>),
+    Tuple(Fields<JsonForm>),
     List(List),
 }
 
@@ -29,17 +29,17 @@ pub(super) enum Kind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct List {
     /// The common form of all elements; `None` if they have none.
-    each: Option<Box<Seen>>,
+    each: Option<Box<JsonForm>>,
     /// The common form of the elements at each index; `None` if the arrays differ in length.
-    fields: Option<Fields<Seen>>,
+    fields: Option<Fields<JsonForm>>,
 }
 
-impl Seen {
+impl JsonForm {
     /// The form of one value.
-    pub(super) fn of(value: JsonText<'_>, place: Place<'_>) -> Result<Seen, DataError> {
+    pub(super) fn of(value: JsonText<'_>, place: ColumnPlace<'_>) -> Result<JsonForm, DataError> {
         // Objects are read only up to a depth, so this recursion is bounded.
         let kind = match value.kind() {
-            JsonKind::Null => return Ok(Seen { kind: Kind::Nothing, missing: true }),
+            JsonKind::Null => return Ok(JsonForm { kind: Kind::Nothing, missing: true }),
             JsonKind::Boolean => Kind::Scalar(Scalar::Boolean),
             JsonKind::Text if is_float_name(value) => Kind::FloatName,
             JsonKind::Text => Kind::Scalar(Scalar::Text),
@@ -60,11 +60,11 @@ impl Seen {
             JsonKind::Array => {
                 let seen = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, field)| {
                     let path = format!("{}.{index}", place.path);
-                    Seen::of(field, Place { path: &path, ..place })
+                    JsonForm::of(field, ColumnPlace { path: &path, ..place })
                 });
-                let fields = seen.collect::<Result<Fields<Seen>, _>>()?;
-                let nothing = Seen { kind: Kind::Nothing, missing: false };
-                let each = fields.iter().try_fold(nothing, |each, field| each.join(field).filter(Seen::is_element));
+                let fields = seen.collect::<Result<Fields<JsonForm>, _>>()?;
+                let nothing = JsonForm { kind: Kind::Nothing, missing: false };
+                let each = fields.iter().try_fold(nothing, |each, field| each.join(field).filter(JsonForm::is_element));
                 Kind::List(List { each: each.map(Box::new), fields: Some(fields) })
             }
             JsonKind::Object => {
@@ -73,38 +73,38 @@ impl Seen {
                     .map_err(|error| DataError::new(DataCode::ColumnType, error.to_string()).in_column(place.path))?;
                 let seen = fields.iter().map(|(name, field)| {
                     let path = format!("{}.{name}", place.path);
-                    Seen::of(*field, Place { path: &path, ..place })
+                    JsonForm::of(*field, ColumnPlace { path: &path, ..place })
                 });
                 let seen = seen.collect::<Result<Vec<_>, _>>()?;
                 Fields::named(names, seen).map_or(Kind::Nothing, Kind::Tuple)
             }
         };
-        Ok(Seen { kind, missing: false })
+        Ok(JsonForm { kind, missing: false })
     }
 
     /// The form of the values that a type holds.
-    pub(super) fn of_type(qtype: &QType) -> Seen {
+    pub(super) fn of_type(qtype: &QType) -> JsonForm {
         if let QType::Array(_, scalar) = qtype {
-            let each = Seen { kind: Kind::Scalar(*scalar), missing: true };
-            return Seen { kind: Kind::List(List { each: Some(Box::new(each)), fields: None }), missing: false };
+            let each = JsonForm { kind: Kind::Scalar(*scalar), missing: true };
+            return JsonForm { kind: Kind::List(List { each: Some(Box::new(each)), fields: None }), missing: false };
         }
         if let Some(element) = qtype.element() {
-            let each = Some(Box::new(Seen::of_type(element)));
-            return Seen { kind: Kind::List(List { each, fields: None }), missing: false };
+            let each = Some(Box::new(JsonForm::of_type(element)));
+            return JsonForm { kind: Kind::List(List { each, fields: None }), missing: false };
         }
         if let Some(of) = qtype.as_optional_struct() {
-            return Seen { missing: true, ..Seen::of_type(of) };
+            return JsonForm { missing: true, ..JsonForm::of_type(of) };
         }
         let kind = match qtype.in_frame() {
             InFrame::Scalar(scalar) | InFrame::Optional(scalar) => Kind::Scalar(scalar),
-            InFrame::Tuple(fields) => Kind::Tuple(fields.map(Seen::of_type)),
+            InFrame::Tuple(fields) => Kind::Tuple(fields.map(JsonForm::of_type)),
             InFrame::Nothing => Kind::Nothing,
         };
-        Seen { kind, missing: qtype.is_optional() }
+        JsonForm { kind, missing: qtype.is_optional() }
     }
 
     /// The common form of both; `None` if no type holds both.
-    pub(super) fn join(&self, other: &Seen) -> Option<Seen> {
+    pub(super) fn join(&self, other: &JsonForm) -> Option<JsonForm> {
         let kind = match (&self.kind, &other.kind) {
             (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
             (a, b) if a == b && !matches!(a, Kind::Tuple(_) | Kind::List(_)) => a.clone(),
@@ -123,14 +123,14 @@ impl Seen {
             (Kind::Tuple(a), Kind::List(List { fields: Some(b), .. })) => Kind::Tuple(join_fields(a, b)?),
             _ => return None,
         };
-        Some(Seen { kind, missing: self.missing || other.missing })
+        Some(JsonForm { kind, missing: self.missing || other.missing })
     }
 
     /// True if a list may have elements of this form: scalars, or objects of scalars and such objects.
     fn is_element(&self) -> bool {
         match &self.kind {
             Kind::Nothing | Kind::FloatName | Kind::Scalar(_) => true,
-            Kind::Tuple(fields) => fields.names().is_some() && fields.iter().all(Seen::is_element),
+            Kind::Tuple(fields) => fields.names().is_some() && fields.iter().all(JsonForm::is_element),
             Kind::List(_) => false,
         }
     }
@@ -141,9 +141,11 @@ impl Seen {
                 each.qtype().list_of().unwrap_or(QType::Array(ArrayKind::Dense, Scalar::Float64))
             }
             // Elements without a common form have one at each index.
-            Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, Seen::tuple),
-            Kind::Tuple(fields) if self.missing && fields.names().is_some() => Seen::tuple(fields).optional_struct(),
-            Kind::Tuple(fields) => Seen::tuple(fields),
+            Kind::List(List { fields, .. }) => fields.as_ref().map_or(QType::Nothing, JsonForm::tuple),
+            Kind::Tuple(fields) if self.missing && fields.names().is_some() => {
+                JsonForm::tuple(fields).optional_struct()
+            }
+            Kind::Tuple(fields) => JsonForm::tuple(fields),
 
             // As in CSV, the type is a number if all values are missing.
             Kind::Nothing => QType::Optional(Scalar::Float64),
@@ -153,11 +155,11 @@ impl Seen {
     }
 
     /// The type of a tuple. A field of an object may be a list; an array in an array is a tuple.
-    fn tuple(fields: &Fields<Seen>) -> QType {
+    fn tuple(fields: &Fields<JsonForm>) -> QType {
         let is_object = fields.names().is_some();
         QType::Tuple(fields.map(|field| match &field.kind {
             Kind::List(List { each: Some(_), .. }) if is_object => field.qtype(),
-            Kind::List(List { fields: Some(fields), .. }) => Seen::tuple(fields),
+            Kind::List(List { fields: Some(fields), .. }) => JsonForm::tuple(fields),
             _ => field.qtype(),
         }))
     }
@@ -173,16 +175,16 @@ impl List {
 }
 
 /// The common forms of the fields of two tuples. Fields of named tuples are matched by name, and one that a tuple lacks is missing there.
-fn join_fields(a: &Fields<Seen>, b: &Fields<Seen>) -> Option<Fields<Seen>> {
+fn join_fields(a: &Fields<JsonForm>, b: &Fields<JsonForm>) -> Option<Fields<JsonForm>> {
     let (Some(names), Some(others)) = (a.names(), b.names()) else {
         let alike = a.len() == b.len() && a.names() == b.names();
         let joined = a.iter().zip(b.iter()).map(|(a, b)| a.join(b));
         return alike.then(|| joined.collect::<Option<Vec<_>>>())?.map(Into::into);
     };
-    let absent = Seen { kind: Kind::Nothing, missing: true };
+    let absent = JsonForm { kind: Kind::Nothing, missing: true };
     let all = names.iter().chain(others.iter().filter(|name| names.position(name).is_none()));
     let field =
-        |fields: &Fields<Seen>, name: &str| fields.position(name).map_or(absent.clone(), |at| fields[at].clone());
+        |fields: &Fields<JsonForm>, name: &str| fields.position(name).map_or(absent.clone(), |at| fields[at].clone());
     let joined = all.clone().map(|name| field(a, name).join(&field(b, name)));
     Fields::named(Names::new(all.cloned()).ok()?, joined.collect::<Option<Vec<_>>>()?)
 }
@@ -273,7 +275,7 @@ pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
 }
 
 /// A type that holds the values of `qtype` and this one too; `None` if there is none, or if the type was declared.
-pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: Place<'_>) -> Option<QType> {
-    let joined = Seen::of(value, place).ok().and_then(|here| Seen::of_type(qtype).join(&here));
+pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: ColumnPlace<'_>) -> Option<QType> {
+    let joined = JsonForm::of(value, place).ok().and_then(|here| JsonForm::of_type(qtype).join(&here));
     joined.filter(|_| place.inferred).map(|seen| seen.qtype())
 }

@@ -27,14 +27,14 @@ const COPIES: usize = 1 << 24;
 #[derive(Default)]
 pub(super) struct Dictionaries {
     /// Those so far, in the order in which types name them.
-    known: Vec<Known>,
+    known: Vec<Dictionary>,
     rows: usize,
     /// How many values were copied.
     copies: usize,
 }
 
 /// The values of a dictionary so far.
-struct Known {
+struct Dictionary {
     values: ArrayRef,
     /// The number of each value by its text, none for one that is null; empty until there is another dictionary.
     numbers: HashMap<Option<Vec<u8>>, usize>,
@@ -113,7 +113,7 @@ impl Dictionaries {
         *next += 1;
         let found = array.values();
         let Some(known) = self.known.get_mut(at) else {
-            self.known.push(Known { values: found.clone(), numbers: HashMap::new(), bytes: 0 });
+            self.known.push(Dictionary { values: found.clone(), numbers: HashMap::new(), bytes: 0 });
             return Ok(Arc::new(array.clone()));
         };
         if known.has(found) {
@@ -137,7 +137,7 @@ impl Dictionaries {
     }
 }
 
-impl Known {
+impl Dictionary {
     /// True if a dictionary has the same values.
     fn has(&self, found: &ArrayRef) -> bool {
         let (found, own) = (found.to_data(), self.values.to_data());

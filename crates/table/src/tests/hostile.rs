@@ -27,7 +27,7 @@ use std::sync::Arc;
 const MOST: u64 = 64 << 20;
 
 /// What may become of a file: rows of some columns, or an error.
-type Read = Result<usize, String>;
+type RowCount = Result<usize, String>;
 
 /// A table with a column of each kind.
 fn table(rows: usize) -> RecordBatch {
@@ -123,7 +123,7 @@ fn write(rows: &RecordBatch, format: Format, output: Output) {
 }
 
 /// Reads all columns of a table, as inputs where they can be and carried through, and writes what is carried through.
-fn read_table(format: Format, bytes: &[u8]) -> Read {
+fn read_table(format: Format, bytes: &[u8]) -> RowCount {
     // Whoever reads the rows knows of which file they are.
     let said = |error: crate::error::DataError| error.to_string().trim_start_matches("rows: ").to_owned();
     let options = ReadOptions { most_bytes: MOST, batch_rows: 100, ..options(format, &[]) };
@@ -149,7 +149,7 @@ fn read_table(format: Format, bytes: &[u8]) -> Read {
     Ok(rows)
 }
 
-fn read_arrays(bytes: &[u8]) -> Read {
+fn read_arrays(bytes: &[u8]) -> RowCount {
     let read = if crate::numpy::is_npz(bytes) {
         crate::numpy::read_npz(Cursor::new(bytes), |_| true, MOST).map(|arrays| arrays.len())
     } else {
@@ -171,7 +171,7 @@ fn npz(options: zip::CompressionMethod) -> Vec<u8> {
 }
 
 /// A way to read.
-type Reader = Box<dyn Fn(&[u8]) -> Read>;
+type Reader = Box<dyn Fn(&[u8]) -> RowCount>;
 
 /// Files of every format, and how they are read.
 fn files() -> Vec<(String, Vec<u8>, Reader)> {
@@ -404,7 +404,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
         Ok(rows)
     };
     let input = |qtype: QType| Request {
-        leaves: vec![Wanted { name: "x".to_owned(), qtype: Some(qtype) }],
+        leaves: vec![RequestedLeaf { name: "x".to_owned(), qtype: Some(qtype) }],
         ..Request::default()
     };
     let carried = || Request { keep: Keep::All, ..Request::default() };
@@ -500,7 +500,7 @@ fn lengths_of_arrow_are_looked_at() {
             (1 << 63, "a buffer says to become less than nothing"),
         ] {
             let changed = replaced(&bytes, &32_768_u64.to_le_bytes(), &says.to_le_bytes());
-            let errors: Vec<Read> = changed.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
+            let errors: Vec<RowCount> = changed.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
             assert!(
                 errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(message))),
                 "{errors:?}"
@@ -516,7 +516,7 @@ fn lengths_of_arrow_are_looked_at() {
     // One whose length is less than what is packed: LZ4 unpacks it to its end.
     let bytes = arrow(&rows, Some(CompressionType::LZ4_FRAME), false);
     let says = (9_u64 << 23).to_le_bytes();
-    let errors: Vec<Read> =
+    let errors: Vec<RowCount> =
         replaced(&bytes, &says, &8_u64.to_le_bytes()).iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
     let found = "the buffers of a message become more than 67108864 bytes";
     assert!(errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(found))), "{errors:?}");
@@ -528,7 +528,7 @@ fn arrow_that_its_library_panics_on_is_an_error() {
     let rows = RecordBatch::try_from_iter([("x", numbers)]).expect("rows");
     let bytes = arrow(&rows, None, false);
     let errors = replaced(&bytes, &32_u32.to_le_bytes(), &33_u32.to_le_bytes());
-    let errors: Vec<Read> = errors.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
+    let errors: Vec<RowCount> = errors.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
     let expected = Err("column `x`: its type Int33 cannot be read".to_owned());
     assert!(errors.contains(&expected), "{errors:?}");
 }

@@ -22,7 +22,7 @@ use super::input::{Input, Text};
 use super::sink::{self, WriteOptions};
 use super::{Batch, Dataset, Decoded, Form, Format, Keep, Named, ReadOptions, Request, Spelling, Table, types};
 use crate::output::Output;
-use crate::schema::{Wanted, spelled};
+use crate::schema::{RequestedLeaf, spelled};
 use arrow_array::Array;
 use cembra_runtime::{Fields, Names, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -54,7 +54,8 @@ fn open(format: Format, null: Option<&str>, text: impl Into<Vec<u8>>) -> Result<
 }
 
 fn request(wanted: &[(&str, Option<QType>)]) -> Request {
-    let leaves = wanted.iter().map(|(name, qtype)| Wanted { name: (*name).to_owned(), qtype: qtype.clone() }).collect();
+    let leaves =
+        wanted.iter().map(|(name, qtype)| RequestedLeaf { name: (*name).to_owned(), qtype: qtype.clone() }).collect();
     Request { leaves, ..Request::default() }
 }
 

@@ -263,7 +263,7 @@ fn rows_that_cannot_be_read_keep_what_can_be() {
     for before in [1, 1_500] {
         let good = "{\"id\": 1, \"x\": 1, \"s\": \"one\"}\n".repeat(before);
         let data = open_with(&tolerant, format!("{good}{}{{\"id\": 7, \"x\": 7}}\n", bad.concat())).expect("JSON");
-        let wanted = Wanted { name: "x".to_owned(), qtype: Some(QType::INT64) };
+        let wanted = RequestedLeaf { name: "x".to_owned(), qtype: Some(QType::INT64) };
         let keep = Keep::These(vec!["id".to_owned(), "s".to_owned()]);
         let mut table = data.bind(&Request { leaves: vec![wanted], keep, ..Request::default() }).expect("columns");
         let decoded = table.source.next().expect("rows").expect("a piece").decode();

@@ -3,7 +3,7 @@
 //! gives wrong bits here too.
 
 use crate::lanes::program::{
-    Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Part, Source, TapeSegment,
+    Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Source, TapeSegment, ValuePart,
 };
 use crate::{Outcome, Port};
 use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
@@ -40,7 +40,7 @@ impl LaneProgram {
     pub unsafe fn run_on_bits(
         &self,
         rows: usize,
-        input: &dyn Fn(u32, Part, usize) -> u64,
+        input: &dyn Fn(u32, ValuePart, usize) -> u64,
         frame: FramePtr,
         context: &mut Context,
     ) -> Option<BitColumns> {
@@ -138,13 +138,13 @@ impl BitColumns {
         program: &LaneProgram,
         memo: &MemoSegment,
         row: usize,
-        input: &dyn Fn(u32, Part, usize) -> u64,
+        input: &dyn Fn(u32, ValuePart, usize) -> u64,
         frame: FramePtr,
         context: &mut Context,
     ) -> bool {
         // SAFETY: CALL, promised by the caller.
         let is_asked = memo.rows.is_none_or(|rows| unsafe { self.read(program, rows, row, frame) } != 0);
-        let of_row = |index: u32, part: Part, _: usize| input(index, part, row);
+        let of_row = |index: u32, part: ValuePart, _: usize| input(index, part, row);
         // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW, promised by the caller. Memos do not nest.
         let made = if is_asked { unsafe { memo.program.run_on_bits(1, &of_row, frame, context) } } else { None };
         for store in &memo.stores {

@@ -11,6 +11,6 @@ mod verify;
 pub use bits::BitColumns;
 pub use program::{
     Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneProgram, Load, MemoSegment, MemoStore, Origin, OutputColumns,
-    Part, Segment, Source, Store, TapeSegment,
+    Segment, Source, Store, TapeSegment, ValuePart,
 };
 pub use verify::LaneFault;

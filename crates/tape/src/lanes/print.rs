@@ -2,7 +2,7 @@
 //! which of them.
 
 use crate::Port;
-use crate::lanes::program::{Body, ColumnId, Cut, LaneColumn, LaneProgram, Origin, Part, Source};
+use crate::lanes::program::{Body, ColumnId, Cut, LaneColumn, LaneProgram, Origin, Source, ValuePart};
 use cembra_runtime::MachineType;
 use std::fmt;
 
@@ -12,14 +12,14 @@ impl fmt::Display for ColumnId {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ValuePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Part::Presence => "presence",
-            Part::Number => "number",
-            Part::Flag => "flag",
-            Part::Pointer => "pointer",
-            Part::Length => "length",
+            ValuePart::Presence => "presence",
+            ValuePart::Number => "number",
+            ValuePart::Flag => "flag",
+            ValuePart::Pointer => "pointer",
+            ValuePart::Length => "length",
         })
     }
 }

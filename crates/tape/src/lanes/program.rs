@@ -25,7 +25,7 @@ impl ColumnId {
 /// A part of a value. Each part of an input, an output or an intermediate value is a column of its own, so that tapes see
 /// nothing but dense arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Part {
+pub enum ValuePart {
     /// Whether an optional is there, a mask.
     Presence,
     /// The number.
@@ -38,9 +38,9 @@ pub enum Part {
     Length,
 }
 
-impl Part {
+impl ValuePart {
     /// The number of parts that there are.
-    const COUNT: usize = Part::Length as usize + 1;
+    const COUNT: usize = ValuePart::Length as usize + 1;
 }
 
 /// Where the elements of a column are.
@@ -51,14 +51,14 @@ pub enum Origin {
         /// Which input.
         index: u32,
         /// Which part of it.
-        part: Part,
+        part: ValuePart,
     },
     /// A part of an output of the model. Segments behind the one that writes it may read it too.
     Output {
         /// Which output.
         index: u32,
         /// Which part of it.
-        part: Part,
+        part: ValuePart,
     },
     /// One number that a frame made from the plan's template has at an offset: where a literal string is.
     Frame {
@@ -243,12 +243,12 @@ const MASKS_STRIP: usize = 1 << 12;
 
 /// The columns of the outputs of a program, for callers that look at very many.
 #[derive(Clone, Debug, Default)]
-pub struct OutputColumns(Vec<[Option<ColumnId>; Part::COUNT]>);
+pub struct OutputColumns(Vec<[Option<ColumnId>; ValuePart::COUNT]>);
 
 impl OutputColumns {
     /// The column of a part of the output `index`; `None` if the output has no such part.
     #[must_use]
-    pub fn get(&self, index: usize, part: Part) -> Option<ColumnId> {
+    pub fn get(&self, index: usize, part: ValuePart) -> Option<ColumnId> {
         self.0.get(index)?[part as usize]
     }
 }
@@ -318,7 +318,7 @@ impl LaneProgram {
         for (at, column) in self.columns.iter().enumerate() {
             let Origin::Output { index, part } = column.origin else { continue };
             if outputs.0.len() <= index as usize {
-                outputs.0.resize(index as usize + 1, [None; Part::COUNT]);
+                outputs.0.resize(index as usize + 1, [None; ValuePart::COUNT]);
             }
             outputs.0[index as usize][part as usize].get_or_insert(ColumnId::from_index(at));
         }

@@ -233,7 +233,7 @@ fn type_of(tape: &Tape, output: Output) -> MachineType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::program::{Cut, KernelSegment, Load, MemoStore, Part, Store, TapeSegment};
+    use crate::lanes::program::{Cut, KernelSegment, Load, MemoStore, Store, TapeSegment, ValuePart};
     use crate::{Bin, Mask, Val};
     use cembra_runtime::KernelChain;
 
@@ -266,9 +266,9 @@ mod tests {
     /// A program of an input, two intermediate columns and an output.
     fn program(segments: Vec<Segment>) -> LaneProgram {
         let columns = vec![
-            column(Origin::Input { index: 0, part: Part::Number }),
+            column(Origin::Input { index: 0, part: ValuePart::Number }),
             column(Origin::Scratch { offset: 0 }),
-            column(Origin::Output { index: 0, part: Part::Number }),
+            column(Origin::Output { index: 0, part: ValuePart::Number }),
             column(Origin::Scratch { offset: 0 }),
         ];
         LaneProgram::new(columns, segments)

@@ -2,7 +2,7 @@
 //! which runs a plan so, sees to it that no other tensor has the memory.
 
 use super::region::may_stop;
-use super::{Plan, Region, Seen, Step, Work, is_shared};
+use super::{Plan, Region, Step, ViewedNode, Work, is_shared};
 use crate::{TensorGraph, TensorNodeId};
 
 impl Plan {
@@ -34,11 +34,11 @@ impl Step {
 
     fn sees_as_written(&self, graph: &TensorGraph, target: Option<TensorNodeId>) -> bool {
         let is_apart = |node: TensorNodeId| target.is_none_or(|target| !is_seen(graph, node, target));
-        let in_rows = |inputs: &[Seen], rows: &[usize]| {
-            let fits = |(node, view): &Seen| is_apart(*node) || (Some(*node) == target && view.keeps_rows(rows));
+        let in_rows = |inputs: &[ViewedNode], rows: &[usize]| {
+            let fits = |(node, view): &ViewedNode| is_apart(*node) || (Some(*node) == target && view.keeps_rows(rows));
             inputs.iter().all(fits)
         };
-        let elementwise = |region: &Region, others: &[Seen]| in_rows(others, &region.extents);
+        let elementwise = |region: &Region, others: &[ViewedNode]| in_rows(others, &region.extents);
         match &self.work {
             Work::Map(region) => elementwise(region, &region.inputs),
             Work::Reduce { of, then: Some(then), .. } => {
@@ -50,7 +50,7 @@ impl Step {
             Work::Rows { depth, steps } => {
                 let rows = &graph.extents(self.node)[..*depth];
                 steps.iter().all(|step| {
-                    let seen: Vec<Seen> = step.seen().cloned().collect();
+                    let seen: Vec<ViewedNode> = step.seen().cloned().collect();
                     in_rows(&seen, rows)
                 })
             }

@@ -6,7 +6,7 @@ use super::{Condition, Plan, PlanCounters, Region, Step, Work, is_view};
 use crate::Data;
 use crate::body::{Body, BodyStep, Operand};
 use crate::node::{Axes, Axis, Labels, Operation};
-use crate::product::{Kernel, ProductPlan, Run};
+use crate::product::{FusedLabels, Kernel, ProductPlan};
 use crate::walk::CopiedAxis;
 use crate::{Layout, TensorGraph, TensorNodeId};
 use cembra_runtime::Excerpt;
@@ -208,7 +208,7 @@ impl Lines<'_> {
         let size = Data::element_size(node.scalar).unwrap_or(0);
         let plan = ProductPlan::of(labels, layouts.each_ref(), size)?;
         let extents = labels.label_extents(&layouts.each_ref().map(Layout::extents))?;
-        let count = |runs: &[Run]| runs.iter().map(|run| run.extent).product::<usize>();
+        let count = |runs: &[FusedLabels]| runs.iter().map(|run| run.extent).product::<usize>();
         let kernel = match &plan.kernel {
             Kernel::Zeros => "zeros".to_owned(),
             Kernel::Nest { .. } => "loops".to_owned(),

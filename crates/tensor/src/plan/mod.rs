@@ -24,7 +24,7 @@ use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
 /// A node, and how it is seen from the index space of a step.
-pub type Seen = (TensorNodeId, View);
+pub type ViewedNode = (TensorNodeId, View);
 
 /// Maps that are computed together.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,7 +34,7 @@ pub struct Region {
     /// What is computed of each index.
     pub body: Body,
     /// What it reads: a node that has a value by then, and how it is seen from the index space.
-    pub inputs: Vec<Seen>,
+    pub inputs: Vec<ViewedNode>,
 }
 
 /// What a step does.
@@ -201,7 +201,7 @@ impl Step {
     /// The nodes whose values it reads.
     #[must_use]
     pub fn reads(&self, graph: &TensorGraph) -> Vec<TensorNodeId> {
-        let nodes = |seen: &[Seen]| seen.iter().map(|(node, _)| *node).collect::<Vec<TensorNodeId>>();
+        let nodes = |seen: &[ViewedNode]| seen.iter().map(|(node, _)| *node).collect::<Vec<TensorNodeId>>();
         // The first input of what follows is what was made before.
         let others = |then: &Option<Region>| then.as_ref().map_or(Vec::new(), |then| nodes(&then.inputs[1..]));
         match &self.work {

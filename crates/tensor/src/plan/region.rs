@@ -3,7 +3,7 @@
 
 use super::guards::{Guards, branches};
 use super::view::View;
-use super::{Region, Seen, Step, Work, is_view};
+use super::{Region, Step, ViewedNode, Work, is_view};
 use crate::body::{Body, BodyStep, Operand};
 use crate::maps::{ElementOperator, OperandType, resolve};
 use crate::node::{Node, Operation};
@@ -26,7 +26,7 @@ const MEMORY: u64 = 8;
 const LONG: u64 = 20;
 
 /// What a node that is seen from a step is computed of.
-type Parts = SmallVec<[Seen; 2]>;
+type Parts = SmallVec<[ViewedNode; 2]>;
 
 /// An operator, by its number, and the types that it is on.
 type OperatorOn = (u16, SmallVec<[Scalar; 4]>);
@@ -34,7 +34,7 @@ type OperatorOn = (u16, SmallVec<[Scalar; 4]>);
 /// Who reads a node, or what a node is for those who do.
 struct Readers {
     /// The steps, by the nodes that they make, and how each sees it.
-    all: Vec<Vec<Seen>>,
+    all: Vec<Vec<ViewedNode>>,
     /// True if it has to have a value in memory.
     is_forced: Vec<bool>,
 }
@@ -271,7 +271,7 @@ pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bo
         is_leaf || is_made[id.index()]
     };
     // Views lead on to what they are of.
-    let resolved = |mut id: TensorNodeId, mut view: View| -> Seen {
+    let resolved = |mut id: TensorNodeId, mut view: View| -> ViewedNode {
         while !has_value(id) && is_view(graph, graph.node(id)) {
             let operand = graph.node(id).operands[0];
             let Some(seen) = View::of_operand(graph.node(id), graph.node(operand)) else { break };
@@ -280,7 +280,7 @@ pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bo
         if is_constant(graph, id) { (id, View::identity(&[])) } else { (id, view) }
     };
     let first = resolved(root, View::identity(&node.extents));
-    let mut found: FxHashMap<Seen, Parts> = FxHashMap::default();
+    let mut found: FxHashMap<ViewedNode, Parts> = FxHashMap::default();
     let mut open = vec![first.clone()];
     while let Some(pair) = open.pop() {
         if found.contains_key(&pair) {
@@ -305,13 +305,13 @@ pub fn region(graph: &TensorGraph, is_made: &[bool], root: TensorNodeId, own: bo
 
 impl Region {
     /// An expression of pairs of nodes and views, by what each is computed of; what is computed of nothing is read, or constant.
-    fn of(graph: &TensorGraph, root: &Seen, node: &Node, found: FxHashMap<Seen, Parts>) -> Region {
+    fn of(graph: &TensorGraph, root: &ViewedNode, node: &Node, found: FxHashMap<ViewedNode, Parts>) -> Region {
         let mut body = Body::default();
         let mut inputs = Vec::new();
-        let mut pairs: Vec<(Seen, Parts)> = found.into_iter().collect();
+        let mut pairs: Vec<(ViewedNode, Parts)> = found.into_iter().collect();
         // Operands have lower numbers, so this is an order in which everything can be computed.
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut places: FxHashMap<&Seen, Operand> = FxHashMap::default();
+        let mut places: FxHashMap<&ViewedNode, Operand> = FxHashMap::default();
         for (pair, _) in pairs.iter().filter(|(pair, operands)| operands.is_empty() && !is_constant(graph, pair.0)) {
             places.insert(pair, body.inputs.len() as Operand);
             body.inputs.push(graph.node(pair.0).scalar);
@@ -324,7 +324,7 @@ impl Region {
             places.insert(pair, (body.inputs.len() + body.steps.len()) as Operand);
             body.steps.push(match &inner.operation {
                 Operation::Map(op) => {
-                    let place = |pair: &Seen| places.get(pair).copied().unwrap_or(0);
+                    let place = |pair: &ViewedNode| places.get(pair).copied().unwrap_or(0);
                     BodyStep::Apply(op.clone(), operands.iter().map(place).collect())
                 }
                 Operation::Constant(bits) => BodyStep::Constant(inner.scalar, *bits),
@@ -349,7 +349,7 @@ fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<
             continue;
         }
         let Work::Map(map) = &steps[at].work else { continue };
-        let fits = |(node, view): &Seen| {
+        let fits = |(node, view): &ViewedNode| {
             let extents = graph.extents(*node);
             let is_alike = guards.get(*node) == guards.get(steps[at].node);
             is_alike && uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)

@@ -3,8 +3,7 @@
 //! computed as it would be among all others.
 
 use super::guards::Guards;
-use super::view::View;
-use super::{Step, Work};
+use super::{Step, ViewedNode, Work};
 use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +30,7 @@ impl Step {
     }
 
     /// Which nodes it reads, and how it sees them from the space whose leading axes are rows.
-    pub(super) fn seen(&self) -> impl Iterator<Item = &(TensorNodeId, View)> {
+    pub(super) fn seen(&self) -> impl Iterator<Item = &ViewedNode> {
         let (first, second): (&[_], &[_]) = match &self.work {
             Work::Map(region) => (&region.inputs, &[]),
             Work::Reduce { of, then, .. } => (&of.inputs, then.as_ref().map_or(&[], |then| &then.inputs[1..])),
@@ -68,7 +67,7 @@ pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Ve
         }
         // What is computed within a row, if anything is.
         let deepest = shared.min(extents.len().saturating_sub(1));
-        let group = |depth: usize| (depth, group(&steps, &by_node, &reads, guards, (last, depth)));
+        let group = |depth: usize| (depth, group(&steps, &by_node, &reads, guards, last, depth));
         let best = (1..=deepest).map(group).max_by_key(|(depth, group)| (group.len(), *depth));
         if let Some((depth, group)) = best.filter(|(_, group)| group.len() > 1) {
             group.iter().for_each(|at| is_taken[*at] = true);
@@ -91,7 +90,8 @@ fn group(
     by_node: &FxHashMap<TensorNodeId, usize>,
     reads: &[usize],
     guards: &Guards,
-    (last, depth): (usize, usize),
+    last: usize,
+    depth: usize,
 ) -> BTreeSet<usize> {
     let mut group = BTreeSet::from([last]);
     let Some((rows, _)) = steps[last].as_ref().and_then(Step::space) else { return group };

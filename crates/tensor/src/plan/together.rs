@@ -3,7 +3,7 @@
 //! share anyhow is not asked.
 
 use super::guards::Guards;
-use super::{Seen, Step, Work};
+use super::{Step, ViewedNode, Work};
 use crate::{Axis, Extents, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -22,7 +22,7 @@ struct Key {
     extents: Extents,
     axes: SmallVec<[Axis; 8]>,
     /// Something they read.
-    seen: Seen,
+    seen: ViewedNode,
 }
 
 /// The steps, with reductions that share a loop as one in the place of the last of them, each behind the conditions that decide about it.
@@ -67,12 +67,13 @@ fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId,
             && !of.extents.contains(&0)
         {
             let level = after(&mut of.inputs.iter().map(|(node, _)| *node).chain(step.conditions()));
-            let key = |seen: &Seen| Key { level, extents: of.extents.clone(), axes: axes.clone(), seen: seen.clone() };
+            let key =
+                |seen: &ViewedNode| Key { level, extents: of.extents.clone(), axes: axes.clone(), seen: seen.clone() };
             let found = of.inputs.iter().find_map(|seen| known.get(&key(seen)).copied());
             let is_alike = |group: &usize| steps[groups[*group][0]].guard == step.guard;
             let found = found.filter(|group| groups[*group].len() < MOST && is_alike(group));
             // What follows may need what others of the group make, which is there by then; nothing else that may come of them.
-            let fits = |(node, _): &Seen| {
+            let fits = |(node, _): &ViewedNode| {
                 by_node.get(node).is_none_or(|at| levels[*at] < level || (found.is_some() && group_of[*at] == found))
             };
             if then.as_ref().is_none_or(|then| then.inputs[1..].iter().all(fits)) {

@@ -4,7 +4,7 @@
 //! How an operand is seen from an index space is linear in each axis. So it is compared at a few points: the first index, the last one, and
 //! for each axis the second one along it.
 
-use super::{Condition, Plan, Region, Step, View, Work, branches};
+use super::{Condition, Plan, Region, Step, View, ViewedNode, Work, branches};
 use crate::body::{BodyStep, Operand};
 use crate::node::Operation;
 use crate::{Extents, Node, TensorGraph, TensorNodeId};
@@ -367,7 +367,7 @@ impl Verifier<'_> {
     }
 
     /// What an input of an expression is at the points, which are within its extents.
-    fn seen(&self, (node, view): &(TensorNodeId, View), region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
+    fn seen(&self, (node, view): &ViewedNode, region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
         let extents = self.graph.extents(*node);
         if !view.is_between(region.extents.len(), extents.len()) {
             return Err(PlanFlaw::Outside(node.index()));

@@ -8,30 +8,30 @@ use std::ops::Range;
 
 /// Where the index of an axis comes from: `start` and `step` times the index of an axis of the space, if it goes along with one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Place {
+struct AxisSource {
     start: isize,
     step: isize,
     axis: Option<Axis>,
 }
 
-impl Place {
-    const FIRST: Place = Place { start: 0, step: 0, axis: None };
+impl AxisSource {
+    const FIRST: AxisSource = AxisSource { start: 0, step: 0, axis: None };
 
     /// The index along an axis of this extent.
-    const fn along(axis: usize, extent: usize) -> Place {
-        if extent == 1 { Place::FIRST } else { Place { start: 0, step: 1, axis: Some(axis as Axis) } }
+    const fn along(axis: usize, extent: usize) -> AxisSource {
+        if extent == 1 { AxisSource::FIRST } else { AxisSource { start: 0, step: 1, axis: Some(axis as Axis) } }
     }
 }
 
 /// The indices of a node by those of an index space.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct View(SmallVec<[Place; 4]>);
+pub struct View(SmallVec<[AxisSource; 4]>);
 
 impl View {
     /// The index space itself.
     #[must_use]
     pub fn identity(extents: &[usize]) -> View {
-        View(extents.iter().enumerate().map(|(axis, extent)| Place::along(axis, *extent)).collect())
+        View(extents.iter().enumerate().map(|(axis, extent)| AxisSource::along(axis, *extent)).collect())
     }
 
     /// How a node that is a map, or nothing but a view, sees an operand; none if it is neither.
@@ -42,13 +42,15 @@ impl View {
         Some(View(match &node.operation {
             Operation::Map(_) | Operation::Broadcast | Operation::CustomVjp(_) | Operation::Barrier(_) => {
                 let added = to.len() - from.len();
-                extents.map(|(axis, extent)| Place::along(added + axis, extent)).collect()
+                extents.map(|(axis, extent)| AxisSource::along(added + axis, extent)).collect()
             }
-            Operation::Axes(to) => extents.map(|(axis, extent)| Place::along(usize::from(to[axis]), extent)).collect(),
+            Operation::Axes(to) => {
+                extents.map(|(axis, extent)| AxisSource::along(usize::from(to[axis]), extent)).collect()
+            }
             Operation::Slice(slices) => {
                 let place = |(axis, slice): (usize, &crate::Slice)| {
-                    let Place { step, axis, .. } = Place::along(axis, slice.count);
-                    Place { start: slice.start.cast_signed(), step: step.wrapping_mul(slice.step), axis }
+                    let AxisSource { step, axis, .. } = AxisSource::along(axis, slice.count);
+                    AxisSource { start: slice.start.cast_signed(), step: step.wrapping_mul(slice.step), axis }
                 };
                 slices.iter().enumerate().map(place).collect()
             }
@@ -60,9 +62,9 @@ impl View {
                 if !own.iter().map(|(_, extent)| extent).eq(others.iter().map(|(_, extent)| extent)) {
                     return None;
                 }
-                let mut places = SmallVec::from_elem(Place::FIRST, from.len());
+                let mut places = SmallVec::from_elem(AxisSource::FIRST, from.len());
                 for ((axis, extent), (other, _)) in own.into_iter().zip(others) {
-                    places[axis] = Place::along(other, extent);
+                    places[axis] = AxisSource::along(other, extent);
                 }
                 places
             }
@@ -73,12 +75,12 @@ impl View {
     /// What the node sees, seen from where the node is seen.
     pub(crate) fn then(&self, next: &View) -> View {
         // Indices of an axis without indices may be anything: no element is read there.
-        let place = |place: &Place| match place.axis {
+        let place = |place: &AxisSource| match place.axis {
             None => *place,
             Some(axis) => {
                 let own = self.0[usize::from(axis)];
                 let start = place.start.wrapping_add(place.step.wrapping_mul(own.start));
-                Place { start, step: place.step.wrapping_mul(own.step), axis: own.axis }
+                AxisSource { start, step: place.step.wrapping_mul(own.step), axis: own.axis }
             }
         };
         View(next.0.iter().map(place).collect())
@@ -91,15 +93,15 @@ impl View {
 
     /// True if the leading axes are those of the index space, which are of these extents, and no other axis goes along with one of them.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
-        let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&Place::along(axis, *extent));
-        let is_within = |place: &Place| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
+        let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));
+        let is_within = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
         rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
     }
 
     /// Axes that go along with these axes of the space, which may name one twice.
     #[must_use]
     pub fn along(axes: &[Axis], extents: &[usize]) -> View {
-        View(axes.iter().zip(extents).map(|(axis, extent)| Place::along(usize::from(*axis), *extent)).collect())
+        View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
     }
 
     /// The index of the node that an index of the space sees.
@@ -112,7 +114,7 @@ impl View {
 
     /// True for a view of a node of `rank` axes, from an index space of `space` axes.
     pub(crate) fn is_between(&self, space: usize, rank: usize) -> bool {
-        let is_of_space = |place: &Place| place.axis.is_none_or(|axis| usize::from(axis) < space);
+        let is_of_space = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) < space);
         self.0.len() == rank && self.0.iter().all(is_of_space)
     }
 

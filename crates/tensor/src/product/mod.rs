@@ -7,4 +7,4 @@ mod plan;
 
 pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct, multiply_plainly};
 pub use places::Places;
-pub use plan::{Kernel, Preparation, ProductPlan, Run};
+pub use plan::{FusedLabels, Kernel, Preparation, ProductPlan};

@@ -23,7 +23,7 @@ const LEAST_LINES: usize = 256;
 
 /// Labels that are walked as one: how many indices, and how far these are apart in both operands and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Run {
+pub struct FusedLabels {
     /// The number of indices.
     pub extent: usize,
     /// The distances in the left operand, in the right one and in the result; 0 where they do not have the labels.
@@ -49,7 +49,7 @@ pub enum Kernel {
     /// Sums of a few products, term by term: to begin a product of matrices would take longer than they do.
     Direct {
         /// Labels of the result that are looped over.
-        kept: Vec<Run>,
+        kept: Vec<FusedLabels>,
         /// Where elements and terms lie.
         places: Places,
         /// As for loops.
@@ -59,9 +59,9 @@ pub enum Kernel {
     /// vectors. The inner one is given by its position in both, one after the other.
     Nest {
         /// Labels of the result.
-        kept: Vec<Run>,
+        kept: Vec<FusedLabels>,
         /// Labels that are summed.
-        summed: Vec<Run>,
+        summed: Vec<FusedLabels>,
         /// Which one is the inner loop.
         inner: usize,
         /// False if the product has no label to sum over, not even one of one index: then a product of -0 stays one.
@@ -70,11 +70,11 @@ pub enum Kernel {
     /// Products of matrices.
     Matrices {
         /// Labels of the result that are looped over.
-        kept: Vec<Run>,
+        kept: Vec<FusedLabels>,
         /// Labels that are summed and looped over: products are added to those before.
-        summed: Vec<Run>,
+        summed: Vec<FusedLabels>,
         /// The rows, the columns and the terms of each.
-        dimensions: [Run; 3],
+        dimensions: [FusedLabels; 3],
     },
 }
 
@@ -101,8 +101,8 @@ impl Label {
         self.strides[of].unwrap_or(0)
     }
 
-    fn run(&self) -> Run {
-        Run { extent: self.extent, strides: [0, 1, 2].map(|of| self.stride(of)) }
+    fn run(&self) -> FusedLabels {
+        FusedLabels { extent: self.extent, strides: [0, 1, 2].map(|of| self.stride(of)) }
     }
 
     /// Which of the operands and the result have it.
@@ -177,13 +177,13 @@ impl ProductPlan {
         if self.result.is_some() || self.operands.iter().zip(has).any(is_repeated) {
             return None;
         }
-        let size = |runs: &[Run]| runs.iter().map(|run| run.extent).fold(1, usize::saturating_mul);
+        let size = |runs: &[FusedLabels]| runs.iter().map(|run| run.extent).fold(1, usize::saturating_mul);
         let (kept, summed, dimensions) = match &self.kernel {
             Kernel::Matrices { kept, summed, dimensions } => (kept, summed, dimensions),
             Kernel::Nest { kept, summed, .. } => {
                 let each = (size(kept).saturating_mul(size(summed)) / extent.max(1)).max(1);
                 // What lies together in an operand is walked over `CHUNK` elements at a time anyhow.
-                let lies_together = |run: &&Run| run.strides[2] == 1 && run.strides[..2].contains(&1);
+                let lies_together = |run: &&FusedLabels| run.strides[2] == 1 && run.strides[..2].contains(&1);
                 let line = kept.iter().find(lies_together).filter(|run| run.extent >= extent);
                 let least = line.map_or(1, |run| ProductPlan::CHUNK.div_ceil(run.extent / extent.max(1)));
                 let panels =
@@ -195,7 +195,7 @@ impl ProductPlan {
         let each = (size(kept).saturating_mul(size(summed)).saturating_mul(size(dimensions)) / extent.max(1)).max(1);
         // Rows or columns of the matrices have the label in front of others, if they have it; else panels are of whole matrices.
         let len = size(kept).saturating_mul(size(&dimensions[..2]));
-        let has_all = |run: &&Run| run.strides[2].unsigned_abs().saturating_mul(run.extent) == len;
+        let has_all = |run: &&FusedLabels| run.strides[2].unsigned_abs().saturating_mul(run.extent) == len;
         let lines = dimensions[..2].iter().find(has_all).map_or(LEAST_LINES, |run| run.extent / extent.max(1));
         let most = LEAST_PANEL.div_ceil(each).max(LEAST_LINES.div_ceil(lines.max(1)));
         let panels = Some(extent / most).filter(|panels| *panels > 1)?;
@@ -319,8 +319,8 @@ impl Planning {
             self.make(is_made, &order);
         }
         let mut kept = self.nested(self.group(BATCH).into_iter().collect(), &[0, 1, 2]);
-        let sliced = |runs: &Runs| runs[..runs.len() - 1].iter().map(|run| self.run(run)).collect::<Vec<Run>>();
-        let mut loops: Vec<Run> = kept.drain(..).map(|run| self.run(&run)).collect();
+        let sliced = |runs: &Runs| runs[..runs.len() - 1].iter().map(|run| self.run(run)).collect::<Vec<FusedLabels>>();
+        let mut loops: Vec<FusedLabels> = kept.drain(..).map(|run| self.run(&run)).collect();
         loops.extend(sliced(rows));
         loops.extend(sliced(columns));
         let dimensions = [rows, columns, terms].map(|runs| self.run(&runs[runs.len() - 1]));
@@ -357,7 +357,7 @@ impl Planning {
                 };
                 // The matrices have the longest run, and of two as long the one whose elements lie closer.
                 let key = |run: &SmallVec<[usize; 4]>| {
-                    let Run { extent, strides } = self.run(run);
+                    let FusedLabels { extent, strides } = self.run(run);
                     (extent, std::cmp::Reverse(strides.map(isize::unsigned_abs)))
                 };
                 runs.sort_by_key(key);
@@ -409,10 +409,10 @@ impl Planning {
     }
 
     /// Labels as one: steps are those of the last.
-    fn run(&self, labels: &[usize]) -> Run {
+    fn run(&self, labels: &[usize]) -> FusedLabels {
         let extent = labels.iter().map(|at| self.labels[*at].extent).product();
         let strides = labels.last().map_or([0; 3], |at| self.labels[*at].run().strides);
-        Run { extent, strides }
+        FusedLabels { extent, strides }
     }
 
     /// Gives these operands, or the result, the strides of memory in which the labels lie in this order.
@@ -447,7 +447,7 @@ impl Planning {
         let (large, small) = if self.size(0) < self.size(1) { (1, 0) } else { (0, 1) };
         let has_sums = self.labels.iter().any(|label| label.strides[2].is_none());
         let order = if has_sums { [large, 2, small] } else { [2, large, small] };
-        let runs = |is_kept: bool| -> Vec<Run> {
+        let runs = |is_kept: bool| -> Vec<FusedLabels> {
             let labels = (0..self.labels.len()).filter(|at| self.labels[*at].strides[2].is_some() == is_kept);
             self.nested(labels.collect(), &order).iter().map(|run| self.run(run)).collect()
         };
@@ -458,14 +458,16 @@ impl Planning {
             0..=1 => 0.0,
             _ => 2.0 + stride.unsigned_abs().min(64) as f64 / 64.0,
         };
-        let begin = |run: &Run| {
+        let begin = |run: &FusedLabels| {
             let is_scaled = run.strides[2] != 0 && (run.strides[0] == 0) != (run.strides[1] == 0);
             if is_scaled && !summed.is_empty() { 4.0 } else { 16.0 }
         };
-        let cost = |run: &Run| 1.0 + run.strides.iter().map(apart).sum::<f64>() + begin(run) / run.extent as f64;
+        let cost =
+            |run: &FusedLabels| 1.0 + run.strides.iter().map(apart).sum::<f64>() + begin(run) / run.extent as f64;
         let costs = kept.iter().chain(&summed).map(cost).enumerate();
         let inner = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
-        let products = |line: &Run| summed.iter().map(|run| run.extent).fold(line.extent, usize::saturating_mul);
+        let products =
+            |line: &FusedLabels| summed.iter().map(|run| run.extent).fold(line.extent, usize::saturating_mul);
         if kept.get(inner).is_some_and(|line| line.extent < *ProductPlan::IN_REGISTERS.start() && products(line) <= FEW)
         {
             // To begin with lines would be most of it.

@@ -7,8 +7,8 @@ mod pattern;
 mod rules;
 mod views;
 
-pub use pattern::Found;
-pub use rules::{Rule, rules};
+pub use pattern::RuleMatch;
+pub use rules::{RewriteRule, rules};
 
 use crate::body::{Body, Elements, LOOKED_AT};
 use crate::node::{Labels, Node, Operation, Reduction};
@@ -97,7 +97,7 @@ impl Rewriter {
     ///
     /// # Errors
     /// It is not of the form of rules, or names an operator that there is not.
-    pub fn rule(mut self, rule: &Rule<'_>, graph: &TensorGraph) -> Result<Rewriter, Error> {
+    pub fn rule(mut self, rule: &RewriteRule<'_>, graph: &TensorGraph) -> Result<Rewriter, Error> {
         self.of_user.insert(0, Arc::new(Compiled::new(rule, graph.registry())?));
         Ok(self)
     }
@@ -120,7 +120,7 @@ impl Rewriter {
         outputs: &[TensorNodeId],
         elements: &dyn Elements,
     ) -> Result<Rewritten, Error> {
-        let mut run = Run {
+        let mut run = Rewriting {
             made: graph.successor(),
             rules: self,
             elements,
@@ -169,7 +169,7 @@ impl Rewriter {
 }
 
 /// One rewriting.
-pub(crate) struct Run<'r> {
+pub(crate) struct Rewriting<'r> {
     pub(crate) made: TensorGraph,
     rules: &'r Rewriter,
     elements: &'r dyn Elements,
@@ -181,7 +181,7 @@ pub(crate) struct Run<'r> {
     left: usize,
 }
 
-impl Run<'_> {
+impl Rewriting<'_> {
     /// A node as what rules make of it. Replacements are of bounded depth, and their number is bounded too.
     pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
@@ -263,11 +263,11 @@ impl Run<'_> {
         let mut parts: Vec<TensorNodeId> = Vec::with_capacity(rule.replacement.len());
         for part in &rule.replacement {
             let made = match part {
-                pattern::Part::Variable(variable) | pattern::Part::Constant(variable) => {
+                pattern::PatternNode::Variable(variable) | pattern::PatternNode::Constant(variable) => {
                     found.node(*variable).ok_or_else(incomplete)?
                 }
-                pattern::Part::Number(number) => self.made.constant(found.scalar(&self.made, like), *number)?,
-                pattern::Part::Apply(op, operands) => {
+                pattern::PatternNode::Number(number) => self.made.constant(found.scalar(&self.made, like), *number)?,
+                pattern::PatternNode::Apply(op, operands) => {
                     let operands: SmallVec<[TensorNodeId; 2]> = operands.iter().map(|at| parts[*at]).collect();
                     self.map(*op, &operands)?
                 }

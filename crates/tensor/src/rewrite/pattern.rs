@@ -1,7 +1,7 @@
 //! Patterns of rules: expressions such as `add(neg(x), y)`, in which `x` stands for anything, `#c` for any constant, and a number for a
 //! constant of that value and sign. They are read once, into lists in which operands come before what uses them.
 
-use super::{Exactness, Rule};
+use super::{Exactness, RewriteRule};
 use crate::node::{Node, Operation};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{Law, OpId, Registry};
@@ -16,7 +16,7 @@ const MOST_COMMUTATIVE: usize = 4;
 
 /// A part of a pattern or of a replacement; an operand is the position of another part.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Part {
+pub(super) enum PatternNode {
     /// Anything, always the same for one name.
     Variable(usize),
     /// A constant.
@@ -31,24 +31,24 @@ pub(super) enum Part {
 pub(super) struct Compiled {
     pub(super) name: Arc<str>,
     pub(super) exactness: Exactness,
-    pattern: Vec<Part>,
-    pub(super) replacement: Vec<Part>,
+    pattern: Vec<PatternNode>,
+    pub(super) replacement: Vec<PatternNode>,
     variables: Vec<String>,
-    guard: Option<fn(&Found<'_>) -> bool>,
+    guard: Option<fn(&RuleMatch<'_>) -> bool>,
     integers: bool,
     /// For each commutative operator of the pattern, its position.
     commutative: SmallVec<[usize; 4]>,
 }
 
-/// What a guard is told of a match.
+/// A match of a rule's pattern, for the rule's guard.
 #[derive(Debug)]
-pub struct Found<'f> {
+pub struct RuleMatch<'f> {
     graph: &'f TensorGraph,
     variables: &'f [String],
     nodes: &'f [Option<TensorNodeId>],
 }
 
-impl Found<'_> {
+impl RuleMatch<'_> {
     fn node(&self, name: &str) -> Option<&Node> {
         let at = self.variables.iter().position(|known| known == name)?;
         self.nodes[at].map(|node| self.graph.node(node))
@@ -133,11 +133,11 @@ impl<'t> Reader<'t> {
         text: &str,
         registry: &'static Registry,
         variables: Vec<String>,
-    ) -> Result<(Vec<Part>, Vec<String>), Error> {
+    ) -> Result<(Vec<PatternNode>, Vec<String>), Error> {
         /// An operator whose operands are being read.
         struct Open(OpId, SmallVec<[usize; 3]>);
         let mut reader = Reader { rest: text, registry, variables };
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<PatternNode> = Vec::new();
         let mut open: Vec<Open> = Vec::new();
         loop {
             let word = reader.word();
@@ -149,13 +149,13 @@ impl<'t> Reader<'t> {
                 continue;
             }
             let part = if let Some(name) = word.strip_prefix('#') {
-                Part::Constant(reader.variable(name))
+                PatternNode::Constant(reader.variable(name))
             } else if let Ok(number) = word.parse() {
-                Part::Number(number)
+                PatternNode::Number(number)
             } else if word.is_empty() {
                 return Err(reader.wrong("a rule expects a value"));
             } else {
-                Part::Variable(reader.variable(word))
+                PatternNode::Variable(reader.variable(word))
             };
             parts.push(part);
             // What has ended is an operand of what is open.
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
                 if reader.takes(',') {
                     break;
                 }
-                let made = Part::Apply(*op, std::mem::take(operands));
+                let made = PatternNode::Apply(*op, std::mem::take(operands));
                 if !reader.takes(')') {
                     return Err(reader.wrong("a rule expects `,` or `)`"));
                 }
@@ -182,7 +182,7 @@ impl<'t> Reader<'t> {
 }
 
 impl Compiled {
-    pub(super) fn new(rule: &Rule<'_>, registry: &'static Registry) -> Result<Compiled, Error> {
+    pub(super) fn new(rule: &RewriteRule<'_>, registry: &'static Registry) -> Result<Compiled, Error> {
         let (pattern, variables) = Reader::read(rule.pattern, registry, Vec::new())?;
         let known = variables.len();
         let (replacement, variables) = Reader::read(rule.replacement, registry, variables)?;
@@ -190,11 +190,11 @@ impl Compiled {
             let message = format!("the replacement has `{}`, which the pattern does not", variables[known]);
             return Err(Error::tensors(TensorErrorKind::Syntax, message));
         }
-        if !matches!(pattern.last(), Some(Part::Apply(..))) {
+        if !matches!(pattern.last(), Some(PatternNode::Apply(..))) {
             return Err(Error::tensors(TensorErrorKind::Syntax, "a pattern is an operator on something"));
         }
-        let is_commutative = |part: &Part| {
-            matches!(part, Part::Apply(op, operands)
+        let is_commutative = |part: &PatternNode| {
+            matches!(part, PatternNode::Apply(op, operands)
                 if operands.len() == 2 && registry.get(*op).laws.contains(&Law::Commutative))
         };
         let commutative: SmallVec<[usize; 4]> = (0..pattern.len()).filter(|at| is_commutative(&pattern[*at])).collect();
@@ -221,7 +221,7 @@ impl Compiled {
     /// The position of the operator that the pattern begins with.
     pub(super) fn root(&self) -> u16 {
         match self.pattern.last() {
-            Some(Part::Apply(op, _)) => op.index() as u16,
+            Some(PatternNode::Apply(op, _)) => op.index() as u16,
             _ => u16::MAX,
         }
     }
@@ -243,7 +243,7 @@ impl Match {
                 && (rule.integers || found.floats(graph))
                 && rule
                     .guard
-                    .is_none_or(|guard| guard(&Found { graph, variables: &rule.variables, nodes: &found.nodes }));
+                    .is_none_or(|guard| guard(&RuleMatch { graph, variables: &rule.variables, nodes: &found.nodes }));
             holds.then_some(found)
         })
     }
@@ -251,7 +251,7 @@ impl Match {
     fn fits(&mut self, rule: &Compiled, graph: &TensorGraph, node: &Node, swapped: u32) -> bool {
         let mut open: SmallVec<[(usize, TensorNodeId); 8]> = SmallVec::new();
         let push = |open: &mut SmallVec<[(usize, TensorNodeId); 8]>, at: usize, node: &Node| -> bool {
-            let (Part::Apply(op, parts), Operation::Map(found)) = (&rule.pattern[at], &node.operation) else {
+            let (PatternNode::Apply(op, parts), Operation::Map(found)) = (&rule.pattern[at], &node.operation) else {
                 return false;
             };
             if found.has_texts() || *op != found.id() || parts.len() != node.operands.len() {
@@ -271,12 +271,12 @@ impl Match {
         while let Some((at, id)) = open.pop() {
             let node = graph.node(id);
             let fits = match &rule.pattern[at] {
-                Part::Variable(variable) => *self.nodes[*variable].get_or_insert(id) == id,
-                Part::Constant(variable) => {
+                PatternNode::Variable(variable) => *self.nodes[*variable].get_or_insert(id) == id,
+                PatternNode::Constant(variable) => {
                     matches!(node.operation, Operation::Constant(_)) && *self.nodes[*variable].get_or_insert(id) == id
                 }
-                Part::Number(wanted) => number(node).is_some_and(|found| found.to_bits() == wanted.to_bits()),
-                Part::Apply(..) => push(&mut open, at, node),
+                PatternNode::Number(wanted) => number(node).is_some_and(|found| found.to_bits() == wanted.to_bits()),
+                PatternNode::Apply(..) => push(&mut open, at, node),
             };
             if !fits {
                 return false;

@@ -1,7 +1,7 @@
 //! Rules on what changes only which index an element has, on reductions and on products by labels. They look at numbers of axes and
 //! extents, so they are code and no patterns; each has a name, as the others have.
 
-use super::Run;
+use super::Rewriting;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
 use crate::sums::Order;
 use crate::{ElementOperator, Extents, Slice, TensorNodeId};
@@ -10,10 +10,10 @@ use cembra_value::Error;
 use smallvec::SmallVec;
 
 /// A rule's name, and what it made.
-type Made = Option<(&'static str, TensorNodeId)>;
+type Replacement = Option<(&'static str, TensorNodeId)>;
 
 /// What a rule makes of a node whose operands were rewritten.
-pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
+pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replacement, Error> {
     match &node.operation {
         Operation::Map(op) => {
             if let Some(made) = cast_back(run, op.id(), node) {
@@ -51,7 +51,7 @@ pub(super) fn replaced(run: &mut Run<'_>, node: &Node) -> Result<Made, Error> {
 }
 
 /// A cast that undoes another which lost nothing.
-fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorNodeId> {
+fn cast_back(run: &Rewriting<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorNodeId> {
     use cembra_runtime::Scalar::{Float32, Float64, Int32, Int64};
     let registry = run.made.registry();
     let [operand] = node.operands.as_slice() else { return None };
@@ -64,7 +64,7 @@ fn cast_back(run: &Run<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorN
 }
 
 /// An operator on what was broadcast: it is applied to the elements that there are, and what comes of it is broadcast.
-fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Result<Made, Error> {
+fn broadcast_after(run: &mut Rewriting<'_>, op: &ElementOperator, node: &Node) -> Result<Replacement, Error> {
     let narrow = |id: &TensorNodeId| {
         let operand = run.made.node(*id);
         if matches!(operand.operation, Operation::Broadcast) { operand.operands[0] } else { *id }
@@ -78,7 +78,7 @@ fn broadcast_after(run: &mut Run<'_>, op: &ElementOperator, node: &Node) -> Resu
 }
 
 /// An order of axes, or diagonals, of another, or of a product.
-fn of_axes(run: &mut Run<'_>, to: &[Axis], node: &Node) -> Result<Made, Error> {
+fn of_axes(run: &mut Rewriting<'_>, to: &[Axis], node: &Node) -> Result<Replacement, Error> {
     let inner = run.made.node(node.operands[0]).clone();
     match &inner.operation {
         Operation::Axes(first) => {
@@ -102,7 +102,7 @@ fn is_permutation(to: &[Axis], node: &Node) -> bool {
     to.len() == node.extents.len()
 }
 
-fn slice_of_slice(run: &mut Run<'_>, slices: &[Slice], node: &Node) -> Result<Made, Error> {
+fn slice_of_slice(run: &mut Rewriting<'_>, slices: &[Slice], node: &Node) -> Result<Replacement, Error> {
     let inner = run.made.node(node.operands[0]);
     let Operation::Slice(first) = &inner.operation else { return Ok(None) };
     let of = inner.operands[0];
@@ -127,7 +127,12 @@ fn is_ordered(reduction: Reduction, node: &Node) -> bool {
     matches!(reduction, Reduction::Sum | Reduction::Product) && node.scalar.is_float()
 }
 
-fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &Node) -> Result<Made, Error> {
+fn of_reduction(
+    run: &mut Rewriting<'_>,
+    reduction: Reduction,
+    axes: &[Axis],
+    node: &Node,
+) -> Result<Replacement, Error> {
     let operand = node.operands[0];
     let inner = run.made.node(operand).clone();
     let is_ordered = is_ordered(reduction, node);
@@ -177,7 +182,7 @@ fn of_reduction(run: &mut Run<'_>, reduction: Reduction, axes: &[Axis], node: &N
 }
 
 /// A product of two that is no sum is a product of elements, the axes being where the result has them; one of one is a view.
-fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
+fn without_sum(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     if node.operands.len() > 2 || labels.is_sum() {
         return Ok(None);
     }
@@ -203,7 +208,7 @@ fn without_sum(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option
 
 /// A "product" of one operand is a sum of it, or of a diagonal. The labels that are summed are the last axes of the view that it is of, in
 /// their order: so the positions of the sum are those of the product, and the order in which they are added is, too.
-fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
+fn sum_of_one(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     let ([operand], [own]) = (&node.operands[..], &labels.operands[..]) else { return Ok(None) };
     let mut summed: Axes = own.iter().copied().filter(|label| !labels.output.contains(label)).collect();
     summed.sort_unstable();
@@ -217,7 +222,7 @@ fn sum_of_one(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Option<
 }
 
 /// An order of axes of an operand of a product is an order of labels.
-fn into_product(run: &mut Run<'_>, labels: &Labels, node: &Node) -> Result<Made, Error> {
+fn into_product(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Replacement, Error> {
     let mut operands = node.operands.clone();
     let mut made = labels.clone();
     let mut is_changed = false;

@@ -1,6 +1,6 @@
 //! Labelled expressions that are put together part by part. Nothing is known of names here; tensors are nodes of a graph.
 
-use super::Whole;
+use super::FullReduction;
 use super::labels::Demands;
 use super::lower::Lowering;
 use super::tree::{self, Positions, Tree};
@@ -10,7 +10,7 @@ use cembra_value::Span;
 
 /// A part of an expression: of one other part, as what it delivers depends on that. What is wanted twice is made twice.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Part(u32);
+pub struct Subexpression(u32);
 
 /// An expression over labelled tensors, and the labels of what it is assigned to. The part that is added last is the whole of it.
 ///
@@ -68,73 +68,73 @@ impl Expression {
         ))
     }
 
-    fn push(&mut self, part: tree::Part, span: Span) -> Result<Part, Error> {
+    fn push(&mut self, part: tree::ExpressionNode, span: Span) -> Result<Subexpression, Error> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
         if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
             return Err(Error::tensors(TensorErrorKind::UnknownName, "a part of another expression").at(span));
         }
-        Ok(Part(self.tree.push(part, span)))
+        Ok(Subexpression(self.tree.push(part, span)))
     }
 
     /// A node with labels for its axes; labels that stand twice are a diagonal.
     ///
     /// # Errors
     /// What stands between the commas is no label, or there are too many parts.
-    pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Part, Error> {
+    pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Subexpression, Error> {
         let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
         self.nodes.push(node);
-        self.push(tree::Part::Tensor(self.nodes.len() as u32 - 1, labels), span)
+        self.push(tree::ExpressionNode::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
     /// A number, which takes on the type of what it meets.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn number(&mut self, number: f64, span: Span) -> Result<Part, Error> {
-        self.push(tree::Part::Number(number), span)
+    pub fn number(&mut self, number: f64, span: Span) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::Number(number), span)
     }
 
     /// A part with the other sign.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn negated(&mut self, of: Part, span: Span) -> Result<Part, Error> {
-        self.push(tree::Part::Negated(of.0), span)
+    pub fn negated(&mut self, of: Subexpression, span: Span) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::Negated(of.0), span)
     }
 
     /// The sum of two parts, which have the same labels.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn sum(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
-        self.push(tree::Part::Sum(a.0, b.0), span)
+    pub fn sum(&mut self, a: Subexpression, b: Subexpression, span: Span) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::Sum(a.0, b.0), span)
     }
 
     /// The difference of two parts, which have the same labels.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn difference(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
-        self.push(tree::Part::Difference(a.0, b.0), span)
+    pub fn difference(&mut self, a: Subexpression, b: Subexpression, span: Span) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::Difference(a.0, b.0), span)
     }
 
     /// The product of two parts, summed over labels of both that are not wanted.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn product(&mut self, a: Part, b: Part, span: Span) -> Result<Part, Error> {
-        self.push(tree::Part::Product(a.0, b.0), span)
+    pub fn product(&mut self, a: Subexpression, b: Subexpression, span: Span) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::Product(a.0, b.0), span)
     }
 
     /// A part divided by another one: by a number, or element by element.
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn quotient(&mut self, of: Part, by: Part, span: Span) -> Result<Part, Error> {
+    pub fn quotient(&mut self, of: Subexpression, by: Subexpression, span: Span) -> Result<Subexpression, Error> {
         match self.tree.parts.get(by.0 as usize) {
-            Some(tree::Part::Number(by)) => {
+            Some(tree::ExpressionNode::Number(by)) => {
                 let by = *by;
-                self.push(tree::Part::Quotient(of.0, by), span)
+                self.push(tree::ExpressionNode::Quotient(of.0, by), span)
             }
             _ => self.map(cembra_ops::id::DIVIDE, [of, by], span),
         }
@@ -147,17 +147,17 @@ impl Expression {
     pub fn map(
         &mut self,
         op: impl Into<ElementOperator>,
-        parts: impl IntoIterator<Item = Part>,
+        parts: impl IntoIterator<Item = Subexpression>,
         span: Span,
-    ) -> Result<Part, Error> {
-        self.push(tree::Part::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
+    ) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
     /// A number made of all elements of a part. It has no labels, whatever the part has.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{Expression, TensorGraph, Whole};
+    /// use cembra_tensor::{Expression, TensorGraph, FullReduction};
     /// use cembra_value::Span;
     ///
     /// let mut g = TensorGraph::standard();
@@ -166,7 +166,7 @@ impl Expression {
     /// let mut e = Expression::new("", here)?;
     /// let (a, b) = (e.tensor(a?, "i,k", here)?, e.tensor(b?, "k,j", here)?);
     /// let product = e.product(a, b, here)?;
-    /// e.whole(Whole::Sum, product, here)?;
+    /// e.whole(FullReduction::Sum, product, here)?;
     /// let sum = e.lower(&mut g)?;
     /// assert!(g.extents(sum).is_empty());
     /// # Ok::<(), cembra_value::Error>(())
@@ -174,8 +174,8 @@ impl Expression {
     ///
     /// # Errors
     /// There are too many parts.
-    pub fn whole(&mut self, whole: Whole, of: Part, span: Span) -> Result<Part, Error> {
-        self.push(tree::Part::Whole(whole, of.0), span)
+    pub fn whole(&mut self, whole: FullReduction, of: Subexpression, span: Span) -> Result<Subexpression, Error> {
+        self.push(tree::ExpressionNode::FullReduction(whole, of.0), span)
     }
 
     /// The node of the expression, which has an axis for each label of the target.

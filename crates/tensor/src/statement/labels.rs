@@ -2,8 +2,8 @@
 //! delivers those of its labels that are demanded, or that another factor has too. What is in two factors and not demanded is summed
 //! over, so parentheses around products change nothing.
 
-use super::tree::{Part, Tree};
-use super::whole::{Whole, check_trace};
+use super::tree::{ExpressionNode, Tree};
+use super::whole::{FullReduction, check_trace};
 use crate::{MOST_AXES, TensorErrorKind};
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::Error;
@@ -55,10 +55,10 @@ impl Chain {
                 }
             };
             match &tree.parts[part as usize] {
-                Part::Product(a, b) => open.extend([Ok(*b), Ok(*a)]),
-                Part::Negated(of) => open.extend([Err(Scale::Times(-1.0)), Ok(*of)]),
-                Part::Quotient(of, by) => open.extend([Err(Scale::Over(*by)), Ok(*of)]),
-                Part::Number(number) => chain.scales.push(Scale::Times(*number)),
+                ExpressionNode::Product(a, b) => open.extend([Ok(*b), Ok(*a)]),
+                ExpressionNode::Negated(of) => open.extend([Err(Scale::Times(-1.0)), Ok(*of)]),
+                ExpressionNode::Quotient(of, by) => open.extend([Err(Scale::Over(*by)), Ok(*of)]),
+                ExpressionNode::Number(number) => chain.scales.push(Scale::Times(*number)),
                 _ => chain.factors.push(part),
             }
         }
@@ -115,8 +115,8 @@ impl Scale {
 
 /// The product that a part is the sum of all elements of: it need not be there before it is summed.
 pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
-    let Part::Whole(Whole::Sum, of) = tree.parts[part as usize] else { return None };
-    matches!(tree.parts[of as usize], Part::Product(..)).then(|| Chain::of(tree, of))
+    let ExpressionNode::FullReduction(FullReduction::Sum, of) = tree.parts[part as usize] else { return None };
+    matches!(tree.parts[of as usize], ExpressionNode::Product(..)).then(|| Chain::of(tree, of))
 }
 
 /// The labels of a list as a set.
@@ -142,8 +142,8 @@ impl Demands {
         let mut own: Vec<Set> = Vec::with_capacity(tree.parts.len());
         for part in &tree.parts {
             own.push(match part {
-                Part::Tensor(_, labels) => set(labels),
-                Part::Whole(..) => 0,
+                ExpressionNode::Tensor(_, labels) => set(labels),
+                ExpressionNode::FullReduction(..) => 0,
                 part => part.operands().into_iter().fold(0, |all, operand| all | own[operand as usize]),
             });
         }
@@ -170,13 +170,15 @@ impl Demands {
                 is_delivered[operand as usize] = true;
             };
             match &tree.parts[at] {
-                Part::Tensor(..) | Part::Number(_) => demands.check_leaf(tree, part, all, is_factor[at])?,
-                Part::Negated(of) | Part::Quotient(of, _) => demand(*of, all, false),
-                Part::Sum(a, b) | Part::Difference(a, b) => {
+                ExpressionNode::Tensor(..) | ExpressionNode::Number(_) => {
+                    demands.check_leaf(tree, part, all, is_factor[at])?;
+                }
+                ExpressionNode::Negated(of) | ExpressionNode::Quotient(of, _) => demand(*of, all, false),
+                ExpressionNode::Sum(a, b) | ExpressionNode::Difference(a, b) => {
                     demand(*a, all, false);
                     demand(*b, all, false);
                 }
-                Part::Product(..) => {
+                ExpressionNode::Product(..) => {
                     let chain = Chain::of(tree, part);
                     let shared = chain.shared(&demands.own);
                     let there = chain.factors.iter().fold(0, |all, factor| all | demands.own[*factor as usize]);
@@ -186,17 +188,17 @@ impl Demands {
                     }
                 }
                 // What has not all labels is the same for all indices of the others.
-                Part::Map(_, of) => {
+                ExpressionNode::Map(_, of) => {
                     demands.check_labels(tree, part, all, demands.own[at])?;
                     of.iter().for_each(|operand| demand(*operand, demands.own[*operand as usize] & all, false));
                 }
-                Part::Whole(whole, of) => {
+                ExpressionNode::FullReduction(whole, of) => {
                     let labels = demands.own[*of as usize];
                     if let Some(chain) = summed_product(tree, part) {
                         chain.factors.iter().for_each(|factor| demand(*factor, demands.own[*factor as usize], true));
                         continue;
                     }
-                    if *whole == Whole::Trace {
+                    if *whole == FullReduction::Trace {
                         check_trace(labels.count_ones() as usize).map_err(|error| error.at(tree.spans[at]))?;
                     }
                     demand(*of, labels, false);

@@ -2,7 +2,7 @@
 //! target's; so parts fit each other as they are.
 
 use super::labels::{Chain, Demands, Scale, Set, summed_product};
-use super::tree::{Part, Tree};
+use super::tree::{ExpressionNode, Tree};
 use crate::node::{Labels, Operation};
 use crate::{Axis, ElementOperator, Extents, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::{OpId, id};
@@ -62,16 +62,16 @@ impl<'s> Lowering<'s> {
     fn part(&mut self, at: u32) -> Result<TensorNodeId, Error> {
         let tree = self.tree;
         Ok(match &tree.parts[at as usize] {
-            Part::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
+            ExpressionNode::Tensor(name, labels) => self.tensor(self.leaves[*name as usize], labels)?,
             // A number alone; those in products belong to their chains.
-            Part::Number(number) => self.graph.constant(Scalar::Float64, *number)?,
-            Part::Negated(of) => self.graph.map(id::NEG, &[self.node(*of)?])?,
-            Part::Quotient(of, by) => self.with_number(id::DIVIDE, *of, *by)?,
-            Part::Sum(a, b) => self.combined(id::ADD, *a, *b)?,
-            Part::Difference(a, b) => self.combined(id::SUBTRACT, *a, *b)?,
-            Part::Product(..) => self.product(&Chain::of(tree, at), self.demands.wanted[at as usize])?,
-            Part::Map(op, of) => self.mapped(op, of, self.demands.wanted[at as usize])?,
-            Part::Whole(whole, of) => match summed_product(tree, at) {
+            ExpressionNode::Number(number) => self.graph.constant(Scalar::Float64, *number)?,
+            ExpressionNode::Negated(of) => self.graph.map(id::NEG, &[self.node(*of)?])?,
+            ExpressionNode::Quotient(of, by) => self.with_number(id::DIVIDE, *of, *by)?,
+            ExpressionNode::Sum(a, b) => self.combined(id::ADD, *a, *b)?,
+            ExpressionNode::Difference(a, b) => self.combined(id::SUBTRACT, *a, *b)?,
+            ExpressionNode::Product(..) => self.product(&Chain::of(tree, at), self.demands.wanted[at as usize])?,
+            ExpressionNode::Map(op, of) => self.mapped(op, of, self.demands.wanted[at as usize])?,
+            ExpressionNode::FullReduction(whole, of) => match summed_product(tree, at) {
                 Some(chain) => self.product(&chain, 0)?,
                 None => whole.of(self.graph, self.node(*of)?)?,
             },
@@ -110,8 +110,8 @@ impl<'s> Lowering<'s> {
 
     fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<TensorNodeId, Error> {
         match [a, b].map(|part| self.tree.parts[part as usize].clone()) {
-            [_, Part::Number(number)] => self.with_number(op, a, number),
-            [Part::Number(number), _] => {
+            [_, ExpressionNode::Number(number)] => self.with_number(op, a, number),
+            [ExpressionNode::Number(number), _] => {
                 let number = self.graph.constant(self.graph.scalar(self.node(b)?), number)?;
                 self.graph.map(op, &[number, self.node(b)?])
             }
@@ -200,7 +200,7 @@ impl<'s> Lowering<'s> {
         let mut nodes: SmallVec<[TensorNodeId; 3]> = SmallVec::new();
         let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();
         for (at, part) in parts.iter().enumerate() {
-            if let Part::Number(number) = self.tree.parts[*part as usize] {
+            if let ExpressionNode::Number(number) = self.tree.parts[*part as usize] {
                 numbers.push((at, number));
             }
             let node = self.node(*part)?;

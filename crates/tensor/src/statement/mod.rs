@@ -7,5 +7,5 @@ mod lower;
 mod tree;
 mod whole;
 
-pub use expression::{Expression, Part};
-pub use whole::Whole;
+pub use expression::{Expression, Subexpression};
+pub use whole::FullReduction;

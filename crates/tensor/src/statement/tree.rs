@@ -1,7 +1,7 @@
 //! Labelled expressions as trees in an arena, in which operands come before what uses them; and labels as they are written. What labels mean
 //! is found in `labels`.
 
-use super::Whole;
+use super::FullReduction;
 use crate::{ElementOperator, TensorErrorKind};
 use cembra_runtime::Excerpt;
 use cembra_value::Error;
@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// A part of an expression: an id is its position in the tree.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Part {
+pub(super) enum ExpressionNode {
     /// A tensor: which of the nodes, and the labels of its axes.
     Tensor(u32, Vec<u32>),
     Number(f64),
@@ -22,17 +22,21 @@ pub(super) enum Part {
     Quotient(u32, f64),
     /// An operator on the elements of parts, which stand beside each other by their labels.
     Map(ElementOperator, SmallVec<[u32; 3]>),
-    Whole(Whole, u32),
+    FullReduction(FullReduction, u32),
 }
 
-impl Part {
+impl ExpressionNode {
     /// The parts that it is made of.
     pub(super) fn operands(&self) -> SmallVec<[u32; 3]> {
         match self {
-            Part::Tensor(..) | Part::Number(_) => smallvec![],
-            Part::Negated(of) | Part::Quotient(of, _) | Part::Whole(_, of) => smallvec![*of],
-            Part::Sum(a, b) | Part::Difference(a, b) | Part::Product(a, b) => smallvec![*a, *b],
-            Part::Map(_, of) => of.clone(),
+            ExpressionNode::Tensor(..) | ExpressionNode::Number(_) => smallvec![],
+            ExpressionNode::Negated(of) | ExpressionNode::Quotient(of, _) | ExpressionNode::FullReduction(_, of) => {
+                smallvec![*of]
+            }
+            ExpressionNode::Sum(a, b) | ExpressionNode::Difference(a, b) | ExpressionNode::Product(a, b) => {
+                smallvec![*a, *b]
+            }
+            ExpressionNode::Map(_, of) => of.clone(),
         }
     }
 }
@@ -40,7 +44,7 @@ impl Part {
 /// An expression. The last part is the whole of it.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Tree {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ExpressionNode>,
     pub(super) spans: Vec<Span>,
     pub(super) labels: Vec<String>,
 }
@@ -51,7 +55,7 @@ impl Tree {
     }
 
     /// Adds a part; its number.
-    pub(super) fn push(&mut self, part: Part, span: Span) -> u32 {
+    pub(super) fn push(&mut self, part: ExpressionNode, span: Span) -> u32 {
         self.parts.push(part);
         self.spans.push(span);
         self.root()

@@ -7,7 +7,7 @@ use cembra_value::Error;
 
 /// A number that is made of all elements of an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Whole {
+pub enum FullReduction {
     /// Their sum.
     Sum,
     /// Their product.
@@ -28,16 +28,16 @@ pub enum Whole {
     Trace,
 }
 
-impl Whole {
+impl FullReduction {
     /// The number of a node.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
-    /// use cembra_tensor::{TensorGraph, Whole};
+    /// use cembra_tensor::{TensorGraph, FullReduction};
     ///
     /// let mut g = TensorGraph::standard();
     /// let a = g.leaf("a", Scalar::Float64, &[2, 3])?;
-    /// let norm = Whole::Norm.of(&mut g, a)?;
+    /// let norm = FullReduction::Norm.of(&mut g, a)?;
     /// assert!(g.extents(norm).is_empty());
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
@@ -48,18 +48,18 @@ impl Whole {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);
         match self {
-            Whole::Sum => graph.reduce(Reduction::Sum, node, &axes),
-            Whole::Product => graph.reduce(Reduction::Product, node, &axes),
-            Whole::Min => graph.reduce(Reduction::Min, node, &axes),
-            Whole::Max => graph.reduce(Reduction::Max, node, &axes),
-            Whole::AbsMin => absolute(graph).and_then(|node| graph.reduce(Reduction::Min, node, &axes)),
-            Whole::AbsMax => absolute(graph).and_then(|node| graph.reduce(Reduction::Max, node, &axes)),
-            Whole::Norm | Whole::SquaredNorm => {
+            FullReduction::Sum => graph.reduce(Reduction::Sum, node, &axes),
+            FullReduction::Product => graph.reduce(Reduction::Product, node, &axes),
+            FullReduction::Min => graph.reduce(Reduction::Min, node, &axes),
+            FullReduction::Max => graph.reduce(Reduction::Max, node, &axes),
+            FullReduction::AbsMin => absolute(graph).and_then(|node| graph.reduce(Reduction::Min, node, &axes)),
+            FullReduction::AbsMax => absolute(graph).and_then(|node| graph.reduce(Reduction::Max, node, &axes)),
+            FullReduction::Norm | FullReduction::SquaredNorm => {
                 let squares = graph.map(id::TENSOR_SQUARE, &[node])?;
                 let sum = graph.reduce(Reduction::Sum, squares, &axes)?;
-                if self == Whole::Norm { graph.map(id::SQRT, &[sum]) } else { Ok(sum) }
+                if self == FullReduction::Norm { graph.map(id::SQRT, &[sum]) } else { Ok(sum) }
             }
-            Whole::Trace => {
+            FullReduction::Trace => {
                 check_trace(axes.len())?;
                 let diagonal = graph.with_axes(node, &[0, 0])?;
                 graph.reduce(Reduction::Sum, diagonal, &[0])

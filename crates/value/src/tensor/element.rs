@@ -470,13 +470,14 @@ impl Data {
     /// # Panics
     /// A line leads outside of the other data.
     #[inline]
-    pub fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], (count, step): (usize, isize)) {
+    pub fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], count: usize, step: isize) {
         fn copy<T: Element>(
             to: &mut Vec<T>,
             from: &Data,
             first: usize,
             distances: &[isize],
-            (count, step): (usize, isize),
+            count: usize,
+            step: isize,
         ) {
             const SHORT: usize = 16;
             let from = T::of(from).unwrap_or_default();
@@ -491,7 +492,7 @@ impl Data {
                 }
             }
         }
-        with_data!(self, elements => copy(elements.to_mut(), from, first, distances, (count, step)));
+        with_data!(self, elements => copy(elements.to_mut(), from, first, distances, count, step));
     }
 
     /// The elements of the other data at all indices of these axes from the first on, in place of what there is, each where the axes say that it

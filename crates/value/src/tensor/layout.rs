@@ -258,7 +258,7 @@ impl Layout {
     /// True if it has one axis, and this is it. False where it was one of more that were taken away.
     #[inline]
     #[must_use]
-    pub fn is_of_axis(&self, (extent, stride): (usize, isize)) -> bool {
+    pub fn is_of_axis(&self, extent: usize, stride: isize) -> bool {
         // Asked so, what has one number is seen to have it in its place, not elsewhere.
         let is_one =
             !self.extents.spilled() && !self.strides.spilled() && (self.extents.len(), self.strides.len()) == (1, 1);

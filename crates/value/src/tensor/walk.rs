@@ -69,11 +69,15 @@ const TILE: usize = 64;
 /// How many lines are read side by side: of as many as there are elements in a small register, code is made that turns them in registers.
 const SIDE_BY_SIDE: usize = 4;
 
-/// Copies rows to columns: from memory in which those of a column lie together, from a position on, and columns so far apart, to memory in
-/// which those of a row do.
+/// Copies columns to rows. In `from` the elements of a column are adjacent: the first column begins at `first`, and columns are `column_apart` elements
+/// apart. In `to` the elements of a row are adjacent: the first row begins at `start`, and rows are `row_apart` elements apart.
 fn turn<T: Copy>(
-    (from, first, column_apart): (&[T], usize, isize),
-    (to, start, row_apart): (&mut [T], usize, isize),
+    from: &[T],
+    first: usize,
+    column_apart: isize,
+    to: &mut [T],
+    start: usize,
+    row_apart: isize,
     [rows, columns]: [usize; 2],
 ) {
     let line = |column: usize| &from[first.wrapping_add_signed(column.cast_signed() * column_apart)..][..rows];
@@ -138,7 +142,7 @@ pub fn copy_axes<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[Copied
                     let (row, column) = (row.cast_signed(), column.cast_signed());
                     let source = source.wrapping_add_signed(row + column * inner.from);
                     let target = target.wrapping_add_signed(row * outer.to + column);
-                    turn((from, source, inner.from), (to, target, outer.to), [rows, columns]);
+                    turn(from, source, inner.from, to, target, outer.to, [rows, columns]);
                     continue;
                 }
                 for row in row..(row + TILE).min(outer.extent) {

@@ -99,7 +99,8 @@ impl Selection {
         tape: &Tape,
         [inputs, outputs]: [&[Port]; 2],
         isa: Isa,
-        (rows, steps): (u32, u8),
+        rows: u32,
+        steps: u8,
         program: &mut Program,
     ) {
         program.clear();
@@ -239,7 +240,7 @@ impl Selector<'_> {
             let upper = self.plain(upper, 4, whole, [number, Value::NONE], 1);
             for (half, row) in [(number, first), (upper, first + self.program.rows as u8 / 2)] {
                 let wide = self.plain(Code::Widen, 8, whole, [Value::NONE, half], 0);
-                self.add(wide, Value::NONE, (port, row));
+                self.add(wide, Value::NONE, port, row);
             }
             return;
         }
@@ -249,11 +250,11 @@ impl Selector<'_> {
             }
             _ => (self.number(val.index()), Value::NONE),
         };
-        self.add(number, mask, (port, first));
+        self.add(number, mask, port, first);
     }
 
     /// Adds a vector to the sums of a port that rows are added to, from this row of the iteration on; where a mask holds, if there is one.
-    fn add(&mut self, number: Value, mask: Value, (port, row): (u32, u8)) {
+    fn add(&mut self, number: Value, mask: Value, port: u32, row: u8) {
         let (chains, length) = (self.vector(Home::Chains(port, row), 8), self.length(8));
         let (kind, operands) = if self.carries() {
             (Kind::Carry, [number, chains, Value::NONE, Value::NONE])

@@ -293,8 +293,8 @@ fn the_rest() {
             let mut near = columns.clone();
             near[1].iter_mut().zip(&columns[0]).step_by(2).for_each(|(b, a)| *b = *a);
             let name = format!("{op:?} of {ty:?}");
-            type Made = fn(&mut Tape, Mask) -> Mask;
-            let made: [Made; 3] = [
+            type MaskOperator = fn(&mut Tape, Mask) -> Mask;
+            let made: [MaskOperator; 3] = [
                 |_, mask| mask,
                 |tape, mask| tape.mnot(mask),
                 |tape, mask| {

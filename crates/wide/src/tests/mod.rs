@@ -97,7 +97,7 @@ fn output_type(tape: &Tape, output: Output) -> MachineType {
 
 /// How rows are played.
 #[derive(Clone, Copy)]
-enum Way {
+enum PlayMode {
     Plain,
     PastCaches,
     Fetching,
@@ -143,12 +143,12 @@ impl<'a> Case<'a> {
 
     /// Plays the rows in all ways, and compares with what is expected; `seed` chooses where the arrays lie.
     fn check(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64) {
-        for way in [Way::Plain, Way::PastCaches, Way::Fetching] {
+        for way in [PlayMode::Plain, PlayMode::PastCaches, PlayMode::Fetching] {
             self.check_play(isa, played, rows, seed, way);
         }
     }
 
-    fn check_play(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64, way: Way) {
+    fn check_play(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64, way: PlayMode) {
         let Case { name, tape, ports, outputs: kinds, columns, expected } = self;
         let mut place = random(seed);
         let inputs: Vec<Guarded> = tape
@@ -172,10 +172,10 @@ impl<'a> Case<'a> {
         let failed = unsafe {
             let context = &mut Context::new();
             match way {
-                Way::Plain => played.play(&arrays, rows, context),
-                Way::PastCaches => played.play_past_caches(&arrays, rows, context),
+                PlayMode::Plain => played.play(&arrays, rows, context),
+                PlayMode::PastCaches => played.play_past_caches(&arrays, rows, context),
                 // There is nothing at some addresses, and pages that fault are before and behind arrays.
-                Way::Fetching => played.play_fetching(&arrays, rows, &[arrays[0].addr() + 4 * rows, 1], context),
+                PlayMode::Fetching => played.play_fetching(&arrays, rows, &[arrays[0].addr() + 4 * rows, 1], context),
             }
         };
         let fails = expected[..rows].iter().any(Option::is_none);

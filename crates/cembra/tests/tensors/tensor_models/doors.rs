@@ -5,7 +5,7 @@ use super::{compiled, counted, f64s, inputs_of, run, tensors, try_compiled};
 use cembra::tensor::{CompileGraph, Reduction, TensorGraph, same_bits};
 use cembra::{
     Backend, Cancellation, Code, Executor, Field, JsonRow, Mismatch, Model, ModelSet, Options, Pool, QType, RunOptions,
-    Scalar, ScalarValue, Stage, Tensor, TestFailure, Value, Work,
+    Scalar, ScalarValue, Stage, Tensor, TestFailure, Value, WorkSummary,
 };
 use cembra_engine::LoadedRows;
 
@@ -273,7 +273,7 @@ fn summaries_count_the_steps_over_tensors() {
     let summary = model.summary(&options).expect("a summary");
     assert!(summary.stages().eq([Stage::Expr, Stage::Tensors]));
     let steps = model.compile(&options).expect("an executor").prepare_for(&[&[64, 64], &[64], &[]]).expect("a plan");
-    let Work::Tensors { steps: Some(counted) } = summary.work else { panic!("{:?}", summary.work) };
+    let WorkSummary::Tensors { steps: Some(counted) } = summary.work else { panic!("{:?}", summary.work) };
     assert_eq!(counted, steps.counters().steps);
     assert_eq!((summary.backend, summary.fallback), (Backend::Native, None));
     assert_eq!(summary.signature.outputs[0].qtype, QType::Tensor(Scalar::Float64, 2));
@@ -283,7 +283,7 @@ fn summaries_count_the_steps_over_tensors() {
     // Nothing is known of steps where no axes of 64 indices fit.
     let reshaped = Model::parse("input x: tensor[f64, 1]; output y = tensor.reshape(x, (3, -1))").expect("a model");
     let summary = reshaped.summary(&options).expect("a summary");
-    assert!(matches!(summary.work, Work::Tensors { steps: None }), "{:?}", summary.work);
+    assert!(matches!(summary.work, WorkSummary::Tensors { steps: None }), "{:?}", summary.work);
 }
 
 #[test]

@@ -379,7 +379,7 @@ fn lower_limits_hold_for_values_that_are_written_over_tensors() {
     let mut session =
         Model::parse(text).and_then(|model| model.compile(&Options::default())).expect("a model").session();
     let mut inputs = vec![Tensor::new(&[8, 8], vec![0.5; 64]).expect("a tensor")];
-    assert_eq!(session.run_over(&mut inputs, 0).expect("a value"), cembra::tensor::Written::InPlace);
+    assert_eq!(session.run_over(&mut inputs, 0).expect("a value"), cembra::tensor::OutputMemory::InPlace);
     let before = inputs[0].to_vec::<f64>().expect("floats");
     assert_eq!(before, [1.0; 64]);
     // The sums of rows are in memory of their own.

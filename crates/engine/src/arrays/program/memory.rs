@@ -288,7 +288,7 @@ struct Spare {
 
 /// The memory of an array without references.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SpareArray {
     /// The words of its values, and of its presence.
     pub(super) words: (Words, Vec<u64>),
     /// What it lay in.
@@ -342,17 +342,17 @@ impl Spares {
     }
 
     /// Memory for this many words of values and of presence: the smallest that is enough, if some is; else any.
-    pub(super) fn take(&mut self, data: usize, presence: usize) -> Found {
+    pub(super) fn take(&mut self, data: usize, presence: usize) -> SpareArray {
         let waste = |spare: &Spare| {
             let (of_data, of_presence) = (spare.words.0.capacity(), spare.words.1.capacity());
             let is_short = of_data < data || of_presence < presence;
             (is_short, of_data.abs_diff(data) + of_presence.abs_diff(presence))
         };
         let best = (0..self.arrays.len()).min_by_key(|at| waste(&self.arrays[*at]));
-        let Some(best) = best else { return Found::default() };
+        let Some(best) = best else { return SpareArray::default() };
         let Spare { array, words } = self.arrays.swap_remove(best);
         self.words -= words.0.capacity() + words.1.capacity();
-        Found { words, array: Some(array) }
+        SpareArray { words, array: Some(array) }
     }
 }
 

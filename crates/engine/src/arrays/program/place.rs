@@ -53,44 +53,45 @@ impl Memory {
     }
 
     /// Where it is now: it is elsewhere once it has grown.
-    pub(super) fn place(&mut self) -> Place {
-        Place { data: self.data.as_mut_ptr().cast(), presence: self.presence.as_mut_ptr().cast() }
+    pub(super) fn place(&mut self) -> ColumnPointers {
+        ColumnPointers { data: self.data.as_mut_ptr().cast(), presence: self.presence.as_mut_ptr().cast() }
     }
 }
 
-/// Where values lie, and the bits of presence; null where all are there. Bits begin at the lowest of the first byte.
+/// Pointers to the values of a column, and to the bits of presence; null if all are present. Bits begin at the lowest of the first byte.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ColumnPointers {
     pub(super) data: *mut u8,
     pub(super) presence: *mut u8,
 }
 
 // SAFETY: SWEEP-PLACE: a place is used by the thread that has its workspace, and says nothing once the run is over.
-unsafe impl Send for Place {}
+unsafe impl Send for ColumnPointers {}
 
-impl Place {
+impl ColumnPointers {
     /// The place of a column without memory.
-    pub(super) const NOWHERE: Place = Place { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
+    pub(super) const NOWHERE: ColumnPointers =
+        ColumnPointers { data: std::ptr::null_mut(), presence: std::ptr::null_mut() };
 
     /// The place of an array, never to be written.
-    pub(super) fn of(array: &Array) -> Place {
+    pub(super) fn of(array: &Array) -> ColumnPointers {
         let data = match array.data() {
             ArrayData::Units | ArrayData::Strings(_) => std::ptr::null(),
             ArrayData::Bits(words) | ArrayData::Numbers(words) => words.as_ptr(),
         };
         let presence = array.presence().map_or(std::ptr::null(), <[u64]>::as_ptr);
-        Place { data: data.cast_mut().cast(), presence: presence.cast_mut().cast() }
+        ColumnPointers { data: data.cast_mut().cast(), presence: presence.cast_mut().cast() }
     }
 
     /// The place of a later element; bits only of one whose position is a multiple of 8.
-    pub(super) fn at(self, storage: Storage, element: usize) -> Place {
+    pub(super) fn at(self, storage: Storage, element: usize) -> ColumnPointers {
         let data = match storage {
             Storage::Nothing => self.data,
             Storage::Bits => self.data.wrapping_add(element / 8),
             Storage::Numbers(size) => self.data.wrapping_add(element * size),
         };
         let presence = if self.presence.is_null() { self.presence } else { self.presence.wrapping_add(element / 8) };
-        Place { data, presence }
+        ColumnPointers { data, presence }
     }
 
     /// As code sees it.
@@ -177,7 +178,7 @@ pub(super) unsafe fn finish(
     finish: Finish,
     groups: &Range<usize>,
     scalar: Scalar,
-    place: Place,
+    place: ColumnPointers,
 ) {
     // SAFETY: SWEEP-PLACE, promised by the caller.
     let (mut values, bits) = unsafe { (place.values(scalar, groups.len()), place.bits(groups.len())) };

@@ -90,9 +90,9 @@ pub(crate) struct Workspace {
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
     /// Where each column begins: its array, its memory for strips.
-    pub(super) bases: Vec<Place>,
+    pub(super) bases: Vec<ColumnPointers>,
     /// Where each column's strip lies.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<ColumnPointers>,
     /// Bits of edges, of one strip.
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
@@ -130,7 +130,7 @@ impl SweepRunner {
             // Not every player of plans adds up.
             let adding = if is_summed { functions(true) } else { None };
             let value = adding.or_else(|| functions(false));
-            Made { stays: value.is_some(), value }
+            NewValue { stays: value.is_some(), value }
         };
         self.variants.get(hash_of(with_bits), |known| *known == with_bits, || with_bits, make)
     }

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 /// How many groups are looked at for one that a share may begin with.
 const NEAR: usize = 1 << 14;
 
-impl Run<'_> {
+impl SweepRun<'_> {
     /// Shares for at most this many threads, in order; one where the elements are few, or something goes from strip to strip.
     pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
         let groups = self.points.map_or(0, |points| points.len() - 1);

@@ -1,14 +1,14 @@
 //! Where the columns of a strip storage: in their arrays, or apart from them for the time of the strip, since bits do not begin with a
 //! word, or values are to go past the caches.
 
-use super::place::{Memory, Place, copy_bits, copy_past_caches, put_bits, words_of};
+use super::place::{ColumnPointers, Memory, copy_bits, copy_past_caches, put_bits, words_of};
 use super::runner::Workspace;
-use super::sweep::{Bounds, Run};
+use super::sweep::{Bounds, SweepRun};
 use cembra_array::{Lane, Origin, Storage};
 use cembra_value::Array;
 use std::ops::Range;
 
-impl Run<'_> {
+impl SweepRun<'_> {
     /// True if the columns of a strip begin where their arrays do, or those with bits where a word of bits does.
     pub(super) fn is_straight(&self, bounds: &Bounds) -> bool {
         self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
@@ -29,7 +29,7 @@ impl Run<'_> {
                 Origin::Strip => {
                     let Some(accumulator) = lane.sum.filter(|_| workspace.of.adds) else { continue };
                     let Some(sums) = workspace.accumulators[accumulator].chains(range.len()) else { return false };
-                    Place { data: sums.as_mut_ptr().cast(), ..base }
+                    ColumnPointers { data: sums.as_mut_ptr().cast(), ..base }
                 }
                 // They are where they were.
                 Origin::Looked | Origin::Shared | Origin::Result => continue,
@@ -74,26 +74,32 @@ impl Run<'_> {
 /// with a word and values that go past the caches.
 fn apart(
     lane: &Lane,
-    base: Place,
+    base: ColumnPointers,
     range: &Range<usize>,
     is_straight: bool,
     is_far: bool,
     staged: &mut Memory,
-) -> Place {
+) -> ColumnPointers {
     let (place, are_bits_apart) = (base.at(lane.storage, range.start), !is_straight);
     if !are_bits_apart && !is_far {
         return place;
     }
     staged.reserve(if is_far { lane.storage } else { Storage::Bits }, true, range.len());
     let staged = staged.place();
-    Place {
+    ColumnPointers {
         data: if is_far || are_bits_apart && lane.storage == Storage::Bits { staged.data } else { place.data },
         presence: if are_bits_apart && lane.has_bits { staged.presence } else { place.presence },
     }
 }
 
 /// The place of a strip of an array whose bits need not begin with a word: they are copied.
-fn realigned(array: &Array, place: Place, storage: Storage, range: &Range<usize>, staged: &mut Memory) -> Place {
+fn realigned(
+    array: &Array,
+    place: ColumnPointers,
+    storage: Storage,
+    range: &Range<usize>,
+    staged: &mut Memory,
+) -> ColumnPointers {
     staged.reserve(Storage::Bits, true, range.len());
     let mut place = place.at(storage, range.start);
     if let Some(bits) = array.bits() {

@@ -1,15 +1,15 @@
 //! A strip of a sweep, sent through the stages: plans, folds, scans, expansions and quotients, each on the columns of the strip.
 
-use super::place::{Place, copy_bits, finish};
+use super::place::{ColumnPointers, copy_bits, finish};
 use super::runner::Workspace;
-use super::sweep::{Bounds, Run};
+use super::sweep::{Bounds, SweepRun};
 use cembra_array::{Origin, Over, Port, Work};
 use cembra_ops::{Grouping, Strip, divide_by_groups, expand};
 use cembra_runtime::{Column, LONG_STRIP_ROWS, QType, Scalar};
 use cembra_value::EdgeForm;
 use std::ops::Range;
 
-impl<'r> Run<'r> {
+impl<'r> SweepRun<'r> {
     /// Sends a strip through the stages; false if something failed.
     pub(super) fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
         let lanes = self.layout().lanes();
@@ -103,7 +103,12 @@ impl<'r> Run<'r> {
 
     /// Where the values of groups lie, and of which: of all where they are an array, as it is, of those of the strip where they
     /// were made here.
-    fn of_groups(&self, workspace: &Workspace, values: usize, bounds: &Bounds) -> Option<(Place, Range<usize>)> {
+    fn of_groups(
+        &self,
+        workspace: &Workspace,
+        values: usize,
+        bounds: &Bounds,
+    ) -> Option<(ColumnPointers, Range<usize>)> {
         let lane = &self.layout().lanes()[values];
         let mut place = workspace.places[values];
         if lane.origin != Origin::Looked {
@@ -188,7 +193,7 @@ impl<'r> Run<'r> {
 }
 
 /// The column of a scalar that lies in a cell.
-fn shared(scalar: Scalar, is_optional: bool, cell: Place) -> Column {
+fn shared(scalar: Scalar, is_optional: bool, cell: ColumnPointers) -> Column {
     let qtype = QType::of(scalar, is_optional);
     let data = cell.data.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize);
     let presence = if is_optional { cell.data } else { std::ptr::null_mut() };

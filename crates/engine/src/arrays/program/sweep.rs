@@ -2,8 +2,8 @@
 //! (`strip.rs`). A sweep that meets anything that fails gives up: its caller has the program run in another way, which says what failed.
 
 use super::host::ArrayHost;
-use super::memory::{Found, RunParts, Slots, Spares};
-use super::place::{HAS_STREAMS, Place, finish};
+use super::memory::{RunParts, Slots, SpareArray, Spares};
+use super::place::{ColumnPointers, HAS_STREAMS, finish};
 use super::runner::{SweepRunner, Workspace};
 use cembra_array::{ArrayProgram, Lane, Origin, Over, Side, Storage, SweepId, SweepLayout, ValueId, Work};
 use cembra_ops::{Accumulator, MOST_ELEMENTS, Scanner};
@@ -46,8 +46,8 @@ impl Bounds {
     }
 }
 
-/// A sweep that is being run.
-pub(super) struct Run<'r> {
+/// One run of a sweep.
+pub(super) struct SweepRun<'r> {
     pub(super) runner: &'r SweepRunner,
     pub(super) slots: &'r Slots<'r>,
     pub(super) elements: usize,
@@ -151,9 +151,9 @@ impl SweepRunner {
     }
 
     /// Compares sizes; none if they do not agree.
-    fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<Run<'r>> {
+    fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<SweepRun<'r>> {
         let (layout, strip) = (&self.layout, STRIP_ROWS);
-        let mut run = Run { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
+        let mut run = SweepRun { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
         if let Some(groups) = layout.groups() {
             // What was promised to be split points is.
             let EdgeForm::Splits(points) = run.edge(groups)?.form() else { return None };
@@ -218,7 +218,7 @@ impl SweepRunner {
     }
 }
 
-impl<'r> Run<'r> {
+impl<'r> SweepRun<'r> {
     pub(super) const fn layout(&self) -> &'r SweepLayout {
         &self.runner.layout
     }
@@ -365,7 +365,7 @@ impl<'r> Run<'r> {
     /// Makes room for arrays that are made.
     fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
         workspace.bases.clear();
-        workspace.bases.resize(self.layout().lanes().len(), Place::NOWHERE);
+        workspace.bases.resize(self.layout().lanes().len(), ColumnPointers::NOWHERE);
         for (at, lane) in self.layout().lanes().iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
             reserve(workspace, at, lane, self.count(lane.over), spares);
             workspace.bases[at] = workspace.memory[at].place();
@@ -388,15 +388,17 @@ impl<'r> Run<'r> {
             let base = &mut workspace.bases[at];
             match lane.origin {
                 Origin::Kept => {}
-                Origin::Array | Origin::Looked => *base = self.array(lane.value).map_or(Place::NOWHERE, Place::of),
-                Origin::Result => *base = Place::NOWHERE,
+                Origin::Array | Origin::Looked => {
+                    *base = self.array(lane.value).map_or(ColumnPointers::NOWHERE, ColumnPointers::of);
+                }
+                Origin::Result => *base = ColumnPointers::NOWHERE,
                 Origin::Shared => {
                     let cell = workspace.cells[at].ptr();
                     if let Some(value) = self.slots.get(lane.value) {
                         // SAFETY: FRAME-SLOT: a cell has room for any number and its presence; the value is of no text.
                         unsafe { value.write_to(cell, 0) };
                     }
-                    *base = Place { data: cell.as_ptr(), ..Place::NOWHERE };
+                    *base = ColumnPointers { data: cell.as_ptr(), ..ColumnPointers::NOWHERE };
                 }
                 Origin::Strip => {
                     // Groups may be more than elements: those without any.
@@ -458,7 +460,7 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
     let memory = &mut workspace.memory[at];
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
         let bits = if lane.has_bits { count.div_ceil(64) } else { 0 };
-        let Found { words, array } = spares.take(lane.storage.words(count), bits);
+        let SpareArray { words, array } = spares.take(lane.storage.words(count), bits);
         (memory.data, memory.presence) = words;
         workspace.found[at] = array;
     }

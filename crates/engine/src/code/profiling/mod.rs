@@ -29,11 +29,11 @@ trait Sink: Send {
     fn add(&mut self, name: &str, code: &CodePages) -> io::Result<()>;
 }
 
-/// Where functions are written to, until writing fails.
-type Place = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
+/// A sink that functions are written to, until writing fails.
+type SinkCell = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
 
-static PERF_MAP: Place = OnceLock::new();
-static JITDUMP: Place = OnceLock::new();
+static PERF_MAP: SinkCell = OnceLock::new();
+static JITDUMP: SinkCell = OnceLock::new();
 
 /// Writes all machine code that is made from now on into a file of this form in a directory, and returns its path. In the
 /// profile a function is called as `Options::name` calls the model, with the tier behind it, or the player of rows (`avx512`).

@@ -1,7 +1,7 @@
 //! Lane programs that are one tape over numbers in columns of the strip: its ports are found without more ado, nothing is gathered, and
 //! nothing scattered.
 
-use super::parts::Place;
+use super::parts::LanePlace;
 use super::play;
 use cembra_runtime::{BareFunction, Column, Context, LoopEntry, MachineType};
 use cembra_tape::{Body, ColumnId, LaneProgram, Port, Segment, TapeLoop};
@@ -22,7 +22,7 @@ pub(super) struct Bare {
 
 impl Bare {
     /// None for a program that is more than one tape, or has a port that is otherwise, or many.
-    pub(super) fn of(program: &LaneProgram, places: &[Place], loops: &[Arc<dyn TapeLoop>]) -> Option<Arc<Bare>> {
+    pub(super) fn of(program: &LaneProgram, places: &[LanePlace], loops: &[Arc<dyn TapeLoop>]) -> Option<Arc<Bare>> {
         let [Segment { body: Body::Tape(tape), once: false, .. }] = &program.segments[..] else { return None };
         let [played] = loops else { return None };
         let port = |id: &ColumnId| {
@@ -32,7 +32,7 @@ impl Bare {
                 (Port::Shared | Port::Chains, _) => 0,
                 (Port::Rows, ty) => ty.size() as u32,
             };
-            let Place::Data(column, 0) = place else { return None };
+            let LanePlace::Data(column, 0) = place else { return None };
             Some((column, pace))
         };
         let ports: Option<Vec<(u32, u32)>> = tape.inputs.iter().chain(&tape.outputs).map(port).collect();
@@ -49,8 +49,10 @@ impl Bare {
     pub(super) unsafe fn rows(
         &self,
         columns: &[Column],
-        (start, rows): (usize, usize),
-        how: (bool, &[usize]),
+        start: usize,
+        rows: usize,
+        past_caches: bool,
+        ahead: &[usize],
         context: &mut Context,
     ) -> bool {
         let mut ports = [std::ptr::null_mut(); MOST_PORTS];
@@ -59,7 +61,7 @@ impl Bare {
         }
         let ports = &ports[..self.columns.len().min(MOST_PORTS)];
         // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows, as the caller promises by COLUMNS.
-        unsafe { play(&*self.played, ports, rows, how, context) }
+        unsafe { play(&*self.played, ports, rows, past_caches, ahead, context) }
     }
 }
 
@@ -72,7 +74,7 @@ unsafe impl BareFunction for Bare {
     // SAFETY: COLUMNS, as the trait says.
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
         // SAFETY: COLUMNS, promised by the caller.
-        unsafe { self.rows(columns, (0, rows), (false, ahead), context) }
+        unsafe { self.rows(columns, 0, rows, false, ahead, context) }
     }
 
     // SAFETY: COLUMNS, as the trait says.

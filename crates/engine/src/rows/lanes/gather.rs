@@ -96,7 +96,8 @@ impl ByNumber {
     pub(super) unsafe fn gather(
         &self,
         numbers: &[u32],
-        (ty, to): (MachineType, *mut u8),
+        ty: MachineType,
+        to: *mut u8,
         sure: bool,
         ahead: &[Ahead],
     ) -> bool {

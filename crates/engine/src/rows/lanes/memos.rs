@@ -9,12 +9,22 @@ use cembra_runtime::{
     Arena, BatchFunction, Bytes, Column, ColumnForm, Context, DataForm, Dictionary, MachineType, Numbers, PresenceForm,
     QType, STRIP_ROWS, Scratch, prefetch,
 };
-use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Part, Port, TapeLoop};
+use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Port, TapeLoop, ValuePart};
 use smallvec::SmallVec;
 
 /// A chunk of values may take this part of what a row may; one that takes more is computed value by value, so that what one takes
 /// is known.
 const PART_OF_LIMIT: u64 = 4;
+
+/// Rows of a strip that a memo gives results to: their columns and numbers, and for each column of the program the address that it begins at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemoStrip<'s> {
+    pub(super) columns: &'s [Column],
+    pub(super) numbers: &'s Numbers<'s>,
+    pub(super) program: &'s LaneProgram,
+    pub(super) addresses: &'s [*mut u8],
+    pub(super) rows: usize,
+}
 
 /// A memo of a program with its code.
 #[derive(Debug)]
@@ -28,7 +38,7 @@ pub(super) struct MemoFunction {
     cell: usize,
     results: Vec<Cells>,
     /// The parts of results that are kept: of which, and the column of rows that they go to.
-    parts: Vec<(usize, Part, MachineType, ColumnId)>,
+    parts: Vec<(usize, ValuePart, MachineType, ColumnId)>,
 }
 
 /// Where a result of a chunk of values is put.
@@ -110,8 +120,8 @@ pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: u
     }
     let columns = program.outputs();
     let of_output = |output: usize| {
-        let column = |part: Part| columns.get(output, part);
-        let (pointer, length) = (column(Part::Pointer)?, column(Part::Length)?);
+        let column = |part: ValuePart| columns.get(output, part);
+        let (pointer, length) = (column(ValuePart::Pointer)?, column(ValuePart::Length)?);
         if is_read[pointer.index()] || is_read[length.index()] {
             return None;
         }
@@ -119,7 +129,7 @@ pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: u
         let function = &memos[memo];
         let table = |column: ColumnId| tables[column.index()].filter(|(of, _)| *of == memo).map(|(_, table)| table);
         let length = table(length)?;
-        let presence = match column(Part::Presence) {
+        let presence = match column(ValuePart::Presence) {
             Some(column) => Some(table(column)?),
             None => None,
         };
@@ -151,10 +161,12 @@ impl MemoFunction {
             }
             let Cells { form, size } = &mut results[index as usize];
             match part {
-                Part::Presence => form.presence = PresenceForm::Bits,
-                Part::Flag => (form.data, *size) = (DataForm::Bits, 0),
-                Part::Number => (form.data, *size) = (DataForm::Values, column.ty.size()),
-                Part::Pointer | Part::Length => (form.data, *size) = (DataForm::Values, size_of::<Bytes<'_>>()),
+                ValuePart::Presence => form.presence = PresenceForm::Bits,
+                ValuePart::Flag => (form.data, *size) = (DataForm::Bits, 0),
+                ValuePart::Number => (form.data, *size) = (DataForm::Values, column.ty.size()),
+                ValuePart::Pointer | ValuePart::Length => {
+                    (form.data, *size) = (DataForm::Values, size_of::<Bytes<'_>>());
+                }
             }
         }
         let inside = forms[..plan.inputs().len()].iter().map(|form| ColumnForm { is_dictionary: false, ..*form });
@@ -162,7 +174,7 @@ impl MemoFunction {
         let part = |result: ColumnId| match memo.program.column(result).origin {
             Origin::Output { index, part } => (index as usize, part, memo.program.column(result).ty),
             // Results are outputs.
-            _ => (0, Part::Presence, MachineType::Flag),
+            _ => (0, ValuePart::Presence, MachineType::Flag),
         };
         let parts = memo.stores.iter().map(|store| {
             let (index, part, ty) = part(store.result);
@@ -203,7 +215,7 @@ impl MemoFunction {
 
     /// Tables of the kept parts by number, if all rows ask for them, and they are few and no strings.
     fn by_number(&self, values: usize) -> Vec<ByNumber> {
-        let is_string = |part: &Part| matches!(part, Part::Pointer | Part::Length);
+        let is_string = |part: &ValuePart| matches!(part, ValuePart::Pointer | ValuePart::Length);
         if self.rows.is_some() || self.parts.iter().any(|(_, part, ..)| is_string(part)) {
             return Vec::new();
         }
@@ -291,12 +303,11 @@ impl Memo {
     pub(super) unsafe fn play(
         &mut self,
         function: &MemoFunction,
-        (columns, numbers): (&[Column], &Numbers<'_>),
-        (program, addresses): (&LaneProgram, &[*mut u8]),
-        rows: usize,
+        strip: MemoStrip<'_>,
         ahead: &[Ahead],
         mut fails: impl FnMut(usize),
     ) {
+        let MemoStrip { columns, numbers, program, addresses, rows } = strip;
         let values = numbers.dictionary.values() as usize + 1;
         if self.places.len() < values {
             self.forget();
@@ -315,9 +326,9 @@ impl Memo {
         let mut ahead = ahead;
         let mut is_known = !self.by_number.is_empty();
         for ((_, _, ty, column), results) in function.parts.iter().zip(&self.by_number) {
-            let to = (*ty, addresses[column.index()]);
+            let to = addresses[column.index()];
             // SAFETY: COLUMNS, promised by the caller: numbers are those of values, or of none.
-            is_known = results.len() >= values && unsafe { results.gather(of_rows, to, sure, ahead) };
+            is_known = results.len() >= values && unsafe { results.gather(of_rows, *ty, to, sure, ahead) };
             if !is_known {
                 break;
             }
@@ -340,7 +351,8 @@ impl Memo {
         for ((_, _, ty, column), table) in function.parts.iter().zip(&self.tables) {
             let to = addresses[column.index()];
             // Strings that are taken by value.
-            if let Origin::Output { index, part: Part::Pointer | Part::Length } = program.column(*column).origin
+            if let Origin::Output { index, part: ValuePart::Pointer | ValuePart::Length } =
+                program.column(*column).origin
                 && columns[function.inputs + index as usize].data.is_null()
             {
                 continue;
@@ -512,11 +524,11 @@ impl Memo {
                         cells.form.presence == PresenceForm::All || element(column.presence, MachineType::Flag, at) != 0
                     };
                     match part {
-                        Part::Presence => element(column.presence, MachineType::Flag, at),
-                        Part::Flag | Part::Number => element(column.data, *ty, at),
-                        Part::Pointer | Part::Length if !is_there() => 0,
-                        Part::Length => element(column.data, *ty, 2 * at + 1),
-                        Part::Pointer => {
+                        ValuePart::Presence => element(column.presence, MachineType::Flag, at),
+                        ValuePart::Flag | ValuePart::Number => element(column.data, *ty, at),
+                        ValuePart::Pointer | ValuePart::Length if !is_there() => 0,
+                        ValuePart::Length => element(column.data, *ty, 2 * at + 1),
+                        ValuePart::Pointer => {
                             let bytes = column.data.cast::<Bytes<'_>>().add(at).read_unaligned();
                             let piece = self.texts.allocate(bytes.as_slice().len()).unwrap_or_default();
                             piece.copy_from_slice(bytes.as_slice());

@@ -15,8 +15,8 @@ use cembra_runtime::{
 };
 use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
 use gather::Ahead;
-use memos::{ByValue, MemoFunction, Memos};
-use parts::{Place, Stage};
+use memos::{ByValue, MemoFunction, MemoStrip, Memos};
+use parts::{LanePlace, Stage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct LaneFunction {
     /// For each of them whether its outputs are the model's alone, and nobody reads them again.
     is_final: Vec<bool>,
     /// Where each column of the program is.
-    places: Vec<Place>,
+    places: Vec<LanePlace>,
     /// The program where it is one tape over numbers in columns.
     bare: Option<Arc<Bare>>,
     gathered: Vec<Stage>,
@@ -144,8 +144,8 @@ impl LaneFunction {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();
         }
-        let is_read = |place: &Place, column: &LaneColumn| {
-            let is_input = matches!((place, column.origin), (Place::Data(..), Origin::Input { .. }));
+        let is_read = |place: &LanePlace, column: &LaneColumn| {
+            let is_input = matches!((place, column.origin), (LanePlace::Data(..), Origin::Input { .. }));
             is_input && column.port == Port::Rows && column.ty != MachineType::Flag
         };
         let columns = self.places.iter().zip(&self.program.columns).zip(addresses);
@@ -173,7 +173,7 @@ impl LaneFunction {
         if let Some(bare) = &self.bare {
             let past_caches = scratch.past_caches && self.is_final.contains(&true);
             // SAFETY: COLUMNS, promised by the caller.
-            return unsafe { !bare.rows(columns, (start, rows), (past_caches, &scratch.ahead), context) };
+            return unsafe { !bare.rows(columns, start, rows, past_caches, &scratch.ahead, context) };
         }
         let memory: *mut u8 = words.as_mut_ptr().cast();
         let memory = memory.wrapping_add(memory.align_offset(ALIGNMENT));
@@ -203,7 +203,7 @@ impl LaneFunction {
                     // SAFETY: PORTS: the columns are those of the tape's inputs and outputs, each with the rows.
                     unsafe {
                         let past_caches = *is_final && scratch.past_caches;
-                        play(&**played, &ports, rows, (past_caches, &scratch.ahead), context)
+                        play(&**played, &ports, rows, past_caches, &scratch.ahead, context)
                     }
                 }
                 // SAFETY: COLUMNS, promised by the caller, for the addresses.
@@ -217,8 +217,14 @@ impl LaneFunction {
                     let numbers = Numbers { of_rows, ..numbers[at] };
                     // SAFETY: COLUMNS, promised by the caller, for columns, numbers and addresses.
                     unsafe {
-                        let at = (&self.program, &addresses[..]);
-                        memo.play(function, (columns, &numbers), at, rows, &ahead, |row| failed.add(start + row));
+                        let strip = MemoStrip {
+                            columns,
+                            numbers: &numbers,
+                            program: &self.program,
+                            addresses: &addresses,
+                            rows,
+                        };
+                        memo.play(function, strip, &ahead, |row| failed.add(start + row));
                     }
                     ahead.clear();
                     false
@@ -338,7 +344,8 @@ unsafe fn play(
     played: &dyn TapeLoop,
     ports: &[*mut u8],
     rows: usize,
-    (past_caches, ahead): (bool, &[usize]),
+    past_caches: bool,
+    ahead: &[usize],
     context: &mut Context,
 ) -> bool {
     // SAFETY: PORTS, promised by the caller.
@@ -352,7 +359,7 @@ unsafe fn play(
 }
 
 /// For each tape of a program whether all numbers that it makes are outputs in their place, which no later segment reads.
-fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
+fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     let reads = |segment: &Segment, column: ColumnId| match &segment.body {
         Body::Tape(tape) => tape.inputs.contains(&column),
         Body::Kernel(kernel) => {
@@ -363,7 +370,7 @@ fn is_final(program: &LaneProgram, places: &[Place]) -> Vec<bool> {
     let is_final = |(at, segment): (usize, &Segment)| match &segment.body {
         Body::Kernel(_) | Body::Memo(_) => None,
         Body::Tape(tape) => Some(tape.outputs.iter().all(|column| {
-            let is_in_place = matches!(places[column.index()], Place::Data(..) | Place::Presence(_));
+            let is_in_place = matches!(places[column.index()], LanePlace::Data(..) | LanePlace::Presence(_));
             is_in_place && !program.segments[at + 1..].iter().any(|later| reads(later, *column))
         })),
     };

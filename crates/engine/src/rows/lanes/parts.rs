@@ -2,11 +2,11 @@
 //! are gathered from before the first segment, or scattered to behind the last.
 
 use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
-use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Part, Port};
+use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Port, ValuePart};
 
-/// Where a lane column is.
+/// The memory of a lane column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum LanePlace {
     /// In the data of a column of the strip, so many bytes from the start.
     Data(u32, u32),
     /// In the presence of one.
@@ -17,7 +17,7 @@ pub(super) enum Place {
     Frame(u32),
 }
 
-impl Place {
+impl LanePlace {
     /// The address of the first element of rows from a multiple of 64 on.
     #[inline]
     pub(super) fn address(
@@ -34,11 +34,11 @@ impl Place {
             (Port::Rows, ty) => start * ty.size(),
         };
         match self {
-            Place::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
-            Place::Presence(at) => columns[at as usize].presence.wrapping_add(ahead),
+            LanePlace::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
+            LanePlace::Presence(at) => columns[at as usize].presence.wrapping_add(ahead),
             // What is staged is that of the rows at hand.
-            Place::Scratch(offset) => memory.wrapping_add(offset as usize),
-            Place::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
+            LanePlace::Scratch(offset) => memory.wrapping_add(offset as usize),
+            LanePlace::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
         }
     }
 }
@@ -166,7 +166,7 @@ unsafe fn scatter_bits(first: *mut u8, stride: isize, rows: usize, from: *const 
 /// What of a program's columns is where, and what is staged.
 #[derive(Debug)]
 pub(super) struct Staging {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<LanePlace>,
     pub(super) gathered: Vec<Stage>,
     pub(super) scattered: Vec<Stage>,
     pub(super) bytes_for_64_rows: usize,
@@ -192,8 +192,8 @@ impl Staging {
                 Origin::Output { index, part } => {
                     of_part(column.ty, outputs[index as usize], inputs.len() as u32 + index, part)
                 }
-                Origin::Frame { offset } => (Place::Frame(offset), None),
-                Origin::Scratch { .. } | Origin::Once { .. } => (Place::Scratch(0), None),
+                Origin::Frame { offset } => (LanePlace::Frame(offset), None),
+                Origin::Scratch { .. } | Origin::Once { .. } => (LanePlace::Scratch(0), None),
             };
             staging.places.push(place);
             let Some(stage) = stage else { continue };
@@ -221,13 +221,13 @@ impl Staging {
                     None => continue,
                 },
             };
-            self.places[at] = Place::Scratch(offset as u32);
+            self.places[at] = LanePlace::Scratch(offset as u32);
         }
         let mut end = once + program.once_bytes();
         for (stage, id) in self.gathered.iter_mut().chain(&mut self.scattered).zip(&self.staged) {
             let start = end.next_multiple_of(64);
             stage.scratch = start as u32;
-            self.places[id.index()] = Place::Scratch(start as u32);
+            self.places[id.index()] = LanePlace::Scratch(start as u32);
             end = start + program.column(*id).bytes_for_64_rows() as usize * rows.div_ceil(64);
         }
         end
@@ -235,16 +235,16 @@ impl Staging {
 }
 
 /// Where a part of a column of the strip is, or how it is staged.
-fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: Part) -> (Place, Option<Stage>) {
+fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (LanePlace, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
-        Part::Presence => (true, 0, form.presence == PresenceForm::Bits),
-        Part::Flag => (false, 0, form.data == DataForm::Bits),
-        Part::Number => (false, 0, form.is_dense || form.data == DataForm::Chains),
-        Part::Pointer => (false, 0, false),
-        Part::Length => (false, 8, false),
+        ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),
+        ValuePart::Flag => (false, 0, form.data == DataForm::Bits),
+        ValuePart::Number => (false, 0, form.is_dense || form.data == DataForm::Chains),
+        ValuePart::Pointer => (false, 0, false),
+        ValuePart::Length => (false, 8, false),
     };
     if form.is_shared || in_place {
-        return (if is_presence { Place::Presence(column) } else { Place::Data(column, offset) }, None);
+        return (if is_presence { LanePlace::Presence(column) } else { LanePlace::Data(column, offset) }, None);
     }
-    (Place::Scratch(0), Some(Stage { column, is_presence, offset, ty, scratch: 0 }))
+    (LanePlace::Scratch(0), Some(Stage { column, is_presence, offset, ty, scratch: 0 }))
 }

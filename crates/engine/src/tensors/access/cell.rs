@@ -1,7 +1,7 @@
 //! How an element of a node is made of elements of others: an expression of them, summed or otherwise reduced over some axes if it has
 //! any. Maps, reductions and products by labels are all of this form.
 
-use cembra_tensor::plan::{Seen, View, branches, computed_alone, region};
+use cembra_tensor::plan::{View, ViewedNode, branches, computed_alone, region};
 use cembra_tensor::sums::Order;
 use cembra_tensor::{Axes, Axis, Body, Labels, Node, Operation, Reduction, TensorGraph, TensorNodeId};
 use cembra_value::Error;
@@ -33,7 +33,7 @@ pub(super) struct Cell {
     /// How often something is read.
     pub(super) terms: usize,
     /// What is read at an index of the space.
-    pub(super) inputs: Vec<Seen>,
+    pub(super) inputs: Vec<ViewedNode>,
     pub(super) term: Term,
     /// How terms become one, if an element has several.
     pub(super) fold: Option<(Reduction, Order)>,
@@ -88,7 +88,7 @@ pub(super) fn cells(
 }
 
 /// What a conditional reads whose condition is one truth value, if its branches have its type.
-fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<Seen>> {
+fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<ViewedNode>> {
     let has_type = branches(graph, node)?.iter().all(|(branch, _)| graph.scalar(*branch) == node.scalar);
     let seen = |operand: &TensorNodeId| Some((*operand, View::of_operand(node, graph.node(*operand))?));
     if has_type { node.operands.iter().map(seen).collect() } else { None }
@@ -129,7 +129,7 @@ impl Bodies {
         has_value: &[bool],
         node: TensorNodeId,
         own: bool,
-    ) -> (Vec<Seen>, Term) {
+    ) -> (Vec<ViewedNode>, Term) {
         let made = region(graph, has_value, node, own);
         if made.body.steps.is_empty() {
             return (made.inputs, Term::Same);

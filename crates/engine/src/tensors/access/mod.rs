@@ -12,7 +12,7 @@ use cell::Cell;
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::{check_inputs, evaluate};
 use cembra_tensor::{
-    Custom, Element, Layout, Meta, Operation, Rewriter, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
+    Custom, Element, Layout, Operation, Rewriter, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, TensorType,
 };
 use cembra_value::Error;
 use cembra_value::ScalarValue;
@@ -38,7 +38,7 @@ pub struct Reader<'e> {
     /// How the nodes that have loops or expressions are computed.
     cells: FxHashMap<TensorNodeId, Cell>,
     /// What operations of users that make one element read of.
-    customs: FxHashMap<TensorNodeId, Vec<Meta>>,
+    customs: FxHashMap<TensorNodeId, Vec<TensorType>>,
     /// Those that make all elements at once: their values, when one was asked for.
     wholes: Vec<TensorNodeId>,
     /// At most one for each of these nodes.

@@ -129,14 +129,14 @@ impl Workspace {
                     return Err(Error::tensors(TensorErrorKind::Evaluation, message));
                 }
                 _ => match seen(on, node, &self.indices[first..]) {
-                    Seen::Element(operand, index) => {
+                    ElementSource::Element(operand, index) => {
                         self.indices.truncate(first);
                         self.indices.extend(index);
                         id = operand;
                         continue;
                     }
-                    Seen::Zero => Some(0),
-                    Seen::Computed => None,
+                    ElementSource::Zero => Some(0),
+                    ElementSource::Computed => None,
                 },
             };
             if let Some(bits) = found {
@@ -367,8 +367,8 @@ pub(super) fn index(extents: &[usize], number: usize) -> Index {
     index
 }
 
-/// What an element is that is not computed.
-enum Seen {
+/// The source of an element that need not be computed.
+enum ElementSource {
     /// One of an operand.
     Element(TensorNodeId, Index),
     Zero,
@@ -377,10 +377,10 @@ enum Seen {
 }
 
 /// What an operation on indices sees at an index.
-fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> Seen {
-    let Some(operand) = node.operands.first().copied() else { return Seen::Computed };
+fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> ElementSource {
+    let Some(operand) = node.operands.first().copied() else { return ElementSource::Computed };
     let extents = on.graph.extents(operand);
-    let element = |index: Index| Seen::Element(operand, index);
+    let element = |index: Index| ElementSource::Element(operand, index);
     match &node.operation {
         Operation::Axes(to) => element(to.iter().map(|axis| own[usize::from(*axis)]).collect()),
         Operation::Slice(slices) => {
@@ -400,7 +400,7 @@ fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> Seen {
             for (axis, at) in to.iter().zip(own) {
                 let place = &mut index[usize::from(*axis)];
                 if *place != usize::MAX && *place != *at {
-                    return Seen::Zero;
+                    return ElementSource::Zero;
                 }
                 *place = *at;
             }
@@ -413,7 +413,7 @@ fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> Seen {
                 let (steps, rest) = (distance / slice.step, distance % slice.step);
                 match usize::try_from(steps) {
                     Ok(steps) if rest == 0 && steps < slice.count => index.push(steps),
-                    _ => return Seen::Zero,
+                    _ => return ElementSource::Zero,
                 }
             }
             element(index)
@@ -424,12 +424,12 @@ fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> Seen {
             for operand in &node.operands {
                 let extent = on.graph.extents(*operand)[axis];
                 if index[axis] < extent {
-                    return Seen::Element(*operand, index);
+                    return ElementSource::Element(*operand, index);
                 }
                 index[axis] -= extent;
             }
-            Seen::Computed
+            ElementSource::Computed
         }
-        _ => Seen::Computed,
+        _ => ElementSource::Computed,
     }
 }

@@ -42,7 +42,8 @@ impl Fetched {
         memory: &'m Memory<'_>,
         starts: &[usize],
         lines: &[Line<'m>],
-        (start, shifts): (usize, &[isize]),
+        start: usize,
+        shifts: &[isize],
     ) -> AllSoon<'m> {
         let mut soon = AllSoon::new();
         match self {
@@ -77,17 +78,17 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> 
     soon.collect()
 }
 
-/// What a part reads of rows, each of them elements that lie together: as pieces see it, and how many elements a row has.
-pub(super) struct Read {
+/// An operand that a part reads by rows of adjacent elements: as pieces see it, and the number of elements in a row.
+pub(super) struct RowRead {
     /// Which part it is.
     pub(super) part: usize,
     pub(super) operand: Operand,
     pub(super) length: usize,
 }
 
-impl Read {
+impl RowRead {
     /// None for what is made anew for each piece, and for what lies otherwise.
-    pub(super) fn of(part: usize, operand: &Operand, extents: &Extents) -> Option<Read> {
+    pub(super) fn of(part: usize, operand: &Operand, extents: &Extents) -> Option<RowRead> {
         let mut length: usize = 1;
         for (extent, stride) in extents.iter().zip(&operand.strides).skip(1).rev() {
             if *extent != 1 && *stride != length.cast_signed() {
@@ -95,8 +96,8 @@ impl Read {
             }
             length *= extent;
         }
-        let is_shared = !matches!(operand.place, Place::Local(_));
-        (is_shared && operand.strides.first().is_some_and(|stride| *stride != 0)).then(|| Read {
+        let is_shared = !matches!(operand.place, ValueOrigin::Local(_));
+        (is_shared && operand.strides.first().is_some_and(|stride| *stride != 0)).then(|| RowRead {
             part,
             operand: operand.clone(),
             length,
@@ -105,7 +106,7 @@ impl Read {
 }
 
 /// Lets the sum that takes longest, by the costs of an element of these parts, fetch what the parts of a piece of `rows` rows read.
-pub(super) fn share_out(parts: &mut [Part], rows: usize, costs: &[(usize, u64)], reads: &[Read]) {
+pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {
         return;

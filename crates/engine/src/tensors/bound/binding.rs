@@ -1,11 +1,11 @@
 //! Binds plans: finds for each step where its operands are and how its pieces see them, which slots values have and who reads them last, and
 //! who computes the pieces. What was bound is run elsewhere.
 
-use super::ahead::{self, Read};
+use super::ahead::{self, RowRead};
 use super::cut::Cut;
 use super::map::MapPiece;
-use super::memory::{Operand, Place, Seen, Slot, Slots};
-use super::product::{ProductPiece, Whole};
+use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin};
+use super::product::{FullProduct, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
 use super::{Bound, BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
@@ -14,7 +14,7 @@ use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
 use cembra_tensor::reference::{check_inputs, check_size};
 use cembra_tensor::{
-    Axis, Elements, Extents, Held, Labels, Layout, Node, Operation, Plan, ProductPlan, Tensor, TensorErrorKind,
+    Axis, Elements, Extents, Labels, Layout, Node, Operation, Plan, ProductPlan, Tensor, TensorBytes, TensorErrorKind,
     TensorGraph, TensorNodeId,
 };
 use cembra_value::Error;
@@ -37,9 +37,9 @@ pub(super) struct Binding<'b> {
     pub(super) graph: &'b TensorGraph,
     pub(super) host: &'b TensorHost<'b>,
     /// Where nodes have their values.
-    values: FxHashMap<TensorNodeId, Seen>,
+    values: FxHashMap<TensorNodeId, StridedView>,
     pub(super) slots: Slots,
-    held: Held,
+    held: TensorBytes,
 }
 
 impl BoundPlan {
@@ -99,9 +99,9 @@ impl Bound {
         for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
             let layout = input.layout();
             let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
-            values.insert(leaf.node, Seen { place: Place::Input(at as u32), layout });
+            values.insert(leaf.node, StridedView { place: ValueOrigin::Input(at as u32), layout });
         }
-        let held = Held::none(host.most_bytes());
+        let held = TensorBytes::none(host.most_bytes());
         let mut binding = Binding { graph, host, values, slots: Slots::default(), held };
         let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
         // The slots that are read for the last time by each step.
@@ -151,7 +151,7 @@ impl Bound {
         let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
         let (slots, peak) = (binding.slots.all, binding.held.peak());
-        let mut all = Held::none(host.most_bytes());
+        let mut all = TensorBytes::none(host.most_bytes());
         let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
@@ -166,7 +166,7 @@ pub(super) fn no_pieces() -> Error {
 }
 
 impl Binding<'_> {
-    pub(super) fn seen(&self, node: TensorNodeId) -> Result<&Seen, Error> {
+    pub(super) fn seen(&self, node: TensorNodeId) -> Result<&StridedView, Error> {
         self.values
             .get(&node)
             .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
@@ -189,7 +189,7 @@ impl Binding<'_> {
             Operation::Reshape => {
                 let of = self.seen(node.operands[0])?;
                 match of.layout.reshaped(&node.extents)? {
-                    Some(layout) => Seen { place: of.place, layout },
+                    Some(layout) => StridedView { place: of.place, layout },
                     None => return Ok(false),
                 }
             }
@@ -197,7 +197,7 @@ impl Binding<'_> {
                 let of = self.seen(node.operands[0])?;
                 let view = View::of_operand(node, self.graph.node(node.operands[0]));
                 let Some(view) = view else { return Ok(false) };
-                Seen { place: of.place, layout: view.layout(&of.layout, &node.extents) }
+                StridedView { place: of.place, layout: view.layout(&of.layout, &node.extents) }
             }
             _ => return Ok(false),
         };
@@ -212,7 +212,7 @@ impl Binding<'_> {
         let layout = Layout::row_major(&made.extents)?;
         let slot = self.slots.take(made.scalar, layout.len());
         let len = layout.len();
-        self.values.insert(node, Seen { place: Place::Slot(slot), layout });
+        self.values.insert(node, StridedView { place: ValueOrigin::Slot(slot), layout });
         Ok((slot, len))
     }
 
@@ -261,27 +261,26 @@ impl Binding<'_> {
                 let operands: Result<_, Error> = node.read().iter().map(|node| self.seen(*node).cloned()).collect();
                 Ok(BoundWork::Node(Box::new(node.clone()), operands?))
             }
-            Work::Product { product, then } => self.pieces(one, self.panels(*product, then.is_some())?),
-            Work::Rows { depth, steps } => self.pieces(steps, (*depth, rows_at_a_time(steps, *depth))),
+            Work::Product { product, then } => {
+                let (depth, most) = self.panels(*product, then.is_some())?;
+                self.pieces(one, depth, most)
+            }
+            Work::Rows { depth, steps } => self.pieces(steps, *depth, rows_at_a_time(steps, *depth)),
             Work::Together(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
                 // What one thread does at once, several do piece by piece.
                 match then {
-                    _ if self.is_shared_out(step) => self.pieces(one, (rank, (self.host.share() / each.max(1)).max(1))),
-                    Some(_) => self.pieces(one, (rank, STRIP)),
-                    None => self.pieces(one, (0, 1)),
+                    _ if self.is_shared_out(step) => self.pieces(one, rank, (self.host.share() / each.max(1)).max(1)),
+                    Some(_) => self.pieces(one, rank, STRIP),
+                    None => self.pieces(one, 0, 1),
                 }
             }
             Work::Map(_) => {
-                let work = self.pieces(one, (0, 1))?;
+                let work = self.pieces(one, 0, 1)?;
                 // The host shares out what is large and lies in one line.
                 let is_large = matches!(&work, BoundWork::Pieces(workers, _) if workers.iter().any(Worker::is_large));
-                if is_large || !self.is_shared_out(step) {
-                    Ok(work)
-                } else {
-                    self.pieces(one, (rank, self.host.share()))
-                }
+                if is_large || !self.is_shared_out(step) { Ok(work) } else { self.pieces(one, rank, self.host.share()) }
             }
         }
     }
@@ -293,7 +292,7 @@ impl Binding<'_> {
     }
 
     /// Steps that are run for pieces of the `depth` leading axes of what they make, each of at most `most` indices; the last one makes the value.
-    pub(super) fn pieces(&self, steps: &[Step], (depth, most): (usize, usize)) -> Result<BoundWork, Error> {
+    pub(super) fn pieces(&self, steps: &[Step], depth: usize, most: usize) -> Result<BoundWork, Error> {
         let extents = steps.last().map_or(&[][..], |step| &self.graph.node(step.node).extents);
         let (rows, within) = extents.split_at(depth);
         let worker = || -> Result<Worker, Error> {
@@ -312,8 +311,8 @@ impl Binding<'_> {
     }
 
     /// What steps do for a piece of what they make, with `rows` as the extents of its leading axes.
-    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<Part>, Error> {
-        let mut left: FxHashMap<TensorNodeId, Seen> = FxHashMap::default();
+    fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<PieceStep>, Error> {
+        let mut left: FxHashMap<TensorNodeId, StridedView> = FxHashMap::default();
         let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
         // The last step that reads what another one leaves.
         let last_reads: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
@@ -323,10 +322,10 @@ impl Binding<'_> {
         for (at, step) in steps.iter().enumerate() {
             let node = self.graph.node(step.node);
             let piece = |extents: &[usize]| -> Extents { rows.iter().chain(&extents[rows.len()..]).copied().collect() };
-            let mut local = |node: TensorNodeId, extents: &[usize]| -> Result<(u32, Seen), Error> {
+            let mut local = |node: TensorNodeId, extents: &[usize]| -> Result<(u32, StridedView), Error> {
                 let slot = locals.take(self.graph.node(node).scalar, extents.iter().product());
                 unread.push((last_reads.get(&node).map_or(at, |last| *last.max(&at)), slot));
-                Ok((slot, Seen { place: Place::Local(slot), layout: Layout::row_major(extents)? }))
+                Ok((slot, StridedView { place: ValueOrigin::Local(slot), layout: Layout::row_major(extents)? }))
             };
             let then = match &step.work {
                 Work::Reduce { then, .. } | Work::Product { then, .. } => then.as_ref(),
@@ -340,7 +339,7 @@ impl Binding<'_> {
             if let Some((then, (first, _))) = then.and_then(|then| then.inputs.first().map(|first| (then, first))) {
                 let made = piece(&then.extents);
                 let (slot, seen) = local(*first, &made)?;
-                parts.push(Part { work, len: made.iter().product(), left: Some(slot), over: None });
+                parts.push(PieceStep { work, len: made.iter().product(), left: Some(slot), over: None });
                 left.insert(*first, seen);
                 work = PartWork::Map(Box::new(self.map(then, rows, &left)?));
             }
@@ -350,7 +349,7 @@ impl Binding<'_> {
                 slot = Some(made);
                 left.insert(step.node, seen);
             }
-            parts.push(Part { work, len: own.iter().product(), left: slot, over: None });
+            parts.push(PieceStep { work, len: own.iter().product(), left: slot, over: None });
             // What no later step reads is room for others.
             unread.retain(|(last, slot)| {
                 let is_read = *last > at;
@@ -371,9 +370,9 @@ impl Binding<'_> {
         &self,
         step: &Step,
         rows: &[usize],
-        left: &FxHashMap<TensorNodeId, Seen>,
+        left: &FxHashMap<TensorNodeId, StridedView>,
         part: usize,
-        (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<Read>),
+        (costs, reads): (&mut Vec<(usize, u64)>, &mut Vec<RowRead>),
     ) -> Result<(), Error> {
         let of = match &step.work {
             Work::Reduce { axes, of, .. } if !axes.contains(&0) => {
@@ -385,7 +384,7 @@ impl Binding<'_> {
         };
         let extents: Extents = rows.iter().chain(&of.extents[rows.len()..]).copied().collect();
         let operands = self.operands(of, &extents, &[0], left)?;
-        reads.extend(operands.iter().filter_map(|operand| Read::of(part, operand, &extents)));
+        reads.extend(operands.iter().filter_map(|operand| RowRead::of(part, operand, &extents)));
         Ok(())
     }
 
@@ -394,7 +393,7 @@ impl Binding<'_> {
         &self,
         step: &Step,
         rows: &[usize],
-        left: &FxHashMap<TensorNodeId, Seen>,
+        left: &FxHashMap<TensorNodeId, StridedView>,
     ) -> Result<PartWork, Error> {
         match &step.work {
             Work::Map(region) => Ok(PartWork::Map(Box::new(self.map(region, rows, left)?))),
@@ -405,8 +404,7 @@ impl Binding<'_> {
                 let mut extents = of.extents.clone();
                 kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
                 let operands = self.operands(of, &extents, &kept, left)?;
-                let reduction = (*reduction, &axes[..]);
-                let reduce = ReducePiece::of(reduction, of, operands.into_iter(), &extents, self.host)?;
+                let reduce = ReducePiece::of(*reduction, axes, of, operands.into_iter(), &extents, self.host)?;
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
             Work::Product { product, .. } => Ok(PartWork::Product(Box::new(self.product(*product, rows)?))),
@@ -419,7 +417,7 @@ impl Binding<'_> {
         &self,
         region: &Region,
         rows: &[usize],
-        left: &FxHashMap<TensorNodeId, Seen>,
+        left: &FxHashMap<TensorNodeId, StridedView>,
     ) -> Result<MapPiece, Error> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
@@ -433,16 +431,16 @@ impl Binding<'_> {
         region: &Region,
         piece: &[usize],
         axes: &[Axis],
-        left: &FxHashMap<TensorNodeId, Seen>,
+        left: &FxHashMap<TensorNodeId, StridedView>,
     ) -> Result<SmallVec<[Operand; 4]>, Error> {
         let operand = |(node, view): &(TensorNodeId, View)| -> Result<Operand, Error> {
             if let Some(seen) = left.get(node) {
                 let layout = view.layout(&seen.layout, piece);
-                return Ok(Operand::of_piece(&Seen { place: seen.place, layout }, axes.len()));
+                return Ok(Operand::of_piece(&StridedView { place: seen.place, layout }, axes.len()));
             }
             let seen = self.seen(*node)?;
             let layout = view.layout(&seen.layout, &region.extents);
-            Ok(Operand::of(&Seen { place: seen.place, layout }, axes))
+            Ok(Operand::of(&StridedView { place: seen.place, layout }, axes))
         };
         region.inputs.iter().map(operand).collect()
     }
@@ -477,7 +475,7 @@ impl Binding<'_> {
         let like = [&a_like, &b_like].map(|(scalar, layout)| (*scalar, layout));
         let planned = products.map(|products| products.planned_for(labels, like)).transpose()?;
         let operands = [self.seen(node.operands[0])?.clone(), self.seen(node.operands[1])?.clone()];
-        let whole = Whole { product: node.clone(), labels: labels.clone(), operands };
+        let whole = FullProduct { product: node.clone(), labels: labels.clone(), operands };
         Ok(ProductPiece::new(planned, [a, b], whole))
     }
 

@@ -25,14 +25,14 @@ impl Together {
     /// The number of blocks that threads may share.
     pub(super) fn blocks(&self) -> usize {
         match &self.way {
-            Way::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),
+            SharedLoop::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),
             _ => 1,
         }
     }
 
     /// Combines the elements of some of the blocks.
     fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &TensorHost<'_>) -> Blocks {
-        let Together { members, way: Way::LongRuns(runs), .. } = self else { return Err(no_room()) };
+        let Together { members, way: SharedLoop::LongRuns(runs), .. } = self else { return Err(no_room()) };
         let (mut made, mut succeeds) = (Vec::new(), true);
         let of_each = runs.blocks();
         let LongRuns { length, kept, parts, added, block } = runs;
@@ -41,8 +41,8 @@ impl Together {
             let (result, first) = (at / of_each, at % of_each * size);
             kept.run_some(result..result + 1, |(), kept, _| {
                 let mut folds = folds(members, added, *length);
-                let parts = (&mut *parts, first..first + size);
-                succeeds &= fold_parts(members, parts, &mut folds, memory, host, |part| [kept, part].concat())?;
+                let which = first..first + size;
+                succeeds &= fold_parts(members, parts, which, &mut folds, memory, host, |part| [kept, part].concat())?;
                 made.push(folds);
                 Ok(())
             })?;
@@ -52,7 +52,7 @@ impl Together {
 
     /// Puts together what blocks have become, and writes what comes of it over what is in memory.
     fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
-        let Way::LongRuns(runs) = &self.way else { return Err(no_room()) };
+        let SharedLoop::LongRuns(runs) = &self.way else { return Err(no_room()) };
         let (mut blocks, of_each) = (blocks.into_iter(), runs.blocks());
         for result in 0..runs.kept.count() {
             let mut all = folds(&self.members, &runs.added, runs.length);

@@ -3,7 +3,7 @@
 
 use super::memory::Slot;
 use super::together::Together;
-use super::{BoundPlan, BoundWork, Part, PartWork, Worker};
+use super::{BoundPlan, BoundWork, PartWork, PieceStep, Worker};
 use cembra_tensor::Data;
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ fn of_members(together: &Together) -> u64 {
 
 fn of_worker(worker: &Worker) -> u64 {
     let blocks = Cell::new(0);
-    let block = |part: &Part| match &part.work {
+    let block = |part: &PieceStep| match &part.work {
         PartWork::Reduce(reduce) => reduce.block.bytes(),
         PartWork::Map(_) | PartWork::Product(_) => 0,
     };

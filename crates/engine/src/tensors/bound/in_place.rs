@@ -25,11 +25,11 @@ pub(super) struct InPlace {
     target: usize,
     scalar: Scalar,
     extents: Extents,
-    way: Way,
+    way: CopyOrder,
 }
 
 #[derive(Debug)]
-enum Way {
+enum CopyOrder {
     /// What the pieces read of the target is copied before. While they are computed, this is in its place.
     Before(Tensor),
     /// What the pieces make is copied from here.
@@ -54,7 +54,7 @@ impl BoundPlan {
         let leaf = graph.leaves().get(target).map(|leaf| leaf.node);
         let Some(step) = plan.step_over(graph, leaf) else { return Ok(None) };
         let node = graph.node(step.node);
-        if !inputs.get_mut(target).is_some_and(|own| is_own(own, (node.scalar, &node.extents))) {
+        if !inputs.get_mut(target).is_some_and(|own| is_own(own, node.scalar, &node.extents)) {
             return Ok(None);
         }
         let inputs = if target == leaves { &inputs[..leaves] } else { &*inputs };
@@ -63,7 +63,7 @@ impl BoundPlan {
 }
 
 /// True for a tensor of this type and these extents whose memory no other tensor has, and whose elements lie in the order of their indices.
-fn is_own(tensor: &mut Tensor, (scalar, extents): (Scalar, &[usize])) -> bool {
+fn is_own(tensor: &mut Tensor, scalar: Scalar, extents: &[usize]) -> bool {
     let is_alike = tensor.scalar_type() == scalar && tensor.extents() == extents;
     is_alike && tensor.layout().is_row_major() && tensor.own_data().is_some()
 }
@@ -108,11 +108,13 @@ impl Binding<'_> {
                 let workers = self.map_over(node, region, leaf)?;
                 (
                     BoundWork::Pieces(workers, 1),
-                    Way::Before(Tensor::from_shared(none.into(), Layout::row_major(&[0])?)?),
+                    CopyOrder::Before(Tensor::from_shared(none.into(), Layout::row_major(&[0])?)?),
                 )
             }
-            Work::Map(_) => (self.pieces(std::slice::from_ref(step), (node.extents.len(), BLOCK))?, Way::After(none)),
-            _ => (self.work(step)?, Way::After(none)),
+            Work::Map(_) => {
+                (self.pieces(std::slice::from_ref(step), node.extents.len(), BLOCK)?, CopyOrder::After(none))
+            }
+            _ => (self.work(step)?, CopyOrder::After(none)),
         };
         let mut over = InPlace::of(work, node, target, way)?;
         self.hold(&mut over.workers)?;
@@ -128,9 +130,9 @@ impl Binding<'_> {
                 let over = target.filter(|leaf| region.inputs.iter().any(|(node, _)| node == leaf));
                 let over = over.map(|leaf| (leaf, locals.take(node.scalar, len)));
                 let layout = Layout::row_major(rows)?;
-                let seen = over.map(|(leaf, slot)| (leaf, Seen { place: Place::Local(slot), layout }));
+                let seen = over.map(|(leaf, slot)| (leaf, StridedView { place: ValueOrigin::Local(slot), layout }));
                 let work = PartWork::Map(Box::new(self.map(region, rows, &seen.into_iter().collect())?));
-                Ok(vec![Part { work, len, left: None, over: over.map(|(_, slot)| slot) }])
+                Ok(vec![PieceStep { work, len, left: None, over: over.map(|(_, slot)| slot) }])
             })?;
             Ok(Worker { cut, locals: locals.locals()? })
         };
@@ -143,7 +145,7 @@ impl Binding<'_> {
 }
 
 impl InPlace {
-    fn of(work: BoundWork, node: &Node, target: usize, way: Way) -> Result<InPlace, Error> {
+    fn of(work: BoundWork, node: &Node, target: usize, way: CopyOrder) -> Result<InPlace, Error> {
         let BoundWork::Pieces(workers, within) = work else {
             return Err(no_pieces());
         };
@@ -151,7 +153,7 @@ impl InPlace {
     }
 
     fn fits(&self, own: &mut Tensor) -> bool {
-        is_own(own, (self.scalar, &self.extents))
+        is_own(own, self.scalar, &self.extents)
     }
 
     /// No element fails in here, and nothing ends it: what was begun is finished.
@@ -166,8 +168,8 @@ impl InPlace {
         let mut at = inputs[*target].layout().offset();
         let count = workers[0].cut.count();
         let block = match way {
-            Way::After(block) => block,
-            Way::Before(other) => {
+            CopyOrder::After(block) => block,
+            CopyOrder::Before(other) => {
                 let len = self.extents.iter().product();
                 std::mem::swap(&mut inputs[*target], other);
                 let ran = other.own_data().ok_or_else(map::no_room).and_then(|mut own| {

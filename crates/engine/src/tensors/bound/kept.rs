@@ -1,7 +1,7 @@
 //! Bound plans that keep everything from one run to the next, the outputs included: for who makes many runs, and looks at the outputs of
 //! each before the next one.
 
-use super::memory::Place;
+use super::memory::ValueOrigin;
 use super::one::OneCall;
 use super::{BoundPlan, Seen};
 use crate::tensors::evaluator::TensorHost;
@@ -30,8 +30,8 @@ impl BoundPlan {
     /// The same, which keeps its memory; but not what is large, if it would have more then than an evaluation may.
     #[must_use]
     pub(crate) fn kept(self) -> KeptPlan {
-        let place = |seen: &Seen| match seen.place {
-            Place::Slot(slot) => Some(slot),
+        let place = |seen: &StridedView| match seen.place {
+            ValueOrigin::Slot(slot) => Some(slot),
             _ => None,
         };
         let mut slots: SmallVec<[u32; 4]> = self.outputs.iter().filter_map(place).collect();

@@ -33,11 +33,11 @@ pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 pub(super) struct MapPiece {
     operands: SmallVec<[Operand; 4]>,
     count: usize,
-    way: Way,
+    way: MapLoop,
 }
 
 #[derive(Debug)]
-enum Way {
+enum MapLoop {
     /// One line, so far apart.
     One { steps: Strides, kernel: Box<BodyLines> },
     /// One line that is large.
@@ -88,22 +88,22 @@ impl MapPiece {
             0 | 1 => {
                 let none = || SmallVec::from_elem(1, operands.len());
                 let steps = axes.pop().map_or_else(none, |(_, strides)| strides);
-                let is_shared = |operand: &Operand| !matches!(operand.place, Place::Local(_));
+                let is_shared = |operand: &Operand| !matches!(operand.place, ValueOrigin::Local(_));
                 if count >= LARGE && operands.iter().all(is_shared) {
-                    Way::Large { steps, body: body.clone() }
+                    MapLoop::Large { steps, body: body.clone() }
                 } else {
-                    Way::One { kernel: host.kernel(body, &steps)?, steps }
+                    MapLoop::One { kernel: host.kernel(body, &steps)?, steps }
                 }
             }
             several => {
                 let (inner, steps) = axes[several - 1].clone();
                 if count == 0 {
-                    Way::One { kernel: host.kernel(body, &steps)?, steps }
+                    MapLoop::One { kernel: host.kernel(body, &steps)?, steps }
                 } else if inner >= LONG_LINE && !any_lies_across(&axes, operands.len()) {
                     axes.pop();
-                    Way::Beside { kernel: host.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
+                    MapLoop::Beside { kernel: host.kernel(body, &steps)?, axes: axes.into_vec(), inner, steps }
                 } else {
-                    Way::Blocks(Box::new(Blocks::of(body, &operands, &axes, host)?))
+                    MapLoop::Blocks(Box::new(Blocks::of(body, &operands, &axes, host)?))
                 }
             }
         };
@@ -112,7 +112,7 @@ impl MapPiece {
 
     /// True if the host evaluates it, on threads.
     pub(super) const fn is_large(&self) -> bool {
-        matches!(self.way, Way::Large { .. })
+        matches!(self.way, MapLoop::Large { .. })
     }
 
     /// What it reads.
@@ -127,7 +127,7 @@ impl MapPiece {
 
     /// What computes all of it, if that is one line of each of these inputs.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
-        let Way::One { kernel, .. } = &self.way else { return None };
+        let MapLoop::One { kernel, .. } = &self.way else { return None };
         kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
     }
 
@@ -144,12 +144,12 @@ impl MapPiece {
         }
         let operands = &self.operands;
         match &mut self.way {
-            Way::One { steps, kernel } => {
+            MapLoop::One { steps, kernel } => {
                 let mut lines = Lines::new();
                 fill(&mut lines, memory, operands, steps, starts)?;
                 kernel.run(&lines, steps, self.count, to)
             }
-            Way::Large { steps, body } => {
+            MapLoop::Large { steps, body } => {
                 let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
                     let layout =
                         Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
@@ -158,7 +158,7 @@ impl MapPiece {
                 let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
                 host.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
             }
-            Way::Beside { axes, inner, steps, kernel } => {
+            MapLoop::Beside { axes, inner, steps, kernel } => {
                 let mut lines = Lines::new();
                 fill(&mut lines, memory, operands, steps, starts)?;
                 let mut firsts: SmallVec<[usize; 4]> = lines.iter().map(|line| line.first).collect();
@@ -180,7 +180,7 @@ impl MapPiece {
                     Ok(())
                 })
             }
-            Way::Blocks(blocks) => blocks.run(memory, operands, host, starts, to),
+            MapLoop::Blocks(blocks) => blocks.run(memory, operands, host, starts, to),
         }
     }
 }
@@ -314,7 +314,7 @@ impl Blocks {
                     let first = starts.iter().zip(&*strides).fold(line.first, shift);
                     let step = strides.last().copied().unwrap_or(1);
                     match way {
-                        Copying::Lines(distances) => copy.copy_lines(line.data, first, distances, (shape.inner, step)),
+                        Copying::Lines(distances) => copy.copy_lines(line.data, first, distances, shape.inner, step),
                         Copying::Across(axes) => copy.copy_axes(line.data, first, axes),
                     }
                 }

@@ -3,7 +3,7 @@
 use crate::tensors::lines::InputLine;
 use crate::tensors::product::ProductCounters;
 use cembra_runtime::Scalar;
-use cembra_tensor::{Axis, Data, DataMut, Held, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_tensor::{Axis, Data, DataMut, Layout, Strides, Tensor, TensorBytes, TensorErrorKind};
 use cembra_value::Error;
 use cembra_value::tensor::element_bytes;
 use rustc_hash::FxHashMap;
@@ -16,9 +16,9 @@ const LARGE: usize = 1 << 16;
 /// The same of what pieces leave for what follows them: most have less, so that it is there for the next run.
 const LARGE_LOCAL: u64 = 1 << 20;
 
-/// Where a value is.
+/// The memory that has a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Place {
+pub(super) enum ValueOrigin {
     /// An input.
     Input(u32),
     /// Memory of the plan.
@@ -27,17 +27,17 @@ pub(super) enum Place {
     Local(u32),
 }
 
-/// A value as a step sees it: positions are counted from where the value begins.
+/// A value in the layout in which a step sees it: positions are counted from where the value begins.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) place: Place,
+pub(super) struct StridedView {
+    pub(super) place: ValueOrigin,
     pub(super) layout: Layout,
 }
 
 /// What a step reads, seen from a piece of its index space: where the first element is depends on which piece it is.
 #[derive(Clone, Debug)]
 pub(super) struct Operand {
-    pub(super) place: Place,
+    pub(super) place: ValueOrigin,
     offset: usize,
     /// For each index that says which piece it is.
     shifts: SmallVec<[isize; 4]>,
@@ -47,19 +47,19 @@ pub(super) struct Operand {
 
 impl Operand {
     /// What is seen from all of an index space, as pieces of it see it that begin at indices of these axes.
-    pub(super) fn of(seen: &Seen, pieces: &[Axis]) -> Operand {
+    pub(super) fn of(seen: &StridedView, pieces: &[Axis]) -> Operand {
         let (strides, offset) = (seen.layout.strides(), seen.layout.offset());
         let shifts = pieces.iter().map(|axis| strides[usize::from(*axis)]).collect();
         Operand { place: seen.place, offset, shifts, strides: strides.into() }
     }
 
     /// What is seen from pieces that begin at indices of one axis, from one of which to the next it is so far.
-    pub(super) fn along(seen: &Seen, shift: isize) -> Operand {
+    pub(super) fn along(seen: &StridedView, shift: isize) -> Operand {
         Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
     }
 
     /// What is made anew for each piece. A piece is known by `pieces` indices.
-    pub(super) fn of_piece(seen: &Seen, pieces: usize) -> Operand {
+    pub(super) fn of_piece(seen: &StridedView, pieces: usize) -> Operand {
         Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
     }
 
@@ -93,8 +93,8 @@ impl Operand {
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         let offset = match self.place {
-            Place::Input(at) => memory.sources.inputs[at as usize].layout().offset(),
-            Place::Slot(_) | Place::Local(_) => 0,
+            ValueOrigin::Input(at) => memory.sources.inputs[at as usize].layout().offset(),
+            ValueOrigin::Slot(_) | ValueOrigin::Local(_) => 0,
         };
         self.shifted(offset, starts)
     }
@@ -108,7 +108,7 @@ impl Operand {
         starts: &[usize],
     ) -> Result<(&'d Data, usize), Error> {
         let (data, offset) = match self.place {
-            Place::Input(at) => {
+            ValueOrigin::Input(at) => {
                 let input = &sources.inputs[at as usize];
                 (input.data(), input.layout().offset())
             }
@@ -120,8 +120,8 @@ impl Operand {
     /// The line that each of these is of its input; none if one is made, or not all inputs have one.
     pub(super) fn lines(operands: &[Operand], inputs: &[(Scalar, Layout)]) -> Option<Vec<InputLine>> {
         let line = |operand: &Operand| match operand.place {
-            Place::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),
-            Place::Slot(_) | Place::Local(_) => None,
+            ValueOrigin::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),
+            ValueOrigin::Slot(_) | ValueOrigin::Local(_) => None,
         };
         let lines = operands.iter().map(line).collect::<Option<Vec<InputLine>>>()?;
         (0..inputs.len()).all(|at| lines.iter().any(|line| line.input() == at)).then_some(lines)
@@ -196,13 +196,13 @@ impl Locals {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.hold_small(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
     /// The same of those that stay after a run.
-    pub(super) fn hold_small(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold_small(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
@@ -289,24 +289,24 @@ pub(super) struct Memory<'m> {
 impl Memory<'_> {
     /// What is in a place.
     #[inline]
-    pub(super) fn data(&self, place: Place) -> Result<&Data, Error> {
+    pub(super) fn data(&self, place: ValueOrigin) -> Result<&Data, Error> {
         self.sources.data(self.locals, place)
     }
 
     /// What is in a place that is no piece's own.
-    pub(super) fn shared(&self, place: Place) -> Result<&Arc<Data>, Error> {
+    pub(super) fn shared(&self, place: ValueOrigin) -> Result<&Arc<Data>, Error> {
         match place {
-            Place::Input(at) => Ok(self.sources.inputs[at as usize].shared()),
-            Place::Slot(at) => self.sources.slots[at as usize].data.as_ref().ok_or_else(not_computed),
-            Place::Local(_) => Err(not_computed()),
+            ValueOrigin::Input(at) => Ok(self.sources.inputs[at as usize].shared()),
+            ValueOrigin::Slot(at) => self.sources.slots[at as usize].data.as_ref().ok_or_else(not_computed),
+            ValueOrigin::Local(_) => Err(not_computed()),
         }
     }
 
     /// A value as a tensor.
-    pub(super) fn tensor(&self, seen: &Seen) -> Result<Tensor, Error> {
+    pub(super) fn tensor(&self, seen: &StridedView) -> Result<Tensor, Error> {
         let base = match seen.place {
-            Place::Input(at) => self.sources.inputs[at as usize].layout().offset(),
-            Place::Slot(_) | Place::Local(_) => 0,
+            ValueOrigin::Input(at) => self.sources.inputs[at as usize].layout().offset(),
+            ValueOrigin::Slot(_) | ValueOrigin::Local(_) => 0,
         };
         Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(base))
     }
@@ -314,7 +314,8 @@ impl Memory<'_> {
     /// Writes `len` elements to memory of who computes pieces.
     pub(super) fn write(
         &mut self,
-        (local, len): (u32, usize),
+        local: u32,
+        len: usize,
         write: impl FnOnce(&mut Memory<'_>, DataMut<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let place = &mut self.locals[local as usize];
@@ -329,11 +330,11 @@ impl Memory<'_> {
 impl Sources<'_> {
     /// What is in a place, which may be one of these of who computes pieces.
     #[inline]
-    pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: Place) -> Result<&'d Data, Error> {
+    pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: ValueOrigin) -> Result<&'d Data, Error> {
         match place {
-            Place::Input(at) => Ok(self.inputs[at as usize].data()),
-            Place::Slot(at) => self.slots[at as usize].data.as_deref().ok_or_else(not_computed),
-            Place::Local(at) => Ok(&locals[at as usize]),
+            ValueOrigin::Input(at) => Ok(self.inputs[at as usize].data()),
+            ValueOrigin::Slot(at) => self.slots[at as usize].data.as_deref().ok_or_else(not_computed),
+            ValueOrigin::Local(at) => Ok(&locals[at as usize]),
         }
     }
 }

@@ -23,13 +23,13 @@ use crate::tensors::product::ProductCounters;
 use binding::{Binding, no_pieces};
 use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
-use cembra_tensor::{DataMut, Elements, Held, Layout, Node, Tensor, TensorNodeId};
+use cembra_tensor::{DataMut, Elements, Layout, Node, Tensor, TensorBytes, TensorNodeId};
 use cembra_value::Error;
 use cut::Cut;
 use in_place::InPlace;
 pub(crate) use kept::KeptPlan;
 use map::MapPiece;
-use memory::{Locals, Memory, Operand, Seen, Slot, Sources, own};
+use memory::{Locals, Memory, Operand, Slot, Sources, StridedView, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use rustc_hash::FxHashMap;
@@ -44,7 +44,7 @@ pub struct BoundPlan {
     inputs: Vec<(Scalar, Layout)>,
     steps: Vec<BoundStep>,
     slots: Vec<Slot>,
-    outputs: Vec<Seen>,
+    outputs: Vec<StridedView>,
     /// True if large memory is kept from one run to the next, too.
     keeps: bool,
     /// True if that may be: all slots together are no more than an evaluation may have.
@@ -59,13 +59,13 @@ pub struct BoundPlan {
 struct Bound {
     plan: BoundPlan,
     /// Where nodes have their values.
-    values: FxHashMap<TensorNodeId, Seen>,
+    values: FxHashMap<TensorNodeId, StridedView>,
     /// The number of the plan's step that each bound step belongs to.
     step_of: Vec<usize>,
 }
 
 /// Where truth values are, and which each must be for a step to be run.
-type BoundGuard = Box<[(Seen, bool)]>;
+type BoundGuard = Box<[(StridedView, bool)]>;
 
 /// A step, where its value goes, and what no later step reads.
 #[derive(Debug)]
@@ -86,19 +86,19 @@ enum BoundWork {
     /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
     Together(Vec<Together>, Targets),
     /// A node as the reference evaluates it.
-    Node(Box<Node>, Vec<Seen>),
+    Node(Box<Node>, Vec<StridedView>),
 }
 
 /// Who computes pieces of a step, with memory of its own.
 #[derive(Debug)]
 struct Worker {
-    cut: Cut<Vec<Part>>,
+    cut: Cut<Vec<PieceStep>>,
     locals: Locals,
 }
 
-/// What is done for a piece, and where it leaves what it makes, if that is not a piece of the step's value.
+/// A step for one piece, and the memory of its result, if that is not a piece of the step's value.
 #[derive(Debug)]
-struct Part {
+struct PieceStep {
     work: PartWork,
     /// The number of elements that it makes.
     len: usize,
@@ -114,7 +114,7 @@ enum PartWork {
     Product(Box<ProductPiece>),
 }
 
-impl Part {
+impl PieceStep {
     #[inline]
     fn run(
         &mut self,
@@ -134,12 +134,12 @@ impl Part {
 impl Worker {
     /// True if the host shares out one of its maps.
     fn is_large(&self) -> bool {
-        let is_large = |part: &Part| matches!(&part.work, PartWork::Map(map) if map.is_large());
+        let is_large = |part: &PieceStep| matches!(&part.work, PartWork::Map(map) if map.is_large());
         self.cut.any(|parts| parts.iter().any(is_large))
     }
 
     /// What it has beside the value of the step, while it computes pieces, is there.
-    fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.locals.hold(held)?;
         // Pieces come one after the other, and the last is no larger.
         self.cut.full().iter().try_for_each(|part| match &part.work {
@@ -164,7 +164,7 @@ impl Worker {
             host.go_on()?;
             for part in parts {
                 if let Some(local) = part.left {
-                    memory.write((local, part.len), |memory, mut to| part.run(memory, host, starts, &mut to))?;
+                    memory.write(local, part.len, |memory, mut to| part.run(memory, host, starts, &mut to))?;
                     continue;
                 }
                 let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
@@ -289,7 +289,7 @@ impl BoundStep {
                 slots[self.target as usize].put(made);
                 Ok(())
             }
-            BoundWork::Together(workers, targets) => together::run(workers, targets, (inputs, slots), host),
+            BoundWork::Together(workers, targets) => together::run(workers, targets, inputs, slots, host),
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };

@@ -15,20 +15,24 @@ pub(super) struct ProductPiece {
     /// None where the reference makes it.
     planned: Option<Arc<PlannedProduct>>,
     operands: [Operand; 2],
-    whole: Arc<Whole>,
+    whole: Arc<FullProduct>,
 }
 
 /// All of a product.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct FullProduct {
     pub(super) product: Node,
     pub(super) labels: Arc<Labels>,
-    pub(super) operands: [Seen; 2],
+    pub(super) operands: [StridedView; 2],
 }
 
 impl ProductPiece {
     /// A product for a panel, as it is planned, with its operands as the panel sees them; and all of it.
-    pub(super) fn new(planned: Option<Arc<PlannedProduct>>, operands: [Operand; 2], whole: Whole) -> ProductPiece {
+    pub(super) fn new(
+        planned: Option<Arc<PlannedProduct>>,
+        operands: [Operand; 2],
+        whole: FullProduct,
+    ) -> ProductPiece {
         ProductPiece { planned, operands, whole: Arc::new(whole) }
     }
 
@@ -41,7 +45,7 @@ impl ProductPiece {
     ///
     /// # Errors
     /// That is more than there may be.
-    pub(super) fn hold(&self, held: &mut Held) -> Result<(), Error> {
+    pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
             // The reference makes it elsewhere.
@@ -58,7 +62,7 @@ impl ProductPiece {
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
-            let Whole { product, labels, operands: [a, b] } = &*self.whole;
+            let FullProduct { product, labels, operands: [a, b] } = &*self.whole;
             let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
             return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| host.go_on())?);
         };

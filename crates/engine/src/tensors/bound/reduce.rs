@@ -38,11 +38,11 @@ pub(super) struct ReducePiece {
     operands: SmallVec<[Operand; 4]>,
     /// Where elements are that are computed before they are combined.
     pub(super) block: Data,
-    way: Way,
+    way: ReduceLoop,
 }
 
 #[derive(Debug)]
-enum Way {
+enum ReduceLoop {
     /// Of what is in memory.
     Memory(SmallVec<[Axis; 8]>, Extents),
     /// Nothing.
@@ -101,17 +101,19 @@ impl ReducePiece {
 
     /// A reduction of a region over axes of a piece of these extents.
     pub(super) fn of(
-        reduction: (Reduction, &[Axis]),
+        reduction: Reduction,
+        axes: &[Axis],
         of: &Region,
         operands: impl Iterator<Item = Operand>,
         whole: &[usize],
         host: &TensorHost<'_>,
     ) -> Result<ReducePiece, Error> {
-        ReducePiece::bound(reduction, of, operands.collect(), whole, host, true)
+        ReducePiece::bound(reduction, axes, of, operands.collect(), whole, host, true)
     }
 
     fn bound(
-        (reduction, axes): (Reduction, &[Axis]),
+        reduction: Reduction,
+        axes: &[Axis],
         of: &Region,
         operands: SmallVec<[Operand; 4]>,
         whole: &[usize],
@@ -121,10 +123,10 @@ impl ReducePiece {
         let scalar = of.body.outputs.first().map_or(Scalar::Float64, |(_, scalar)| *scalar);
         let made = |way, operands| Ok(ReducePiece { reduction, operands, block: Data::zeros(scalar, 0)?, way });
         if whole.contains(&0) {
-            return made(Way::Nothing(axes.into(), whole.into()), operands);
+            return made(ReduceLoop::Nothing(axes.into(), whole.into()), operands);
         }
         if of.body.steps.is_empty() {
-            return made(Way::Memory(axes.into(), whole.into()), operands);
+            return made(ReduceLoop::Memory(axes.into(), whole.into()), operands);
         }
         let (order, turned) = turned(axes, whole.len());
         let kept = whole.len() - axes.len();
@@ -155,14 +157,14 @@ impl ReducePiece {
                     let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
                     let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));
                     let (chains, fetched) = (vec![Chains::default(); lines].into(), Fetched::Own);
-                    Way::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
+                    ReduceLoop::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
                 } else if length <= BLOCK {
                     let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
-                    Way::Runs(length, Box::new(cut))
+                    ReduceLoop::Runs(length, Box::new(cut))
                 } else {
                     let ones = Extents::from_elem(1, kept.len());
                     let parts = Cut::of(reduced, BLOCK, |reduced| map(&together(&ones, reduced)))?;
-                    Way::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, Box::new(parts))
+                    ReduceLoop::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, Box::new(parts))
                 }
             }
             Order::InOrder => {
@@ -172,7 +174,7 @@ impl ReducePiece {
                     let parts = Cut::of(reduced, BLOCK / width, |reduced| map(&together(reduced, kept)))?;
                     Ok((width, parts))
                 })?;
-                Way::Beside(Box::new(cut))
+                ReduceLoop::Beside(Box::new(cut))
             }
         };
         made(way, operands)
@@ -181,21 +183,21 @@ impl ReducePiece {
     /// How many elements each line has that is summed, if it does nothing else, and lines are along one axis.
     pub(super) fn length_of_sums(&self) -> Option<usize> {
         match &self.way {
-            Way::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
+            ReduceLoop::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
             _ => None,
         }
     }
 
     /// Says what it fetches meanwhile, if it sums.
     pub(super) fn fetch(&mut self, fetched: Fetched) {
-        if let Way::Sums(sums) = &mut self.way {
+        if let ReduceLoop::Sums(sums) = &mut self.way {
             sums.fetched = fetched;
         }
     }
 
     /// What adds all of it to chains, if that is one line of each of these inputs, summed as it is computed and at once.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
-        let Way::Sums(sums) = &self.way else { return None };
+        let ReduceLoop::Sums(sums) = &self.way else { return None };
         if !sums.axes.is_empty() || sums.length > SUM_BLOCK {
             return None;
         }
@@ -212,17 +214,18 @@ impl ReducePiece {
     ) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
         match way {
-            Way::Memory(axes, extents) => {
+            ReduceLoop::Memory(axes, extents) => {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
-                let from = (memory.data(operand.place)?, &layout);
-                sums::reduce_into(*reduction, axes, from, to.reborrow(), &|| host.go_on())
+                sums::reduce_into(*reduction, axes, memory.data(operand.place)?, &layout, to.reborrow(), &|| {
+                    host.go_on()
+                })
             }
-            Way::Nothing(axes, extents) => {
+            ReduceLoop::Nothing(axes, extents) => {
                 let nothing = Layout::row_major(extents)?;
-                sums::reduce_into(*reduction, axes, (block, &nothing), to.reborrow(), &|| host.go_on())
+                sums::reduce_into(*reduction, axes, block, &nothing, to.reborrow(), &|| host.go_on())
             }
-            Way::Sums(sums) => {
+            ReduceLoop::Sums(sums) => {
                 if sums.run(memory, host, starts, operands, to)? {
                     return Ok(());
                 }
@@ -230,14 +233,13 @@ impl ReducePiece {
                 let bound = match bound {
                     Some(bound) => bound,
                     none => {
-                        let reduction = (*reduction, &axes[..]);
-                        let made = ReducePiece::bound(reduction, of, operands.clone(), whole, host, false)?;
+                        let made = ReducePiece::bound(*reduction, axes, of, operands.clone(), whole, host, false)?;
                         none.insert(Box::new(made))
                     }
                 };
                 bound.run(memory, host, starts, to)
             }
-            Way::Runs(length, cut) => cut.run(|map, kept, before| {
+            ReduceLoop::Runs(length, cut) => cut.run(|map, kept, before| {
                 host.go_on()?;
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let count = map.count();
@@ -246,7 +248,7 @@ impl ReducePiece {
                 let to = to.part(before, count / *length).ok_or_else(no_room)?;
                 with_data!(&*block, run => fold_runs(run, *reduction, *length, to))
             }),
-            Way::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
+            ReduceLoop::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
                     parts.run(|map, reduced, _| {
@@ -261,7 +263,7 @@ impl ReducePiece {
                 let (like, to) = (block.none(), to.part(before, 1).ok_or_else(no_room)?);
                 with_data!(&like, like => fold_parts(like, *reduction, *length, block, &mut part, to))
             }),
-            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+            ReduceLoop::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
                     parts.run(|map, reduced, _| {
                         host.go_on()?;
@@ -297,8 +299,8 @@ impl Sums {
         fill(&mut lines, memory, operands, steps, starts)?;
         if axes.is_empty() && *length <= SUM_BLOCK {
             // One sum: nothing is looped over.
-            let soon = fetched.soon(memory, starts, &lines, (0, steps));
-            let succeeds = kernel.sum_each((&lines, &soon), steps, [*length, 1], chains);
+            let soon = fetched.soon(memory, starts, &lines, 0, steps);
+            let succeeds = kernel.sum_each(&lines, &soon, steps, [*length, 1], chains);
             let total = chains[0].take();
             return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
         }
@@ -323,8 +325,8 @@ impl Sums {
                 for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                     line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                 }
-                let soon = fetched.soon(memory, starts, &lines, (start, shifts));
-                succeeds = succeeds && kernel.sum_each((&lines, &soon), shifts, counts, chains);
+                let soon = fetched.soon(memory, starts, &lines, start, shifts);
+                succeeds = succeeds && kernel.sum_each(&lines, &soon, shifts, counts, chains);
                 chains[..counts[1]].iter_mut().for_each(|chains| put(chains.take()));
                 Ok(())
             };

@@ -42,7 +42,7 @@ pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 #[derive(Debug)]
 pub(super) struct Together {
     pub(super) members: Vec<Member>,
-    pub(super) way: Way,
+    pub(super) way: SharedLoop,
     source: Source,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Member {
 pub(super) type Pieces = Vec<Piece>;
 
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum SharedLoop {
     /// Runs, with the number of elements of each, several of them at a time.
     Runs(usize, Cut<Pieces>),
     /// Runs, each in parts.
@@ -212,7 +212,7 @@ impl Folding for Sum {
         let Some(chains) = self.0.lend(count) else { return false };
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
         let soon = own_soon(lines, &shifts);
-        let succeeds = kernel.sum_each((lines, &soon), &shifts, [count, 1], std::slice::from_mut(chains));
+        let succeeds = kernel.sum_each(lines, &soon, &shifts, [count, 1], std::slice::from_mut(chains));
         self.0.lent(count);
         succeeds
     }
@@ -378,7 +378,8 @@ impl Binding<'_> {
 pub(super) fn run(
     workers: &mut [Together],
     targets: &Targets,
-    (inputs, slots): (&[Tensor], &mut [Slot]),
+    inputs: &[Tensor],
+    slots: &mut [Slot],
     host: &TensorHost<'_>,
 ) -> Result<(), Error> {
     let mut made = SmallVec::<[_; 4]>::new();
@@ -428,7 +429,7 @@ impl Together {
                 let (kept, reduced) = extents.split_at(kept);
                 let length: usize = reduced.iter().product();
                 if length <= BLOCK {
-                    Way::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
+                    SharedLoop::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
                 } else {
                     let ones = Extents::from_elem(1, kept.len());
                     let all: Vec<Strides> =
@@ -449,12 +450,12 @@ impl Together {
                     };
                     let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
                     let added = parts.full().iter().map(is_added).collect();
-                    Way::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
+                    SharedLoop::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
                 }
             }
             Order::InOrder => {
                 let (reduced, kept) = extents.split_at(axes.len());
-                Way::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                SharedLoop::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
                     let width: usize = kept.iter().product();
                     Ok((width, Cut::of(reduced, BLOCK / width, |reduced| pieces(reduced, kept))?))
                 })?)
@@ -490,7 +491,7 @@ impl Together {
         let Together { members, way, .. } = self;
         let mut succeeds = true;
         match way {
-            Way::Runs(length, cut) => cut.run(|pieces, kept, before| {
+            SharedLoop::Runs(length, cut) => cut.run(|pieces, kept, before| {
                 host.go_on()?;
                 for ((member, piece), to) in members.iter_mut().zip(pieces).zip(&mut *to) {
                     let (data, first, count) = piece.run(memory, host, kept, &mut member.block)?;
@@ -502,20 +503,20 @@ impl Together {
                 }
                 Ok(())
             }),
-            Way::LongRuns(runs) => {
+            SharedLoop::LongRuns(runs) => {
                 let LongRuns { length, kept, parts, added, .. } = runs;
                 kept.run(|(), kept, before| {
                     let mut folds = folds(members, added, *length);
                     let all = 0..usize::MAX;
                     succeeds &=
-                        fold_parts(members, (parts, all), &mut folds, memory, host, |part| [kept, part].concat())?;
+                        fold_parts(members, parts, all, &mut folds, memory, host, |part| [kept, part].concat())?;
                     finish(folds, to, before, 1)
                 })
             }
-            Way::Beside(cut) => cut.run(|(width, parts), kept, before| {
+            SharedLoop::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
                 let all = 0..usize::MAX;
-                fold_parts(members, (parts, all), &mut folds, memory, host, |part| [part, kept].concat())?;
+                fold_parts(members, parts, all, &mut folds, memory, host, |part| [part, kept].concat())?;
                 finish(folds, to, before, *width)
             }),
         }?;
@@ -549,7 +550,8 @@ pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Bo
 /// Takes these of the parts, each of which begins at the indices that are made of its own.
 pub(super) fn fold_parts(
     members: &mut [Member],
-    (parts, which): (&mut Cut<Pieces>, Range<usize>),
+    parts: &mut Cut<Pieces>,
+    which: Range<usize>,
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,
     host: &TensorHost<'_>,

@@ -2,9 +2,9 @@
 //! step read the elements that the graph says. The steps are followed in their order, with what each slot holds; of how slots were handed
 //! out nothing is used.
 
-use super::memory::{Operand, Place, Seen};
-use super::{Bound, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
-use cembra_tensor::plan::{Region, Step, View, Work, points};
+use super::memory::{Operand, StridedView, ValueOrigin};
+use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
+use cembra_tensor::plan::{Region, Step, ViewedNode, Work, points};
 use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ pub(super) enum BoundFlaw {
 struct Verifier<'v> {
     graph: &'v TensorGraph,
     /// Where nodes have their values.
-    values: &'v FxHashMap<TensorNodeId, Seen>,
+    values: &'v FxHashMap<TensorNodeId, StridedView>,
     bound: &'v BoundPlan,
     /// The node that a slot was filled for, where a value is a view of it; else the node itself.
     origins: Vec<TensorNodeId>,
@@ -55,7 +55,7 @@ pub(super) fn verify(plan: &Plan, graph: &TensorGraph, bound: &Bound) -> Result<
 }
 
 /// For each node the one whose memory it is a view of.
-fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, Seen>) -> Vec<TensorNodeId> {
+fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, StridedView>) -> Vec<TensorNodeId> {
     let place = |node: TensorNodeId| values.get(&node).map(|seen| seen.place);
     let mut origins: Vec<TensorNodeId> = Vec::with_capacity(graph.len());
     for (id, node) in graph.nodes() {
@@ -112,7 +112,7 @@ impl Verifier<'_> {
         for (condition, (seen, holds)) in step.guard.iter().zip(&bound.guard) {
             self.read(condition.node)?;
             let own = self.values.get(&condition.node);
-            let is_alike = |own: &Seen| (own.place, own.layout.offset()) == (seen.place, seen.layout.offset());
+            let is_alike = |own: &StridedView| (own.place, own.layout.offset()) == (seen.place, seen.layout.offset());
             if condition.holds != *holds || !own.is_some_and(is_alike) {
                 return Err(wrong);
             }
@@ -126,14 +126,14 @@ impl Verifier<'_> {
         let seen = self.values.get(&node).ok_or(wrong)?;
         let origin = self.origins[node.index()];
         let is_there = match seen.place {
-            Place::Input(at) => self.graph.leaves().get(at as usize).is_some_and(|leaf| leaf.node == origin),
-            Place::Slot(at) => self.held.get(at as usize) == Some(&Some(origin)),
-            Place::Local(_) => false,
+            ValueOrigin::Input(at) => self.graph.leaves().get(at as usize).is_some_and(|leaf| leaf.node == origin),
+            ValueOrigin::Slot(at) => self.held.get(at as usize) == Some(&Some(origin)),
+            ValueOrigin::Local(_) => false,
         };
         if !is_there {
             return Err(wrong);
         }
-        if let Place::Slot(at) = seen.place {
+        if let ValueOrigin::Slot(at) = seen.place {
             let (slot, node_of) = (&self.bound.slots[at as usize], self.graph.node(node));
             let is_within = |(first, last): (i128, i128)| first >= 0 && last < slot.len as i128;
             if slot.scalar != node_of.scalar || !seen.layout.range().is_none_or(is_within) {
@@ -144,22 +144,17 @@ impl Verifier<'_> {
     }
 
     /// A node is written to a slot, by what reads these.
-    fn write(
-        &mut self,
-        node: TensorNodeId,
-        (target, len): (u32, usize),
-        reads: &[TensorNodeId],
-    ) -> Result<(), BoundFlaw> {
+    fn write(&mut self, node: TensorNodeId, target: u32, len: usize, reads: &[TensorNodeId]) -> Result<(), BoundFlaw> {
         let (slot, made) = (&self.bound.slots[target as usize], self.graph.node(node));
         if slot.len != len || len != made.extents.iter().product::<usize>() || slot.scalar != made.scalar {
             return Err(BoundFlaw::Size(node.index()));
         }
         let is_target =
-            |read: &TensorNodeId| self.values.get(read).is_some_and(|seen| seen.place == Place::Slot(target));
+            |read: &TensorNodeId| self.values.get(read).is_some_and(|seen| seen.place == ValueOrigin::Slot(target));
         if reads.iter().any(is_target) {
             return Err(BoundFlaw::Aliased(node.index()));
         }
-        if self.values.get(&node).map(|seen| seen.place) != Some(Place::Slot(target)) {
+        if self.values.get(&node).map(|seen| seen.place) != Some(ValueOrigin::Slot(target)) {
             return Err(BoundFlaw::Overwritten(node.index()));
         }
         self.held[target as usize] = Some(node);
@@ -175,11 +170,11 @@ impl Verifier<'_> {
         };
         // The reductions, and then the maps of what came of some of them.
         let mut maps = maps.iter();
-        for (member, target) in members.iter().zip(targets) {
+        for (member, (target, len)) in members.iter().zip(targets) {
             let Work::Reduce { of, then, .. } = &member.work else { return Err(wrong) };
             let reads: Vec<TensorNodeId> = of.inputs.iter().map(|(node, _)| *node).collect();
             reads.iter().try_for_each(|node| self.read(*node))?;
-            self.write(then.as_ref().map_or(member.node, |then| then.inputs[0].0), *target, &reads)?;
+            self.write(then.as_ref().map_or(member.node, |then| then.inputs[0].0), *target, *len, &reads)?;
         }
         for member in members {
             let Work::Reduce { then: Some(then), .. } = &member.work else { continue };
@@ -207,12 +202,12 @@ impl Verifier<'_> {
                         return Err(BoundFlaw::Pieces(step.node.index()));
                     }
                     for (parts, starts, rows) in worker.cut.shapes() {
-                        self.piece(step.node, &expected, (worker, parts), (&starts, &rows))?;
+                        self.piece(step.node, &expected, worker, parts, &starts, &rows)?;
                     }
                 }
             }
         }
-        self.write(step.node, (bound.target, bound.len), &reads)
+        self.write(step.node, bound.target, bound.len, &reads)
     }
 
     /// What is done for a piece that begins at `starts`, with `rows` as the extents of the leading axes of a step.
@@ -220,8 +215,10 @@ impl Verifier<'_> {
         &self,
         made: TensorNodeId,
         expected: &[Expected<'_>],
-        (worker, parts): (&Worker, &[Part]),
-        (starts, rows): (&[usize], &[usize]),
+        worker: &Worker,
+        parts: &[PieceStep],
+        starts: &[usize],
+        rows: &[usize],
     ) -> Result<(), BoundFlaw> {
         let other = BoundFlaw::Pieces(made.index());
         if parts.len() != expected.len() {
@@ -234,14 +231,14 @@ impl Verifier<'_> {
             let of =
                 |node: TensorNodeId| left.iter().position(|held| held.as_ref().is_some_and(|(held, _)| *held == node));
             let place = |node: TensorNodeId| match of(node) {
-                Some(local) => Some(Place::Local(local as u32)),
+                Some(local) => Some(ValueOrigin::Local(local as u32)),
                 None => self.values.get(&node).map(|seen| seen.place),
             };
             let (operands, nodes): (&[Operand], SmallVec<[TensorNodeId; 4]>) = match (&part.work, reads) {
                 (PartWork::Map(map), Reads::Map(region)) => {
                     for (operand, seen) in map.operands().iter().zip(&region.inputs) {
                         let local = of(seen.0).and_then(|local| left[local].as_ref()).map(|(_, extents)| &extents[..]);
-                        if !self.sees(operand, (seen, local), region, (starts, rows)) {
+                        if !self.sees(operand, seen, local, region, starts, rows) {
                             return Err(wrong);
                         }
                     }
@@ -267,7 +264,7 @@ impl Verifier<'_> {
                 return Err(BoundFlaw::Size(node.index()));
             }
             if let Some(local) = part.left {
-                if operands.iter().any(|operand| operand.place == Place::Local(local)) {
+                if operands.iter().any(|operand| operand.place == ValueOrigin::Local(local)) {
                     return Err(BoundFlaw::Aliased(node.index()));
                 }
                 let at = local as usize;
@@ -284,9 +281,11 @@ impl Verifier<'_> {
     fn sees(
         &self,
         operand: &Operand,
-        ((node, view), local): (&(TensorNodeId, View), Option<&[usize]>),
+        (node, view): &ViewedNode,
+        local: Option<&[usize]>,
         region: &Region,
-        (starts, rows): (&[usize], &[usize]),
+        starts: &[usize],
+        rows: &[usize],
     ) -> bool {
         let piece: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         points(&piece).iter().all(|index| {
@@ -300,7 +299,7 @@ impl Verifier<'_> {
                 let at = |position: usize, (extent, at): (&usize, usize)| position * extent + at;
                 extents.iter().zip(view.index(index)).fold(0, at).cast_signed()
             } else {
-                let Some(Seen { layout, .. }) = self.values.get(node) else { return false };
+                let Some(StridedView { layout, .. }) = self.values.get(node) else { return false };
                 let mut whole = index.clone();
                 whole.iter_mut().zip(starts).for_each(|(at, start)| *at += start);
                 let seen = position(&mut layout.strides().iter().copied(), &mut view.index(&whole));

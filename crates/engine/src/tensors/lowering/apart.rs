@@ -1,6 +1,6 @@
 //! What is known of the values beside tensors while a program that has both is sorted: their types, and which of them tensors take.
 
-use super::made::Whole;
+use super::made::LoweredTensor;
 use super::type_of_input;
 use crate::options::compile_options::CompileOptions;
 use cembra_expr::{NodeId, Program};
@@ -29,7 +29,7 @@ pub(super) struct Apart<'p> {
     /// The types of nodes that are not; found when the first is asked for.
     types: Option<Vec<Option<QType>>>,
     /// The values that tensors take from the other side, with the types that they have there.
-    pub(super) imports: BTreeMap<NodeId, (QType, Whole)>,
+    pub(super) imports: BTreeMap<NodeId, (QType, LoweredTensor)>,
     /// The nodes that are arrays of a tensor, with the type of the array.
     pub(super) arrays: BTreeMap<NodeId, QType>,
     /// A node without a type that a tensor was to take.

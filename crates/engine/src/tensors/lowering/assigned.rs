@@ -6,30 +6,30 @@ use super::made::Made;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Expression, TensorErrorKind, TensorNodeId as Tensor, Whole};
+use cembra_tensor::{Expression, FullReduction, TensorErrorKind, TensorNodeId as Tensor};
 use cembra_value::Error;
 use cembra_value::Span;
 
 /// The number of all elements that an operator makes, if it is one that is written as a method.
-pub(super) fn method(op: OpId) -> Option<Whole> {
+pub(super) fn method(op: OpId) -> Option<FullReduction> {
     Some(match op {
-        id::TENSOR_WHOLE_SUM => Whole::Sum,
-        id::TENSOR_WHOLE_PRODUCT => Whole::Product,
-        id::TENSOR_WHOLE_MIN => Whole::Min,
-        id::TENSOR_WHOLE_MAX => Whole::Max,
-        id::TENSOR_WHOLE_ABSMIN => Whole::AbsMin,
-        id::TENSOR_WHOLE_ABSMAX => Whole::AbsMax,
-        id::TENSOR_WHOLE_NORM => Whole::Norm,
-        id::TENSOR_WHOLE_SQUARED_NORM => Whole::SquaredNorm,
-        id::TENSOR_WHOLE_TRACE => Whole::Trace,
+        id::TENSOR_WHOLE_SUM => FullReduction::Sum,
+        id::TENSOR_WHOLE_PRODUCT => FullReduction::Product,
+        id::TENSOR_WHOLE_MIN => FullReduction::Min,
+        id::TENSOR_WHOLE_MAX => FullReduction::Max,
+        id::TENSOR_WHOLE_ABSMIN => FullReduction::AbsMin,
+        id::TENSOR_WHOLE_ABSMAX => FullReduction::AbsMax,
+        id::TENSOR_WHOLE_NORM => FullReduction::Norm,
+        id::TENSOR_WHOLE_SQUARED_NORM => FullReduction::SquaredNorm,
+        id::TENSOR_WHOLE_TRACE => FullReduction::Trace,
         _ => return None,
     })
 }
 
 impl Lowering<'_> {
     /// A number made of all elements of a labelled expression, or of a tensor.
-    pub(super) fn number_of(&mut self, whole: Whole, of: NodeId, span: Span) -> Result<Tensor, Error> {
-        if !matches!(self.made[of.index()], Made::Labelled) {
+    pub(super) fn number_of(&mut self, whole: FullReduction, of: NodeId, span: Span) -> Result<Tensor, Error> {
+        if !matches!(self.made[of.index()], NodeForm::Labelled) {
             let node = self.whole(of)?.node;
             return whole.of(&mut self.graph, node);
         }

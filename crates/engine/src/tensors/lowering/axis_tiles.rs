@@ -1,7 +1,7 @@
 //! How an axis is cut into tiles, as far as that is known, and how a part of it is: some of its tiles, or a range of its elements. A part begins at
 //! element 0 again. No boundaries are copied for it.
 
-use cembra_expr::Cut;
+use cembra_expr::AxisCut;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub(super) enum AxisTiles {
 
 impl AxisTiles {
     /// How the text, or a tensor, cuts an axis; one tile if nothing is said.
-    pub(super) fn of(cut: Option<&Cut>) -> AxisTiles {
+    pub(super) fn of(cut: Option<&AxisCut>) -> AxisTiles {
         match cut {
             None => AxisTiles::One,
-            Some(Cut::Blocks(size)) => AxisTiles::Blocks { size: *size, count: None },
-            Some(Cut::Boundaries(boundaries)) => {
+            Some(AxisCut::Blocks(size)) => AxisTiles::Blocks { size: *size, count: None },
+            Some(AxisCut::Boundaries(boundaries)) => {
                 let last = boundaries.len().saturating_sub(1);
                 AxisTiles::Between { boundaries: boundaries.clone(), first: 0, last }
             }
@@ -119,20 +119,22 @@ impl AxisTiles {
     }
 
     /// True if an axis of a block that is cut so may be an axis that is cut as a label is, whatever the extents are.
-    pub(super) fn is_alike(&self, label: Option<&Cut>) -> bool {
+    pub(super) fn is_alike(&self, label: Option<&AxisCut>) -> bool {
         let is_one = self.known_count().is_some_and(|count| count <= 1);
         match (self, label) {
             (_, None) => is_one,
             (AxisTiles::One, Some(_)) => false,
-            (AxisTiles::Blocks { size, .. }, Some(Cut::Blocks(other))) => size == other || (is_one && size <= other),
-            (AxisTiles::Blocks { size, count }, Some(Cut::Boundaries(others))) => {
+            (AxisTiles::Blocks { size, .. }, Some(AxisCut::Blocks(other))) => {
+                size == other || (is_one && size <= other)
+            }
+            (AxisTiles::Blocks { size, count }, Some(AxisCut::Boundaries(others))) => {
                 count.is_some_and(|count| (others.len() as u64).checked_sub(1) == Some(count))
                     && is_of_size(others, *size)
             }
-            (AxisTiles::Between { .. }, Some(Cut::Blocks(size))) => {
+            (AxisTiles::Between { .. }, Some(AxisCut::Blocks(size))) => {
                 self.listed().is_some_and(|own| is_ascending(own) && has_size(own, *size))
             }
-            (AxisTiles::Between { .. }, Some(Cut::Boundaries(others))) => {
+            (AxisTiles::Between { .. }, Some(AxisCut::Boundaries(others))) => {
                 let own = self.listed().unwrap_or_default();
                 let lower = own.first().copied().unwrap_or(0);
                 let from_zero = |boundary: &i64| boundary.abs_diff(lower);

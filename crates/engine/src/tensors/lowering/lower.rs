@@ -3,14 +3,14 @@
 //! what is said in `nodes`.
 
 use super::apart::Apart;
-use super::made::{Made, Whole};
+use super::made::{LoweredTensor, NodeForm};
 use super::tilings::Tilings;
 use crate::options::signature::Field;
 use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{
-    ElementOperator, Expression, Part, ReversePass, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
+    ElementOperator, Expression, ReversePass, Subexpression, TensorErrorKind, TensorGraph, TensorNodeId as Tensor,
 };
 use cembra_value::Error;
 use cembra_value::{Array, Budget, ScalarValue, Span, Value, common_scalar};
@@ -40,7 +40,7 @@ pub(super) struct Lowering<'p> {
     pub(super) graph: TensorGraph,
     /// True if the extents are those of tensors; else all are 1, and only types and numbers of axes mean something.
     pub(super) has_extents: bool,
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<NodeForm>,
     /// How many parts all labelled expressions had: a definition is a part of each that it is used in, as often as it is.
     labelled: usize,
     /// True if integers may become f64 where they are divided or meet floats.
@@ -74,7 +74,7 @@ impl<'p> Lowering<'p> {
             registry,
             graph,
             has_extents,
-            made: vec![Made::Nothing; program.len()],
+            made: vec![NodeForm::Nothing; program.len()],
             labelled: 0,
             has_wide_numbers: [id::WIDE, id::BESIDE]
                 .iter()
@@ -130,7 +130,10 @@ impl<'p> Lowering<'p> {
         let node = self.graph.leaf(&field.name, scalar, extents)?;
         // No node may use an input.
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
-            *made = Made::Whole(Whole { is_mask: field.qtype == QType::Optional(Scalar::Unit), ..Whole::of(node) });
+            *made = NodeForm::Tensor(LoweredTensor {
+                is_mask: field.qtype == QType::Optional(Scalar::Unit),
+                ..LoweredTensor::of(node)
+            });
         }
         Ok(())
     }
@@ -139,21 +142,21 @@ impl<'p> Lowering<'p> {
     pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
-            *made = Made::Whole(Whole::of(node));
+            *made = NodeForm::Tensor(LoweredTensor::of(node));
         }
         Ok(())
     }
 
     /// The tensor of an output, with its place if it is none.
-    pub(super) fn output_of(&mut self, output: &Output) -> Result<Whole, Error> {
+    pub(super) fn output_of(&mut self, output: &Output) -> Result<LoweredTensor, Error> {
         self.output(output.node).map_err(|error| match output.span {
             Some(span) => error.at(span),
             None => error,
         })
     }
 
-    fn output(&mut self, node: NodeId) -> Result<Whole, Error> {
-        if matches!(self.made[node.index()], Made::Labelled) {
+    fn output(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
+        if matches!(self.made[node.index()], NodeForm::Labelled) {
             let error =
                 Error::tensors(TensorErrorKind::FreeLabel, "this output is labelled inside, and has no labels itself");
             return Err(error.hint("name its axes: `output c(\"i,j\") = ..`; a number has none: `output c(\"\") = ..`"));
@@ -173,7 +176,7 @@ impl<'p> Lowering<'p> {
 
     /// The fields of a tuple, and its names as a literal if it has some.
     fn parts_of_tuple(&self, node: NodeId) -> Option<(Option<NodeId>, &'p [NodeId])> {
-        let Made::Tuple(made) = self.made[node.index()] else { return None };
+        let NodeForm::Tuple(made) = self.made[node.index()] else { return None };
         let Node::Operator(name, operands) = self.program.node(made) else { return None };
         match (self.registry.find(self.program.name(name)), operands) {
             (Some(id::MAKE_NAMED), [names, fields @ ..]) => Some((Some(*names), fields)),
@@ -187,12 +190,12 @@ impl<'p> Lowering<'p> {
     }
 
     /// The field of a tuple at a position, or of a name, which is a literal.
-    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<Made, Error> {
+    pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<NodeForm, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error =
                 Error::tensors(TensorErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
             return Err(match self.made[tuple.index()] {
-                Made::Whole(_) => error.hint(
+                NodeForm::Tensor(_) => error.hint(
                     self.text(key)
                         .and_then(tensor_form)
                         .unwrap_or("operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`"),
@@ -223,45 +226,47 @@ impl<'p> Lowering<'p> {
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         };
         match self.made[field.index()] {
-            Made::Tuple(tuple) => Ok(Made::Tuple(tuple)),
-            _ => self.whole(field).map(Made::Whole),
+            NodeForm::Tuple(tuple) => Ok(NodeForm::Tuple(tuple)),
+            _ => self.whole(field).map(NodeForm::Tensor),
         }
     }
 
     /// The tensor that a node is.
-    pub(super) fn whole(&mut self, node: NodeId) -> Result<Whole, Error> {
+    pub(super) fn whole(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         match (self.made[node.index()], self.program.node(node)) {
-            (Made::Whole(whole), _) => Ok(whole),
-            (Made::Apart, _) => self.imported(node),
-            (Made::Tuple(_), _) => {
+            (NodeForm::Tensor(whole), _) => Ok(whole),
+            (NodeForm::Apart, _) => self.imported(node),
+            (NodeForm::Tuple(_), _) => {
                 let error = Error::tensors(
                     TensorErrorKind::ElementType,
                     "this is a tuple, and what it is put into takes a tensor",
                 );
                 Err(error.at(self.span(node)).hint("take a field of it: `t.0`, or `t.x` of one with names"))
             }
-            (Made::Labelled, _) => {
+            (NodeForm::Labelled, _) => {
                 let error =
                     Error::tensors(TensorErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
                 Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
             }
-            (Made::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
-                Ok(Whole { is_weak: true, ..Whole::of(self.graph.constant(Scalar::Float64, *number)?) })
+            (NodeForm::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
+                Ok(LoweredTensor { is_weak: true, ..LoweredTensor::of(self.graph.constant(Scalar::Float64, *number)?) })
             }
-            (Made::Nothing, Node::Literal(Value::Scalar(value))) => Ok(Whole::of(self.graph.literal(value)?)),
-            (Made::Nothing, Node::Literal(Value::Array(_, array))) => {
+            (NodeForm::Nothing, Node::Literal(Value::Scalar(value))) => {
+                Ok(LoweredTensor::of(self.graph.literal(value)?))
+            }
+            (NodeForm::Nothing, Node::Literal(Value::Array(_, array))) => {
                 let node_of = self.array(array).map_err(|error| error.at(self.span(node)))?;
-                let whole = Whole::of(node_of);
+                let whole = LoweredTensor::of(node_of);
                 // It may be long, so it is read once however often it is used.
-                self.made[node.index()] = Made::Whole(whole);
+                self.made[node.index()] = NodeForm::Tensor(whole);
                 Ok(whole)
             }
-            (Made::Nothing, Node::Placeholder(_)) => Err(functional("this function").at(self.span(node))),
-            (Made::Nothing, Node::Leaf(name)) => {
+            (NodeForm::Nothing, Node::Placeholder(_)) => Err(functional("this function").at(self.span(node))),
+            (NodeForm::Nothing, Node::Leaf(name)) => {
                 let message = format!("there is no tensor `{}`", Excerpt::quoted(self.program.name(name)));
                 Err(Error::tensors(TensorErrorKind::UnknownName, message).at(self.span(node)))
             }
-            (Made::Nothing, _) => {
+            (NodeForm::Nothing, _) => {
                 let error =
                     Error::tensors(TensorErrorKind::ElementType, "this is no tensor, and no scalar that tensors have");
                 Err(error.at(self.span(node)).hint("elements are bool, i32, i64, f32 or f64, and none is missing"))
@@ -285,7 +290,7 @@ impl<'p> Lowering<'p> {
     }
 
     /// A tensor as one of a type that is written: cast to it, or declared to be of it.
-    pub(super) fn typed(&mut self, of: Whole, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
+    pub(super) fn typed(&mut self, of: LoweredTensor, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
         let Some(Value::Type(wanted)) = self.value(qtype) else {
             return Err(Error::tensors(TensorErrorKind::ElementType, "this type is no literal"));
         };
@@ -312,13 +317,13 @@ impl<'p> Lowering<'p> {
     }
 
     /// A tensor that a declared type of numbers reaches: cast to it, if it is of numbers that become of it.
-    pub(super) fn reached(&mut self, of: Whole, qtype: NodeId) -> Result<Whole, Error> {
+    pub(super) fn reached(&mut self, of: LoweredTensor, qtype: NodeId) -> Result<LoweredTensor, Error> {
         let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
         let becomes = match self.value(qtype) {
             Some(Value::Type(QType::Scalar(scalar))) if cembra_ops::becomes_declared(own, *scalar) => *scalar,
             _ => return Ok(of),
         };
-        Ok(Whole::of(self.graph.cast(of.node, becomes)?))
+        Ok(LoweredTensor::of(self.graph.cast(of.node, becomes)?))
     }
 
     /// The operands of an operator on elements without those behind that are not given, in the place of which there is nothing.
@@ -343,7 +348,11 @@ impl<'p> Lowering<'p> {
     }
 
     /// An operator on each element.
-    pub(super) fn of_elements(&mut self, op: ElementOperator, operands: &[Whole]) -> Result<Whole, Error> {
+    pub(super) fn of_elements(
+        &mut self,
+        op: ElementOperator,
+        operands: &[LoweredTensor],
+    ) -> Result<LoweredTensor, Error> {
         let strong = operands.iter().filter(|operand| !operand.is_weak).map(|operand| operand.node);
         let strong: Vec<Tensor> = strong.collect();
         let is_number = |node: &Tensor| self.graph.scalar(*node).is_numeric();
@@ -353,7 +362,7 @@ impl<'p> Lowering<'p> {
             nodes.push(if operand.is_weak { self.strengthened(operand.node, &strong)? } else { operand.node });
         }
         let node = self.graph.map(op, &nodes)?;
-        Ok(Whole { is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64, ..Whole::of(node) })
+        Ok(LoweredTensor { is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64, ..LoweredTensor::of(node) })
     }
 
     /// A weak value as one of the type that it takes on beside others.
@@ -370,7 +379,12 @@ impl<'p> Lowering<'p> {
     }
 
     /// Adds what a labelled expression is made of to one that is lowered; the part that is all of it. The expression is for something at a span.
-    pub(super) fn add_parts(&mut self, expression: &mut Expression, of: NodeId, span: Span) -> Result<Part, Error> {
+    pub(super) fn add_parts(
+        &mut self,
+        expression: &mut Expression,
+        of: NodeId,
+        span: Span,
+    ) -> Result<Subexpression, Error> {
         let order = self.parts(of)?;
         self.labelled += order.len();
         if self.labelled > MOST_LABELLED {
@@ -385,7 +399,7 @@ impl<'p> Lowering<'p> {
                 strong.push(whole.node);
             }
         }
-        let mut made: Vec<Part> = Vec::new();
+        let mut made: Vec<Subexpression> = Vec::new();
         for node in order {
             let span = self.span(node);
             let part = match self.program.node(node) {
@@ -393,7 +407,7 @@ impl<'p> Lowering<'p> {
                 Node::Literal(Value::Scalar(ScalarValue::Int32(number))) => {
                     expression.number((*number).into(), span)?
                 }
-                Node::Operator(name, operands) if matches!(self.made[node.index()], Made::Labelled) => {
+                Node::Operator(name, operands) if matches!(self.made[node.index()], NodeForm::Labelled) => {
                     // Found when it was made.
                     let op = self.registry.find(self.program.name(name)).unwrap_or(id::TENSOR_AT);
                     if let (id::TENSOR_AT, &[of, labels]) = (op, operands) {
@@ -421,7 +435,7 @@ impl<'p> Lowering<'p> {
                     }
                 }
                 _ => {
-                    let Whole { node, is_weak, .. } = self.whole(node)?;
+                    let LoweredTensor { node, is_weak, .. } = self.whole(node)?;
                     let node = if is_weak { self.strengthened(node, &strong)? } else { node };
                     expression.tensor(node, "", span)?
                 }
@@ -432,11 +446,11 @@ impl<'p> Lowering<'p> {
     }
 
     /// The tensor that stands at a leaf of an expression, labelled or not; none for operators and for numbers.
-    fn tensor_of(&mut self, node: NodeId) -> Result<Option<Whole>, Error> {
+    fn tensor_of(&mut self, node: NodeId) -> Result<Option<LoweredTensor>, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (_, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(_) | ScalarValue::Int32(_)))) => Ok(None),
-            (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => self.whole(of).map(Some),
-            (Made::Labelled, _) => Ok(None),
+            (NodeForm::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => self.whole(of).map(Some),
+            (NodeForm::Labelled, _) => Ok(None),
             _ => self.whole(node).map(Some),
         }
     }
@@ -453,7 +467,8 @@ impl<'p> Lowering<'p> {
         while let Some(node) = open.pop() {
             Expression::check_room(found.len() + open.len()).map_err(|error| error.at(self.span(of)))?;
             found.push(node);
-            if let (Made::Labelled, Node::Operator(name, operands)) = (self.made[node.index()], self.program.node(node))
+            if let (NodeForm::Labelled, Node::Operator(name, operands)) =
+                (self.made[node.index()], self.program.node(node))
                 && !self.is_at(name)
             {
                 let op = self.registry.find(self.program.name(name)).unwrap_or(id::TENSOR_AT);
@@ -515,7 +530,7 @@ pub(super) fn functional(what: &str) -> Error {
 }
 
 /// True if an operator on scalars makes a mask of masks and numbers, as it does in any model.
-pub(super) fn makes_mask(op: OpId, operands: &[Whole]) -> bool {
+pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     match op {
         id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL => true,
         id::AND | id::OR | id::NOT => operands.iter().any(|operand| operand.is_mask),
@@ -540,11 +555,16 @@ fn is_arithmetic(op: OpId) -> bool {
 }
 
 /// A labelled part made of others.
-fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, span: Span) -> Result<Part, Error> {
+fn combined(
+    expression: &mut Expression,
+    op: ElementOperator,
+    parts: Vec<Subexpression>,
+    span: Span,
+) -> Result<Subexpression, Error> {
     if op.has_texts() {
         return expression.map(op, parts, span);
     }
-    let parts = match <[Part; 2]>::try_from(parts) {
+    let parts = match <[Subexpression; 2]>::try_from(parts) {
         Ok([a, b]) => {
             return match op.id() {
                 id::ADD => expression.sum(a, b, span),
@@ -556,7 +576,7 @@ fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, 
         }
         Err(parts) => parts,
     };
-    match (op.id(), <[Part; 1]>::try_from(parts)) {
+    match (op.id(), <[Subexpression; 1]>::try_from(parts)) {
         (id::NEG, Ok([of])) => expression.negated(of, span),
         (id::POS, Ok([of])) => Ok(of),
         (_, Ok(of)) => expression.map(op, of, span),
@@ -565,7 +585,7 @@ fn combined(expression: &mut Expression, op: ElementOperator, parts: Vec<Part>, 
 }
 
 /// The type of a value: that of a scalar if it has no axes.
-pub(super) fn type_of(graph: &TensorGraph, Whole { node, is_mask, .. }: Whole) -> QType {
+pub(super) fn type_of(graph: &TensorGraph, LoweredTensor { node, is_mask, .. }: LoweredTensor) -> QType {
     if is_mask {
         return QType::Optional(Scalar::Unit);
     }

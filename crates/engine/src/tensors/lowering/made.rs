@@ -1,11 +1,11 @@
-//! What a node of a program is once it is lowered: a tensor, an expression over labels, a tuple, or a value beside tensors.
+//! The form of a node of a program once it is lowered: a tensor, an expression over labels, a tuple, or a value beside tensors.
 
 use cembra_expr::NodeId;
 use cembra_tensor::TensorNodeId as Tensor;
 
-/// A value without labels: a node, and whether its type is still open, as that of a number with a fraction is.
+/// A tensor without labels: a node, and whether its type is still open, as that of a number with a fraction is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
+pub(super) struct LoweredTensor {
     pub(super) node: Tensor,
     pub(super) is_weak: bool,
     /// True for a mask: a number without axes that says whether something holds, as comparisons of scalars are. A tensor takes it as a truth
@@ -13,20 +13,20 @@ pub(super) struct Whole {
     pub(super) is_mask: bool,
 }
 
-impl Whole {
+impl LoweredTensor {
     /// A value whose type is known.
-    pub(super) const fn of(node: Tensor) -> Whole {
-        Whole { node, is_weak: false, is_mask: false }
+    pub(super) const fn of(node: Tensor) -> LoweredTensor {
+        LoweredTensor { node, is_weak: false, is_mask: false }
     }
 }
 
-/// What a node of a program is.
+/// The form of a lowered node.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Made {
+pub(super) enum NodeForm {
     /// Nothing that is needed, or what only calls look at: a literal.
     Nothing,
     /// A tensor.
-    Whole(Whole),
+    Tensor(LoweredTensor),
     /// An expression over labelled tensors, which is lowered where it gets labels of its own.
     Labelled,
     /// The tuple that this node makes.

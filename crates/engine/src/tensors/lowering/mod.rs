@@ -17,7 +17,7 @@ use crate::options::compile_options::{CompileOptions, Started};
 use crate::options::signature::Field;
 use crate::stages::prepare;
 use apart::Apart;
-use cembra_expr::{Cut, Input, Node, NodeId, Output, Program};
+use cembra_expr::{AxisCut, Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -169,7 +169,7 @@ impl TensorProgram {
     }
 
     /// How the axes of labels are cut into tiles.
-    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &Cut)> {
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
         tilings::cuts(&self.program)
     }
 
@@ -219,7 +219,7 @@ impl TensorProgram {
     pub(crate) fn graph(
         &self,
         extents: &[&[usize]],
-        cuts: Option<&[Vec<Option<Cut>>]>,
+        cuts: Option<&[Vec<Option<AxisCut>>]>,
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         let program = &*self.program;
         let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);

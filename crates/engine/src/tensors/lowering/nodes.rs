@@ -50,10 +50,10 @@ impl Lowering<'_> {
     /// The type of a node that was lowered, or is a literal, which may be a weak float; of a tensor with labels that of the tensor.
     pub(super) fn node_type(&self, node: NodeId) -> Option<QType> {
         match (self.made[node.index()], self.program.node(node)) {
-            (Made::Whole(whole), _) => Some(type_of(&self.graph, whole)),
-            (Made::Nothing, Node::Literal(value)) => Some(value.qtype()),
-            (Made::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => match self.made[of.index()] {
-                Made::Whole(whole) => Some(type_of(&self.graph, whole)),
+            (NodeForm::Tensor(whole), _) => Some(type_of(&self.graph, whole)),
+            (NodeForm::Nothing, Node::Literal(value)) => Some(value.qtype()),
+            (NodeForm::Labelled, Node::Operator(name, &[of, _])) if self.is_at(name) => match self.made[of.index()] {
+                NodeForm::Tensor(whole) => Some(type_of(&self.graph, whole)),
                 _ => None,
             },
             _ => None,
@@ -92,7 +92,7 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+    pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(op) = self.registry.find(name) else {
             let error = Error::tensors(
                 TensorErrorKind::UnknownName,
@@ -104,18 +104,18 @@ impl Lowering<'_> {
                 None => error,
             });
         };
-        let whole = |made: Result<Tensor, Error>| made.map(|node| Made::Whole(Whole::of(node)));
+        let whole = |made: Result<Tensor, Error>| made.map(|node| NodeForm::Tensor(LoweredTensor::of(node)));
         match (op, operands) {
             (id::TENSOR_AT, [_, _]) => {
                 self.note_labelled(op, operands, node);
-                Ok(Made::Labelled)
+                Ok(NodeForm::Labelled)
             }
             (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
             (id::TENSOR_ASSIGN, &[old, of, labels]) => whole(self.assigned(old, of, self.labels(labels)?)),
             (_, &[of]) if let Some(number) = method(op) => whole(self.number_of(number, of, self.span(node))),
-            (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(Made::Tuple(node)),
+            (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(NodeForm::Tuple(node)),
             (id::GET_NTH | id::GET_FIELD, &[of, key]) => self.field(of, key),
-            (id::TENSOR_OF_ARRAY, &[of]) => self.of_array(of).map(Made::Whole),
+            (id::TENSOR_OF_ARRAY, &[of]) => self.of_array(of).map(NodeForm::Tensor),
             (id::ARRAY_OF_TENSOR, &[of]) => self.array_of(of, node),
             _ if self.registry.get(op).typing.is_of_tensors() => whole(calls::call(self, op, operands)),
             // What has room for an edge in the middle is of arrays, too.
@@ -126,14 +126,14 @@ impl Lowering<'_> {
                 Err(self.with_meant(of_elements(op), error))
             }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
-                if matches!(self.made[of.index()], Made::Labelled) =>
+                if matches!(self.made[of.index()], NodeForm::Labelled) =>
             {
                 let error = Error::tensors(TensorErrorKind::Syntax, "a type of something that is labelled");
                 Err(error.hint("say it behind the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
             }
-            _ if operands.iter().any(|operand| matches!(self.made[operand.index()], Made::Labelled)) => {
+            _ if operands.iter().any(|operand| matches!(self.made[operand.index()], NodeForm::Labelled)) => {
                 self.note_labelled(op, operands, node);
-                Ok(Made::Labelled)
+                Ok(NodeForm::Labelled)
             }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, qtype, ..]) => {
                 let of = self.whole(of)?;
@@ -142,7 +142,7 @@ impl Lowering<'_> {
             (id::WIDE | id::BESIDE, _) => self.wide(op, operands),
             (id::DECLARED_OPERAND, &[of, qtype]) => {
                 let of = self.whole(of)?;
-                Ok(Made::Whole(self.reached(of, qtype)?))
+                Ok(NodeForm::Tensor(self.reached(of, qtype)?))
             }
             (id::SHORT_WHERE | id::WHERE, &[.., other]) if matches!(self.value(other), Some(Value::Nothing)) => {
                 let error = Error::tensors(
@@ -168,7 +168,7 @@ impl Lowering<'_> {
                     return Err(Error::tensors(TensorErrorKind::ElementType, format!("{name} of a mask")));
                 }
                 let made = self.of_elements(with_texts, &wholes).map_err(|error| self.with_meant(op, error))?;
-                Ok(Made::Whole(Whole { is_mask: is_scalar && makes_mask(op, &wholes), ..made }))
+                Ok(NodeForm::Tensor(LoweredTensor { is_mask: is_scalar && makes_mask(op, &wholes), ..made }))
             }
         }
     }

@@ -6,19 +6,20 @@ use super::made::{Made, Whole};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::{Argument, OpId, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_tensor::{Expression, Part, TensorErrorKind};
+use cembra_tensor::{Expression, Subexpression, TensorErrorKind};
 use cembra_value::{Error, Span};
 
 impl Lowering<'_> {
     /// `core._wide(x)` or `core._beside(x, y)` of tensors: the first as one of the type that the registry says.
-    pub(super) fn wide(&mut self, op: OpId, operands: &[NodeId]) -> Result<Made, Error> {
-        let wholes: Vec<Whole> = operands.iter().map(|operand| self.whole(*operand)).collect::<Result<_, _>>()?;
+    pub(super) fn wide(&mut self, op: OpId, operands: &[NodeId]) -> Result<NodeForm, Error> {
+        let wholes: Vec<LoweredTensor> =
+            operands.iter().map(|operand| self.whole(*operand)).collect::<Result<_, _>>()?;
         let types: Vec<Scalar> = wholes.iter().map(|whole| self.graph.scalar(whole.node)).collect();
         let (Some(wide), [of, ..], [own, ..]) = (self.type_made(op, &types), &*wholes, &*types) else {
             let message = format!("{} of {} operands", self.registry.get(op).name, operands.len());
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         };
-        Ok(Made::Whole(if wide == *own { *of } else { Whole::of(self.graph.cast(of.node, wide)?) }))
+        Ok(NodeForm::Tensor(if wide == *own { *of } else { LoweredTensor::of(self.graph.cast(of.node, wide)?) }))
     }
 
     /// The type of the elements that an operator makes of elements of these types; none if it does not take them.
@@ -31,8 +32,8 @@ impl Lowering<'_> {
     /// The type of the elements of an operand; none of what has no elements.
     fn element_type(&self, operand: NodeId) -> Option<Scalar> {
         match (self.made[operand.index()], self.program.node(operand)) {
-            (Made::Whole(whole), _) => Some(self.graph.scalar(whole.node)),
-            (Made::Labelled, _) => self.labelled_types.get(&operand).copied(),
+            (NodeForm::Tensor(whole), _) => Some(self.graph.scalar(whole.node)),
+            (NodeForm::Labelled, _) => self.labelled_types.get(&operand).copied(),
             (_, Node::Literal(value)) => value.qtype().scalar(),
             _ => None,
         }
@@ -67,9 +68,9 @@ impl Lowering<'_> {
         expression: &mut Expression,
         node: NodeId,
         operand: NodeId,
-        part: Part,
+        part: Subexpression,
         span: Span,
-    ) -> Result<Part, Error> {
+    ) -> Result<Subexpression, Error> {
         let is_literal = matches!(self.program.node(operand), Node::Literal(_));
         match self.element_type(node) != self.element_type(operand) && !is_literal {
             true => expression.map(id::TO_FLOAT64, [part], span),

@@ -125,9 +125,9 @@ impl Lowering<'_> {
     /// True for a value that is computed apart, for a tuple of values none of which has axes, and for a literal that no tensor has.
     fn is_apart(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
-            Made::Apart => true,
-            Made::Tuple(_) => !self.has_axes(node),
-            Made::Nothing => match self.value(node) {
+            NodeForm::Apart => true,
+            NodeForm::Tuple(_) => !self.has_axes(node),
+            NodeForm::Nothing => match self.value(node) {
                 Some(Value::Scalar(value)) => {
                     !value.scalar().is_tensor_element() && value.scalar() != Scalar::WeakFloat
                 }
@@ -171,10 +171,12 @@ impl Lowering<'_> {
             };
             let to = if is_branch { &mut branches } else { &mut open };
             match self.made[node.index()] {
-                Made::Whole(_) if is_branch && op != Some(id::TENSOR_GRAD) && self.is_left_out(node, &mut failing) => {
+                NodeForm::Tensor(_)
+                    if is_branch && op != Some(id::TENSOR_GRAD) && self.is_left_out(node, &mut failing) =>
+                {
                     to.extend(operands);
                 }
-                Made::Whole(whole) => {
+                NodeForm::Tensor(whole) => {
                     exports.insert(node, type_of(&self.graph, whole));
                 }
                 _ => match (apart.arrays.get(&node), op, operands) {

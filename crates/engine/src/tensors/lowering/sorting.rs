@@ -18,25 +18,25 @@ impl Lowering<'_> {
         if let Some(apart) = &mut self.apart {
             apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
         }
-        if !is_tensor && matches!(self.made[leaf.index()], Made::Nothing) {
-            self.made[leaf.index()] = Made::Apart;
+        if !is_tensor && matches!(self.made[leaf.index()], NodeForm::Nothing) {
+            self.made[leaf.index()] = NodeForm::Apart;
         }
     }
 
     /// Lowers an operator, or says that it is computed apart.
-    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<Made, Error> {
+    pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
         let depends = operands.iter().any(|operand| apart.depends(*operand));
         let is_later = operands.iter().any(|operand| apart.is_later(*operand));
         let is_of_tensors = self.registry.find(name).is_some_and(|op| self.registry.get(op).typing.is_of_tensors());
         let has_axes = operands.iter().any(|operand| self.has_axes(*operand));
         let may_be_apart = !is_of_tensors && !has_axes;
-        let is_apart = |made: &Made| matches!(made, Made::Apart);
+        let is_apart = |made: &NodeForm| matches!(made, NodeForm::Apart);
         let starts_apart =
             may_be_apart && !depends && operands.iter().any(|operand| is_apart(&self.made[operand.index()]));
-        let made = match if starts_apart { Ok(Made::Apart) } else { self.operator(name, operands, node) } {
+        let made = match if starts_apart { Ok(NodeForm::Apart) } else { self.operator(name, operands, node) } {
             // What is wrong with it is said where it is computed.
-            Err(_) if may_be_apart || is_later => Made::Apart,
+            Err(_) if may_be_apart || is_later => NodeForm::Apart,
             made => made?,
         };
         if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
@@ -47,9 +47,9 @@ impl Lowering<'_> {
             // A tensor of an array is one of tensors, whatever the array is of.
             let depends = depends || is_of_tensors;
             let stages = match made {
-                Made::Whole(_) | Made::Nothing => Stages { depends, is_later: false },
-                Made::Apart => Stages { depends, is_later: depends },
-                Made::Labelled | Made::Tuple(_) => Stages { depends, is_later },
+                NodeForm::Tensor(_) | NodeForm::Nothing => Stages { depends, is_later: false },
+                NodeForm::Apart => Stages { depends, is_later: depends },
+                NodeForm::Labelled | NodeForm::Tuple(_) => Stages { depends, is_later },
             };
             apart.set_stages(node, stages);
             apart.tuples_with_axes[node.index()] = has_axes;
@@ -60,15 +60,15 @@ impl Lowering<'_> {
     /// True for a tensor with axes, an expression over labels, and a tuple with one of them in it.
     pub(super) fn has_axes(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
-            Made::Whole(whole) => !self.graph.extents(whole.node).is_empty(),
-            Made::Labelled => true,
-            Made::Tuple(made) => self.apart.as_ref().is_some_and(|apart| apart.tuples_with_axes[made.index()]),
-            Made::Apart | Made::Nothing => false,
+            NodeForm::Tensor(whole) => !self.graph.extents(whole.node).is_empty(),
+            NodeForm::Labelled => true,
+            NodeForm::Tuple(made) => self.apart.as_ref().is_some_and(|apart| apart.tuples_with_axes[made.index()]),
+            NodeForm::Apart | NodeForm::Nothing => false,
         }
     }
 
     /// A value that is computed apart, as a tensor takes it.
-    pub(super) fn imported(&mut self, node: NodeId) -> Result<Whole, Error> {
+    pub(super) fn imported(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
             Err(qtype) => qtype,
@@ -77,11 +77,11 @@ impl Lowering<'_> {
             QType::Scalar(scalar) if scalar.is_tensor_element() || *scalar == Scalar::WeakFloat => {
                 let own = if *scalar == Scalar::WeakFloat { Scalar::Float64 } else { *scalar };
                 let leaf = self.graph.leaf("", own, &[])?;
-                return Ok(self.keep_import(node, qtype, Whole::of(leaf)));
+                return Ok(self.keep_import(node, qtype, LoweredTensor::of(leaf)));
             }
             QType::Optional(Scalar::Unit) => {
                 let leaf = self.graph.leaf("", Scalar::Boolean, &[])?;
-                return Ok(self.keep_import(node, qtype, Whole { is_mask: true, ..Whole::of(leaf) }));
+                return Ok(self.keep_import(node, qtype, LoweredTensor { is_mask: true, ..LoweredTensor::of(leaf) }));
             }
             QType::Array(ArrayKind::Dense, _) if self.is_written(node) => return self.imported_array(node, qtype),
             QType::Optional(_) => (
@@ -97,8 +97,8 @@ impl Lowering<'_> {
     }
 
     /// The elements of an array as a tensor.
-    pub(super) fn of_array(&mut self, node: NodeId) -> Result<Whole, Error> {
-        if !matches!(self.made[node.index()], Made::Apart) {
+    pub(super) fn of_array(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
+        if !matches!(self.made[node.index()], NodeForm::Apart) {
             let whole = self.whole(node)?;
             if self.graph.extents(whole.node).len() == 1 {
                 return Ok(whole);
@@ -121,7 +121,7 @@ impl Lowering<'_> {
             && elements.iter().all(|element| self.value(*element).is_some())
     }
 
-    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<Whole, Error> {
+    fn imported_array(&mut self, node: NodeId, qtype: QType) -> Result<LoweredTensor, Error> {
         let scalar = match qtype {
             // An input of the next part, which has a type of its own.
             QType::Array(ArrayKind::Dense, Scalar::WeakFloat) => Scalar::Float64,
@@ -132,11 +132,11 @@ impl Lowering<'_> {
             }
         };
         let leaf = self.graph.leaf("", scalar, &[1])?;
-        Ok(self.keep_import(node, qtype, Whole::of(leaf)))
+        Ok(self.keep_import(node, qtype, LoweredTensor::of(leaf)))
     }
 
     /// A node that is the array of a tensor.
-    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<Made, Error> {
+    pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<NodeForm, Error> {
         let tensor = self.whole(of)?.node;
         if self.graph.extents(tensor).len() != 1 {
             let message = format!("array.of_tensor of a tensor of {} axes", self.graph.extents(tensor).len());
@@ -147,11 +147,11 @@ impl Lowering<'_> {
         if let Some(apart) = &mut self.apart {
             apart.arrays.insert(node, qtype);
         }
-        Ok(Made::Apart)
+        Ok(NodeForm::Apart)
     }
 
     /// The tensor that a value is known as; else its type.
-    fn import(&mut self, node: NodeId) -> Result<Result<Whole, QType>, Error> {
+    fn import(&mut self, node: NodeId) -> Result<Result<LoweredTensor, QType>, Error> {
         let span = self.span(node);
         let Some(apart) = &mut self.apart else {
             return Err(Error::tensors(TensorErrorKind::ElementType, "a value that is no tensor").at(span));
@@ -175,7 +175,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn keep_import(&mut self, node: NodeId, qtype: QType, whole: Whole) -> Whole {
+    fn keep_import(&mut self, node: NodeId, qtype: QType, whole: LoweredTensor) -> LoweredTensor {
         if let Some(apart) = &mut self.apart {
             apart.imports.insert(node, (qtype, whole));
         }

@@ -32,7 +32,7 @@ pub(super) struct Tilings {
 impl Tilings {
     /// How the labels of inputs cut their axes. The axes of inputs without labels are one tile.
     pub(super) fn of_text(program: &Program, inputs: &[Field]) -> Tilings {
-        let cuts: FxHashMap<&str, &Cut> = cuts(program).collect();
+        let cuts: FxHashMap<&str, &AxisCut> = cuts(program).collect();
         let of_input = |input: &Field| -> Axes {
             match (&input.labels, super::shape_of(input)) {
                 (Some(labels), _) if !labels.is_empty() => {
@@ -45,9 +45,10 @@ impl Tilings {
     }
 
     /// How tensors for the inputs are cut.
-    pub(super) fn of_tensors(cuts: &[Vec<Option<Cut>>]) -> Tilings {
-        let of_input =
-            |cuts: &Vec<Option<Cut>>| -> Axes { cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect() };
+    pub(super) fn of_tensors(cuts: &[Vec<Option<AxisCut>>]) -> Tilings {
+        let of_input = |cuts: &Vec<Option<AxisCut>>| -> Axes {
+            cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect()
+        };
         Tilings { leaves: cuts.iter().map(of_input).collect(), known: FxHashMap::default(), is_of_tensors: true }
     }
 
@@ -169,7 +170,7 @@ struct LabelledAxis<'p> {
 }
 
 /// The labels that are cut, and how.
-pub(super) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &Cut)> {
+pub(super) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &AxisCut)> {
     program.tiles.iter().flat_map(|rule| rule.labels.iter().map(|label| (&**label, &rule.cut)))
 }
 
@@ -178,7 +179,7 @@ pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Fie
     if program.tiles.is_empty() && inputs.iter().all(|input| input.labels.is_none()) {
         return Ok(());
     }
-    let cuts: FxHashMap<&str, &Cut> = cuts(program).collect();
+    let cuts: FxHashMap<&str, &AxisCut> = cuts(program).collect();
     let cut = |label: &str| cuts.get(label).copied();
     let tensors = inputs.iter().filter(|input| matches!(input.qtype, QType::Tensor(..)));
     let labelled: FxHashMap<&str, Option<Rc<[LabelledAxis<'_>]>>> =
@@ -274,11 +275,11 @@ fn numbers(program: &Program, registry: &Registry, node: NodeId) -> Option<Vec<u
 }
 
 #[cold]
-fn unlike<'c>(own: &LabelledAxis<'_>, used: &str, cut: impl Fn(&str) -> Option<&'c Cut>) -> Error {
+fn unlike<'c>(own: &LabelledAxis<'_>, used: &str, cut: impl Fn(&str) -> Option<&'c AxisCut>) -> Error {
     let said = |label: &str| match (label, cut(label)) {
         ("", _) => "the axis is one tile".to_owned(),
         (_, None) => format!("the axis of `{}` is one tile", Excerpt::quoted(label)),
-        (_, Some(Cut::Blocks(size))) => format!("`{}` is cut in tiles of {size}", Excerpt::quoted(label)),
+        (_, Some(AxisCut::Blocks(size))) => format!("`{}` is cut in tiles of {size}", Excerpt::quoted(label)),
         (_, Some(cut)) => format!("`{}` is cut at {}", Excerpt::quoted(label), Excerpt::quoted(&cut.to_string())),
     };
     let Some(block) = &own.block else {

@@ -3,7 +3,7 @@
 
 use super::number::{Memory, Number};
 use super::vectors::{Line, Lines};
-use cembra_tensor::Run;
+use cembra_tensor::FusedLabels;
 use cembra_tensor::walk::{CopiedAxis, FAR, WalkedAxis, copy_axes};
 
 /// How many lines are copied at a time, and how many elements of each: these stay in a near cache.
@@ -26,7 +26,7 @@ pub(super) struct Across<'d, T> {
 
 impl<'d, T: Number> Across<'d, T> {
     /// Loops over these lines, if an operand lies across.
-    pub(super) fn of(factors: [Memory<'d, T>; 2], (lines, apart): &WalkedAxis<3>, line: &Run) -> Option<Self> {
+    pub(super) fn of(factors: [Memory<'d, T>; 2], (lines, apart): &WalkedAxis<3>, line: &FusedLabels) -> Option<Self> {
         let lies_across = |of: usize| {
             let (near, far) = (apart[of].unsigned_abs(), line.strides[of].unsigned_abs());
             far >= FAR && (1..far).contains(&near)

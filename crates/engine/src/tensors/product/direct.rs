@@ -3,7 +3,7 @@
 
 use super::number::{Memory, Number};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{Places, Run};
+use cembra_tensor::{FusedLabels, Places};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 pub(super) fn direct<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
-    kept: &[Run],
+    kept: &[FusedLabels],
     places: &Places,
     zero: T::Wide,
     watch: &mut Watch<'_>,
@@ -22,10 +22,10 @@ pub(super) fn direct<T: Number>(
         watch.see(each)?;
         let factors = [(a, a_first), (b, b_first)];
         match places.together {
-            2 => side_by_side::<T, 2>(factors, (to, first), places, zero),
-            3 => side_by_side::<T, 3>(factors, (to, first), places, zero),
-            4 => side_by_side::<T, 4>(factors, (to, first), places, zero),
-            _ => side_by_side::<T, 1>(factors, (to, first), places, zero),
+            2 => side_by_side::<T, 2>(factors, to, first, places, zero),
+            3 => side_by_side::<T, 3>(factors, to, first, places, zero),
+            4 => side_by_side::<T, 4>(factors, to, first, places, zero),
+            _ => side_by_side::<T, 1>(factors, to, first, places, zero),
         }
         Ok(())
     };
@@ -40,7 +40,8 @@ pub(super) fn direct<T: Number>(
 /// Computes the elements, `N` together.
 fn side_by_side<T: Number, const N: usize>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
-    (to, first): (&mut [T], usize),
+    to: &mut [T],
+    first: usize,
     places: &Places,
     zero: T::Wide,
 ) {

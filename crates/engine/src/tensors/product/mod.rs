@@ -13,7 +13,7 @@ pub use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduc
 pub use planned::{PlannedProduct, Products};
 
 use cembra_tensor::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};
-use cembra_tensor::{Data, Kernel, Labels, Preparation, ProductPlan, Run, Tensor};
+use cembra_tensor::{Data, FusedLabels, Kernel, Labels, Preparation, ProductPlan, Tensor};
 use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use direct::direct;
@@ -79,11 +79,12 @@ fn run_into<T: Number>(
     plan: &ProductPlan,
     factors: &[Memory<'_, T>; 2],
     result: &mut [T],
-    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
+    matrices: &dyn MatrixProduct,
+    watch: &mut Watch<'_>,
     counters: &mut ProductCounters,
 ) -> Result<(), Error> {
     if let ([Preparation::None, Preparation::None], None) = (&plan.operands, &plan.result) {
-        counters.gemm_calls += compute(&plan.kernel, factors, result, (matrices, watch))?;
+        counters.gemm_calls += compute(&plan.kernel, factors, result, matrices, watch)?;
         return Ok(());
     }
     let mut prepared = |of: usize| {
@@ -106,11 +107,11 @@ fn run_into<T: Number>(
     };
     let factors = [memory(0), memory(1)];
     let Some(axes) = &plan.result else {
-        counters.gemm_calls += compute(&plan.kernel, &factors, result, (matrices, watch))?;
+        counters.gemm_calls += compute(&plan.kernel, &factors, result, matrices, watch)?;
         return Ok(());
     };
     let mut unordered = zeros(result.len())?;
-    counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, (matrices, watch))?;
+    counters.gemm_calls += compute(&plan.kernel, &factors, &mut unordered, matrices, watch)?;
     copy_axes(&unordered, 0, result, axes);
     counters.permutes += 1;
     counters.permute_bytes += size_of_val(result) as u64;
@@ -123,17 +124,18 @@ fn compute<T: Number>(
     kernel: &Kernel,
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
-    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
+    matrices: &dyn MatrixProduct,
+    watch: &mut Watch<'_>,
 ) -> Result<u64, Error> {
     let zero = |is_sum: bool| if is_sum { T::Wide::default() } else { T::NOTHING };
     match kernel {
         Kernel::Zeros => to.fill(T::default()),
         Kernel::Direct { kept, places, is_sum } => direct(factors, to, kept, places, zero(*is_sum), watch)?,
         Kernel::Nest { kept, summed, inner, is_sum } => {
-            nest(*factors, to, (kept, summed), *inner, (zero(*is_sum), watch))?;
+            nest(*factors, to, kept, summed, *inner, zero(*is_sum), watch)?;
         }
         Kernel::Matrices { kept, summed, dimensions } => {
-            return multiply(*factors, to, (kept, summed), *dimensions, (matrices, watch));
+            return multiply(*factors, to, kept, summed, *dimensions, matrices, watch);
         }
     }
     Ok(0)
@@ -177,13 +179,16 @@ fn prepare<T: Number>(
 fn multiply<T: Number>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     to: &mut [T],
-    (kept, summed): (&[Run], &[Run]),
-    [rows, columns, terms]: [Run; 3],
-    (matrices, watch): (&dyn MatrixProduct, &mut Watch<'_>),
+    kept: &[FusedLabels],
+    summed: &[FusedLabels],
+    [rows, columns, terms]: [FusedLabels; 3],
+    matrices: &dyn MatrixProduct,
+    watch: &mut Watch<'_>,
 ) -> Result<u64, Error> {
-    let axes =
-        |runs: &[Run]| -> SmallVec<[WalkedAxis<3>; 6]> { runs.iter().map(|run| (run.extent, run.strides)).collect() };
-    let matrix = |of: usize, down: Run, along: Run, offset: usize| MatrixLayout {
+    let axes = |runs: &[FusedLabels]| -> SmallVec<[WalkedAxis<3>; 6]> {
+        runs.iter().map(|run| (run.extent, run.strides)).collect()
+    };
+    let matrix = |of: usize, down: FusedLabels, along: FusedLabels, offset: usize| MatrixLayout {
         offset,
         rows: down.extent,
         columns: along.extent,

@@ -5,7 +5,7 @@ use super::across::{self, Across};
 use super::number::{Memory, Number};
 use super::vectors::{Blocks, Line, Lines, add_dots, add_lines, sum_blocks};
 use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{ProductPlan, Run};
+use cembra_tensor::{FusedLabels, ProductPlan};
 use cembra_value::Error;
 use multiversion::multiversion;
 use smallvec::SmallVec;
@@ -58,9 +58,11 @@ fn add_scaled<T: Number>(sums: &mut [T::Wide], line: &[T], factor: T) {
 pub(super) fn nest<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (kept, summed): (&[Run], &[Run]),
+    kept: &[FusedLabels],
+    summed: &[FusedLabels],
     inner: usize,
-    (zero, watch): (T::Wide, &mut Watch<'_>),
+    zero: T::Wide,
+    watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
     match (kept.get(inner), inner.checked_sub(kept.len()).and_then(|at| summed.get(at))) {
         (Some(line), _) => {
@@ -69,12 +71,13 @@ pub(super) fn nest<T: Number>(
             match summed.split_last() {
                 Some((terms, others)) if is_shared(0) != is_shared(1) => {
                     let [matrix, vector] = if is_shared(0) { [1, 0] } else { [0, 1] };
-                    scaled_lines(factors, to, (&outer, line), (&axes(others, None), terms), ([matrix, vector], watch))
+                    let sum = SumLoops { outer: &axes(others, None), terms };
+                    scaled_lines(factors, to, &outer, line, sum, [matrix, vector], watch)
                 }
-                _ => elements(factors, to, (&outer, line), &axes(summed, None), (zero, watch)),
+                _ => elements(factors, to, &outer, line, &axes(summed, None), zero, watch),
             }
         }
-        (None, Some(line)) => lines(factors, to, kept, (&axes(summed, Some(inner - kept.len())), line), watch),
+        (None, Some(line)) => lines(factors, to, kept, &axes(summed, Some(inner - kept.len())), line, watch),
         // No label has more than one index.
         (None, None) => {
             let [(a, a_first), (b, b_first)] = factors;
@@ -84,9 +87,28 @@ pub(super) fn nest<T: Number>(
     }
 }
 
+/// The loops around a sum: from the positions `starts` over the axes `outer`, over rows that are computed together, and over a line.
+#[derive(Clone, Copy)]
+struct Loops<'l> {
+    starts: [usize; 3],
+    outer: &'l [WalkedAxis<3>],
+    rows: WalkedAxis<3>,
+    line: &'l FusedLabels,
+}
+
+/// The loops of a sum: the axes `outer`, and the terms that are added in the innermost loop.
+#[derive(Clone, Copy)]
+struct SumLoops<'l> {
+    outer: &'l [WalkedAxis<3>],
+    terms: &'l FusedLabels,
+}
+
+/// One row.
+const ONE_ROW: WalkedAxis<3> = (1, [0; 3]);
+
 type Axes3 = SmallVec<[WalkedAxis<3>; 6]>;
 
-fn axes(runs: &[Run], without: Option<usize>) -> Axes3 {
+fn axes(runs: &[FusedLabels], without: Option<usize>) -> Axes3 {
     let runs = runs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
     runs.map(|(_, run)| (run.extent, run.strides)).collect()
 }
@@ -95,21 +117,23 @@ fn axes(runs: &[Run], without: Option<usize>) -> Axes3 {
 fn scaled_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (outer, line): (&[WalkedAxis<3>], &Run),
-    (summed, terms): (&[WalkedAxis<3>], &Run),
-    ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
+    outer: &[WalkedAxis<3>],
+    line: &FusedLabels,
+    sum: SumLoops<'_>,
+    [matrix, vector]: [usize; 2],
+    watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
-    let one = (1, [0; 3]);
-    let (rows, others) = outer.split_last().unwrap_or((&one, &[]));
+    let (starts, terms) = ([factors[0].1, factors[1].1, 0], sum.terms);
+    let (rows, others) = outer.split_last().unwrap_or((&ONE_ROW, &[]));
     // Where the next lines in memory are those of other sums, as many sums are kept as fit the cache.
     let apart = terms.strides[matrix].unsigned_abs();
     let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < apart && apart >= FAR;
     let is_dense = [line.strides[matrix], line.strides[2], terms.strides[vector]] == [1; 3];
     let is_short = ProductPlan::IN_REGISTERS.contains(&line.extent) && terms.extent <= LONG_LINE;
-    if is_dense && !is_within && summed.is_empty() && is_short {
+    if is_dense && !is_within && sum.outer.is_empty() && is_short {
         let (blocks, strides) = *rows;
         let at_once = (AT_ONCE / (terms.extent * line.extent)).max(1);
-        try_walk(others, [factors[0].1, factors[1].1, 0], |at| {
+        try_walk(others, starts, |at| {
             for (first, blocks) in pieces(blocks, at_once) {
                 let at = step(at, first, strides);
                 let blocks = Blocks {
@@ -126,10 +150,9 @@ fn scaled_lines<T: Number>(
             }
             Ok(())
         })
-    } else if is_within {
-        rows_of_lines(factors, to, (others, *rows, line), (summed, terms), ([matrix, vector], watch))
     } else {
-        rows_of_lines(factors, to, (outer, one, line), (summed, terms), ([matrix, vector], watch))
+        let (outer, rows) = if is_within { (others, *rows) } else { (outer, ONE_ROW) };
+        rows_of_lines(factors, to, Loops { starts, outer, rows, line }, sum, [matrix, vector], watch)
     }
 }
 
@@ -142,10 +165,13 @@ fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
 fn rows_of_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
-    (summed, terms): (&[WalkedAxis<3>], &Run),
-    ([matrix, vector], watch): ([usize; 2], &mut Watch<'_>),
+    loops: Loops<'_>,
+    sum: SumLoops<'_>,
+    [matrix, vector]: [usize; 2],
+    watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
+    let Loops { starts, outer, rows: (rows, row_strides), line } = loops;
+    let SumLoops { outer: summed, terms } = sum;
     let at_a_time = (CHUNK / line.extent).clamp(1, rows);
     let in_turn = if at_a_time == 1 { AT_ONCE / CHUNK.min(line.extent) / FACTORS * FACTORS } else { IN_TURN };
     let mut sums = vec![T::Wide::default(); at_a_time * CHUNK.min(line.extent)];
@@ -174,7 +200,7 @@ fn rows_of_lines<T: Number>(
         }
         Ok::<_, Error>(())
     };
-    try_walk(outer, [factors[0].1, factors[1].1, 0], |at| {
+    try_walk(outer, starts, |at| {
         for (row, rows) in pieces(rows, at_a_time) {
             for (first, width) in pieces(line.extent, CHUNK) {
                 add(step(step(at, row, row_strides), first, line.strides), rows, width)?;
@@ -188,21 +214,23 @@ fn rows_of_lines<T: Number>(
 fn lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    kept: &[Run],
-    (summed, line): (&[WalkedAxis<3>], &Run),
+    kept: &[FusedLabels],
+    summed: &[WalkedAxis<3>],
+    line: &FusedLabels,
     watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
     let starts = [factors[0].1, factors[1].1, 0];
-    let one = Run { extent: 1, strides: [0; 3] };
+    let one = FusedLabels { extent: 1, strides: [0; 3] };
     let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
     let outer = axes(outer, None);
-    if let Some(across) = Across::of(factors, &(rows.extent, rows.strides), line) {
-        return rows_across(across, to, (&outer, rows, line), (starts, summed), watch);
+    let walked = (rows.extent, rows.strides);
+    if let Some(across) = Across::of(factors, &walked, line) {
+        return rows_across(across, to, Loops { starts, outer: &outer, rows: walked, line }, summed, watch);
     }
     if let Some((last, others)) = summed.split_last()
         && let Some(across) = Across::of(factors, last, line)
     {
-        return sums_across(across, to, (&axes(kept, None), *last, line), (starts, others), watch);
+        return sums_across(across, to, Loops { starts, outer: &axes(kept, None), rows: *last, line }, others, watch);
     }
     let mut sums = vec![T::Wide::default(); CHUNK.min(rows.extent)];
     let at_once = (AT_ONCE / line.extent).max(1);
@@ -241,14 +269,15 @@ fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
 fn rows_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
-    (outer, rows, line): (&[WalkedAxis<3>], &Run, &Run),
-    (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
+    loops: Loops<'_>,
+    summed: &[WalkedAxis<3>],
     watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
+    let Loops { starts, outer, rows: (rows, row_strides), line } = loops;
     let mut sums = [T::Wide::default(); across::LINES];
     try_walk(outer, starts, |at| {
-        for (row, count) in pieces(rows.extent, across::LINES) {
-            let (at, sums) = (step(at, row, rows.strides), &mut sums[..count]);
+        for (row, count) in pieces(rows, across::LINES) {
+            let (at, sums) = (step(at, row, row_strides), &mut sums[..count]);
             sums.fill(T::Wide::default());
             try_walk(summed, at, |at| {
                 for (first, width) in pieces(line.extent, across::WIDTH) {
@@ -257,7 +286,7 @@ fn rows_across<T: Number>(
                 }
                 Ok::<_, Error>(())
             })?;
-            write(sums, to, at[2], rows.strides[2]);
+            write(sums, to, at[2], row_strides[2]);
         }
         Ok(())
     })
@@ -267,12 +296,13 @@ fn rows_across<T: Number>(
 fn sums_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
-    (kept, (lines, apart), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
-    (starts, summed): ([usize; 3], &[WalkedAxis<3>]),
+    loops: Loops<'_>,
+    summed: &[WalkedAxis<3>],
     watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
+    let Loops { starts, outer, rows: (lines, apart), line } = loops;
     let mut sums = [T::Wide::default(); across::LINES];
-    try_walk(kept, starts, |at| {
+    try_walk(outer, starts, |at| {
         let mut total = T::Wide::default();
         let to = &mut to[at[2]];
         try_walk(summed, at, |at| {
@@ -296,23 +326,25 @@ fn sums_across<T: Number>(
 fn elements<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
-    (outer, line): (&[WalkedAxis<3>], &Run),
+    outer: &[WalkedAxis<3>],
+    line: &FusedLabels,
     summed: &[WalkedAxis<3>],
-    (zero, watch): (T::Wide, &mut Watch<'_>),
+    zero: T::Wide,
+    watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
     let [(a, a_first), (b, b_first)] = factors;
     let starts = [a_first, b_first, 0];
     if let Some((last, others)) = summed.split_last()
         && let Some(across) = Across::of(factors, last, line)
     {
-        let one = (1, [0; 3]);
-        return elements_across(across, to, (outer, one, line), (starts, others, *last), (zero, watch));
+        let loops = Loops { starts, outer, rows: ONE_ROW, line };
+        return elements_across(across, to, loops, others, *last, zero, watch);
     }
     if let Some((last, others)) = outer.split_last()
         && let Some(across) = Across::of(factors, last, line)
     {
-        let one = (1, [0; 3]);
-        return elements_across(across, to, (others, *last, line), (starts, summed, one), (zero, watch));
+        let loops = Loops { starts, outer: others, rows: *last, line };
+        return elements_across(across, to, loops, summed, ONE_ROW, zero, watch);
     }
     let [a_step, b_step, step] = line.strides;
     let mut sums = vec![zero; CHUNK.min(line.extent)];
@@ -338,10 +370,13 @@ fn elements<T: Number>(
 fn elements_across<T: Number>(
     mut across: Across<'_, T>,
     to: &mut [T],
-    (outer, (rows, row_strides), line): (&[WalkedAxis<3>], WalkedAxis<3>, &Run),
-    (starts, summed, (lines, apart)): ([usize; 3], &[WalkedAxis<3>], WalkedAxis<3>),
-    (zero, watch): (T::Wide, &mut Watch<'_>),
+    loops: Loops<'_>,
+    summed: &[WalkedAxis<3>],
+    (lines, apart): WalkedAxis<3>,
+    zero: T::Wide,
+    watch: &mut Watch<'_>,
 ) -> Result<(), Error> {
+    let Loops { starts, outer, rows: (rows, row_strides), line } = loops;
     let width = across::WIDTH.min(line.extent);
     let mut sums = vec![zero; width * across::LINES.min(rows)];
     try_walk(outer, starts, |at| {

@@ -7,7 +7,7 @@ use crate::code::cache::{Cache, Made, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
 use cembra_tensor::{
-    Data, DataMut, Extents, Held, Labels, Layout, MatrixProduct, ProductPlan, Tensor, TensorErrorKind,
+    Data, DataMut, Extents, Labels, Layout, MatrixProduct, ProductPlan, Tensor, TensorBytes, TensorErrorKind,
 };
 use cembra_value::Error;
 use cembra_value::tensor::no_element;
@@ -72,7 +72,7 @@ impl Form {
     ) -> Result<(Data, ProductCounters), Error> {
         self.check_extents(extents)?;
         let mut made = Data::zeros(self.factors.scalar, self.len)?;
-        let counters = self.run_into(operands, (&mut made, 0), matrices)?;
+        let counters = self.run_into(operands, &mut made, 0, matrices)?;
         Ok((made, counters))
     }
 
@@ -88,13 +88,14 @@ impl Form {
     fn run_into(
         &self,
         operands: [&Tensor; 2],
-        (to, first): (&mut Data, usize),
+        to: &mut Data,
+        first: usize,
         matrices: &dyn MatrixProduct,
     ) -> Result<ProductCounters, Error> {
         let mut to = part(to, first, self.len)?;
         let factors = operands.map(|operand| (operand.data(), operand.layout().offset()));
         let mut counters = ProductCounters::default();
-        self.run_at(&factors, &mut to, (matrices, &|| Ok(())), &mut counters)?;
+        self.run_at(&factors, &mut to, matrices, &|| Ok(()), &mut counters)?;
         Ok(counters)
     }
 
@@ -103,15 +104,16 @@ impl Form {
         &self,
         factors: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
-        (matrices, go_on): (&dyn MatrixProduct, GoOn<'_>),
+        matrices: &dyn MatrixProduct,
+        go_on: GoOn<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
-        let on = (matrices, &mut Watch::new(go_on));
+        let watch = &mut Watch::new(go_on);
         match self.factors.scalar {
-            Scalar::Int32 => self.run_typed::<i32>(factors, to, on, counters),
-            Scalar::Int64 => self.run_typed::<i64>(factors, to, on, counters),
-            Scalar::Float32 => self.run_typed::<f32>(factors, to, on, counters),
-            Scalar::Float64 => self.run_typed::<f64>(factors, to, on, counters),
+            Scalar::Int32 => self.run_typed::<i32>(factors, to, matrices, watch, counters),
+            Scalar::Int64 => self.run_typed::<i64>(factors, to, matrices, watch, counters),
+            Scalar::Float32 => self.run_typed::<f32>(factors, to, matrices, watch, counters),
+            Scalar::Float64 => self.run_typed::<f64>(factors, to, matrices, watch, counters),
             other => Err(no_element_of_products(other)),
         }
     }
@@ -120,7 +122,8 @@ impl Form {
         &self,
         [(left, a_first), (right, b_first)]: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
-        on: (&dyn MatrixProduct, &mut Watch<'_>),
+        matrices: &dyn MatrixProduct,
+        watch: &mut Watch<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         let to = T::of_part(to.reborrow()).filter(|to| to.len() == self.len);
@@ -130,7 +133,7 @@ impl Form {
                 "a product of other elements than it was planned for",
             ));
         };
-        run_into(&self.plan, &[(a, *a_first), (b, *b_first)], to, on, counters)
+        run_into(&self.plan, &[(a, *a_first), (b, *b_first)], to, matrices, watch, counters)
     }
 }
 
@@ -181,7 +184,7 @@ impl PlannedProduct {
                 "a product of other operands than it was planned for",
             ));
         }
-        self.form.run_into(operands, (to, first), self.matrices)
+        self.form.run_into(operands, to, first, self.matrices)
     }
 
     /// How many indices of the first axis make a panel, a product of its own, if the product has several.
@@ -200,7 +203,7 @@ impl PlannedProduct {
         go_on: GoOn<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
-        self.form.run_at(factors, to, (self.matrices, go_on), counters)
+        self.form.run_at(factors, to, self.matrices, go_on, counters)
     }
 
     /// What is made beside the result while it runs, each by its type and its size.
@@ -213,7 +216,7 @@ impl PlannedProduct {
     /// # Errors
     /// They would.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
-        let mut held = Held::none(most);
+        let mut held = TensorBytes::none(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
         self.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
@@ -263,7 +266,7 @@ impl Products {
     ) -> Result<ProductCounters, Error> {
         let planned = self.planned(labels, operands)?;
         planned.form.check_extents(extents)?;
-        planned.form.run_into(operands, (to, first), self.matrices)
+        planned.form.run_into(operands, to, first, self.matrices)
     }
 
     /// The product by these labels of operands of these types, extents and strides, planned: for who runs it more than once.
@@ -303,7 +306,7 @@ impl Products {
             let form = Form::of(labels, operands);
             let value = form.map(|form| Arc::new(PlannedProduct { form, matrices: self.matrices }));
             // An error is one of a call, and takes no memory here.
-            Made { stays: value.is_ok(), value }
+            NewValue { stays: value.is_ok(), value }
         };
         let is_it = |known: &Factors| known.labels == *labels && known.fit(operands);
         self.known.get(hash_of((labels, of)), is_it, factors, make)

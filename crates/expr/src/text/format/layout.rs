@@ -51,9 +51,9 @@ impl Frame {
     }
 }
 
-/// Which part of a condition is being written, or that it is none but the value of a local name.
+/// The part of a condition that is being written, or the value of a local name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum Construct {
     Condition,
     Then,
     Else,
@@ -63,7 +63,7 @@ enum Part {
 /// A condition, or the value of a local name, that is begun.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
-    part: Part,
+    part: Construct,
     /// The indentation of lines that begin with one of its words.
     indentation: usize,
     /// True if each `else` begins a line, because all of it on one line is too long.
@@ -179,10 +179,10 @@ impl<'t, 's> Layout<'t, 's> {
 
     /// Ends the conditions that this word ends, and goes on with the one that it belongs to.
     fn close_conditions(&mut self, word: TokenKind, binds: bool) {
-        let belongs: fn(Part) -> bool = match word {
-            TokenKind::Then => |part| part == Part::Condition,
-            TokenKind::Else => |part| part == Part::Then,
-            _ if binds => |part| part == Part::Local,
+        let belongs: fn(Construct) -> bool = match word {
+            TokenKind::Then => |part| part == Construct::Condition,
+            TokenKind::Else => |part| part == Construct::Then,
+            _ if binds => |part| part == Construct::Local,
             _ => return,
         };
         while self.innermost().is_some_and(|begun| !belongs(begun.part)) {
@@ -206,18 +206,18 @@ impl<'t, 's> Layout<'t, 's> {
         let indentation = self.lines.indentation + if is_line { 0 } else { STEP };
         let follows_else = self.last.is_some_and(|last| self.tokens.kind(last) == TokenKind::Else) && !is_line;
         match (word, self.innermost()) {
-            (TokenKind::If, Some(begun)) if follows_else && begun.part == Part::Else => {
-                begun.part = Part::Condition;
+            (TokenKind::If, Some(begun)) if follows_else && begun.part == Construct::Else => {
+                begun.part = Construct::Condition;
                 begun.is_broken |= is_too_long;
             }
             (TokenKind::If, _) => {
-                self.begun.push(Begun { part: Part::Condition, indentation, is_broken: is_too_long });
+                self.begun.push(Begun { part: Construct::Condition, indentation, is_broken: is_too_long });
             }
-            (TokenKind::Then, Some(begun)) => begun.part = Part::Then,
-            (TokenKind::Else, Some(begun)) => begun.part = Part::Else,
+            (TokenKind::Then, Some(begun)) => begun.part = Construct::Then,
+            (TokenKind::Else, Some(begun)) => begun.part = Construct::Else,
             (TokenKind::Let, _) if !begins_statement => {
                 let indentation = self.going_on(TokenKind::Let);
-                self.begun.push(Begun { part: Part::Local, indentation, is_broken: false });
+                self.begun.push(Begun { part: Construct::Local, indentation, is_broken: false });
             }
             _ => {}
         }
@@ -228,7 +228,7 @@ impl<'t, 's> Layout<'t, 's> {
         let base = self.frames.last().map_or(STEP, Frame::going_on);
         match self.innermost() {
             None => base,
-            Some(Begun { part: Part::Local, indentation, .. }) => *indentation,
+            Some(Begun { part: Construct::Local, indentation, .. }) => *indentation,
             Some(begun) if matches!(word, TokenKind::Then | TokenKind::Else) => begun.indentation,
             Some(begun) => begun.indentation + STEP,
         }
@@ -385,7 +385,8 @@ impl<'t, 's> Layout<'t, 's> {
         let mut next_bracket = self.next_bracket;
         // Conditions of the same bracket whose `else` is still to come: those that are begun, the innermost last, and those from here on.
         let begun = self.begun.get(self.begun_outside()..).unwrap_or_default().iter();
-        let mut begun = begun.rev().filter(|begun| matches!(begun.part, Part::Condition | Part::Then)).peekable();
+        let mut begun =
+            begun.rev().filter(|begun| matches!(begun.part, Construct::Condition | Construct::Then)).peekable();
         let follows_else = open.checked_sub(1).is_some_and(|before| self.word(before) == TokenKind::Else);
         let mut own = usize::from(self.word(open) == TokenKind::If && !follows_else);
         // The brackets that opened since, and how many of those before closed.

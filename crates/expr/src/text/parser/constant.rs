@@ -9,7 +9,7 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
 /// The exact value of an expression of written integers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenInteger {
     value: i64,
     is_long: bool,
 }
@@ -23,24 +23,26 @@ pub(crate) enum Beyond {
     Power(f64),
 }
 
-impl Written {
+impl WrittenInteger {
     pub(crate) fn of(value: &Value) -> Option<Self> {
         match *value {
-            Value::Scalar(ScalarValue::Int32(value)) => Some(Written { value: i64::from(value), is_long: false }),
-            Value::Scalar(ScalarValue::Int64(value)) => Some(Written { value, is_long: true }),
+            Value::Scalar(ScalarValue::Int32(value)) => {
+                Some(WrittenInteger { value: i64::from(value), is_long: false })
+            }
+            Value::Scalar(ScalarValue::Int64(value)) => Some(WrittenInteger { value, is_long: true }),
             _ => None,
         }
     }
 
     /// The same number as an i64, which a declared type makes of it.
     pub(crate) fn as_long(self) -> Self {
-        Written { is_long: true, ..self }
+        WrittenInteger { is_long: true, ..self }
     }
 
     fn fit(value: i128, is_long: bool) -> Result<Option<Self>, Beyond> {
         let scalar = if is_long { Scalar::Int64 } else { Scalar::Int32 };
         match i64::try_from(value) {
-            Ok(value) if is_long || i32::try_from(value).is_ok() => Ok(Some(Written { value, is_long })),
+            Ok(value) if is_long || i32::try_from(value).is_ok() => Ok(Some(WrittenInteger { value, is_long })),
             _ => Err(Beyond::Integer(value, scalar)),
         }
     }
@@ -51,7 +53,7 @@ impl Written {
     /// The type of the result does not hold it.
     pub(crate) fn prefixed(operation: Operation, operand: Self) -> Result<Option<Self>, Beyond> {
         match operation {
-            Operation::Negate => Written::fit(-i128::from(operand.value), operand.is_long),
+            Operation::Negate => WrittenInteger::fit(-i128::from(operand.value), operand.is_long),
             Operation::Plus => Ok(Some(operand)),
             _ => Ok(None),
         }
@@ -76,18 +78,18 @@ impl Written {
             }
             _ => return Ok(None),
         };
-        Written::fit(value, left.is_long || right.is_long)
+        WrittenInteger::fit(value, left.is_long || right.is_long)
     }
 }
 
 impl Parser<'_, '_> {
     /// The value of an operator on written integers, of which one that does not fit is reported.
-    pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<Written> {
+    pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<WrittenInteger> {
         let made = match *operands {
             _ if self.is_wide(operation) => return None,
-            [Operand { written: Some(operand), .. }] => Written::prefixed(operation, operand),
+            [Operand { written: Some(operand), .. }] => WrittenInteger::prefixed(operation, operand),
             [Operand { written: Some(left), .. }, Operand { written: Some(right), .. }] => {
-                Written::combined(operation, left, right)
+                WrittenInteger::combined(operation, left, right)
             }
             _ => return None,
         };
@@ -107,9 +109,9 @@ impl Parser<'_, '_> {
 
 impl Beyond {
     /// The value as an i64, if that holds it.
-    fn as_long(self) -> Option<Written> {
+    fn as_long(self) -> Option<WrittenInteger> {
         match self {
-            Beyond::Integer(value, _) => i64::try_from(value).ok().map(|value| Written { value, is_long: true }),
+            Beyond::Integer(value, _) => i64::try_from(value).ok().map(|value| WrittenInteger { value, is_long: true }),
             Beyond::Power(_) => None,
         }
     }

@@ -5,7 +5,7 @@
 use super::Parser;
 use super::call::Target;
 use super::chained::Joined;
-use super::constant::Written;
+use super::constant::WrittenInteger;
 use super::declared::Declared;
 use super::reach::PartId;
 use crate::infix::{
@@ -54,7 +54,7 @@ pub(super) struct Operand {
     /// What it is without brackets.
     pub(super) shape: Shape,
     /// Its value, if it is made of nothing but written integers.
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<WrittenInteger>,
     /// If it is an operator that a declared type may go through, which one.
     pub(super) part: Option<PartId>,
 }
@@ -73,7 +73,7 @@ pub(super) enum Frame {
     /// An operator behind its left operand.
     Infix { operation: Operation },
     /// A condition.
-    If { span: Span, part: Part },
+    If { span: Span, part: ConditionPart },
     /// A bracket: `(a)` or a tuple.
     Group { open: Span, base: usize, comma: bool },
     /// The elements of an array.
@@ -115,9 +115,9 @@ const IF_FORM: &str = "the form is `if condition then value else other`";
 /// The longest path of an operator that is looked up where a field is called, in bytes.
 const LONGEST_PATH: usize = 64;
 
-/// Which part of a condition is being read.
+/// The part of a condition that is being read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum ConditionPart {
     Condition,
     Then,
     Else,
@@ -251,7 +251,7 @@ impl<'s> Parser<'s, '_> {
     fn push_literal(&mut self, value: Option<Value>, start: Span) -> Result<Expect, Stop> {
         let span = start.to(self.cursor.previous);
         let value = value.map(|value| self.literal_of_file(value));
-        let written = value.as_ref().and_then(Written::of);
+        let written = value.as_ref().and_then(WrittenInteger::of);
         let node = match value {
             Some(value) => Some(self.literal(value, span)?),
             None => None,
@@ -321,7 +321,7 @@ impl<'s> Parser<'s, '_> {
         self.check_prefix(LOOSEST, span)?;
         self.cursor.deepen(span)?;
         self.cursor.advance();
-        self.frames.push(Frame::If { span, part: Part::Condition });
+        self.frames.push(Frame::If { span, part: ConditionPart::Condition });
         Ok(Expect::Operand)
     }
 
@@ -535,8 +535,8 @@ impl<'s> Parser<'s, '_> {
     fn then(&mut self) -> Result<Expect, Stop> {
         loop {
             self.reduce(LOOSEST)?;
-            if let Some(Frame::If { part: part @ Part::Condition, .. }) = self.frames.last_mut() {
-                *part = Part::Then;
+            if let Some(Frame::If { part: part @ ConditionPart::Condition, .. }) = self.frames.last_mut() {
+                *part = ConditionPart::Then;
                 self.cursor.advance();
                 return Ok(Expect::Operand);
             }
@@ -551,14 +551,14 @@ impl<'s> Parser<'s, '_> {
         loop {
             self.reduce(LOOSEST)?;
             match self.frames.last_mut() {
-                Some(Frame::If { part: part @ Part::Then, .. }) => {
+                Some(Frame::If { part: part @ ConditionPart::Then, .. }) => {
                     // The other value is as deep as the condition itself: `else if` chains do not nest.
-                    *part = Part::Else;
+                    *part = ConditionPart::Else;
                     self.cursor.rise();
                     self.cursor.advance();
                     return Ok(Expect::Operand);
                 }
-                Some(Frame::If { part: Part::Condition, .. }) => {
+                Some(Frame::If { part: ConditionPart::Condition, .. }) => {
                     return Err(self.cursor.unexpected("an operator or `then`"));
                 }
                 _ => {}
@@ -580,7 +580,7 @@ impl<'s> Parser<'s, '_> {
         loop {
             self.reduce(LOOSEST)?;
             match self.frames.last() {
-                Some(Frame::If { part: Part::Condition, span }) => {
+                Some(Frame::If { part: ConditionPart::Condition, span }) => {
                     let problem = self.cursor.describe_unexpected("an operator or `then`");
                     return Err(self.cursor.stop(problem.also(*span, "the condition begins here").hint(IF_FORM)));
                 }
@@ -599,7 +599,7 @@ impl<'s> Parser<'s, '_> {
     /// Completes the form on top of the frames if what was read last may be its end. True if it did.
     pub(super) fn complete_top(&mut self) -> Result<bool, Stop> {
         match self.frames.last() {
-            Some(Frame::If { part: Part::Then | Part::Else, .. }) => self.complete_condition()?,
+            Some(Frame::If { part: ConditionPart::Then | ConditionPart::Else, .. }) => self.complete_condition()?,
             Some(Frame::Lambda { .. }) => self.complete_lambda()?,
             Some(Frame::Let { bound: true, .. }) => self.complete_let(),
             _ => return Ok(false),
@@ -612,7 +612,7 @@ impl<'s> Parser<'s, '_> {
         let Some(Frame::If { span: start, part }) = self.frames.pop() else { return Ok(()) };
         let last = self.pop();
         let span = start.to(last.span);
-        let (value, other) = if part == Part::Else {
+        let (value, other) = if part == ConditionPart::Else {
             (self.pop(), last.node)
         } else {
             self.cursor.rise();
@@ -620,7 +620,7 @@ impl<'s> Parser<'s, '_> {
         };
         let condition = self.pop();
         let operands = [condition, value, last];
-        let operands = if part == Part::Else { &operands[..] } else { &operands[..2] };
+        let operands = if part == ConditionPart::Else { &operands[..] } else { &operands[..2] };
         let node = match (condition.node, value.node, other) {
             (Some(condition), Some(value), Some(other)) => {
                 let name = self.program.graph.intern(WHERE);

@@ -25,7 +25,7 @@ mod test;
 mod tile;
 mod used;
 
-pub(super) use constant::Written;
+pub(super) use constant::WrittenInteger;
 pub(super) use external::EXTERN;
 pub(super) use lambda::IN;
 pub(super) use numbers::NUMBERS;

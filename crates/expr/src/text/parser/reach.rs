@@ -16,7 +16,7 @@ pub(super) type PartId = u32;
 
 /// An operator of the statement that is being read. Its operands have smaller numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct WrittenOperator {
     name: NameId,
     span: Span,
     operands: Vec<(NodeId, Option<PartId>, Span)>,
@@ -36,7 +36,7 @@ pub(super) struct Overflow {
 pub(super) struct Noted {
     /// True if the statement declares a type that reaches operands.
     reaches: bool,
-    parts: Vec<Part>,
+    parts: Vec<WrittenOperator>,
     overflows: Vec<Overflow>,
 }
 
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
             operands.get(at).map_or((*node, None, span), plain)
         };
         let operands = made_of.iter().enumerate().map(operand).collect();
-        self.noted.parts.push(Part { name, span, operands });
+        self.noted.parts.push(WrittenOperator { name, span, operands });
         u32::try_from(self.noted.parts.len() - 1).ok()
     }
 
@@ -104,7 +104,7 @@ impl Parser<'_, '_> {
         self.noted.overflows.retain(|overflow| !settles(overflow));
         let mut made: Vec<NodeId> = Vec::with_capacity(met.len());
         for at in &met {
-            let Part { name, span, operands } = self.noted.parts[*at as usize].clone();
+            let WrittenOperator { name, span, operands } = self.noted.parts[*at as usize].clone();
             let first = operands.len() - passed(self.program.graph.name(name), &operands).len();
             let mut new: Vec<NodeId> = Vec::with_capacity(operands.len());
             for (index, (node, part, place)) in operands.into_iter().enumerate() {
@@ -120,7 +120,10 @@ impl Parser<'_, '_> {
         Ok(Operand { node: made.pop().or(value.node), ..value })
     }
 
-    fn passed_by<'p>(&self, part: &'p Part) -> impl Iterator<Item = (NodeId, Option<PartId>, Span)> + use<'p> {
+    fn passed_by<'p>(
+        &self,
+        part: &'p WrittenOperator,
+    ) -> impl Iterator<Item = (NodeId, Option<PartId>, Span)> + use<'p> {
         passed(self.program.graph.name(part.name), &part.operands).iter().copied()
     }
 

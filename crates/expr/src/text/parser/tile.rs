@@ -7,7 +7,7 @@ use crate::text::cursor::{Cursor, Stop};
 use crate::text::lexer::is_word;
 use crate::text::quoted;
 use crate::text::token::{Token, TokenKind};
-use crate::{Cut, TileRule};
+use crate::{AxisCut, TileRule};
 use cembra_runtime::{MOST_AXES, QType};
 use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
 struct ReadRule {
     /// Where the labels are.
     labels: Vec<Span>,
-    cut: Cut,
+    cut: AxisCut,
     span: Span,
 }
 
@@ -103,8 +103,8 @@ impl Cursor<'_> {
             return Err(self.unexpected("`=` and the elements of a tile, or boundaries: `tile i = 8`"));
         }
         let cut = match self.token.kind {
-            TokenKind::OpenSquare => Cut::Boundaries(self.read_boundaries()?),
-            _ => Cut::Blocks(self.read_tile_size()?),
+            TokenKind::OpenSquare => AxisCut::Boundaries(self.read_boundaries()?),
+            _ => AxisCut::Blocks(self.read_tile_size()?),
         };
         Ok(ReadRule { labels, cut, span: start.to(self.previous) })
     }

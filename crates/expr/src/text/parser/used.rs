@@ -5,7 +5,7 @@ use super::call::Callee;
 use super::numbers::FileRule;
 use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
 use crate::Referent;
-use crate::text::cursor::{Place, Stop};
+use crate::text::cursor::{ReadingState, Stop};
 use crate::text::lexer::PlacedText;
 use crate::text::sources::Sources;
 use cembra_value::{Code, Diagnostic, Limit, Span};
@@ -33,7 +33,7 @@ struct Open<'s> {
     /// Where it is used.
     used: Span,
     /// How the text that uses it goes on.
-    place: Place<'s>,
+    place: ReadingState<'s>,
     symbols: NameMap<&'s str, Symbol>,
     callees: NameMap<Cow<'s, str>, Callee>,
     taken: FxHashSet<usize>,

@@ -1,6 +1,6 @@
 //! Views of nodes at random: other orders of axes, slices, diagonals, other extents, zeros about what there is.
 
-use super::{Growth, Made};
+use super::{Growth, NodeResult};
 use crate::config::pick;
 use crate::tensors::cuts::Cut;
 use cembra::tensor::{Reduction, Slice, Tensor, TensorNodeId};
@@ -69,7 +69,7 @@ impl Growth<'_> {
     }
 
     /// Another view of a node, or zeros about it.
-    pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> Made {
+    pub(in crate::tensors) fn view(&mut self, x: TensorNodeId) -> NodeResult {
         let extents = self.graph.extents(x).to_vec();
         let rank = extents.len();
         let kind = match (&self.cutting, self.random.u32(..12)) {
@@ -167,7 +167,7 @@ impl Growth<'_> {
     }
 
     /// A leaf of `i64` whose elements are indices of an axis with this extent. With a count the leaf has one axis of that count, else any extents.
-    fn indices(&mut self, below: usize, count: Option<usize>) -> Made {
+    fn indices(&mut self, below: usize, count: Option<usize>) -> NodeResult {
         let extents = match count {
             Some(count) => vec![count],
             None => (0..self.random.usize(..3)).map(|_| self.random.usize(1..4)).collect(),
@@ -212,7 +212,7 @@ impl Growth<'_> {
     }
 
     /// Views of views, and views before what rules bring them together with.
-    pub(super) fn pattern_of_views(&mut self) -> Made {
+    pub(super) fn pattern_of_views(&mut self) -> NodeResult {
         let x = self.any();
         let extents = self.graph.extents(x).to_vec();
         let rank = extents.len();

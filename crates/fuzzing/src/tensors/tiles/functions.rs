@@ -3,7 +3,7 @@
 
 use super::judge::{Wrong, differs_from};
 use super::meaning::floats;
-use super::operands::{ALL, Failing, Lazy, Promise, Seen, Sparsity};
+use super::operands::{ALL, Failing, Lazy, Promise, Sparsity, TiledContents};
 use super::program::Settings;
 use crate::config::pick;
 use crate::tensors::Finding;
@@ -75,8 +75,8 @@ fn bits(number: Result<f64, Error>) -> Result<u64, String> {
 }
 
 /// What one sees of a tensor on all ranks, or an error.
-fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<Seen, String> {
-    made.and_then(|made| Seen::of(&run.gathered(&made)?)).map_err(|error| error.to_string())
+fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<TiledContents, String> {
+    made.and_then(|made| TiledContents::of(&run.gathered(&made)?)).map_err(|error| error.to_string())
 }
 
 impl Tried {
@@ -203,7 +203,7 @@ impl Tried {
                 if made.tiling() != tiling {
                     return Ok(Some(Wrong::new("another tiling than is asked for", format!("{made:?}"))));
                 }
-                if let Some(detail) = Seen::of(made)?.wrong_norm() {
+                if let Some(detail) = TiledContents::of(made)?.wrong_norm() {
                     return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
                 }
                 if let Some(wrong) = differs_from(made, &dense)? {
@@ -248,8 +248,9 @@ impl Tried {
         whole.assign(&part.to_tensor()?)?;
         for a in [&self.a, &lazy] {
             let made = a.with_elements(&first, &part, &ALL)?;
-            let norm =
-                Seen::of(&made)?.wrong_norm().map(|detail| Wrong::new("a norm is not that of the elements", detail));
+            let norm = TiledContents::of(&made)?
+                .wrong_norm()
+                .map(|detail| Wrong::new("a norm is not that of the elements", detail));
             if let Some(wrong) = differs_from(&made, &expected)?.or(norm) {
                 return Ok(Some(Wrong { what: format!("with other elements {}", wrong.what), ..wrong }));
             }
@@ -279,7 +280,7 @@ impl Tried {
                 return Ok(Some(Wrong { what: format!("of a block {}", wrong.what), ..wrong }));
             }
             let back = self.a.with_block(&first, &block)?;
-            if Seen::of(&back)? != Seen::of(&self.a)? {
+            if TiledContents::of(&back)? != TiledContents::of(&self.a)? {
                 return Ok(Some(Wrong::new("a block that is put back changes a tensor", format!("{ranges:?}"))));
             }
         }
@@ -298,8 +299,8 @@ impl Tried {
         if wrong.is_some() {
             return Ok(wrong);
         }
-        let (kept, whole) = (Seen::of(&self.a.truncate(&screening)?)?, Seen::of(&self.a)?);
-        let of_evaluator = Seen::of(&self.run(2).truncate(&self.a, &screening)?)?;
+        let (kept, whole) = (TiledContents::of(&self.a.truncate(&screening)?)?, TiledContents::of(&self.a)?);
+        let of_evaluator = TiledContents::of(&self.run(2).truncate(&self.a, &screening)?)?;
         let stays = |norm: f64| norm.is_nan() || norm >= threshold;
         let norms = whole.norms.iter().map(|norm| f64::from_bits(*norm));
         let expected = whole.tiles.iter().zip(norms).filter(|(_, norm)| stays(*norm)).map(|(tile, _)| *tile);
@@ -361,11 +362,11 @@ impl Tried {
         let tiling = whole.tiling();
         let some = (0..tiling.tiles()).filter(|_| random.bool()).map(|tile| (tile, 1.0));
         let wanted = Shape::of_norms(tiling, some.collect::<Vec<_>>(), &ALL)?;
-        let expected = Seen::of(&whole.masked(&wanted)?)?;
+        let expected = TiledContents::of(&whole.masked(&wanted)?)?;
         for threads in [1, 2, 5] {
             let lazy = Lazy::of(&self.a, Promise::True, None)?;
             let made = run(threads).product_within(labels, &lazy.tiled, &self.b, &wanted)?;
-            if Seen::of(&made)? != expected || lazy.most_asked() > 1 {
+            if TiledContents::of(&made)? != expected || lazy.most_asked() > 1 {
                 let detail = format!("{labels} on {threads} threads, each tile asked for {} times", lazy.most_asked());
                 return Ok(Some(Wrong::new("a part of a product is another one", detail)));
             }

@@ -6,7 +6,7 @@
 
 use super::estimates;
 use super::meaning::{self, Meaning, Origin, Value, floats, is_zero};
-use super::operands::{ALL, Failing, Lazy, Promise, Seen, norm_of, positions};
+use super::operands::{ALL, Failing, Lazy, Promise, TiledContents, norm_of, positions};
 use super::program::{Asked, Outcome, Program, failed};
 use crate::config::pick;
 use crate::tensors::Finding;
@@ -82,7 +82,7 @@ impl TileJudge {
     /// What does not hold of a program.
     fn check(&mut self, program: &Program) -> Checked {
         let random = &mut Rng::with_seed(program.settings.seed);
-        let before = program.inputs.iter().map(Seen::of).collect::<Result<Vec<Seen>, Error>>()?;
+        let before = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
         for asked in [Asked::Each, Asked::Made] {
             if let Some(wrong) = self.check_meaning(program, asked)? {
                 return Ok(Some(wrong));
@@ -92,9 +92,9 @@ impl TileJudge {
             let run = program.settings.evaluator(program.settings.options());
             let (all, outputs) = (program.asked(Asked::Made), program.asked(Asked::Outputs));
             let whole = program.outcome(&run, &all, &self.interpreter.host());
-            let part = |whole: Vec<Seen>| {
+            let part = |whole: Vec<TiledContents>| {
                 let pairs = all.iter().zip(whole).filter(|(id, _)| outputs.contains(id));
-                pairs.map(|(_, seen)| seen).collect::<Vec<Seen>>()
+                pairs.map(|(_, seen)| seen).collect::<Vec<TiledContents>>()
             };
             let (expected, found) = (whole.map(part), program.outcome(&run, &outputs, &self.interpreter.host()));
             if found != expected {
@@ -111,7 +111,7 @@ impl TileJudge {
         if wrong.is_some() {
             return Ok(wrong);
         }
-        let after = program.inputs.iter().map(Seen::of).collect::<Result<Vec<Seen>, Error>>()?;
+        let after = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
         Ok((before != after).then(|| Wrong::new("a tensor that is given changes", String::new())))
     }
 
@@ -185,7 +185,7 @@ impl TileJudge {
                 let detail = format!("found {:?} of {}, expected {own:?}", tiled.tiling(), tiled.scalar_type().name());
                 return Ok(Some(Wrong::new("a value is cut at other boundaries", detail)));
             }
-            if let Some(wrong) = differs(&Seen::of(tiled)?, &meaning, program.settings.least())? {
+            if let Some(wrong) = differs(&TiledContents::of(tiled)?, &meaning, program.settings.least())? {
                 return Ok(Some(Wrong {
                     detail: format!("node {} of {asked:?}: {}", id.index(), wrong.detail),
                     ..wrong
@@ -246,7 +246,7 @@ impl TileJudge {
         let run = program
             .settings
             .evaluator(options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20])));
-        let (found, counts) = program.lazy_outcome(&run, &nodes, (Promise::True, None), &host)?;
+        let (found, counts) = program.lazy_outcome(&run, &nodes, Promise::True, None, &host)?;
         if !is_same(&found) {
             return wrong("tiles that are made on demand", &found);
         }
@@ -270,7 +270,7 @@ impl TileJudge {
         }
         // Norms that are not known keep tiles, as a threshold of 0 does.
         if program.settings.least() == 0.0 {
-            let (found, _) = program.lazy_outcome(&run, &nodes, (Promise::Unknown, None), &host)?;
+            let (found, _) = program.lazy_outcome(&run, &nodes, Promise::Unknown, None, &host)?;
             let (Ok(found), Ok(expected)) = (&found, &expected) else {
                 return if is_same(&found) { Ok(None) } else { wrong("norms that are not known", &found) };
             };
@@ -305,10 +305,11 @@ impl TileJudge {
         };
         if random.u32(..3) == 0 {
             let each = random.u64(1..5);
-            let how = (Promise::True, Some(Failing { each, first: random.u64(..each) }));
-            let (expected, _) = program.lazy_outcome(&run(1, usize::MAX), &nodes, how, &host)?;
+            let failing = Some(Failing { each, first: random.u64(..each) });
+            let (expected, _) = program.lazy_outcome(&run(1, usize::MAX), &nodes, Promise::True, failing, &host)?;
             for threads in [2, 5] {
-                let (found, _) = program.lazy_outcome(&run(threads, usize::MAX), &nodes, how, &host)?;
+                let (found, _) =
+                    program.lazy_outcome(&run(threads, usize::MAX), &nodes, Promise::True, failing, &host)?;
                 if let Some(wrong) = differs("threads change which tile fails", &expected, &found, threads) {
                     return Ok(Some(wrong));
                 }
@@ -322,15 +323,14 @@ impl TileJudge {
                 let detail = format!("{asked:?}, {most} bytes: {}", first_difference(&enough, &expected));
                 return Ok(Some(Wrong::new("few bytes change a value", detail)));
             }
-            let how = (Promise::True, None);
-            let (lazy, _) = program.lazy_outcome(&run(1, most), &nodes, how, &host)?;
+            let (lazy, _) = program.lazy_outcome(&run(1, most), &nodes, Promise::True, None, &host)?;
             if lazy.is_ok() && lazy != enough {
                 let detail = format!("{asked:?}, {most} bytes, lazy tiles: {}", first_difference(&enough, &lazy));
                 return Ok(Some(Wrong::new("few bytes change a value", detail)));
             }
             for threads in [2, 5] {
                 let found = program.outcome(&run(threads, most), &nodes, &host);
-                let (found_lazy, _) = program.lazy_outcome(&run(threads, most), &nodes, how, &host)?;
+                let (found_lazy, _) = program.lazy_outcome(&run(threads, most), &nodes, Promise::True, None, &host)?;
                 for (expected, found) in [(&expected, &found), (&lazy, &found_lazy)] {
                     if let Some(wrong) = differs("threads change what few bytes come to", expected, found, threads) {
                         return Ok(Some(wrong));
@@ -453,7 +453,7 @@ pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
 }
 
 /// What of a value in tiles is not what it is to be. Tiles whose norms are below the threshold may be absent.
-pub(super) fn differs(found: &Seen, meaning: &Meaning, least: f64) -> Checked {
+pub(super) fn differs(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked {
     if let Some(detail) = found.wrong_norm() {
         return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
     }

@@ -2,7 +2,7 @@
 //! each rank, and messages come late and in another order at each seed. All ranks have the values of one rank, or the same error, after which they go
 //! on.
 
-use super::operands::{Lazy, Promise, Seen};
+use super::operands::{Lazy, Promise, TiledContents};
 use super::program::{Outcome, Program, failed};
 use crate::config::pick;
 use cembra::Error;
@@ -59,7 +59,9 @@ impl Program {
                 });
             }
             let made = self.evaluate(&run, asked, &inputs.iter().collect::<Vec<&Tiled>>(), elements)?;
-            made.iter().map(|made| Seen::of(&run.gathered(made)?)).collect::<Result<Vec<Seen>, Error>>()
+            made.iter()
+                .map(|made| TiledContents::of(&run.gathered(made)?))
+                .collect::<Result<Vec<TiledContents>, Error>>()
         };
         let seen = evaluate().map_err(|error| failed(&error));
         let mut hasher = DefaultHasher::new();

@@ -144,7 +144,7 @@ impl Lazy {
 
 /// All that one sees of a tiled tensor: its tiling, which tiles are present, the bits of their norms and of their elements, any NaN like any other.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Seen {
+pub(super) struct TiledContents {
     pub(super) tiling: Tiling,
     pub(super) scalar: Scalar,
     pub(super) tiles: Vec<u64>,
@@ -152,8 +152,8 @@ pub(super) struct Seen {
     pub(super) elements: Vec<Vec<u64>>,
 }
 
-impl Seen {
-    pub(super) fn of(tiled: &Tiled) -> Result<Seen, Error> {
+impl TiledContents {
+    pub(super) fn of(tiled: &Tiled) -> Result<TiledContents, Error> {
         let mut elements = Vec::with_capacity(tiled.shape().len());
         for tile in tiled.tiles() {
             let (_, tile) = tile?;
@@ -163,7 +163,7 @@ impl Seen {
             };
             elements.push(bits);
         }
-        Ok(Seen {
+        Ok(TiledContents {
             tiling: tiled.tiling().clone(),
             scalar: tiled.scalar_type(),
             tiles: tiled.shape().tiles().to_vec(),

@@ -1,7 +1,7 @@
 //! What is evaluated on tiled tensors, and how: a graph, tensors for its leaves, options. It is evaluated in many ways that are to come to the same;
 //! what of it is right is said elsewhere.
 
-use super::operands::{Failing, Lazy, Promise, Seen};
+use super::operands::{Failing, Lazy, Promise, TiledContents};
 use crate::config::pick;
 use crate::tensors::cuts::{Cuts, Tilings, is_elementwise};
 use cembra::tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -74,7 +74,7 @@ pub(super) enum Asked {
 }
 
 /// The values, or the error: its kind, its message and its place in the text.
-pub(super) type Outcome = Result<Vec<Seen>, (Option<TensorErrorKind>, String, Option<Span>)>;
+pub(super) type Outcome = Result<Vec<TiledContents>, (Option<TensorErrorKind>, String, Option<Span>)>;
 
 /// An error as an outcome has it.
 pub(super) fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
@@ -195,11 +195,12 @@ impl Program {
         &self,
         run: &Evaluator,
         asked: &[TensorNodeId],
-        how: (Promise, Option<Failing>),
+        promise: Promise,
+        failing: Option<Failing>,
         elements: &dyn Elements,
     ) -> Result<(Outcome, Vec<u32>), Error> {
         let mut random = Rng::with_seed(self.settings.seed);
-        let lazy = |of: &Tiled| Lazy::of(of, how.0, how.1);
+        let lazy = |of: &Tiled| Lazy::of(of, promise, failing);
         let lazies = self.inputs.iter().map(|of| (random.u32(..4) > 0).then(|| lazy(of)).transpose());
         let lazies = lazies.collect::<Result<Vec<Option<Lazy>>, Error>>()?;
         let either =
@@ -212,7 +213,7 @@ impl Program {
 
 /// What one sees of values. A value that is a lazy leaf is stored before, as its norms are promises.
 fn seen(made: Result<Vec<Tiled>, Error>) -> Outcome {
-    let seen = |of: &Tiled| Seen::of(&of.materialized()?);
-    let seen = made.and_then(|made| made.iter().map(seen).collect::<Result<Vec<Seen>, Error>>());
+    let seen = |of: &Tiled| TiledContents::of(&of.materialized()?);
+    let seen = made.and_then(|made| made.iter().map(seen).collect::<Result<Vec<TiledContents>, Error>>());
     seen.map_err(|error| failed(&error))
 }

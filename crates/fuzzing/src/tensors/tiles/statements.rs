@@ -8,7 +8,7 @@ use crate::tensors::Finding;
 use crate::tensors::cuts::Tilings;
 use crate::tensors::leaves::{self, Values};
 use crate::tensors::statements::statement;
-use cembra::{Cut, Error, Model, Options, Scalar};
+use cembra::{AxisCut, Error, Model, Options, Scalar};
 use cembra_tiles::Tiled;
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -45,9 +45,9 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
     let inputs: Vec<Tiled> = executor.inputs().iter().filter_map(|field| tiled.get(&*field.name).cloned()).collect();
     let extents: Vec<Vec<usize>> = inputs.iter().map(|own| own.tiling().extents().to_vec()).collect();
     let extents: Vec<&[usize]> = extents.iter().map(Vec::as_slice).collect();
-    let cut = |own: &Tiled| -> Vec<Option<Cut>> {
+    let cut = |own: &Tiled| -> Vec<Option<AxisCut>> {
         let axes = own.tiling().axes().iter();
-        axes.map(|axis| Some(Cut::Boundaries(axis.boundaries().collect()))).collect()
+        axes.map(|axis| Some(AxisCut::Boundaries(axis.boundaries().collect()))).collect()
     };
     let (graph, outputs) = match executor.has_blocks() {
         true => executor.graph_for_tiles(&extents, &inputs.iter().map(cut).collect::<Vec<_>>())?,

@@ -3,7 +3,7 @@
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
-use super::window::{Tile, WINDOW, each_window, in_order, masked, pick};
+use super::window::{StripElements, Tile, WINDOW, each_window, in_order, masked, pick};
 use super::{Finish, Strip, StripValues};
 use multiversion::multiversion;
 use std::marker::PhantomData;
@@ -105,13 +105,14 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
 
     /// The best of some elements that are there. Vectors do not know which of several zeros was first.
     #[inline(always)]
-    fn best_of((values, is_there): (&[T], Bits<'_>), part: Range<usize>) -> Best<T> {
+    fn best_of(strip: StripElements<'_, T>, part: Range<usize>) -> Best<T> {
+        let StripElements { values, is_there } = strip;
         if is_there.is_full() {
             let values = &values[part];
             return Best { best: Self::best_of_all(values, true), is_there: !values.is_empty() };
         }
         let mut best = [Self::WORST; WINDOW];
-        each_window((values, is_there), part.clone(), Self::WORST, |window, word| {
+        each_window(strip, part.clone(), Self::WORST, |window, word| {
             for (place, best) in best.iter_mut().enumerate() {
                 *best = better::<T, MAX>(*best, pick(window, word, place, Self::WORST));
             }
@@ -144,7 +145,7 @@ pub(crate) fn place_of_best<T: Element>(
     part: Range<usize>,
     greatest: bool,
 ) -> Option<usize> {
-    let strip = (values, Bits::new(presence));
+    let strip = StripElements::new(values, presence);
     let found = if greatest {
         Extremes::<T, true>::best_of(strip, part.clone())
     } else {
@@ -153,7 +154,7 @@ pub(crate) fn place_of_best<T: Element>(
     if !found.is_there {
         None
     } else if found.best.is_nan() {
-        part.into_iter().find(|at| strip.1.part(*at, 1) != 0 && values[*at].is_nan())
+        part.into_iter().find(|at| strip.is_there.part(*at, 1) != 0 && values[*at].is_nan())
     } else {
         first_equal(strip, part, found.best)
     }
@@ -161,7 +162,8 @@ pub(crate) fn place_of_best<T: Element>(
 
 /// Where the first element of a part is that is there and equal to this. Windows are compared as a whole.
 #[inline(always)]
-fn first_equal<T: Element>((values, is_there): (&[T], Bits<'_>), part: Range<usize>, wanted: T) -> Option<usize> {
+fn first_equal<T: Element>(strip: StripElements<'_, T>, part: Range<usize>, wanted: T) -> Option<usize> {
+    let StripElements { values, is_there } = strip;
     for at in part.clone().step_by(WINDOW) {
         let there = is_there.part(at, part.end - at);
         let window: [T; WINDOW] = masked(values, at, there, wanted);
@@ -174,7 +176,7 @@ fn first_equal<T: Element>((values, is_there): (&[T], Bits<'_>), part: Range<usi
 }
 
 impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
-    type Strip<'a> = (&'a [T], Bits<'a>);
+    type Strip<'a> = StripElements<'a, T>;
     type State = Best<T>;
     type Open = Best<T>;
 
@@ -183,7 +185,7 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
-        T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
+        T::of(strip.data).map(|values| StripElements::new(values, strip.presence))
     }
 
     fn open(_: usize) -> Best<T> {
@@ -206,7 +208,7 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
 
     #[inline(always)]
     fn take_groups(all: &mut Vec<Best<T>>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
-        let (values, is_full) = (strip.0, strip.1.is_full());
+        let (values, is_full) = (strip.values, strip.is_there.is_full());
         if let (true, [from, .., to]) = (is_full, points) {
             // One look at all groups is shorter than one at each.
             let may_be_nan = Self::is_any_nan(&values[*from as usize - start..*to as usize - start]);
@@ -222,7 +224,7 @@ impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
             all.push(if part.len() > WINDOW {
                 Self::best_of(strip, part)
             } else {
-                let is_there = strip.1.count(part.clone()) != 0;
+                let is_there = strip.is_there.count(part.clone()) != 0;
                 Best { best: in_order(tile.part(strip, part), Self::WORST, better::<T, MAX>), is_there }
             });
         }

@@ -4,9 +4,9 @@
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
-use super::window::{Tile, WINDOW, each_window, in_order, pick};
+use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
-use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, Place, fold_whole, then_block};
+use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, FoldTarget, fold_whole, then_block};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -126,7 +126,7 @@ const fn within(part: &Range<usize>, own: Range<usize>) -> Range<usize> {
 impl<T: Widen, O: Operation> Floats<T, O> {
     /// Takes elements of one block, the first being one of the first chain.
     #[inline(always)]
-    fn add(chains: &mut Chains, strip: (&[T], Bits<'_>), part: Range<usize>) {
+    fn add(chains: &mut Chains, strip: StripElements<'_, T>, part: Range<usize>) {
         // A copy can live in registers.
         let mut local = chains.clone();
         each_window(strip, part, O::neutral(), |window, word| {
@@ -137,13 +137,13 @@ impl<T: Widen, O: Operation> Floats<T, O> {
 
     /// Takes elements of a short group one after the other.
     #[inline(never)]
-    fn add_in_order(total: &mut f64, strip: (&[T], Bits<'_>), part: Range<usize>) {
+    fn add_in_order(total: &mut f64, strip: StripElements<'_, T>, part: Range<usize>) {
         Self::each_present(strip, part).for_each(|(_, value)| *total = O::APPLIED.combine(*total, value));
     }
 
     /// Takes elements each of which has a chain of its own.
     #[inline(never)]
-    fn add_to_row(chains: &mut [f64], strip: (&[T], Bits<'_>), part: Range<usize>) {
+    fn add_to_row(chains: &mut [f64], strip: StripElements<'_, T>, part: Range<usize>) {
         Self::each_present(strip, part).for_each(|(place, value)| {
             chains[place] = O::APPLIED.combine(chains[place], value);
         });
@@ -151,17 +151,15 @@ impl<T: Widen, O: Operation> Floats<T, O> {
 
     /// The elements of a part that are there, each with its place in the part.
     #[inline(always)]
-    fn each_present<'a>(
-        (values, is_there): (&'a [T], Bits<'a>),
-        part: Range<usize>,
-    ) -> impl Iterator<Item = (usize, f64)> + 'a {
+    fn each_present<'a>(strip: StripElements<'a, T>, part: Range<usize>) -> impl Iterator<Item = (usize, f64)> + 'a {
+        let StripElements { values, is_there } = strip;
         let present = part.enumerate().filter(move |(_, at)| is_there.part(*at, 1) != 0);
         present.map(move |(place, at)| (place, values[at].widen()))
     }
 }
 
 impl<T: Widen, O: Operation> Gather for Floats<T, O> {
-    type Strip<'a> = (&'a [T], Bits<'a>);
+    type Strip<'a> = StripElements<'a, T>;
     type State = Total;
     type Open = Open<O>;
 
@@ -170,7 +168,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
-        T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
+        T::of(strip.data).map(|values| StripElements::new(values, strip.presence))
     }
 
     #[inline(always)]
@@ -189,16 +187,16 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
 
     #[inline(always)]
     fn extend(open: &mut Open<O>, strip: Self::Strip<'_>, part: Range<usize>) {
-        open.count += strip.1.count(part.clone());
+        open.count += strip.is_there.count(part.clone());
         open.fold.extend_by(
             part.len(),
             #[inline(always)]
             |place, own| {
                 let own = within(&part, own);
                 match place {
-                    Place::Rows(chains) => Self::add(chains, strip, own),
-                    Place::Row(chains) => Self::add_to_row(chains, strip, own),
-                    Place::InOrder(total) => Self::add_in_order(total, strip, own),
+                    FoldTarget::Rows(chains) => Self::add(chains, strip, own),
+                    FoldTarget::Row(chains) => Self::add_to_row(chains, strip, own),
+                    FoldTarget::InOrder(total) => Self::add_in_order(total, strip, own),
                 }
             },
         );
@@ -223,7 +221,7 @@ impl<T: Widen, O: Operation> Gather for Floats<T, O> {
         let mut tile = Tile::new(O::neutral());
         for ends in points.windows(2) {
             let part = ends[0] as usize - start..ends[1] as usize - start;
-            let count = strip.1.count(part.clone()) as f64;
+            let count = strip.is_there.count(part.clone()) as f64;
             let total = fold_whole(
                 part.len(),
                 O::START,

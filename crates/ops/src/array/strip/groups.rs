@@ -2,7 +2,7 @@
 //! that each element names. What is gathered of a group is a `Gather`'s business.
 
 use super::bits::{Bits, each_one};
-use super::window::{WINDOW, pick};
+use super::window::{StripElements, WINDOW, pick};
 use super::{Finish, Grouping, Strip, StripValues};
 use cembra_runtime::{CHAINS, SUM_BLOCK};
 use multiversion::multiversion;
@@ -79,12 +79,13 @@ const STRAYS: u32 = 8;
 /// `spare` for others, and anything.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
-    (values, is_there): (&[T], Bits<'_>),
+    strip: StripElements<'_, T>,
     groups: &[i64],
     is_in: Bits<'_>,
     spare: usize,
     mut add: impl FnMut(usize, T),
 ) {
+    let StripElements { values, is_there } = strip;
     let values = &values[..groups.len()];
     let (windows, rest) = groups.as_chunks::<WINDOW>();
     let (values, rest_values) = values.as_chunks::<WINDOW>();

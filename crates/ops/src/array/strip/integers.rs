@@ -4,14 +4,14 @@
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
-use super::window::{Tile, WINDOW, each_window, in_order, pick};
+use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// An integer.
-pub(super) trait Whole: Element {
+pub(super) trait Integer: Element {
     const ZERO: Self;
     const ONE: Self;
     fn plus(self, other: Self) -> Self;
@@ -20,7 +20,7 @@ pub(super) trait Whole: Element {
 
 macro_rules! wholes {
     ($($ty:ty)*) => { $(
-        impl Whole for $ty {
+        impl Integer for $ty {
             const ZERO: Self = 0;
             const ONE: Self = 1;
             #[inline(always)]
@@ -40,8 +40,8 @@ wholes!(i32 i64);
 /// An operation that is done to all elements.
 pub(super) trait Operation: Debug + Send {
     /// What changes nothing.
-    fn start<T: Whole>() -> T;
-    fn apply<T: Whole>(a: T, b: T) -> T;
+    fn start<T: Integer>() -> T;
+    fn apply<T: Integer>(a: T, b: T) -> T;
 }
 
 #[derive(Debug)]
@@ -49,11 +49,11 @@ pub(super) struct Add;
 
 impl Operation for Add {
     #[inline(always)]
-    fn start<T: Whole>() -> T {
+    fn start<T: Integer>() -> T {
         T::ZERO
     }
     #[inline(always)]
-    fn apply<T: Whole>(a: T, b: T) -> T {
+    fn apply<T: Integer>(a: T, b: T) -> T {
         a.plus(b)
     }
 }
@@ -63,11 +63,11 @@ pub(super) struct Multiply;
 
 impl Operation for Multiply {
     #[inline(always)]
-    fn start<T: Whole>() -> T {
+    fn start<T: Integer>() -> T {
         T::ONE
     }
     #[inline(always)]
-    fn apply<T: Whole>(a: T, b: T) -> T {
+    fn apply<T: Integer>(a: T, b: T) -> T {
         a.times(b)
     }
 }
@@ -82,11 +82,11 @@ pub(super) struct Total<T> {
 #[derive(Debug)]
 pub(super) struct Integers<T, O>(PhantomData<(T, O)>);
 
-impl<T: Whole, O: Operation> Integers<T, O> {
+impl<T: Integer, O: Operation> Integers<T, O> {
     #[inline(always)]
-    fn long(before: Total<T>, strip: (&[T], Bits<'_>), part: Range<usize>) -> Total<T> {
+    fn long(before: Total<T>, strip: StripElements<'_, T>, part: Range<usize>) -> Total<T> {
         let mut totals = [O::start::<T>(); WINDOW];
-        let count = before.count + strip.1.count(part.clone()) as i64;
+        let count = before.count + strip.is_there.count(part.clone()) as i64;
         each_window(strip, part, O::start(), |window, word| {
             for (place, total) in totals.iter_mut().enumerate() {
                 *total = O::apply(*total, pick(window, word, place, O::start()));
@@ -96,8 +96,8 @@ impl<T: Whole, O: Operation> Integers<T, O> {
     }
 }
 
-impl<T: Whole, O: Operation> Gather for Integers<T, O> {
-    type Strip<'a> = (&'a [T], Bits<'a>);
+impl<T: Integer, O: Operation> Gather for Integers<T, O> {
+    type Strip<'a> = StripElements<'a, T>;
     type State = Total<T>;
     type Open = Total<T>;
 
@@ -106,7 +106,7 @@ impl<T: Whole, O: Operation> Gather for Integers<T, O> {
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
-        T::of(strip.data).map(|values| (values, Bits::new(strip.presence)))
+        T::of(strip.data).map(|values| StripElements::new(values, strip.presence))
     }
 
     fn open(_: usize) -> Total<T> {
@@ -135,7 +135,7 @@ impl<T: Whole, O: Operation> Gather for Integers<T, O> {
             all.push(if part.len() > WINDOW {
                 Self::long(Self::start(), strip, part)
             } else {
-                let count = strip.1.count(part.clone()) as i64;
+                let count = strip.is_there.count(part.clone()) as i64;
                 Total { total: in_order(tile.part(strip, part), O::start(), O::apply), count }
             });
         }

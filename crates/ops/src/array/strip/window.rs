@@ -7,6 +7,19 @@ use std::ops::Range;
 /// How many elements a window has.
 pub(super) const WINDOW: usize = 64;
 
+/// The elements of a strip, and the bits that say which of them are present.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StripElements<'a, T> {
+    pub(super) values: &'a [T],
+    pub(super) is_there: Bits<'a>,
+}
+
+impl<'a, T> StripElements<'a, T> {
+    pub(super) const fn new(values: &'a [T], presence: Option<&'a [u64]>) -> Self {
+        StripElements { values, is_there: Bits::new(presence) }
+    }
+}
+
 /// An element, or what is neutral if its bit is not set.
 #[inline(always)]
 pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutral: T) -> T {
@@ -35,11 +48,12 @@ pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) ->
 /// Calls a function with each window of a part, the last made up with what is neutral, and the bits of elements to be picked.
 #[inline(always)]
 pub(super) fn each_window<T: Copy>(
-    (values, is_there): (&[T], Bits<'_>),
+    strip: StripElements<'_, T>,
     part: Range<usize>,
     neutral: T,
     mut see: impl FnMut(&[T; WINDOW], u64),
 ) {
+    let StripElements { values, is_there } = strip;
     let (whole, rest) = values[part.clone()].as_chunks::<WINDOW>();
     if is_there.is_full() {
         whole.iter().for_each(|window| see(window, u64::MAX));
@@ -70,7 +84,8 @@ impl<T: Copy> Tile<T> {
 
     /// The elements of a part of a strip, always the same one, that is no longer than a window. Parts come in order.
     #[inline(always)]
-    pub(super) fn part<'a>(&'a mut self, (values, is_there): (&'a [T], Bits<'_>), part: Range<usize>) -> &'a [T] {
+    pub(super) fn part<'a>(&'a mut self, strip: StripElements<'a, T>, part: Range<usize>) -> &'a [T] {
+        let StripElements { values, is_there } = strip;
         if is_there.is_full() {
             return &values[part];
         }

@@ -1,7 +1,7 @@
 //! What presence is of structs: asking for it, combining it, and choosing by it.
 
-use super::{Made, common_struct, formed, made, nothing, of_lists, optional_parts, part};
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use super::{common_struct, formed, made, nothing, of_lists, optional_parts, part};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::typing::TypeFault;
@@ -9,7 +9,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
 /// One of two values, by a condition: structs field by field, so that only the fields that are needed are evaluated.
-fn chosen(g: &mut dyn Instantiation, condition: NodeHandle, on: NodeHandle, off: NodeHandle) -> Made {
+fn chosen(g: &mut dyn Instantiation, condition: NodeHandle, on: NodeHandle, off: NodeHandle) -> NodeResult<Stop> {
     let (a, b) = (g.qtype(on), g.qtype(off));
     // Types nest only as deep as the text that spelled them.
     match (&a, &b) {
@@ -41,7 +41,7 @@ fn unlike(a: &QType, b: &QType) -> TypeFault {
 }
 
 /// The optional struct that is there where a mask is present.
-fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> Made {
+fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeResult<Stop> {
     let qtype = g.qtype(of).optional_struct();
     Ok(formed(g, &qtype, &[has, of])?)
 }
@@ -50,8 +50,8 @@ fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> Made 
 fn each(
     g: &mut dyn Instantiation,
     of: NodeHandle,
-    make: &mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Made,
-) -> Made {
+    make: &mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> NodeResult<Stop>,
+) -> NodeResult<Stop> {
     let qtype = g.qtype(of);
     let QType::Tuple(fields) = &qtype else { return make(g, of) };
     let mut members = Vec::with_capacity(fields.len());

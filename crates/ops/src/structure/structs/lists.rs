@@ -1,7 +1,7 @@
 //! Lists of structs: made of structs, taken apart into the arrays of their fields, and their elements.
 
-use super::{Made, common_struct, formed, made, of_lists, part};
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use super::{common_struct, formed, made, of_lists, part};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::typing::TypeFault;
@@ -9,10 +9,10 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
 /// How an array of a list becomes a part of what is made: of elements of this type.
-type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> Made;
+type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> NodeResult<Stop>;
 
 /// A struct of what is made of each array of a list whose elements are of this type.
-fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> Made {
+fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> NodeResult<Stop> {
     // Types nest only as deep as the text that spelled them.
     let QType::Tuple(fields) = element else { return leaf(g, list, element) };
     let mut members = Vec::with_capacity(fields.len());
@@ -24,7 +24,7 @@ fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Lea
 }
 
 /// A list of the same elements, each array being another one.
-fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> Made {
+fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResult<Stop> {
     let found = g.qtype(list);
     let QType::Tuple(members) = &found else { return make(g, list, &found) };
     let mut others = Vec::with_capacity(members.len());
@@ -36,7 +36,7 @@ fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> Made {
 }
 
 /// The first array of a list, which is as long as all others.
-fn first(g: &mut dyn Instantiation, list: NodeHandle) -> Made {
+fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     let mut list = list;
     while matches!(g.qtype(list), QType::Tuple(_)) {
         list = part(g, list, 0)?;
@@ -48,7 +48,7 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> Made {
 ///
 /// # Errors
 /// It is no list.
-pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> Made {
+pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> NodeResult<Stop> {
     let found = g.qtype(list);
     let Some(element) = found.element() else {
         return Err(TypeFault::mismatch(format!("a list of structs is expected, found {found}"), None).into());
@@ -125,7 +125,7 @@ pub fn strong(qtype: &QType) -> QType {
 /// What operators on lists share: they are put in the place of those on arrays.
 const OF_LISTS: OpDef = OpDef { params: &[param("array")], ..HIGHER_ORDER };
 
-fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let mut common = g.qtype(args[0]);
     for (at, arg) in args.iter().enumerate() {
         let found = g.qtype(*arg);
@@ -149,7 +149,7 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
 }
 
 /// The list of these elements.
-fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> Made {
+fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> NodeResult<Stop> {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return Ok(g.apply(id::ARRAY_MAKE_DENSE, &all)?);
     };
@@ -171,7 +171,7 @@ pub(crate) static MAKE: OpDef = OpDef {
     ..OF_LISTS
 };
 
-fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let (found, index) = (g.qtype(args[0]), g.qtype(args[1]));
     let Some(element) = found.element() else {
         return Err(TypeFault::mismatch(format!("array.at expects an array, found {found}"), Some(0)).into());
@@ -224,7 +224,7 @@ pub(crate) static SIZE: OpDef = OpDef {
     ..OF_LISTS
 };
 
-fn select(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+fn select(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let found = g.qtype(args[0]);
     if found.element().is_none() {
         return Err(of_lists("array.select", &found).into());

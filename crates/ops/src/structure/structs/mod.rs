@@ -10,7 +10,7 @@ pub use lists::{flattened, leaves, list_of_arrays, strong};
 
 use crate::compound::literal_integer;
 use crate::definition::{
-    Expansion, Instantiation, Meaning, NodeHandle, OpDef, Stop, Structure, Typing, UNARY, ex, param,
+    Expansion, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, Structure, Typing, UNARY, ex, param,
 };
 use crate::function::HIGHER_ORDER;
 use crate::named_tuple::no_field;
@@ -21,8 +21,6 @@ use cembra_value::{ScalarValue, Value};
 
 pub(crate) use choice::{AND, HAS, NOT, OR, TO_OPTIONAL, VALUE, WHERE};
 pub(crate) use lists::{AT, MAKE, SELECT, SIZE};
-
-type Made = Result<NodeHandle, Stop>;
 
 /// True for a struct, optional or not, and for a list of structs.
 pub(crate) fn is_of_structs(qtype: &QType) -> bool {
@@ -175,7 +173,7 @@ fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> 
     }
 }
 
-fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> Made {
+fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let found = g.qtype(args[0]);
     let key = g.value(args[1]);
     let Some(fields) = fields_of(&found) else {

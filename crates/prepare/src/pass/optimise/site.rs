@@ -1,7 +1,7 @@
 //! What a rule sees: the graph around the node it may replace, ways to match it, and ways to build the replacement. New
 //! nodes carry the origin of the node that is replaced; what is kept of it keeps its own.
 
-use super::{Run, rules_of};
+use super::{Optimiser, rules_of};
 use crate::pass::fold::fold;
 use crate::{Id, TypedGraph};
 use cembra_expr::NodeId;
@@ -16,14 +16,14 @@ const LONGEST_CHAIN: u32 = 64;
 /// Where a rule is applied. Types are settled: operands already have the types of the overload they are bound to.
 pub(super) struct Site<'g> {
     graph: &'g mut TypedGraph,
-    run: &'g mut Run,
+    run: &'g mut Optimiser,
     origin: NodeId,
     /// How many rules led here.
     depth: u32,
 }
 
 impl<'g> Site<'g> {
-    pub(super) fn new(graph: &'g mut TypedGraph, run: &'g mut Run, origin: NodeId) -> Self {
+    pub(super) fn new(graph: &'g mut TypedGraph, run: &'g mut Optimiser, origin: NodeId) -> Self {
         Site { graph, run, origin, depth: 0 }
     }
 
@@ -158,7 +158,7 @@ impl<'g> Site<'g> {
 
     /// True if computing this node would evaluate an operator on literals that fails.
     fn needs_failing_constant(&mut self, node: Id) -> bool {
-        let Run { failing, registry, budget, .. } = &mut *self.run;
+        let Optimiser { failing, registry, budget, .. } = &mut *self.run;
         failing.is_needed_by(self.graph, registry, budget, node)
     }
 }

@@ -4,7 +4,7 @@
 use cembra_plan::{Function, Plan};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::{CHAINS, Context, FramePtr, QType, STATUS_OK, Scalar};
-use cembra_tape::{BitColumns, CanPlay, LaneProgram, Part, Port};
+use cembra_tape::{BitColumns, CanPlay, LaneProgram, Port, ValuePart};
 use cembra_value::{ScalarValue, Value};
 
 /// What is in a column behind a presence that is 0: no view of anything.
@@ -41,11 +41,11 @@ pub(crate) fn interpreted(plan: &Plan, rows: &[Vec<Value>]) -> Vec<Answer> {
 }
 
 /// The bits of a part of a value.
-fn part_of(value: &Value, part: Part) -> u64 {
+fn part_of(value: &Value, part: ValuePart) -> u64 {
     let scalar = match (part, value) {
-        (Part::Presence, _) => return u64::from(!matches!(value, Value::Missing(_))),
+        (ValuePart::Presence, _) => return u64::from(!matches!(value, Value::Missing(_))),
         (_, Value::Scalar(scalar) | Value::Present(scalar)) => scalar,
-        _ => return if part == Part::Flag { 1 } else { NOISE },
+        _ => return if part == ValuePart::Flag { 1 } else { NOISE },
     };
     let view = match scalar {
         ScalarValue::Text(text) => text.as_bytes(),
@@ -53,24 +53,24 @@ fn part_of(value: &Value, part: Part) -> u64 {
         other => return other.bits(),
     };
     match part {
-        Part::Pointer => view.as_ptr().expose_provenance() as u64,
+        ValuePart::Pointer => view.as_ptr().expose_provenance() as u64,
         _ => view.len() as u64,
     }
 }
 
 /// An output of a row.
 fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QType, row: usize) -> Value {
-    let bits = |part: Part| {
+    let bits = |part: ValuePart| {
         let column =
             program.outputs().get(index, part).unwrap_or_else(|| panic!("a {part} of output {index}\n{program}"));
         columns.bits(column, row)
     };
     let scalar = qtype.scalar().expect("outputs are scalars");
-    if qtype.is_optional() && bits(Part::Presence) == 0 {
+    if qtype.is_optional() && bits(ValuePart::Presence) == 0 {
         return Value::Missing(scalar);
     }
     let text = || {
-        let (ptr, len) = (bits(Part::Pointer) as usize, bits(Part::Length) as usize);
+        let (ptr, len) = (bits(ValuePart::Pointer) as usize, bits(ValuePart::Length) as usize);
         // SAFETY: STRING-VIEW: of an input, a literal or the arena of the context, all of which are alive.
         unsafe { if len == 0 { &[] } else { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(ptr), len) } }
     };
@@ -78,8 +78,8 @@ fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QTy
         Scalar::Text => ScalarValue::Text(std::str::from_utf8(text()).expect("UTF-8").into()),
         Scalar::Bytes => ScalarValue::Bytes(text().into()),
         Scalar::Unit => ScalarValue::Unit,
-        Scalar::Boolean => ScalarValue::Boolean(bits(Part::Flag) != 0),
-        other => ScalarValue::from_bits(other, bits(Part::Number)).expect("a number"),
+        Scalar::Boolean => ScalarValue::Boolean(bits(ValuePart::Flag) != 0),
+        other => ScalarValue::from_bits(other, bits(ValuePart::Number)).expect("a number"),
     };
     if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
 }
@@ -88,7 +88,7 @@ fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QTy
 fn run(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<(BitColumns, Context)> {
     let mut frame = plan.template().frame();
     let mut context = Context::new();
-    let input = |index: u32, part: Part, row: usize| part_of(&rows[row][index as usize], part);
+    let input = |index: u32, part: ValuePart, row: usize| part_of(&rows[row][index as usize], part);
     // SAFETY: CALL, OPERATOR-DATA and STRING-VIEW: the frame is of the plan's template, which lives, as the plan's states do;
     // views are of values that outlive the call.
     let columns = unsafe { program.run_on_bits(rows.len(), &input, frame.ptr(), &mut context) };
@@ -188,7 +188,7 @@ fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expecte
     let (columns, _) = run(plan, program, rows).ok_or_else(|| format!("the sum of {rows:?} fails\n{program}"))?;
     for (index, _) in sums(plan).iter().enumerate().filter(|(_, port)| **port == Port::Chains) {
         let mut sums = [0.0; CHAINS];
-        let presence = program.outputs().get(index, Part::Presence);
+        let presence = program.outputs().get(index, ValuePart::Presence);
         for (row, answer) in expected.iter().flatten().enumerate() {
             let value = float(&answer[index]);
             sums[row % CHAINS] += value.unwrap_or(0.0);
@@ -197,7 +197,7 @@ fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expecte
             }
         }
         let number =
-            program.outputs().get(index, Part::Number).ok_or_else(|| format!("no output {index}\n{program}"))?;
+            program.outputs().get(index, ValuePart::Number).ok_or_else(|| format!("no output {index}\n{program}"))?;
         for (chain, sum) in sums.into_iter().enumerate() {
             let found = f64::from_bits(columns.bits(number, chain));
             if found.to_bits() != sum.to_bits() && !(found.is_nan() && sum.is_nan()) {

@@ -8,7 +8,7 @@ use cembra_plan::{Plan, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::MachineType;
-use cembra_tape::{Body, Cut, Instr, LaneProgram, Origin, Part, Port};
+use cembra_tape::{Body, Cut, Instr, LaneProgram, Origin, Port, ValuePart};
 use cembra_value::{Budget, Limits, ScalarValue, Value};
 use harness::{check, everything, little};
 
@@ -238,7 +238,7 @@ fn a_kernel_runs_for_the_rows_that_need_it() {
     let Body::Kernel(kernel) = &program.segments[0].body else { panic!("{program}") };
     assert_eq!(kernel.rows, None);
     // It writes the output itself.
-    assert_eq!(program.outputs().get(0, Part::Number), Some(kernel.stores[0].column));
+    assert_eq!(program.outputs().get(0, ValuePart::Number), Some(kernel.stores[0].column));
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn sums_of_outputs_are_made_behind_all_else() {
     let ports = [Port::Chains, Port::Chains, Port::Rows, Port::Chains];
     let program = record_lanes(&plan, &[], &ports, everything).expect("a lane program");
     assert_eq!(program.verify(), Ok(()), "{program}");
-    let number = |at: usize| *program.column(program.outputs().get(at, Part::Number).expect("a number"));
+    let number = |at: usize| *program.column(program.outputs().get(at, ValuePart::Number).expect("a number"));
     for (at, port) in ports.into_iter().enumerate() {
         assert_eq!((number(at).port, number(at).ty), (port, MachineType::F64), "{program}");
     }
@@ -322,7 +322,9 @@ fn what_depends_on_a_dictionary_alone_is_done_once_for_each_value() {
     assert_eq!(shape(&program), "mt", "{program}");
     let Body::Memo(memo) = &program.segments[0].body else { panic!("{program}") };
     assert_eq!((memo.rows, shape(&memo.program), memo.stores.len()), (None, "kkt".to_owned(), 3), "{program}");
-    assert!(program.outputs().get(0, Part::Number).is_some() && program.outputs().get(1, Part::Pointer).is_some());
+    assert!(
+        program.outputs().get(0, ValuePart::Number).is_some() && program.outputs().get(1, ValuePart::Pointer).is_some()
+    );
     // In a branch, for the rows that take it; what it takes of the steps around it is a part of it.
     let text = "input s: text; input x: f64; input y: f64?\nlet l = strings.length(s)\noutput a = where(x > 0, strings.length(strings.upper(s)) + l, 0)\noutput b = math.float(l) * x";
     let program = memos(text, &["s"]);
@@ -340,7 +342,9 @@ fn what_is_known_to_be_present_has_no_mask() {
     let plan = plan_of("input a, b: f64?\noutput y = a * b + 1.0");
     let known = InputFact { all_present: true, is_shared: false, is_dictionary: false };
     let program = record_lanes(&plan, &[known; 2], &[], everything).expect("a lane program");
-    assert!(!program.columns.iter().any(|column| matches!(column.origin, Origin::Input { part: Part::Presence, .. })));
+    assert!(
+        !program.columns.iter().any(|column| matches!(column.origin, Origin::Input { part: ValuePart::Presence, .. }))
+    );
     assert_eq!(count(&program, |instr| matches!(instr, Instr::MaskAnd(..))), 0, "{program}");
     assert_eq!(count(&program_of("input a, b: f64?\noutput y = a * b + 1.0"), |i| matches!(i, Instr::MaskAnd(..))), 1);
 }

@@ -50,7 +50,7 @@ fn slots_have_what_is_read() -> Result<(), Error> {
             |slot: u32| sizes.iter().position(|size| *size == sizes[slot as usize]).map_or(slot, |at| at as u32);
         bound.plan.steps.iter_mut().for_each(|step| step.target = first(step.target));
         for seen in bound.values.values_mut() {
-            if let Place::Slot(slot) = &mut seen.place {
+            if let ValueOrigin::Slot(slot) = &mut seen.place {
                 *slot = first(*slot);
             }
         }
@@ -94,12 +94,12 @@ fn pieces_read_the_elements_of_their_step() -> Result<(), Error> {
     // The plan was bound to a matrix that lies the other way.
     let turned = check(&case, |bound| {
         let layout = Layout::within(&[40, 30], [1, 40].as_slice().into(), 0);
-        bound.values.insert(x, Seen { place: Place::Input(0), layout });
+        bound.values.insert(x, StridedView { place: ValueOrigin::Input(0), layout });
     })?;
     assert_eq!(turned, Err(BoundFlaw::Operand(sum.index())));
     let swapped = check(&case, |bound| {
         let [a, b] = [bound.values[&x].clone(), bound.values[&y].clone()];
-        bound.values.insert(x, Seen { place: b.place, ..a });
+        bound.values.insert(x, StridedView { place: b.place, ..a });
     })?;
     assert!(swapped.is_err(), "{swapped:?}");
     Ok(())

@@ -8,18 +8,18 @@ use cembra_value::tensor::element_bytes;
 
 /// The bytes of the tensors that an evaluation has made and still has, which have a limit together.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct TensorBytes {
     bytes: u128,
     /// The most that there were at a time.
     peak: u128,
     most: u64,
 }
 
-impl Held {
+impl TensorBytes {
     /// No bytes, of at most `most`.
     #[must_use]
-    pub const fn none(most: u64) -> Held {
-        Held { bytes: 0, peak: 0, most }
+    pub const fn none(most: u64) -> TensorBytes {
+        TensorBytes { bytes: 0, peak: 0, most }
     }
 
     /// Another tensor.
@@ -47,7 +47,7 @@ impl Held {
     }
 
     /// The same had the peak of another one, too.
-    pub fn reach(&mut self, other: &Held) {
+    pub fn reach(&mut self, other: &TensorBytes) {
         self.peak = self.peak.max(other.peak);
     }
 
