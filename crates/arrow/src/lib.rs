@@ -104,7 +104,7 @@ pub struct TableResult {
 /// # Errors
 /// A column that is missing or does not fit (null where the input is not optional, with its row); the fault of a row; or strings of outputs that,
 /// laid out for each row, take more than `Limits::array_bytes`.
-pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<Made, Error> {
+pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<TableResult, Error> {
     run_with(batch, options, table, Strings::Plain)
 }
 
@@ -112,7 +112,12 @@ pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<M
 ///
 /// # Errors
 /// As for [`run`].
-pub fn run_with(batch: &Batch, options: &RunOptions, table: &RecordBatch, strings: Strings) -> Result<Made, Error> {
+pub fn run_with(
+    batch: &Batch,
+    options: &RunOptions,
+    table: &RecordBatch,
+    strings: Strings,
+) -> Result<TableResult, Error> {
     evaluate(batch, options, table, |name, column, room| array_with(name, column, strings, room))
 }
 
@@ -127,7 +132,7 @@ pub fn run_as(
     options: &RunOptions,
     table: &RecordBatch,
     wanted: Option<&Schema>,
-) -> Result<Made, Error> {
+) -> Result<TableResult, Error> {
     evaluate(batch, options, table, |name, column, room| {
         let wanted = wanted.and_then(|schema| schema.field_with_name(name).ok()).map(Field::data_type);
         array_as(name, column, wanted, room)
@@ -139,7 +144,7 @@ fn evaluate(
     options: &RunOptions,
     table: &RecordBatch,
     array: impl Fn(&str, OutputColumn, &OutputRoom) -> Result<ArrayRef, Error>,
-) -> Result<Made, Error> {
+) -> Result<TableResult, Error> {
     let inputs = batch.inputs();
     let absent = NullArray::new(table.num_rows());
     let input = |input: &cembra::Field| {

@@ -1,6 +1,6 @@
 //! Streams of record batches: each is evaluated when the one that takes the results asks for it.
 
-use crate::{Error, Made, RunOptions, run_as};
+use crate::{Error, RunOptions, TableResult, run_as};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use cembra::Batch;
@@ -42,7 +42,7 @@ impl<R: RecordBatchReader> Iterator for Evaluated<R> {
         };
         // Whatever a batch has, the stream is of one schema.
         let made = run_as(&self.batch, &RunOptions::new(), &table, Some(&self.schema));
-        Some(made.map(|Made { table, .. }| table).map_err(|error| ArrowError::ExternalError(Box::new(error))))
+        Some(made.map(|TableResult { table, .. }| table).map_err(|error| ArrowError::ExternalError(Box::new(error))))
     }
 }
 

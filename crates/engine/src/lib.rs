@@ -40,4 +40,4 @@ pub use tensors::plan::{TensorPlan, run_plan};
 pub use tensors::product::{
     MatrixLayout, MatrixProduct, Multiplication, PlainProduct, PlannedProduct, ProductCounters, Products, contract,
 };
-pub use tensors::runs::Written;
+pub use tensors::runs::OutputMemory;

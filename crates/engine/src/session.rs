@@ -3,7 +3,7 @@
 use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
 use crate::options::run_options::RunOptions;
-use crate::tensors::runs::Written;
+use crate::tensors::runs::OutputMemory;
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_tensor::Tensor;
 use cembra_value::Error;
@@ -265,13 +265,13 @@ impl Session {
     /// the tensors as they were.
     ///
     /// ```
-    /// use cembra::tensor::Written;
+    /// use cembra::tensor::OutputMemory;
     /// use cembra::{Model, Options, Tensor};
     ///
     /// let model = Model::parse("input x: tensor[f64, 2]; x(\"i,j\") += x(\"i,j\")")?;
     /// let mut session = model.compile(&Options::default())?.session();
     /// let mut inputs = vec![Tensor::new(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?];
-    /// assert_eq!(session.run_over(&mut inputs, 0)?, Written::InPlace);
+    /// assert_eq!(session.run_over(&mut inputs, 0)?, OutputMemory::InPlace);
     /// assert_eq!(inputs[0].to_vec::<f64>()?, [2.0, 4.0, 6.0, 8.0]);
     /// # Ok::<(), cembra::Error>(())
     /// ```
@@ -279,7 +279,7 @@ impl Session {
     /// # Errors
     /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place behind the
     /// inputs. The tensors are then unchanged.
-    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<Written, Error> {
+    pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let token = self.context.cancellation();
         let limits = self.memory.limits;
         let terms = self.memory.terms(token.as_ref(), limits.as_ref());

@@ -222,7 +222,7 @@ impl ListRows {
         self.check(columns, rows)?;
         let most_strings = terms.limits.unwrap_or(self.limits()).array_bytes;
         let room = OutputRoom::of(most_strings);
-        let run = Run { model: self, columns, flat: self.flat(columns), terms, room: &room, most_strings };
+        let run = ListRun { model: self, columns, flat: self.flat(columns), terms, room: &room, most_strings };
         let pieces = run.pieces(rows);
         let threads = if self.is_pure { useful_threads(terms.threads) } else { 1 };
         // A few for each, so that none waits long for another.
@@ -241,7 +241,7 @@ impl ListRows {
             })
         };
         let done = on_threads(parts.iter().enumerate(), one);
-        let mut all: Option<Part> = None;
+        let mut all: Option<RowOutputs> = None;
         for part in done {
             let part = part?;
             match &mut all {
@@ -249,7 +249,8 @@ impl ListRows {
                 Some(all) => all.append(part),
             }
         }
-        let Part { columns, failed, mut failures, row_by_row, .. } = all.unwrap_or_else(|| Part::new(self, 0, 0));
+        let RowOutputs { columns, failed, mut failures, row_by_row, .. } =
+            all.unwrap_or_else(|| RowOutputs::new(self, 0, 0));
         failures.truncate(terms.keep_failures);
         let columns: Vec<Option<OutputColumn>> = columns.into_iter().map(|column| Some(column.finish())).collect();
         Ok((Finished { columns, failed, failures }, row_by_row))
@@ -506,7 +507,7 @@ impl RowOutputs {
         let column = |output: &Field| GrowingColumn::new(&output.qtype, rows, elements);
         let columns = model.outputs.iter().map(column).collect();
         let (together, apart) = (ArrayMemory::default(), ArrayMemory::default());
-        Part { columns, failed: Vec::new(), failures: Vec::new(), row_by_row: 0, together, apart }
+        RowOutputs { columns, failed: Vec::new(), failures: Vec::new(), row_by_row: 0, together, apart }
     }
 
     fn append(&mut self, more: RowOutputs) {
@@ -530,7 +531,7 @@ struct ListRun<'r> {
     most_strings: u64,
 }
 
-impl<'r> Run<'r> {
+impl<'r> ListRun<'r> {
     /// The terms on which array programs run, for a piece or for one row.
     fn terms_of_piece(&self) -> RunTerms<'r> {
         RunTerms { token: self.terms.token, limits: self.terms.limits, ..RunTerms::default() }

@@ -11,7 +11,7 @@ use crate::scalar::once::{OnceMemory, OncePlan};
 use crate::stages::faults;
 use crate::stages::plan;
 use crate::stages::sites::operator_name;
-use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, Part, PartId, Unsplit, split};
+use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, PartId, SubPlan, Unsplit, split};
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A part of a model: its executable, and the source of each of its inputs.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct ModelPart {
     executable: Arc<Executable>,
     inputs: Vec<PartInput>,
 }
@@ -96,7 +96,7 @@ impl MixedModel {
                 of_model.or_else(|| crossing.get(&*field.name).copied().map(PartInput::OfPart))
             };
             let inputs = executable.inputs.iter().filter_map(from).collect();
-            Some(Part { executable: executable.clone(), inputs })
+            Some(ModelPart { executable: executable.clone(), inputs })
         };
         let (first, second, third) = (part(&before, &None), part(&tensors, &before), part(&after, &tensors));
         let output = |origin: &Origin| {

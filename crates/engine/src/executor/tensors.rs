@@ -7,7 +7,7 @@ use crate::options::compile_options::Started;
 use crate::tensors::access::Reader;
 use crate::tensors::model::TensorModel;
 use crate::tensors::plan::TensorPlan;
-use cembra_expr::Cut;
+use cembra_expr::AxisCut;
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
 use cembra_value::{CacheCounters, Code, Diagnostic, Error};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A plan for many rows: what evaluates the rows is chosen by the forms of the columns, compiled when they are first met, and
 //! kept.
 
-use crate::code::cache::{Cache, Made};
+use crate::code::cache::{Cache, NewValue};
 use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::Started;
 use crate::options::metrics::Watch;

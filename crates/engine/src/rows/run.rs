@@ -6,7 +6,7 @@ use crate::rows::reference::{Reference, RowEnd, Transfers};
 use crate::rows::source::Source;
 use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::strip::Strip;
-use crate::rows::target::{Made, Target};
+use crate::rows::target::{RangeOutputs, Target};
 use crate::rows::threads::on_threads;
 use crate::rows::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;

@@ -2,7 +2,7 @@
 //! model is, and its plan is run on rows of elements; so operators mean for elements what they mean for scalars, in every backend. Which plans
 //! of tensors run, and how, is decided elsewhere.
 
-use crate::code::cache::{Cache, Made, hash_of};
+use crate::code::cache::{Cache, NewValue, hash_of};
 use crate::options::choice::Backend;
 use crate::options::compile_options::{CompileOptions, Started};
 use crate::rows::plan_rows::PlanRows;

@@ -2,8 +2,8 @@
 //! columns, when they are first met, and kept. How strips go through the stages is in `sweep.rs`.
 
 use super::host::ArrayHost;
-use super::place::{Memory, Place};
-use crate::code::cache::{Cache, Made, hash_of};
+use super::place::{ColumnPointers, Memory};
+use crate::code::cache::{Cache, NewValue, hash_of};
 use cembra_array::{ArrayProgram, Lane, Origin, Port, ProgramId, Storage, SweepLayout, Work};
 use cembra_ops::{Accumulator, Scanner};
 use cembra_runtime::{

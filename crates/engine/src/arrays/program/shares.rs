@@ -3,7 +3,7 @@
 
 use super::host::ArrayHost;
 use super::runner::Workspace;
-use super::sweep::{Bounds, Run};
+use super::sweep::{Bounds, SweepRun};
 use crate::rows::threads::on_threads;
 use cembra_array::{Lane, Origin, Over, Side, Storage};
 use cembra_runtime::SUM_BLOCK;

@@ -2,8 +2,8 @@
 //! long leave it idle: the longest sum among them fetches for the others, for parts behind it what they read of the same rows, for those
 //! before it what they read of the next. A sum by itself fetches what it reads, some way ahead. No bits depend on it.
 
-use super::memory::{Memory, Operand, Place};
-use super::{Part, PartWork};
+use super::memory::{Memory, Operand, ValueOrigin};
+use super::{PartWork, PieceStep};
 use crate::tensors::lines::{Line, Soon};
 use cembra_tensor::{Data, Extents};
 use smallvec::SmallVec;

@@ -8,7 +8,7 @@ use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin};
 use super::product::{FullProduct, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
-use super::{Bound, BoundGuard, BoundPlan, BoundStep, BoundWork, Part, PartWork, Worker};
+use super::{Bound, BoundGuard, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
 use crate::tensors::evaluator::TensorHost;
 use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};

@@ -3,7 +3,7 @@
 
 use super::map::no_room;
 use super::memory::{Memory, Sources};
-use super::together::{Folding, LongRuns, Together, Way, finish, fold_parts, folds};
+use super::together::{Folding, LongRuns, SharedLoop, Together, finish, fold_parts, folds};
 use crate::rows::threads::on_threads;
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::ProductCounters;

@@ -3,8 +3,8 @@
 //! copied into such memory before, and read there, so that each thread writes to the tensor itself.
 
 use super::cut::Cut;
-use super::memory::{Place, Seen, Slot, Slots, Sources};
-use super::{Binding, BoundPlan, BoundWork, Part, PartWork, Worker, map, no_pieces, run_pieces};
+use super::memory::{Slot, Slots, Sources, StridedView, ValueOrigin};
+use super::{Binding, BoundPlan, BoundWork, PartWork, PieceStep, Worker, map, no_pieces, run_pieces};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::ProductCounters;
 use cembra_runtime::Scalar;

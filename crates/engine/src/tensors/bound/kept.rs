@@ -3,7 +3,7 @@
 
 use super::memory::ValueOrigin;
 use super::one::OneCall;
-use super::{BoundPlan, Seen};
+use super::{BoundPlan, StridedView};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::ProductCounters;
 use cembra_tensor::{Elements, Tensor};

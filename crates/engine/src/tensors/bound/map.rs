@@ -2,7 +2,7 @@
 //! lies otherwise is copied.
 
 use super::cut::Cut;
-use super::memory::{Memory, Operand, Place};
+use super::memory::{Memory, Operand, ValueOrigin};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::kernels::{BodyLine, BodyLines};
 use crate::tensors::lines::{Line, nested_axes};

@@ -2,10 +2,10 @@
 //! what is still in the cache, and where it is large, so that several threads can share it. How it is cut depends on extents
 //! alone, whatever threads a run has.
 
-use super::memory::{Memory, Operand, Seen};
+use super::memory::{Memory, Operand, StridedView};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::PlannedProduct;
-use cembra_tensor::{DataMut, Elements, Held, Labels, Node, reference};
+use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
 use std::sync::Arc;
 

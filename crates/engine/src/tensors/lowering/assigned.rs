@@ -2,7 +2,7 @@
 //! `x("i,j").norm()` is a number made of all elements.
 
 use super::lower::Lowering;
-use super::made::Made;
+use super::made::NodeForm;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;

@@ -4,7 +4,7 @@
 use super::assigned::method;
 use super::calls;
 use super::lower::{Lowering, functional, makes_mask, of_elements, takes_masks, type_of};
-use super::made::{Made, Whole};
+use super::made::{LoweredTensor, NodeForm};
 use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};

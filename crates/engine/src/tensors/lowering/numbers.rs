@@ -2,7 +2,7 @@
 //! it is met, because what stands beside it may be met before either is lowered.
 
 use super::lower::{Lowering, of_elements};
-use super::made::{Made, Whole};
+use super::made::{LoweredTensor, NodeForm};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::{Argument, OpId, id};
 use cembra_runtime::{QType, Scalar};

@@ -6,7 +6,7 @@
 
 use super::apart::Apart;
 use super::lower::{Lowering, type_of};
-use super::made::Made;
+use super::made::NodeForm;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};

@@ -5,7 +5,7 @@
 
 use super::apart::Stages;
 use super::lower::Lowering;
-use super::made::{Made, Whole};
+use super::made::{LoweredTensor, NodeForm};
 use cembra_expr::{Node, NodeId};
 use cembra_ops::id;
 use cembra_runtime::{ArrayKind, QType, Scalar};

@@ -6,7 +6,7 @@
 
 use super::axis_tiles::AxisTiles;
 use crate::options::signature::Field;
-use cembra_expr::{Cut, Node as ExprNode, NodeId, Program};
+use cembra_expr::{AxisCut, Node as ExprNode, NodeId, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::{Axis, Node, Operation, Slice, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};

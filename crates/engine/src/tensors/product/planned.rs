@@ -3,7 +3,7 @@
 
 use super::number::Number;
 use super::{ProductCounters, run_into};
-use crate::code::cache::{Cache, Made, hash_of};
+use crate::code::cache::{Cache, NewValue, hash_of};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{GoOn, Watch};
 use cembra_tensor::{
