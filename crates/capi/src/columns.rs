@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts::{Column, ColumnMut};
 use crate::memory::{
-    AnyBits, ByteString, Flag, Presence, PresenceMut, Strided, StridedMut, Text, gathered, roomy, slice,
+    AnyBits, ByteString, Flag, Presence, PresenceMemory, PresenceMut, Strided, StridedMut, Text, gathered, roomy, slice,
 };
 use crate::session::{Session, with_session};
 use compiler::{
@@ -60,9 +60,14 @@ macro_rules! values {
             pub(crate) unsafe fn of(column: &Column, count: usize, what: &str) -> Result<Self, Failure> {
                 let scalar = kinds::scalar(column.kind)
                     .ok_or_else(|| Failure::unknown("CEMBRA_KIND_* of a column", column.kind))?;
-                let parts = (column.presence_form, column.presence, column.presence_stride, column.presence_bit);
+                let memory = PresenceMemory {
+                    form: column.presence_form,
+                    first: column.presence,
+                    stride: column.presence_stride,
+                    bit: column.presence_bit,
+                };
                 // SAFETY: C-MEMORY, promised by the caller.
-                let presence = unsafe { Presence::new(parts, count, &format!("the presence of {what}")) }?;
+                let presence = unsafe { Presence::new(memory, count, &format!("the presence of {what}")) }?;
                 let is_missing = matches!(presence, Presence::None);
                 let presence = presence.words()?;
                 let is_there = |at: usize| {
@@ -342,9 +347,14 @@ impl Output {
             let spelled = field.spelled_type();
             Failure::values(format!("{what} is {spelled}, which a column of kind {} does not take", column.kind))
         })?;
-        let parts = (column.presence_form, column.presence, column.presence_stride, column.presence_bit);
+        let memory = PresenceMemory {
+            form: column.presence_form,
+            first: column.presence,
+            stride: column.presence_stride,
+            bit: column.presence_bit,
+        };
         // SAFETY: C-MEMORY, promised by the caller.
-        let presence = unsafe { PresenceMut::new(parts, rows, &format!("the presence of {what}")) }?;
+        let presence = unsafe { PresenceMut::new(memory, rows, &format!("the presence of {what}")) }?;
         // SAFETY: C-MEMORY, likewise.
         Ok(Output { places: unsafe { Places::of(column, scalar, rows, &what) }?, presence })
     }

@@ -286,6 +286,18 @@ pub(crate) enum Presence<'a> {
     Bits(&'a [u8], usize, usize),
 }
 
+/// The presence of a column's values as C gives it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PresenceMemory<P> {
+    /// One of `CEMBRA_PRESENCE_*`.
+    pub(crate) form: u32,
+    pub(crate) first: P,
+    /// The distance of bytes.
+    pub(crate) stride: isize,
+    /// The number of the first bit.
+    pub(crate) bit: usize,
+}
+
 /// How many bytes there are from the one with the first bit to that with the last.
 fn bytes_of_bits(first: usize, count: usize, what: &str) -> Result<usize, Failure> {
     let end =
@@ -298,11 +310,8 @@ impl<'a> Presence<'a> {
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, or the address is null.
-    pub(crate) unsafe fn new(
-        (form, first, stride, bit): (u32, *const u8, isize, usize),
-        count: usize,
-        what: &str,
-    ) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(memory: PresenceMemory<*const u8>, count: usize, what: &str) -> Result<Self, Failure> {
+        let PresenceMemory { form, first, stride, bit } = memory;
         match form {
             PRESENCE_ALL => Ok(Presence::All),
             PRESENCE_BYTES => {
@@ -378,11 +387,8 @@ impl PresenceMut {
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, that can be written, or the address is null.
-    pub(crate) unsafe fn new(
-        (form, first, stride, bit): (u32, *mut u8, isize, usize),
-        count: usize,
-        what: &str,
-    ) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(memory: PresenceMemory<*mut u8>, count: usize, what: &str) -> Result<Self, Failure> {
+        let PresenceMemory { form, first, stride, bit } = memory;
         match form {
             PRESENCE_ALL => Ok(PresenceMut::Nowhere),
             // SAFETY: C-MEMORY, promised by the caller.

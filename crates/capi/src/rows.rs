@@ -2,10 +2,10 @@
 
 use crate::errors::Error;
 use crate::failure::Failure;
-use crate::given::{Given, member};
 use crate::kinds;
 use crate::layouts;
 use crate::memory::{StridedMut, pointed};
+use crate::row_value::{RowValue, member};
 use crate::session::{Session, with_session};
 use crate::tensors;
 use crate::views::{Terms, write_row};
@@ -15,7 +15,7 @@ impl Session {
     /// Evaluates the row of these values.
     fn evaluate<'g>(
         &mut self,
-        given: impl ExactSizeIterator<Item = Given<'g>>,
+        given: impl ExactSizeIterator<Item = RowValue<'g>>,
         outputs: StridedMut<layouts::Value<'static>>,
     ) -> Result<(), Failure> {
         self.forget();
@@ -56,7 +56,7 @@ impl Session {
 /// Writes what C gave over the value of the row before, if that is a number of the same type. Making a value in parts and moving it would take longer
 /// than all else.
 #[inline]
-fn is_written_over(old: &mut Value, given: Given<'_>) -> bool {
+fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
     let (true, Value::Scalar(old) | Value::Present(old)) = (given.is_present(), old) else { return false };
     match (given.kind(), old) {
         (kinds::F64, ScalarValue::Float64(old)) => *old = member!(given, f64),
@@ -70,7 +70,7 @@ fn is_written_over(old: &mut Value, given: Given<'_>) -> bool {
 
 /// What C gave for an input.
 #[inline(never)]
-fn value(field: &compiler::Field, given: Given<'_>, most: u64) -> Result<Value, Failure> {
+fn value(field: &compiler::Field, given: RowValue<'_>, most: u64) -> Result<Value, Failure> {
     let kind = given.kind();
     if kind == kinds::NONE {
         return match (&field.default, &field.qtype) {
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn cembra_session_evaluate(
         // SAFETY: C-MEMORY, promised by the caller.
         let outputs = unsafe { StridedMut::new(outputs.cast(), stride, output_count, "the array of outputs") }?;
         // SAFETY: C-MEMORY, promised by the caller.
-        let given = unsafe { Given::row(inputs, input_count, "the array of inputs") }?;
+        let given = unsafe { RowValue::row(inputs, input_count, "the array of inputs") }?;
         session.evaluate(given, outputs)
     })
 }

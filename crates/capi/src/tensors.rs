@@ -52,10 +52,10 @@ fn read<T: AnyBits, E: Element>(
     } else {
         // SAFETY: C-MEMORY, likewise.
         let strides: &[isize] = unsafe { slice(tensor.strides, rank, &format!("the strides of {what}")) }?;
-        let back = extents.iter().zip(strides).filter(|(_, stride)| **stride < 0).try_fold(0_usize, reach);
+        let back = reach(extents, strides, |stride| stride < 0);
         (strides.to_vec(), back.ok_or_else(|| no_memory(what))?)
     };
-    let ahead = extents.iter().zip(&strides).filter(|(_, stride)| **stride > 0).try_fold(0_usize, reach);
+    let ahead = reach(extents, &strides, |stride| stride > 0);
     let memory = ahead.and_then(|ahead| before.checked_add(ahead)?.checked_add(1)).ok_or_else(|| no_memory(what))?;
     let back = before.checked_mul(size_of::<T>()).ok_or_else(|| no_memory(what))?;
     if tensor.data.is_null() || tensor.data.addr() <= back {
@@ -78,9 +78,12 @@ fn read<T: AnyBits, E: Element>(
     Ok(Tensor::new(extents, copied(&dense))?)
 }
 
-/// How far positions go, with one axis more.
-fn reach(so_far: usize, (extent, stride): (&usize, &isize)) -> Option<usize> {
-    so_far.checked_add(extent.saturating_sub(1).checked_mul(stride.unsigned_abs())?)
+/// How far positions go along the axes whose strides `counts` is true for; `None` if that is too far.
+fn reach(extents: &[usize], strides: &[isize], counts: fn(isize) -> bool) -> Option<usize> {
+    let mut axes = extents.iter().zip(strides).filter(|(_, stride)| counts(**stride));
+    axes.try_fold(0_usize, |so_far, (extent, stride)| {
+        so_far.checked_add(extent.saturating_sub(1).checked_mul(stride.unsigned_abs())?)
+    })
 }
 
 #[cold]

@@ -274,7 +274,7 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 }
 
 /// An evaluation of many rows.
-pub(crate) struct Run<'r, 'py> {
+pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) batch: &'r Batch,
     /// The most rows that are evaluated with the interpreter's lock.
     pub(crate) brief_rows: usize,
@@ -309,11 +309,11 @@ fn changed() -> PyErr {
 /// Evaluates a model on columns, one for each of its inputs.
 pub(crate) fn run<'py>(
     py: Python<'py>,
-    run: Run<'_, 'py>,
+    run: BatchTerms<'_, 'py>,
     columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let Run { batch, brief_rows, calls_python, rows, options, like, out } = run;
+    let BatchTerms { batch, brief_rows, calls_python, rows, options, like, out } = run;
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for output in batch.outputs() {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// An array, and the mask of NumPy that is made of it.
-pub(crate) struct Held {
+pub(crate) struct HandedArray {
     pub(crate) array: Value,
     pub(crate) mask: Vec<bool>,
 }
@@ -19,12 +19,12 @@ pub(crate) struct Held {
 /// Owner of what NumPy reads and writes.
 #[pyclass(frozen, module = "cembra")]
 pub(crate) struct Holder {
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<HandedArray>>,
 }
 
 impl Holder {
     /// Takes the array and the mask back, if the caller has the only reference to the holder. Then no array of NumPy reads or writes them.
-    pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<Held> {
+    pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<HandedArray> {
         #[expect(deprecated, reason = "the other way to count references goes by pointers")]
         let is_alone = holder.get_refcnt(py) == 1;
         holder.get().held.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_alone)
@@ -33,7 +33,7 @@ impl Holder {
     /// Arrays of NumPy that read and write the numbers that the holder has, and the mask, if there is one.
     fn views<'py>(holder: &Bound<'py, Self>) -> (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>) {
         let mut held = holder.get().held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Held { array: Value::Array(_, array), mask }) = &mut *held else { return (None, None) };
+        let Some(HandedArray { array: Value::Array(_, array), mask }) = &mut *held else { return (None, None) };
         let scalar = array.scalar();
         macro_rules! numbers {
             ($($rust:ident $scalar:ident),*) => {
@@ -83,7 +83,7 @@ pub(crate) fn handed<'py>(
     }
     let mask = missing(array, spare).unwrap_or_default();
     // The holder has the memory before there is a view of it: an exception while views are made may keep them.
-    let held = Held { array: std::mem::replace(value, Value::Nothing), mask };
+    let held = HandedArray { array: std::mem::replace(value, Value::Nothing), mask };
     let holder = Bound::new(py, Holder { held: Mutex::new(Some(held)) })?;
     let (values, mask) = Holder::views(&holder);
     let values = values.ok_or_else(|| PyValueError::new_err("an array that is handed has no numbers"))?;

@@ -32,7 +32,7 @@ impl<T> AsRef<[T]> for Lender<T> {
 }
 
 /// Where the elements of an array are: the lowest of them, how many there are up to the highest, and how indices find them.
-struct Place<T> {
+struct StridedMemory<T> {
     first: *const T,
     len: usize,
     /// The position of the first index.
@@ -51,7 +51,7 @@ pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -
 }
 
 /// Where the elements of an array are, if they are enough to be read there, aligned, and no two indices share one.
-fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Place<T>> {
+fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<StridedMemory<T>> {
     if array.len() < LEAST_LENT || !array.data().is_aligned() {
         return None;
     }
@@ -74,12 +74,12 @@ fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Place<T>
         offset += if *stride < 0 { reach } else { 0 };
     }
     let first = array.data().cast_const().wrapping_sub(offset);
-    (array.len() <= len).then_some(Place { first, len, offset, strides, pins })
+    (array.len() <= len).then_some(StridedMemory { first, len, offset, strides, pins })
 }
 
 /// The tensor of an array, in the array's memory if that can be.
 pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Arc<Tensor>> {
-    let Place { first, len, offset, strides, pins } = place(array)?;
+    let StridedMemory { first, len, offset, strides, pins } = place(array)?;
     let layout = Layout::strided(array.shape(), &strides, offset, len).ok()?;
     let elements = Buffer::lent(Lender { first, len, _array: array.clone().into_any().unbind(), _pins: pins });
     Tensor::from_parts(T::data(elements), layout).ok().map(Arc::new)
@@ -88,7 +88,7 @@ pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T
 /// The elements of an array as the words of an array of the library, in the array's memory if that can be: if they are one behind the other, and
 /// fill whole words.
 pub(crate) fn words<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Words> {
-    let Place { first, len, strides, pins, .. } = place(array)?;
+    let StridedMemory { first, len, strides, pins, .. } = place(array)?;
     let first = first.cast::<u64>();
     let bytes = len.checked_mul(size_of::<T>())?;
     if strides != [1] || !first.is_aligned() || !bytes.is_multiple_of(size_of::<u64>()) {

@@ -2,15 +2,15 @@
 //! what it is given says which.
 
 use crate::bounds::Bounds;
-use crate::columns::{self, Column, Out, Run, is_column_of};
+use crate::columns::{self, BatchTerms, Column, Out, is_column_of};
 use crate::errors;
 use crate::interrupt::{Token, Watch, detached, is_long};
 use crate::lock::{entered, released};
 use crate::overlap;
 use crate::packages::Imports;
 use crate::phases::{Phase, Phases};
-use crate::settings::{Kept, Settings, limits_of, on_error_of, spelled_limits};
-use crate::signature::{Compiled, Given, Memory, is_one_value};
+use crate::settings::{PickledSettings, Settings, limits_of, on_error_of, spelled_limits};
+use crate::signature::{ArgumentType, Compiled, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::tensors;
 use crate::terms::Terms;
@@ -90,6 +90,19 @@ struct ModelInput {
 
 /// What is given for each input; as many as most models have need no memory of their own.
 pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
+
+/// The arguments of a call, and the arrays of Arrow that the call imports.
+#[derive(Clone, Copy)]
+pub(crate) struct CallInput<'c, 'py> {
+    pub(crate) arguments: &'c Arguments<'py>,
+    pub(crate) imports: &'c Imports<'py>,
+}
+
+/// Arrays of the caller's for outputs. With the call's arguments, if there are any, so that overlaps are refused.
+struct OutArrays<'c, 'py> {
+    arrays: &'c [Out<'py>],
+    arguments: Option<&'c Arguments<'py>>,
+}
 
 impl Model {
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
@@ -207,13 +220,9 @@ impl Model {
     }
 
     /// The model for these arguments.
-    pub(crate) fn compiled_for<'py>(
-        &self,
-        py: Python<'py>,
-        arguments: &Arguments<'py>,
-        imports: &Imports<'py>,
-    ) -> PyResult<&Compiled> {
-        self.compiled_by(py, |at, name| Given::of(name, arguments[at].as_ref(), imports))
+    pub(crate) fn compiled_for<'py>(&self, py: Python<'py>, input: CallInput<'_, 'py>) -> PyResult<&Compiled> {
+        let CallInput { arguments, imports } = input;
+        self.compiled_by(py, |at, name| ArgumentType::of(name, arguments[at].as_ref(), imports))
     }
 
     /// The imports of a call, which end with a token.
@@ -240,17 +249,17 @@ impl Model {
     }
 
     /// The model for what a call says of inputs without a type: of that at a place, and of this name.
-    fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<Given>) -> PyResult<&Compiled> {
+    fn compiled_by(&self, py: Python<'_>, say: impl Fn(usize, &str) -> PyResult<ArgumentType>) -> PyResult<&Compiled> {
         if self.is_typed
             && let Some(only) = self.known().next()
         {
             return Ok(only);
         }
         let given = self.inputs.iter().enumerate().map(|(at, input)| match input.qtype {
-            Some(_) => Ok(Given::Declared),
+            Some(_) => Ok(ArgumentType::Declared),
             None => say(at, &input.name.bind(py).to_cow()?),
         });
-        let given: Vec<Given> = given.collect::<PyResult<_>>()?;
+        let given: Vec<ArgumentType> = given.collect::<PyResult<_>>()?;
         if let Some(found) = self.known().find(|compiled| compiled.takes(&given)) {
             return Ok(found);
         }
@@ -303,13 +312,11 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        arguments: &Arguments<'py>,
-        imports: &Imports<'py>,
+        input: CallInput<'_, 'py>,
         arrays: Arrays,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         compiled.with_memory(|memory| {
-            let Some(arrays) = self.evaluate(py, compiled, (arguments, imports), memory, arrays, Watch::Signals)?
-            else {
+            let Some(arrays) = self.evaluate(py, compiled, input, memory, arrays, Watch::Signals)? else {
                 return Ok(None);
             };
             let making = self.making(compiled, &memory.made, arrays, None)?;
@@ -322,10 +329,11 @@ impl Model {
     fn read_row<'py>(
         &self,
         compiled: &Compiled,
-        (arguments, imports): (&Arguments<'py>, &Imports<'py>),
+        input: CallInput<'_, 'py>,
         row: &mut Vec<Value>,
         arrays: &mut Arrays,
     ) -> PyResult<bool> {
+        let CallInput { arguments, imports } = input;
         // Memory of tensors that were given before is written again; of other values nothing is kept.
         let mut before = if compiled.has_tensors { std::mem::take(row) } else { Vec::new() }.into_iter();
         row.clear();
@@ -359,13 +367,13 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        (arguments, imports): (&Arguments<'py>, &Imports<'py>),
+        input: CallInput<'_, 'py>,
         memory: &mut Memory,
         mut arrays: Arrays,
         watch: Watch,
     ) -> PyResult<Option<Arrays>> {
         let Memory { session, row, made } = memory;
-        let read = self.read_row(compiled, (arguments, imports), row, &mut arrays);
+        let read = self.read_row(compiled, input, row, &mut arrays);
         if !matches!(read, Ok(true)) {
             // An array of NumPy is kept no longer than it is read.
             row.clear();
@@ -409,10 +417,11 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        (arguments, imports): (&Arguments<'py>, &Imports<'py>),
+        input: CallInput<'_, 'py>,
         options: RunOptions,
         out: &[Out<'py>],
     ) -> PyResult<columns::Rows<'py>> {
+        let CallInput { arguments, imports } = input;
         let find = |field: &Field| {
             let place = names(&self.model).position(|name| name == &*field.name);
             match place.and_then(|place| arguments[place].as_ref()) {
@@ -420,12 +429,12 @@ impl Model {
                 Some(object) => Column::of_argument(object, field, imports),
             }
         };
-        let out = (out, Some(arguments));
+        let out = OutArrays { arrays: out, arguments: Some(arguments) };
         if !compiled.has_loops && !compiled.calls_python {
-            return self.in_phases(py, compiled, (find, imports), options, out);
+            return self.in_phases(py, compiled, find, imports, options, out);
         }
         let (options, run) = compiled.watched(options);
-        user_operators::ended(run, self.in_phases(py, compiled, (find, imports), options, out))
+        user_operators::ended(run, self.in_phases(py, compiled, find, imports, options, out))
     }
 
     /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
@@ -434,10 +443,12 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        (find, imports): (impl Fn(&Field) -> PyResult<Column<'py>>, &Imports<'py>),
+        find: impl Fn(&Field) -> PyResult<Column<'py>>,
+        imports: &Imports<'py>,
         options: RunOptions,
-        (out, arguments): (&[Out<'py>], Option<&Arguments<'py>>),
+        out: OutArrays<'_, 'py>,
     ) -> PyResult<columns::Rows<'py>> {
+        let OutArrays { arrays: out, arguments } = out;
         let phases = self.phases(py, compiled)?;
         let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
         let mut columns: Vec<Option<Column<'py>>> = columns.collect::<PyResult<_>>()?;
@@ -446,7 +457,7 @@ impl Model {
         let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, like, out| {
             let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
             let Compiled { brief_rows, calls_python, .. } = *compiled;
-            let run = Run { batch: &phase.batch, brief_rows, calls_python, rows, options, like, out };
+            let run = BatchTerms { batch: &phase.batch, brief_rows, calls_python, rows, options, like, out };
             columns::run(py, run, &given, |error| self.raised(error))
         };
         for phase in &phases.before {
@@ -504,12 +515,12 @@ impl Model {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         entered(py, || {
-            let (arguments, imports) = (self.arguments(args, kwargs)?, self.imports(None));
-            let compiled = self.compiled_for(py, &arguments, &imports)?;
-            if let Some(made) = self.one_row(py, compiled, &arguments, &imports, Arrays::Lists)? {
+            let input = CallInput { arguments: &self.arguments(args, kwargs)?, imports: &self.imports(None) };
+            let compiled = self.compiled_for(py, input)?;
+            if let Some(made) = self.one_row(py, compiled, input, Arrays::Lists)? {
                 return Ok(made);
             }
-            let made = self.many_rows(py, compiled, (&arguments, &imports), RunOptions::new(), &[])?;
+            let made = self.many_rows(py, compiled, input, RunOptions::new(), &[])?;
             compiled.outputs(py, made.outputs.into_iter().map(Ok))
         })
     }
@@ -517,9 +528,9 @@ impl Model {
     /// Evaluates one row of values in the order of the inputs, whatever they are, and gives arrays of NumPy.
     fn _row<'py>(&self, py: Python<'py>, values: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         entered(py, || {
-            let (arguments, imports) = (self.arguments(values, None)?, self.imports(None));
-            let compiled = self.compiled_for(py, &arguments, &imports)?;
-            let made = self.one_row(py, compiled, &arguments, &imports, Arrays::Numpy)?;
+            let input = CallInput { arguments: &self.arguments(values, None)?, imports: &self.imports(None) };
+            let compiled = self.compiled_for(py, input)?;
+            let made = self.one_row(py, compiled, input, Arrays::Numpy)?;
             made.ok_or_else(|| PyTypeError::new_err("a row has one value for each input, and a column is given"))
         })
     }
@@ -552,10 +563,10 @@ impl Model {
             let terms = Terms::of(threads, time_limit, cancellation, None)?;
             let options = terms.options().on_error(on_error_of(on_error)?);
             let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
-            let imports = self.imports(options.token());
-            let compiled = self.compiled_for(py, &arguments, &imports)?;
+            let input = CallInput { arguments: &arguments, imports: &self.imports(options.token()) };
+            let compiled = self.compiled_for(py, input)?;
             let out = columns::outs(out, compiled.executor.outputs())?;
-            let made = self.many_rows(py, compiled, (&arguments, &imports), options, &out)?;
+            let made = self.many_rows(py, compiled, input, options, &out)?;
             let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
             Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
         })
@@ -591,7 +602,14 @@ impl Model {
                 let find = |field: &Field| {
                     tables.column(field)?.map_or_else(|| values::default(field).map(Column::shared), Ok)
                 };
-                let made = self.in_phases(py, compiled, (find, &self.imports(None)), options, (&[], None));
+                let made = self.in_phases(
+                    py,
+                    compiled,
+                    find,
+                    &self.imports(None),
+                    options,
+                    OutArrays { arrays: &[], arguments: None },
+                );
                 let made = user_operators::ended(run, made)?;
                 return tables.of_columns(py, &phases.last.batch, made.outputs);
             }
@@ -689,12 +707,12 @@ impl Model {
     /// Text, files and options; what it was compiled for is compiled again when it is needed.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let rebuild = py.import("cembra._cembra")?.getattr("_rebuilt")?;
-        Ok((rebuild, (Kept::from(&self.settings),).into_pyobject(py)?))
+        Ok((rebuild, (PickledSettings::from(&self.settings),).into_pyobject(py)?))
     }
 }
 
 /// The model of a pickle.
 #[pyfunction]
-pub(crate) fn _rebuilt(py: Python<'_>, kept: Kept) -> PyResult<Model> {
+pub(crate) fn _rebuilt(py: Python<'_>, kept: PickledSettings) -> PyResult<Model> {
     Model::of(py, kept.into(), true)
 }

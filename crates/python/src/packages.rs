@@ -196,11 +196,11 @@ pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
 pub(crate) struct Imports<'py> {
     bounds: Bounds,
     /// There is none before the first: most calls import nothing.
-    known: OnceCell<Box<Known<'py>>>,
+    known: OnceCell<Box<ImportedArrays<'py>>>,
 }
 
 /// Objects, and the array of each.
-type Known<'py> = RefCell<Vec<(Bound<'py, PyAny>, Import)>>;
+type ImportedArrays<'py> = RefCell<Vec<(Bound<'py, PyAny>, Import)>>;
 
 impl<'py> Imports<'py> {
     /// No arrays yet.

@@ -2,10 +2,10 @@
 //! are written again where nobody else has them any more.
 
 use crate::errors;
-use crate::handing::{self, Held, Holder};
+use crate::handing::{self, HandedArray, Holder};
 use crate::interrupt::{Token, Watch};
 use crate::lock::entered;
-use crate::model::Model;
+use crate::model::{CallInput, Model};
 use crate::signature::Memory;
 use crate::tensors;
 use crate::terms::Terms;
@@ -83,8 +83,8 @@ impl Session {
             };
             let model = self.model.bind(py).get();
             let options = self.terms.options();
-            let (arguments, imports) = (model.arguments(args, kwargs)?, model.imports(None));
-            let compiled = model.compiled_for(py, &arguments, &imports)?;
+            let input = CallInput { arguments: &model.arguments(args, kwargs)?, imports: &model.imports(None) };
+            let compiled = model.compiled_for(py, input)?;
             let State { kept, given, handed, masks } = &mut *state;
             if kept.as_ref().is_none_or(|(place, _)| *place != compiled.place) {
                 given.clear();
@@ -95,14 +95,14 @@ impl Session {
             memory.session.get_or_insert_with(|| compiled.session(py)).set_run_options(&options);
             // The session writes its next outputs into the memory of the values in `made`.
             handed.retain(|holder| match Holder::released(py, holder) {
-                Some(Held { array, mask }) => {
+                Some(HandedArray { array, mask }) => {
                     memory.made.push(array);
                     masks.push(mask);
                     false
                 }
                 None => true,
             });
-            let evaluated = model.evaluate(py, compiled, (&arguments, &imports), memory, Arrays::Numpy, Watch::Session);
+            let evaluated = model.evaluate(py, compiled, input, memory, Arrays::Numpy, Watch::Session);
             evaluated.and_then(|made| {
                 made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
                 let making = model.making(compiled, &memory.made, Arrays::Numpy, Some(&options))?;

@@ -23,7 +23,7 @@ pub(crate) struct Settings {
 }
 
 /// Settings as Python keeps them in a pickle.
-pub(crate) type Kept = (
+pub(crate) type PickledSettings = (
     String,
     BTreeMap<String, String>,
     Option<String>,
@@ -32,13 +32,13 @@ pub(crate) type Kept = (
     BTreeMap<String, String>,
 );
 
-impl From<Kept> for Settings {
-    fn from((text, types, backend, name, limits, files): Kept) -> Self {
+impl From<PickledSettings> for Settings {
+    fn from((text, types, backend, name, limits, files): PickledSettings) -> Self {
         Settings { text, types, backend, name, limits, files }
     }
 }
 
-impl From<&Settings> for Kept {
+impl From<&Settings> for PickledSettings {
     fn from(settings: &Settings) -> Self {
         let Settings { text, types, backend, name, limits, files } = settings.clone();
         (text, types, backend, name, limits, files)

@@ -150,24 +150,24 @@ impl Compiled {
 
     /// Options with a token for many rows each of which may take long, and their run. Functions of Python hear signals where they are called, but for those
     /// that other threads call.
-    pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::Run>) {
+    pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::RowsRun>) {
         let Compiled { has_loops, calls_python, .. } = *self;
         if !has_loops && !calls_python {
             return (options, None);
         }
         let token = options.token().unwrap_or_default();
         let is_long = has_loops || options.thread_count().is_some_and(|threads| threads > 1);
-        let run = user_operators::Run::begin(token.clone(), calls_python, is_long);
+        let run = user_operators::RowsRun::begin(token.clone(), calls_python, is_long);
         (options.cancellation(token), Some(run))
     }
 
     /// True if values of these types can be given to it.
-    pub(crate) fn takes(&self, given: &[Given]) -> bool {
+    pub(crate) fn takes(&self, given: &[ArgumentType]) -> bool {
         self.types.iter().zip(given).all(|(qtype, given)| match (qtype, given) {
-            (_, Given::Declared) | (None, Given::Nothing) => true,
-            (Some(qtype), Given::Missing) => qtype.is_optional(),
-            (Some(QType::Optional(scalar)), Given::Type(QType::Scalar(given))) => scalar == given,
-            (Some(qtype), Given::Type(given)) => qtype == given,
+            (_, ArgumentType::Declared) | (None, ArgumentType::Nothing) => true,
+            (Some(qtype), ArgumentType::Missing) => qtype.is_optional(),
+            (Some(QType::Optional(scalar)), ArgumentType::Type(QType::Scalar(given))) => scalar == given,
+            (Some(qtype), ArgumentType::Type(given)) => qtype == given,
             _ => false,
         })
     }
@@ -186,7 +186,7 @@ impl Compiled {
 }
 
 /// What a call says of the type of an input that has none.
-pub(crate) enum Given {
+pub(crate) enum ArgumentType {
     /// The input has a type.
     Declared,
     /// It is not given.
@@ -196,18 +196,22 @@ pub(crate) enum Given {
     Type(QType),
 }
 
-impl Given {
+impl ArgumentType {
     /// What an argument says.
-    pub(crate) fn of<'py>(name: &str, argument: Option<&Bound<'py, PyAny>>, imports: &Imports<'py>) -> PyResult<Given> {
-        let Some(object) = argument else { return Ok(Given::Nothing) };
+    pub(crate) fn of<'py>(
+        name: &str,
+        argument: Option<&Bound<'py, PyAny>>,
+        imports: &Imports<'py>,
+    ) -> PyResult<ArgumentType> {
+        let Some(object) = argument else { return Ok(ArgumentType::Nothing) };
         if object.is_none() {
-            return Ok(Given::Missing);
+            return Ok(ArgumentType::Missing);
         }
         if let Some(scalar) = scalar_of(object) {
-            return Ok(Given::Type(QType::Scalar(scalar)));
+            return Ok(ArgumentType::Type(QType::Scalar(scalar)));
         }
         if is_column(object) {
-            return Column::of(name, object, imports).map(|(qtype, _)| Given::Type(qtype));
+            return Column::of(name, object, imports).map(|(qtype, _)| ArgumentType::Type(qtype));
         }
         let found = type_name(object);
         let hint = format!("declare it in the text, as in `input {name}: [f64]`, or give `types`");
@@ -217,10 +221,10 @@ impl Given {
     /// The type to compile for.
     pub(crate) fn qtype(self, name: &str, declared: Option<&QType>) -> PyResult<Option<QType>> {
         match self {
-            Given::Declared => Ok(declared.cloned()),
-            Given::Nothing => Ok(None),
-            Given::Type(qtype) => Ok(Some(qtype)),
-            Given::Missing => {
+            ArgumentType::Declared => Ok(declared.cloned()),
+            ArgumentType::Nothing => Ok(None),
+            ArgumentType::Type(qtype) => Ok(Some(qtype)),
+            ArgumentType::Missing => {
                 let hint = format!("declare it, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
                 Err(errors::types(format!("input `{name}` has no type, and None says none: {hint}")))
             }

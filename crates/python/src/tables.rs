@@ -7,7 +7,7 @@ use crate::copies::Copies;
 use crate::errors;
 use crate::interrupt::{detached, token};
 use crate::packages::{self, Exported, arrow, exported, package};
-use crate::signature::Given;
+use crate::signature::ArgumentType;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -34,14 +34,14 @@ impl<'py> Tables<'py> {
             return Err(errors::data(format!("a table is a struct, not {}", field.data_type())));
         };
         let schema = Arc::new(Schema::new(fields.clone()));
-        let batches = batches(frame, (arrays, owners), &schema, &bounds, is_read)?;
+        let batches = batches(frame, arrays, owners, &schema, &bounds, is_read)?;
         Ok(Tables { frame: frame.clone(), batches, schema, bounds })
     }
 
     /// What the table says of the type of an input.
-    pub(crate) fn given(&self, name: &str) -> Given {
+    pub(crate) fn given(&self, name: &str) -> ArgumentType {
         let field = self.schema.field_with_name(name).ok();
-        field.and_then(cembra_arrow::input_type).map_or(Given::Nothing, Given::Type)
+        field.and_then(cembra_arrow::input_type).map_or(ArgumentType::Nothing, ArgumentType::Type)
     }
 
     /// The column of an input, joined from the batches; none if the table has none of its name.
@@ -121,7 +121,8 @@ fn has_strings(of: &DataType) -> bool {
 /// The batches of a table, with columns that are checked if they are read.
 fn batches<'py>(
     frame: &Bound<'py, PyAny>,
-    (arrays, owners): (Vec<ArrayData>, Vec<Bound<'py, PyAny>>),
+    arrays: Vec<ArrayData>,
+    owners: Vec<Bound<'py, PyAny>>,
     schema: &SchemaRef,
     bounds: &Bounds,
     is_read: impl Fn(&str) -> bool,

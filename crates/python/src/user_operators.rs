@@ -16,10 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MOST_OPERATORS: usize = 256;
 
 /// The operators that were registered: at most `MOST_OPERATORS`.
-static KNOWN: Mutex<Known> = Mutex::new(Known { registry: None, count: 0, over_columns: Vec::new() });
+static KNOWN: Mutex<RegisteredOperators> =
+    Mutex::new(RegisteredOperators { registry: None, count: 0, over_columns: Vec::new() });
 
 /// What `_register` has registered.
-struct Known {
+struct RegisteredOperators {
     /// The operators of the language with those of the user; none before the first of these.
     registry: Option<&'static Registry>,
     count: usize,
@@ -36,7 +37,7 @@ pub(crate) struct OverColumns {
     pub(crate) may_be_missing: bool,
 }
 
-fn known() -> MutexGuard<'static, Known> {
+fn known() -> MutexGuard<'static, RegisteredOperators> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -101,19 +102,19 @@ fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
 }
 
 /// A run of many rows, from its beginning to its end.
-pub(crate) struct Run {
+pub(crate) struct RowsRun {
     ending: Arc<Ending>,
     _within: Within,
 }
 
-impl Run {
+impl RowsRun {
     /// A run that the token ends, of a model that calls functions of Python or not, and whose rows may take long or not.
-    pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> Run {
+    pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
         let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
         if calls_python {
             runs().push(ending.clone());
         }
-        Run { ending: ending.clone(), _within: within(Current::Run(ending)) }
+        RowsRun { ending: ending.clone(), _within: within(Current::Run(ending)) }
     }
 
     /// The exception that ended it.
@@ -122,7 +123,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for RowsRun {
     fn drop(&mut self) {
         runs().retain(|run| !Arc::ptr_eq(run, &self.ending));
     }
@@ -382,6 +383,6 @@ pub(crate) fn _register(
 }
 
 /// The result of a run: the exception that ended it, if one did.
-pub(crate) fn ended<T>(run: Option<Run>, made: PyResult<T>) -> PyResult<T> {
+pub(crate) fn ended<T>(run: Option<RowsRun>, made: PyResult<T>) -> PyResult<T> {
     run.and_then(|run| run.raised()).map_or(made, Err)
 }

@@ -209,14 +209,14 @@ impl Making {
             }
             element(at)
         };
-        PyList::new(py, (0..len).map(|at| Made(looked(at))))
+        PyList::new(py, (0..len).map(|at| ListElement(looked(at))))
     }
 }
 
 /// An object that is made, or why it is not.
-struct Made<'py>(PyResult<Bound<'py, PyAny>>);
+struct ListElement<'py>(PyResult<Bound<'py, PyAny>>);
 
-impl<'py> IntoPyObject<'py> for Made<'py> {
+impl<'py> IntoPyObject<'py> for ListElement<'py> {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;

@@ -6,9 +6,9 @@ use crate::memory::slice;
 
 /// A value of a row, as C gave it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given<'a>(&'a Value<'a>);
+pub(crate) struct RowValue<'a>(&'a Value<'a>);
 
-impl<'a> Given<'a> {
+impl<'a> RowValue<'a> {
     /// The values of a row.
     ///
     /// # Safety
@@ -17,9 +17,9 @@ impl<'a> Given<'a> {
         first: *const Value<'a>,
         count: usize,
         what: &str,
-    ) -> Result<impl ExactSizeIterator<Item = Given<'a>>, Failure> {
+    ) -> Result<impl ExactSizeIterator<Item = RowValue<'a>>, Failure> {
         // SAFETY: C-MEMORY, promised by the caller.
-        Ok(unsafe { slice(first, count, what) }?.iter().map(Given))
+        Ok(unsafe { slice(first, count, what) }?.iter().map(RowValue))
     }
 
     /// One of `CEMBRA_KIND_*`, or any other number.
