@@ -20,7 +20,7 @@ RUN_TYPES = [
 ]
 # In which file each of them is; a name alone has several meanings.
 RUN_PLACES = {
-    "Settings": "rows/", "Memory": "arrays", "Run": "mixed", "Context": "crates/tiles/", "Threads": "crates/engine/", "Workers": "crates/tiles/",
+    "Settings": "rows/", "Memory": "arrays.rs", "Run": "mixed", "Context": "crates/tiles/", "Threads": "crates/engine/", "Workers": "crates/tiles/",
 }
 TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\]\n)*mod \w+ \{", re.M)
 
