@@ -1,6 +1,6 @@
 //! The spans of compiling, heard by a small subscriber: cargo test -p cembra --features tracing --test spans.
 
-use cembra::{Backend, Model, Options, Tier};
+use cembra::{Backend, InputColumn, Model, Options, Tier, Value};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -87,4 +87,26 @@ fn each_stage_has_a_span_with_its_sizes() {
     assert_eq!(compile.fields["tier"], "\"quick\"");
     assert!(compile.fields["code_bytes"].parse::<usize>().unwrap() > 0);
     drop(executor);
+}
+
+#[test]
+fn a_model_on_demand_is_prepared_once_for_columns_and_for_rows() {
+    let ear = Ear::default();
+    let model = Model::parse("input x: f64, y: f64? = 0.5; sqrt(x) * y").unwrap();
+    let made = tracing::subscriber::with_default(ear.clone(), || {
+        let executor = model.compile_on_demand(&Options::default()).unwrap();
+        let x = [4.0, 9.0];
+        let y = Value::Missing(cembra::Scalar::Float64);
+        let columns = [InputColumn::values(&x), InputColumn::shared(&y)];
+        let rows = executor.batch().unwrap().run(&columns).unwrap();
+        assert_eq!(rows[0].values::<f64>(), Some(&[1.0, 1.5][..]));
+        let before = ear.0.lock().unwrap().len();
+        (before, executor.session().evaluate(&[Value::from(16.0)]).unwrap())
+    });
+    assert_eq!(made.1, [Value::from(2.0)]);
+    let heard = ear.0.lock().unwrap().clone();
+    let names: Vec<&str> = heard.iter().map(|span| span.name.as_str()).collect();
+    // The first code is that for columns.
+    assert_eq!(names[..2], ["prepare", "plan"]);
+    assert!(names[2..].iter().all(|name| *name == "compile") && names.len() == made.0 + 1, "{names:?}");
 }

@@ -1,7 +1,7 @@
 //! What metrics hear of machine code for rows: of batches, of elements of arrays, and of elements of tensors.
 
 use cembra::tensor::{CompileGraph, Tensor, TensorGraph};
-use cembra::{Counters, Event, InputColumn, Metrics, Model, Options, RowPlayer, Scalar, Value};
+use cembra::{Backend, Counters, Event, Field, InputColumn, Metrics, Model, Options, RowPlayer, Scalar, Value};
 use std::sync::{Arc, Mutex};
 
 /// The models, players and steps of code for rows, and the reasons where there was none.
@@ -77,4 +77,33 @@ fn rows_without_machine_code_are_heard_of_with_the_reason() {
     model.batch(&options).and_then(|batch| batch.run(&[InputColumn::values(&[3.0])])).expect("columns");
     let heard = heard.all();
     assert!(heard.len() == 1 && heard[0].contains("1 bytes"), "{heard:?}");
+}
+
+#[test]
+fn a_model_on_demand_is_compiled_for_a_row_with_the_first_session() {
+    let counters = Arc::new(Counters::default());
+    let options = Options::default().metrics(counters.clone());
+    let model = Model::parse("input x: f64; output y = 10.0 // x; output s = strings.length('é')").expect("a model");
+    let executor = model.compile_on_demand(&options).expect("an executor");
+    let names = |fields: &[Field]| fields.iter().map(|field| field.name.to_string()).collect::<Vec<_>>();
+    assert_eq!((names(executor.inputs()), names(executor.outputs())), (vec!["x".into()], vec!["y".into(), "s".into()]));
+    assert_eq!(counters.counts().compiles, 0);
+    let mut session = executor.session();
+    assert_eq!(counters.counts().compiles, 1);
+    assert_eq!((executor.backend(), executor.fallback()), (Backend::Native, None));
+    let values = session.evaluate(&[Value::from(3.0)]).expect("a row");
+    assert_eq!(
+        values,
+        model.compile(&options).and_then(|at_once| at_once.session().evaluate(&[Value::from(3.0)])).expect("a row")
+    );
+    let again = executor.session().evaluate(&[Value::from(3.0)]).expect("a row");
+    assert_eq!((again, counters.counts().compiles), (values, 2));
+
+    // Without machine code the interpreter stands in, and says so.
+    let limits = cembra::Limits { code_bytes: 1, ..cembra::Limits::default() };
+    let executor = model.compile_on_demand(&Options::default().limits(limits)).expect("an executor");
+    assert_eq!(executor.session().evaluate(&[Value::from(4.0)]).expect("a row")[0], Value::from(2.0));
+    assert!(executor.backend() == Backend::Interpreter && executor.fallback().is_some());
+    // Who asks for machine code alone hears at once that there is none.
+    assert!(model.compile_on_demand(&Options::default().limits(limits).backend(Backend::Native)).is_err());
 }
