@@ -28,7 +28,7 @@ impl Step {
             }
             Work::Reduce { .. } | Work::Product { .. } => false,
             Work::Rows { steps, .. } => steps.iter().any(|step| step.may_stop(graph)),
-            Work::Together(_) | Work::Node => true,
+            Work::SharedReductions(_) | Work::Node => true,
         }
     }
 
@@ -54,7 +54,7 @@ impl Step {
                     in_rows(&seen, rows)
                 })
             }
-            Work::Reduce { .. } | Work::Product { .. } | Work::Together(_) | Work::Node => false,
+            Work::Reduce { .. } | Work::Product { .. } | Work::SharedReductions(_) | Work::Node => false,
         }
     }
 }

@@ -171,7 +171,7 @@ impl Lines<'_> {
                 let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", self.line(step))).collect();
                 format!("rows of {depth} axes{}\n   ", lines.concat())
             }
-            Work::Together(steps) => {
+            Work::SharedReductions(steps) => {
                 let lines: Vec<String> = steps.iter().map(|step| format!("\n    {}", self.line(step))).collect();
                 format!("in one loop{}\n   ", lines.concat())
             }

@@ -7,7 +7,7 @@ mod in_place;
 mod listing;
 mod region;
 mod rows;
-mod together;
+mod shared_reductions;
 mod verify;
 mod view;
 
@@ -68,7 +68,7 @@ pub enum Work {
         steps: Vec<Step>,
     },
     /// Reductions over the same axes of one index space, some followed by maps, which walk over what they read together.
-    Together(Vec<Step>),
+    SharedReductions(Vec<Step>),
     /// One node, as the reference evaluates it.
     Node,
 }
@@ -151,7 +151,7 @@ impl Plan {
     pub fn of(graph: &TensorGraph, outputs: &[TensorNodeId]) -> Plan {
         let (steps, guards) = region::steps(graph, outputs);
         let steps = rows::with_rows(graph, outputs, steps, &guards);
-        let mut steps = together::with_shared_loops(graph, steps, &guards);
+        let mut steps = shared_reductions::with_shared_loops(graph, steps, &guards);
         set_last_uses(graph, outputs, &mut steps);
         let counters = counters(graph, outputs, &steps);
         let plan = Plan { steps, outputs: outputs.to_vec(), counters };
@@ -209,7 +209,7 @@ impl Step {
             Work::Map(region) => nodes(&region.inputs),
             Work::Reduce { of, then, .. } => [nodes(&of.inputs), others(then)].concat(),
             Work::Product { product, then } => [graph.node(*product).operands.to_vec(), others(then)].concat(),
-            Work::Rows { steps, .. } | Work::Together(steps) => {
+            Work::Rows { steps, .. } | Work::SharedReductions(steps) => {
                 let is_made = |node: &TensorNodeId| steps.iter().any(|step| step.node == *node);
                 steps.iter().flat_map(|step| step.reads(graph)).filter(|node| !is_made(node)).collect()
             }
@@ -218,7 +218,7 @@ impl Step {
 
     /// The nodes whose values it makes that others may read.
     fn made(&self) -> impl Iterator<Item = TensorNodeId> {
-        let others: &[Step] = if let Work::Together(steps) = &self.work { steps } else { &[] };
+        let others: &[Step] = if let Work::SharedReductions(steps) = &self.work { steps } else { &[] };
         others.iter().map(|step| step.node).chain(others.is_empty().then_some(self.node))
     }
 
@@ -228,7 +228,7 @@ impl Step {
             Work::Map(_) => 1,
             Work::Reduce { of, then, .. } => usize::from(!of.body.steps.is_empty()) + usize::from(then.is_some()),
             Work::Product { then, .. } => usize::from(then.is_some()),
-            Work::Rows { steps, .. } | Work::Together(steps) => steps.iter().map(Step::kernels).sum(),
+            Work::Rows { steps, .. } | Work::SharedReductions(steps) => steps.iter().map(Step::kernels).sum(),
             Work::Node => 0,
         }
     }

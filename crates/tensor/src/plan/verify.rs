@@ -252,7 +252,7 @@ impl Verifier<'_> {
                 steps.iter().for_each(|inner| self.has_value[inner.node.index()] = inner.node == step.node);
                 self.read(step.node)
             }
-            Work::Together(steps) => {
+            Work::SharedReductions(steps) => {
                 self.shared_loop(steps)?;
                 steps.iter().try_for_each(|inner| self.single(inner))
             }
@@ -292,7 +292,7 @@ impl Verifier<'_> {
                 self.graph.node(step.node).read().iter().try_for_each(|node| self.read(*node))?;
                 None
             }
-            Work::Rows { .. } | Work::Together(_) => return Err(wrong()),
+            Work::Rows { .. } | Work::SharedReductions(_) => return Err(wrong()),
         };
         if let Some((made, then)) = led {
             then.inputs[1..].iter().try_for_each(|(node, _)| self.read(*node))?;

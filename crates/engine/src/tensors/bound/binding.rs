@@ -122,7 +122,7 @@ impl Bound {
             }
             let guard = binding.guard(step)?;
             let (mut bound, between) = match &step.work {
-                Work::Together(members) => binding.together(members, &mut own)?,
+                Work::SharedReductions(members) => binding.together(members, &mut own)?,
                 Work::Reduce { .. } if host.threads() > 1 => binding.together(std::slice::from_ref(step), &mut own)?,
                 _ => (vec![binding.step(step, &mut own)?], SmallVec::new()),
             };
@@ -266,7 +266,7 @@ impl Binding<'_> {
                 self.pieces(one, depth, most)
             }
             Work::Rows { depth, steps } => self.pieces(steps, *depth, rows_at_a_time(steps, *depth)),
-            Work::Together(_) => Err(no_pieces()),
+            Work::SharedReductions(_) => Err(no_pieces()),
             Work::Reduce { of, then, .. } => {
                 let each = of.extents.iter().product::<usize>() / node.extents.iter().product::<usize>().max(1);
                 // What one thread does at once, several do piece by piece.
@@ -408,7 +408,7 @@ impl Binding<'_> {
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
             Work::Product { product, .. } => Ok(PartWork::Product(Box::new(self.product(*product, rows)?))),
-            Work::Rows { .. } | Work::Together(_) | Work::Node => Err(no_pieces()),
+            Work::Rows { .. } | Work::SharedReductions(_) | Work::Node => Err(no_pieces()),
         }
     }
 

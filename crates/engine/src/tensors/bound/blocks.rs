@@ -3,7 +3,7 @@
 
 use super::map::no_room;
 use super::memory::{Memory, Sources};
-use super::together::{Folding, LongRuns, SharedLoop, Together, finish, fold_parts, folds};
+use super::shared_reductions::{Folding, LongRuns, SharedLoop, SharedReductions, finish, fold_parts, folds};
 use crate::rows::threads::on_threads;
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::ProductCounters;
@@ -17,7 +17,7 @@ type Block = Vec<Box<dyn Folding>>;
 /// What some blocks have become. None if elements cannot be added as they are computed.
 type Blocks = Result<Option<Vec<Block>>, Error>;
 
-impl Together {
+impl SharedReductions {
     /// The most blocks that several threads combine: each leaves a value in memory until all are joined. A tensor in memory has fewer; a view
     /// may have any number, and is reduced by one thread, which keeps no more than one.
     pub(super) const MOST_BLOCKS: usize = 1 << 18;
@@ -32,7 +32,7 @@ impl Together {
 
     /// Combines the elements of some of the blocks.
     fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &TensorHost<'_>) -> Blocks {
-        let Together { members, way: SharedLoop::LongRuns(runs), .. } = self else { return Err(no_room()) };
+        let SharedReductions { members, way: SharedLoop::LongRuns(runs), .. } = self else { return Err(no_room()) };
         let (mut made, mut succeeds) = (Vec::new(), true);
         let of_each = runs.blocks();
         let LongRuns { length, kept, parts, added, block } = runs;
@@ -68,7 +68,7 @@ impl Together {
 
     /// Combines all elements, and writes the result of each reduction to its memory. Each worker takes as many blocks as the others.
     pub(super) fn run_blocks(
-        workers: &mut [Together],
+        workers: &mut [SharedReductions],
         sources: &Sources<'_>,
         host: &TensorHost<'_>,
         to: &mut [DataMut<'_>],
@@ -92,7 +92,7 @@ impl LongRuns {
 }
 
 /// What all blocks have become. The error is that of the first that fails.
-fn some_by_each(workers: &mut [Together], sources: &Sources<'_>, host: &TensorHost<'_>) -> Blocks {
+fn some_by_each(workers: &mut [SharedReductions], sources: &Sources<'_>, host: &TensorHost<'_>) -> Blocks {
     let count = workers[0].blocks();
     let each = count.div_ceil(workers.len());
     let done = on_threads(workers.iter_mut().enumerate(), |(at, worker)| {

@@ -2,7 +2,7 @@
 //! not counted.
 
 use super::memory::Slot;
-use super::together::Together;
+use super::shared_reductions::SharedReductions;
 use super::{BoundPlan, BoundWork, PartWork, PieceStep, Worker};
 use cembra_tensor::Data;
 use std::cell::Cell;
@@ -14,14 +14,14 @@ impl BoundPlan {
         let values = self.slots.iter().filter_map(Slot::held).map(Data::bytes);
         let steps = self.steps.iter().map(|step| match &step.work {
             BoundWork::Pieces(workers, _) => workers.iter().map(of_worker).sum(),
-            BoundWork::Together(workers, _) => workers.iter().map(of_members).sum(),
+            BoundWork::SharedReductions(workers, _) => workers.iter().map(of_members).sum(),
             BoundWork::Node(..) => 0,
         });
         values.chain(steps).sum()
     }
 }
 
-fn of_members(together: &Together) -> u64 {
+fn of_members(together: &SharedReductions) -> u64 {
     together.members.iter().map(|member| member.block.bytes()).sum()
 }
 

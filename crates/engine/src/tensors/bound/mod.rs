@@ -14,7 +14,7 @@ mod memory;
 mod one;
 mod product;
 mod reduce;
-mod together;
+mod shared_reductions;
 mod verify;
 
 use crate::rows::threads::on_threads;
@@ -33,9 +33,9 @@ use memory::{Locals, Memory, Operand, Slot, Sources, StridedView, own};
 use product::ProductPiece;
 use reduce::ReducePiece;
 use rustc_hash::FxHashMap;
+use shared_reductions::{SharedReductions, Targets};
 use smallvec::SmallVec;
 use std::ops::Range;
-use together::{Targets, Together};
 
 /// A plan, bound to how its inputs lie, with the memory that it needs. One thread runs it.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ enum BoundWork {
     /// for each index of these.
     Pieces(Vec<Worker>, usize),
     /// Reductions in one loop, by one or by as many as share its blocks, and where their values go.
-    Together(Vec<Together>, Targets),
+    SharedReductions(Vec<SharedReductions>, Targets),
     /// A node as the reference evaluates it.
     Node(Box<Node>, Vec<StridedView>),
 }
@@ -260,7 +260,7 @@ impl BoundStep {
     #[cold]
     fn skip(&self, slots: &mut [Slot]) -> Result<(), Error> {
         let own = [(self.target, self.len)];
-        let targets = if let BoundWork::Together(_, targets) = &self.work { &targets[..] } else { &own };
+        let targets = if let BoundWork::SharedReductions(_, targets) = &self.work { &targets[..] } else { &own };
         for (target, len) in targets {
             let slot = &mut slots[*target as usize];
             let room = slot.take(*len)?;
@@ -289,7 +289,9 @@ impl BoundStep {
                 slots[self.target as usize].put(made);
                 Ok(())
             }
-            BoundWork::Together(workers, targets) => together::run(workers, targets, inputs, slots, host),
+            BoundWork::SharedReductions(workers, targets) => {
+                shared_reductions::run(workers, targets, inputs, slots, host)
+            }
             BoundWork::Node(node, operands) => {
                 let sources = Sources { inputs, slots };
                 let memory = Memory { sources: &sources, locals: &mut [], counters };

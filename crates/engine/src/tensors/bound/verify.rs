@@ -163,8 +163,9 @@ impl Verifier<'_> {
 
     fn step(&mut self, step: &Step, bound: &[BoundStep]) -> Result<(), BoundFlaw> {
         let wrong = BoundFlaw::Pieces(step.node.index());
-        let members = if let Work::Together(members) = &step.work { &members[..] } else { std::slice::from_ref(step) };
-        let [BoundStep { work: BoundWork::Together(_, targets), .. }, maps @ ..] = bound else {
+        let members =
+            if let Work::SharedReductions(members) = &step.work { &members[..] } else { std::slice::from_ref(step) };
+        let [BoundStep { work: BoundWork::SharedReductions(_, targets), .. }, maps @ ..] = bound else {
             // A view, or what is written over an input, has no step of its own.
             return members.iter().zip(bound).try_for_each(|(member, bound)| self.own_step(member, bound));
         };
@@ -188,7 +189,7 @@ impl Verifier<'_> {
         let reads = step.reads(self.graph);
         reads.iter().try_for_each(|node| self.read(*node))?;
         match &bound.work {
-            BoundWork::Node(..) | BoundWork::Together(..) => {}
+            BoundWork::Node(..) | BoundWork::SharedReductions(..) => {}
             BoundWork::Pieces(workers, within) => {
                 let inner =
                     if let Work::Rows { steps, .. } = &step.work { &steps[..] } else { std::slice::from_ref(step) };
@@ -325,7 +326,7 @@ fn expected<'p>(graph: &'p TensorGraph, step: &'p Step) -> SmallVec<[Expected<'p
         Work::Map(region) => SmallVec::from_iter([Expected { node: step.node, reads: Reads::Map(region) }]),
         Work::Reduce { of, then, .. } => led(Reads::Reduce(of), then),
         Work::Product { product, then } => led(Reads::Product(&graph.node(*product).operands), then),
-        Work::Rows { .. } | Work::Together(_) | Work::Node => SmallVec::new(),
+        Work::Rows { .. } | Work::SharedReductions(_) | Work::Node => SmallVec::new(),
     }
 }
 

@@ -164,7 +164,7 @@ fn reductions_in_one_loop_are_over_the_same_axes() -> Result<(), cembra_value::E
     let case = shared()?;
     let [_, _, most] = case.nodes[..] else { unreachable!() };
     let unlike = check(&case, |plan| {
-        let Work::Together(steps) = &mut plan.steps[0].work else { panic!("no loop") };
+        let Work::SharedReductions(steps) = &mut plan.steps[0].work else { panic!("no loop") };
         let Work::Reduce { axes, .. } = &mut steps[1].work else { panic!("no reduction") };
         axes[0] = 0;
     });

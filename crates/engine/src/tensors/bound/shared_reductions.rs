@@ -40,7 +40,7 @@ pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 
 /// Reductions over the same axes of one index space.
 #[derive(Debug)]
-pub(super) struct Together {
+pub(super) struct SharedReductions {
     pub(super) members: Vec<Member>,
     pub(super) way: SharedLoop,
     source: Source,
@@ -335,7 +335,7 @@ impl Binding<'_> {
             }
         }
         let (target, len) = targets[0];
-        let work = BoundWork::Together(shared, targets);
+        let work = BoundWork::SharedReductions(shared, targets);
         steps.push(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() });
         for map in &maps {
             steps.push(self.step(map, own)?);
@@ -345,7 +345,7 @@ impl Binding<'_> {
 
     /// One loop, if it is worth it: what is in a cache anyhow is not, nor what several threads do in pieces. One for each thread where results
     /// are fewer than threads and of blocks that these can share.
-    fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<Together>>, Error> {
+    fn shared_loop(&self, members: &[Step]) -> Result<Option<Vec<SharedReductions>>, Error> {
         let mut reduces = Vec::with_capacity(members.len());
         let mut common = None;
         for member in members {
@@ -362,7 +362,7 @@ impl Binding<'_> {
             common = Some((&axes[..], whole, results, is_shared));
         }
         let Some((axes, whole, results, is_shared)) = common else { return Ok(None) };
-        let worker = || Together::of(&reduces, axes, whole, self.host, true);
+        let worker = || SharedReductions::of(&reduces, axes, whole, self.host, true);
         let mut workers = vec![worker()?];
         let blocks = if is_shared { workers[0].blocks() } else { 1 };
         for _ in 1..self.host.threads().min(blocks) {
@@ -376,7 +376,7 @@ impl Binding<'_> {
 
 /// Runs a loop, or blocks of it by several, and puts what it makes into slots.
 pub(super) fn run(
-    workers: &mut [Together],
+    workers: &mut [SharedReductions],
     targets: &Targets,
     inputs: &[Tensor],
     slots: &mut [Slot],
@@ -390,12 +390,12 @@ pub(super) fn run(
     let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
     let sources = Sources { inputs, slots };
     if let [all, others @ ..] = workers
-        && (others.is_empty() || all.blocks() > Together::MOST_BLOCKS)
+        && (others.is_empty() || all.blocks() > SharedReductions::MOST_BLOCKS)
     {
         let memory = Memory { sources: &sources, locals: &mut [], counters: &mut ProductCounters::default() };
         all.run(&memory, host, &mut to)?;
     } else {
-        Together::run_blocks(workers, &sources, host, &mut to)?;
+        SharedReductions::run_blocks(workers, &sources, host, &mut to)?;
     }
     drop(to);
     for ((target, _), made) in targets.iter().zip(made) {
@@ -404,7 +404,7 @@ pub(super) fn run(
     Ok(())
 }
 
-impl Together {
+impl SharedReductions {
     /// Reductions over axes of an index space of these extents, which has indices; some added as they are computed if that is to be.
     pub(super) fn of(
         reduces: &[Reduce<'_>],
@@ -412,7 +412,7 @@ impl Together {
         whole: &[usize],
         host: &TensorHost<'_>,
         at_once: bool,
-    ) -> Result<Together, Error> {
+    ) -> Result<SharedReductions, Error> {
         let (order, turned) = turned(axes, whole.len());
         let kept = whole.len() - axes.len();
         let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
@@ -467,7 +467,7 @@ impl Together {
         };
         let own = |(reduction, body, of): &Reduce<'_>| (*reduction, (*body).clone(), of.clone());
         let source = Source { reduces: reduces.iter().map(own).collect(), axes: axes.into(), whole: whole.into() };
-        Ok(Together { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way, source })
+        Ok(SharedReductions { members: reduces.iter().map(member).collect::<Result<_, Error>>()?, way, source })
     }
 
     /// Combines all elements, and writes the result of each reduction to its memory.
@@ -480,15 +480,15 @@ impl Together {
     }
 
     /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
-    pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<Together, Error> {
+    pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<SharedReductions, Error> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();
-        Together::of(&own, axes, whole, host, false)
+        SharedReductions::of(&own, axes, whole, host, false)
     }
 
     /// False if elements cannot be added as they are computed.
     fn succeeds(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
-        let Together { members, way, .. } = self;
+        let SharedReductions { members, way, .. } = self;
         let mut succeeds = true;
         match way {
             SharedLoop::Runs(length, cut) => cut.run(|pieces, kept, before| {

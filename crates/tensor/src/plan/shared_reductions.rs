@@ -130,7 +130,7 @@ fn ordered(
                 // All are run under the same conditions.
                 let guard = steps[0].guard.clone();
                 steps.iter_mut().for_each(|step| step.guard.clear());
-                made.push(Step { guard, ..Step::new(node, Work::Together(steps)) });
+                made.push(Step { guard, ..Step::new(node, Work::SharedReductions(steps)) });
             }
             _ => made.append(&mut steps),
         }
