@@ -4,10 +4,9 @@
 use crate::context::Context;
 use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
-use crate::options::TILE_BYTES;
 use crate::spread::Spread;
 use crate::tasks::{Watch, Workers};
-use crate::tile::Tile;
+use crate::tile::{TILE_BYTES, Tile};
 use crate::tiled::bytes_of;
 use crate::{Shape, Tiled};
 use cembra_runtime::Scalar;

@@ -3,18 +3,17 @@
 //! nothing but operands: each segment is summed from zero, and segments are added in their order, whoever made them. So no bit depends on
 //! blocks, on the panels that lazy tiles are made in, or on who runs which task.
 
-use crate::SymbolicProduct;
 use crate::context::Context;
 use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, owners_of_product, shared_out};
 use crate::each::spread_with;
 use crate::gustavson::Entry;
 use crate::kernel::TileKernel;
 use crate::link::Ranks;
-use crate::options::TILE_BYTES;
 use crate::supply::{Makers, Panels, Supply, traffic_of};
 use crate::tasks::{Watch, Workers};
-use crate::tile::{Float, Tile, TileMemory, norm};
+use crate::tile::{Float, TILE_BYTES, Tile, TileMemory, norm};
 use crate::tiled::{Tiled, bytes_of};
+use crate::{StepKind, SymbolicProduct, Tiling};
 use cembra_tensor::MatrixProduct;
 use cembra_value::Error;
 use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_axes};
@@ -97,14 +96,29 @@ pub(crate) fn multiply<T: Float>(
     let took = [tasks, memory.beside_bytes];
     context.workers.check()?;
     if context.is_plan {
-        return Tiled::planned(plan.shape(), T::SCALAR)
-            .inspect(|made| context.note_product(plan, operands, made, took));
+        return Tiled::planned(plan.shape(), T::SCALAR).inspect(|made| note(context, plan, operands, made, took));
     }
     let made = run.panels(supply, blocks, &memory, None)?;
     let (tiles, norms) = made.into_iter().unzip();
     let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
-    context.note_product(plan, operands, &made, took);
+    note(context, plan, operands, &made, took);
     Ok(made)
+}
+
+/// Notes a product in the journal, with the tasks that it took and the bytes that it held beside its result.
+fn note(context: &Context, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
+    let Some(journal) = &context.journal else { return };
+    let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {
+        let axes = tiling.axes().iter().enumerate().filter(|(axis, _)| is_counted(*axis));
+        axes.map(|(_, axis)| axis.tiles() as f64).product()
+    };
+    let [a, b] = operands;
+    let [left, right] = &plan.roles.operands;
+    let of = tiles(a.tiling(), &|_| true) * tiles(b.tiling(), &|axis| !left.contains(&right[axis]));
+    let operations = 2.0 * plan.multiplications(a.shape());
+    let [tasks, beside_bytes] = took;
+    let kind = StepKind::Product { products: plan.product_count() as u64, of, operations };
+    journal.push(kind, made, [tasks, context.held_bytes.saturating_add(beside_bytes)]);
 }
 
 /// The bytes of a plan, and of what the tiles of its result and of operands take besides elements.
@@ -163,7 +177,7 @@ fn multiply_on<T: Float>(
             Ok((((owners, took), tiles), norms))
         })?;
     let made = spread_with(plan.shape(), T::SCALAR, ranks, owners, made, &norms)?;
-    context.note_product(plan, operands, &made, took);
+    note(context, plan, operands, &made, took);
     Ok(made)
 }
 

@@ -13,6 +13,10 @@ use std::sync::Arc;
 /// The bytes of a line of the cache, which tiles begin at.
 pub const ALIGNMENT: usize = 64;
 
+/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and what the allocator adds. Measured, for tiles of one
+/// element.
+pub(crate) const TILE_BYTES: usize = 448;
+
 /// The type of the elements of tiles: `f32` and `f64`.
 pub trait Float:
     Element + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> + Recycled

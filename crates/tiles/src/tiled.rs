@@ -4,11 +4,10 @@
 use crate::algebra::common;
 use crate::copies::{Packed, copy_box};
 use crate::error::{caught, limit};
-use crate::options::TILE_BYTES;
 use crate::planned::{Planned, without_tiles};
 use crate::shape::{Building, MOST_VISITED};
 use crate::spread::Spread;
-use crate::tile::{Float, Tile, TileMemory, check_float, with_float};
+use crate::tile::{Float, TILE_BYTES, Tile, TileMemory, check_float, with_float};
 use crate::tiling::{Ranges, TileIndex};
 use crate::{Screening, Shape, Tiling};
 use cembra_runtime::Scalar;
