@@ -3,9 +3,9 @@
 
 use crate::link::Ranks;
 use crate::options::left_beside;
-use crate::pool::Pool;
 use crate::tasks::Workers;
-use crate::tile::{Float, TileMemory};
+use crate::tiled::pool::Pool;
+use crate::tiled::tile::{Float, TileMemory};
 use crate::{Journal, TileMap};
 use cembra_value::Error;
 use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};

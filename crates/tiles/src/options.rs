@@ -1,7 +1,7 @@
 //! Options of evaluations: what is screened, how sums are cut, and the limits that are compared before memory is taken.
 
-use crate::shape::{MOST_TILES, Screening};
-use crate::tile::{TILE_BYTES, check_float};
+use crate::shape::sparse::{MOST_TILES, Screening};
+use crate::tiled::tile::{TILE_BYTES, check_float};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
