@@ -18,25 +18,27 @@ const COMPARED: usize = 128;
 
 /// A set of labels, a bit for each.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Set([u128; 2]);
+pub struct LabelSet([u128; 2]);
 
-impl Set {
-    fn of(labels: &[Axis]) -> Set {
-        labels.iter().fold(Set::default(), |mut set, label| {
+impl LabelSet {
+    fn of(labels: &[Axis]) -> LabelSet {
+        labels.iter().fold(LabelSet::default(), |mut set, label| {
             set.0[usize::from(*label / 128)] |= 1 << (label % 128);
             set
         })
     }
 
-    fn and(self, other: Set) -> Set {
-        Set([self.0[0] & other.0[0], self.0[1] & other.0[1]])
+    fn and(self, other: LabelSet) -> LabelSet {
+        LabelSet([self.0[0] & other.0[0], self.0[1] & other.0[1]])
     }
 
-    fn or(self, other: Set) -> Set {
-        Set([self.0[0] | other.0[0], self.0[1] | other.0[1]])
+    fn or(self, other: LabelSet) -> LabelSet {
+        LabelSet([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
-    fn has(self, label: Axis) -> bool {
+    /// True if the set has a label.
+    #[must_use]
+    pub fn has(self, label: Axis) -> bool {
         self.0[usize::from(label / 128)] >> (label % 128) & 1 != 0
     }
 
@@ -45,7 +47,7 @@ impl Set {
     }
 
     fn labels(self) -> impl Iterator<Item = Axis> {
-        let Set(mut words) = self;
+        let LabelSet(mut words) = self;
         std::iter::from_fn(move || {
             let at = words.iter().position(|word| *word != 0)?;
             let bit = words[at].trailing_zeros();
@@ -83,11 +85,12 @@ impl ProductClass {
     #[must_use]
     pub fn of(labels: &Labels) -> Option<(ProductClass, bool)> {
         let [a, b] = labels.operands.as_slice() else { return None };
-        let (a, b, output) = (Set::of(a), Set::of(b), Set::of(&labels.output));
-        let lone =
-            |own: Set, other: Set| own.labels().any(|label| !other.or(output).labels().any(|known| known == label));
+        let (a, b, output) = (LabelSet::of(a), LabelSet::of(b), LabelSet::of(&labels.output));
+        let lone = |own: LabelSet, other: LabelSet| {
+            own.labels().any(|label| !other.or(output).labels().any(|known| known == label))
+        };
         let reduces = lone(a, b) || lone(b, a);
-        let empty = Set::default();
+        let empty = LabelSet::default();
         let is_scale = a == empty || b == empty;
         let [a, b] = [a.and(b.or(output)), b.and(a.or(output))];
         let both = a.and(b);
@@ -130,59 +133,101 @@ pub struct ProductOrder {
     pub largest: f64,
 }
 
-/// What a set of factors costs.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
+/// The cost of products of two factors, by which an order of products is chosen.
+pub trait ProductCost {
+    /// A factor, or a product of some.
+    type Factor;
+
+    /// The product of two factors, whose labels are `kept`, and its operations. Both factors together have the labels `all`. `None` if the product
+    /// is too large to be looked at.
+    ///
+    /// # Errors
+    /// The factors cannot be multiplied.
+    fn product(
+        &self,
+        factors: [&Self::Factor; 2],
+        all: LabelSet,
+        kept: LabelSet,
+    ) -> Result<Option<(Self::Factor, f64)>, Error>;
+
+    /// The elements of a factor, where of orders of equal operations the one with the smaller products is the better one.
+    fn size(&self, factor: &Self::Factor) -> f64;
+
+    /// True if products of factors without a common label are taken only where there are no others, even if they cost less.
+    const APART_LAST: bool;
+
+    /// True if of orders of equal cost the one that is found last is taken.
+    const LAST_OF_EQUAL: bool;
+
+    /// The pair as it is compared with others of equal cost, of which the least is taken: numbers of factors, the products behind them.
+    fn precedence(pair: [usize; 2]) -> [usize; 2];
+}
+
+/// The cost for dense tensors: the product of the extents of all labels, twice if one is summed over. A factor is known by its elements.
+struct Dense<'l> {
+    extents: &'l [usize],
+}
+
+impl Dense<'_> {
+    fn elements(&self, set: LabelSet) -> f64 {
+        set.labels().map(|label| self.extents[usize::from(label)] as f64).product()
+    }
+}
+
+impl ProductCost for Dense<'_> {
+    type Factor = f64;
+
+    const APART_LAST: bool = false;
+
+    const LAST_OF_EQUAL: bool = false;
+
+    fn product(&self, _: [&f64; 2], all: LabelSet, kept: LabelSet) -> Result<Option<(f64, f64)>, Error> {
+        let size = self.elements(all);
+        Ok(Some(if kept == all { (size, size) } else { (self.elements(kept), 2.0 * size) }))
+    }
+
+    fn size(&self, factor: &f64) -> f64 {
+        *factor
+    }
+
+    fn precedence(pair: [usize; 2]) -> [usize; 2] {
+        pair
+    }
+}
+
+/// The product of a set of factors.
+struct Planned<F> {
+    product: F,
     operations: f64,
     largest: f64,
     /// The factors of the last product, as sets of factors.
     parts: [usize; 2],
 }
 
-impl Cost {
-    fn is_less(&self, other: &Cost) -> bool {
-        (self.operations, self.largest) < (other.operations, other.largest)
-    }
-}
-
-/// The factors of a product: their labels, those of the result, and the extents of labels.
-struct Factors<'l> {
-    sets: Vec<Set>,
-    output: Set,
-    extents: &'l [usize],
-}
-
-impl Factors<'_> {
-    fn size(&self, set: Set) -> f64 {
-        set.labels().map(|label| self.extents[usize::from(label)] as f64).product()
-    }
-
-    /// What the product of two costs, and its labels, where others are left.
-    fn product(&self, a: Set, b: Set, others: Set) -> (f64, Set) {
-        let all = a.or(b);
-        let kept = all.and(self.output.or(others));
-        let size = self.size(all);
-        (if kept == all { size } else { 2.0 * size }, kept)
-    }
-}
-
 impl ProductOrder {
     /// An order for the factors of a product, whose labels have these extents.
     #[must_use]
     pub fn of(labels: &Labels, extents: &[usize]) -> ProductOrder {
-        let sets: Vec<Set> = labels.operands.iter().map(|own| Set::of(own)).collect();
-        let factors = Factors { sets, output: Set::of(&labels.output), extents };
-        match factors.sets.len() {
-            0..=2 => ProductOrder::in_order(&factors),
-            3..=EXHAUSTIVE => ProductOrder::best(&factors),
+        let cost = Dense { extents };
+        let sizes = || labels.operands.iter().map(|own| cost.elements(LabelSet::of(own))).collect();
+        // No product of dense tensors is too large to be looked at.
+        let found = match labels.operands.len() {
+            0..=2 => Ok(None),
+            3..=EXHAUSTIVE => ProductOrder::best(labels, sizes(), &cost),
             len if len <= COMPARED => {
                 // Neither rule is always the better one.
-                let by_size = ProductOrder::greedy(&factors, |_, kept, parts| kept - parts);
-                let by_cost = ProductOrder::greedy(&factors, |operations, _, _| operations);
-                if by_cost.operations < by_size.operations { by_cost } else { by_size }
+                let by_size = ProductOrder::greedy(labels, sizes(), &cost, |_, product, [a, b]| product - (a + b));
+                let by_cost = ProductOrder::greedy(labels, sizes(), &cost, |operations, _, _| operations);
+                match (by_size, by_cost) {
+                    (Ok(Some(by_size)), Ok(Some(by_cost))) if by_cost.operations >= by_size.operations => {
+                        Ok(Some(by_size))
+                    }
+                    (_, by_cost) => by_cost,
+                }
             }
-            _ => ProductOrder::in_order(&factors),
-        }
+            _ => Ok(None),
+        };
+        found.ok().flatten().unwrap_or_else(|| ProductOrder::in_order(labels, &cost))
     }
 
     fn none() -> ProductOrder {
@@ -190,147 +235,219 @@ impl ProductOrder {
     }
 
     /// The first two, then the product with the next, and so on.
-    fn in_order(factors: &Factors<'_>) -> ProductOrder {
+    fn in_order(labels: &Labels, cost: &Dense<'_>) -> ProductOrder {
+        let sets: Vec<LabelSet> = labels.operands.iter().map(|own| LabelSet::of(own)).collect();
         let mut order = ProductOrder::none();
         // What comes behind a factor is known from the end.
-        let mut behind = vec![Set::default(); factors.sets.len() + 1];
-        for at in (0..factors.sets.len()).rev() {
-            behind[at] = behind[at + 1].or(factors.sets[at]);
+        let mut behind = vec![LabelSet::of(&labels.output); sets.len() + 1];
+        for at in (0..sets.len()).rev() {
+            behind[at] = behind[at + 1].or(sets[at]);
         }
-        let mut product = factors.sets.first().copied().unwrap_or_default();
-        for at in 1..factors.sets.len() {
-            let (operations, kept) = factors.product(product, factors.sets[at], behind[at + 1]);
+        let mut product = sets.first().copied().unwrap_or_default();
+        for at in 1..sets.len() {
+            let all = product.or(sets[at]);
+            product = all.and(behind[at + 1]);
+            let size = cost.elements(all);
             // The product is the last that is left, and the next factor the first, but for the first two.
-            order.pairs.push(if at == 1 { [0, 1] } else { [0, factors.sets.len() - at] });
-            order.operations += operations;
-            order.largest = order.largest.max(factors.size(kept));
-            product = kept;
+            order.pairs.push(if at == 1 { [0, 1] } else { [0, sets.len() - at] });
+            order.operations += if product == all { size } else { 2.0 * size };
+            order.largest = order.largest.max(cost.elements(product));
         }
         order
     }
 
-    /// Of all orders the cheapest; of those the one whose largest product is the smallest; of those the first.
-    fn best(factors: &Factors<'_>) -> ProductOrder {
-        let count = factors.sets.len();
+    /// Of all orders the cheapest; of those the one whose largest product is the smallest. `None` if each has a product that is too large to be
+    /// looked at. The time is exponential in the number of factors.
+    ///
+    /// # Errors
+    /// Those of the products.
+    pub fn best<C: ProductCost>(
+        labels: &Labels,
+        factors: Vec<C::Factor>,
+        cost: &C,
+    ) -> Result<Option<ProductOrder>, Error> {
+        let count = factors.len();
         let full = (1_usize << count) - 1;
         let all_of = |part: usize| {
-            (0..count).filter(|at| part >> at & 1 != 0).fold(Set::default(), |all, at| all.or(factors.sets[at]))
+            let own = labels.operands.iter().enumerate().filter(|(at, _)| part >> at & 1 != 0);
+            own.fold(LabelSet::default(), |all, (_, own)| all.or(LabelSet::of(own)))
         };
-        let labels: Vec<Set> = (0..=full)
-            .map(|part| {
-                if part.count_ones() == 1 {
-                    all_of(part)
-                } else {
-                    all_of(part).and(factors.output.or(all_of(full & !part)))
-                }
+        let output = LabelSet::of(&labels.output);
+        let sets: Vec<LabelSet> = (0..=full)
+            .map(|part| match part.count_ones() {
+                1 => all_of(part),
+                _ => all_of(part).and(output.or(all_of(full & !part))),
             })
             .collect();
-        let mut costs = vec![Cost { operations: 0.0, largest: 0.0, parts: [0, 0] }; full + 1];
-        for part in (1..=full).filter(|part: &usize| part.count_ones() > 1) {
-            let mut best: Option<Cost> = None;
+        let mut factors = factors.into_iter();
+        let mut made: Vec<Option<Planned<C::Factor>>> = Vec::with_capacity(full + 1);
+        for part in 0..=full {
+            if part.count_ones() == 1 {
+                let own = |product| Planned { product, operations: 0.0, largest: 0.0, parts: [0, 0] };
+                made.push(factors.next().map(own));
+                continue;
+            }
+            let mut best: Option<Planned<C::Factor>> = None;
             // Each split once: the first factor is in the first half.
             let first = part & part.wrapping_neg();
-            let mut half = part;
-            while half != 0 {
-                half = (half - 1) & part;
-                if half & first == 0 || half == 0 {
-                    continue;
+            for is_apart in [false, true] {
+                let mut half = part;
+                while half != 0 {
+                    half = (half - 1) & part;
+                    let rest = part & !half;
+                    let is_unlike = C::APART_LAST && (sets[half].and(sets[rest]) == LabelSet::default()) != is_apart;
+                    if half & first == 0 || is_unlike {
+                        continue;
+                    }
+                    let (Some(a), Some(b)) = (&made[half], &made[rest]) else { continue };
+                    let before = a.operations + b.operations;
+                    if best.as_ref().is_some_and(|best| best.operations < before) {
+                        continue;
+                    }
+                    let product = cost.product([&a.product, &b.product], sets[half].or(sets[rest]), sets[part])?;
+                    let Some((product, operations)) = product else { continue };
+                    let largest = a.largest.max(b.largest).max(cost.size(&product));
+                    let operations = before + operations;
+                    let is_better = |best: &Planned<C::Factor>| {
+                        let (new, known) = ((operations, largest), (best.operations, best.largest));
+                        new < known || (C::LAST_OF_EQUAL && new == known)
+                    };
+                    if best.as_ref().is_none_or(is_better) {
+                        best = Some(Planned { product, operations, largest, parts: [half, rest] });
+                    }
                 }
-                let rest = part & !half;
-                let all = labels[half].or(labels[rest]);
-                let size = factors.size(all);
-                let operations = costs[half].operations
-                    + costs[rest].operations
-                    + if all == labels[part] { size } else { 2.0 * size };
-                let largest = costs[half].largest.max(costs[rest].largest).max(factors.size(labels[part]));
-                let cost = Cost { operations, largest, parts: [half, rest] };
-                if best.is_none_or(|best| cost.is_less(&best)) {
-                    best = Some(cost);
+                if best.is_some() || !C::APART_LAST {
+                    break;
                 }
             }
-            costs[part] = best.unwrap_or(costs[part]);
+            made.push(best);
         }
+        let Some(Some(whole)) = made.last() else { return Ok(None) };
+        let parts = |set: usize| made[set].as_ref().map_or([0, 0], |planned| planned.parts);
         // The splits, from the whole down, are the products, from the last up.
         let mut splits = vec![full];
         let mut at = 0;
         while at < splits.len() {
-            let parts = costs[splits[at]].parts;
-            splits.extend(parts.into_iter().filter(|part: &usize| part.count_ones() > 1));
+            splits.extend(parts(splits[at]).into_iter().filter(|part: &usize| part.count_ones() > 1));
             at += 1;
         }
         let mut left: Vec<usize> = (0..count).map(|at| 1 << at).collect();
         let mut pairs = Vec::new();
         for split in splits.into_iter().rev() {
             let place = |part: usize| left.iter().position(|known| *known == part).unwrap_or(0);
-            let [a, b] = costs[split].parts.map(place);
+            let [a, b] = parts(split).map(place);
             pairs.push([a.min(b), a.max(b)]);
             left.remove(a.max(b));
             left.remove(a.min(b));
             left.push(split);
         }
-        ProductOrder { pairs, operations: costs[full].operations, largest: costs[full].largest }
+        Ok(Some(ProductOrder { pairs, operations: whole.operations, largest: whole.largest }))
     }
 
-    /// Always the two whose product is the best by some rule of its operations, its size, and the sizes of the two.
-    fn greedy(factors: &Factors<'_>, rule: impl Fn(f64, f64, f64) -> f64) -> ProductOrder {
+    /// Always the two whose product is the best by a rule: the least of its operations, its size, and the sizes of the two. Pairs without a common
+    /// label come last. `None` if nothing is left but products that are too large to be looked at.
+    ///
+    /// # Errors
+    /// Those of the products.
+    pub fn greedy<C: ProductCost>(
+        labels: &Labels,
+        factors: Vec<C::Factor>,
+        cost: &C,
+        rule: impl Fn(f64, f64, [f64; 2]) -> f64,
+    ) -> Result<Option<ProductOrder>, Error> {
+        let output = LabelSet::of(&labels.output);
+        let (uses, pairs, apart) = (Uses::default(), BinaryHeap::new(), Vec::new());
+        let mut candidates = Candidates { cost, rule, output, made: Vec::new(), uses, pairs, apart };
+        let sets: Vec<LabelSet> = labels.operands.iter().map(|own| LabelSet::of(own)).collect();
+        sets.iter().for_each(|set| candidates.uses.add(*set));
+        let mut left: Vec<usize> = (0..sets.len()).collect();
+        for factor in factors.into_iter().zip(sets) {
+            candidates.compare(factor)?;
+        }
         let mut order = ProductOrder::none();
-        let mut candidates =
-            Candidates { factors, rule, made: Vec::new(), uses: Uses::default(), pairs: BinaryHeap::new() };
-        factors.sets.iter().for_each(|set| candidates.uses.add(*set));
-        factors.sets.iter().for_each(|set| candidates.compare(*set));
-        let mut left: Vec<usize> = (0..factors.sets.len()).collect();
-        while let Some(Reverse(Candidate { pair: [a, b], .. })) = candidates.pairs.pop() {
-            let Some((operations, kept)) = candidates.multiply([a, b]) else { continue };
+        while left.len() > 1 {
+            let Some(Candidate { pair, product, operations, .. }) = candidates.next()? else { return Ok(None) };
             // What is left is in ascending order.
-            let [first, second] = [a, b].map(|of| left.binary_search(&of).unwrap_or(0));
+            let [first, second] = pair.map(|of| left.binary_search(&of).unwrap_or(0));
             left.remove(second);
             left.remove(first);
-            left.push(candidates.made.len() - 1);
+            left.push(candidates.made.len());
             order.pairs.push([first, second]);
             order.operations += operations;
-            order.largest = order.largest.max(factors.size(kept));
+            order.largest = order.largest.max(cost.size(&product));
+            candidates.multiply(pair, product)?;
         }
-        order
+        Ok(Some(order))
     }
 }
 
 /// The pairs of factors, and of products of them, that may be multiplied next.
 ///
 /// What the product of a pair is like does not change when two others are multiplied: whatever label the pair shares with them their product
-/// has, too. So each pair is looked at once, when its second factor is there.
-struct Candidates<'f, R> {
-    factors: &'f Factors<'f>,
+/// has, too. So each pair is looked at once: when its second factor is there, or if its factors share no label, when there are no others.
+struct Candidates<'c, C: ProductCost, R> {
+    cost: &'c C,
     rule: R,
-    /// The factors, and the products in the order in which they are made; what was multiplied is none.
-    made: Vec<Option<Set>>,
+    output: LabelSet,
+    /// The factors, and the products in the order in which they are made, with their labels; what was multiplied is none.
+    made: Vec<Option<(C::Factor, LabelSet)>>,
     uses: Uses,
     /// Pairs of what is in `made`, those that were multiplied since included.
-    pairs: BinaryHeap<Reverse<Candidate>>,
+    pairs: BinaryHeap<Reverse<Candidate<C::Factor>>>,
+    /// Pairs without a common label that were not looked at.
+    apart: Vec<[usize; 2]>,
 }
 
-impl<R: Fn(f64, f64, f64) -> f64> Candidates<'_, R> {
+impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
     /// Compares a factor, whose uses are counted already, with all that are there.
-    fn compare(&mut self, second: Set) {
-        for (at, first) in self.made.iter().enumerate() {
-            let Some(first) = *first else { continue };
-            let (operations, kept) = self.factors.product(first, second, self.uses.others([first, second]));
-            let [one, other, kept] = [first, second, kept].map(|set| self.factors.size(set));
-            let value = (self.rule)(operations, kept, one + other);
-            // What shares no label is left for the end.
-            let is_apart = first.and(second) == Set::default();
-            self.pairs.push(Reverse(Candidate { is_apart, value, pair: [at, self.made.len()] }));
-        }
+    fn compare(&mut self, second: (C::Factor, LabelSet)) -> Result<(), Error> {
+        let (at, set) = (self.made.len(), second.1);
         self.made.push(Some(second));
+        for first in 0..at {
+            match &self.made[first] {
+                Some((_, own)) if own.and(set) == LabelSet::default() => self.apart.push([first, at]),
+                Some(_) => self.look_at([first, at], false)?,
+                None => {}
+            }
+        }
+        Ok(())
     }
 
-    /// What the product of a pair costs, and its labels. None if one of them was multiplied before.
-    fn multiply(&mut self, [a, b]: [usize; 2]) -> Option<(f64, Set)> {
-        let (one, other) = (self.made[a]?, self.made[b]?);
-        let (operations, kept) = self.factors.product(one, other, self.uses.others([one, other]));
-        (self.made[a], self.made[b]) = (None, None);
-        self.uses.multiply([one, other], kept);
-        self.compare(kept);
-        Some((operations, kept))
+    /// Looks at the product of a pair, unless one of them was multiplied before.
+    fn look_at(&mut self, pair: [usize; 2], is_apart: bool) -> Result<(), Error> {
+        let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].as_ref()) else { return Ok(()) };
+        let all = a.or(*b);
+        let kept = all.and(self.output.or(self.uses.others([*a, *b])));
+        if let Some((product, operations)) = self.cost.product([first, second], all, kept)? {
+            let [size, a, b] = [&product, first, second].map(|factor| self.cost.size(factor));
+            let value = (self.rule)(operations, size, [a, b]);
+            let precedence = C::precedence(pair);
+            self.pairs.push(Reverse(Candidate { is_apart, value, precedence, pair, product, operations }));
+        }
+        Ok(())
+    }
+
+    /// The best pair. `None` if there is none.
+    fn next(&mut self) -> Result<Option<Candidate<C::Factor>>, Error> {
+        loop {
+            if self.pairs.peek().is_none_or(|Reverse(best)| best.is_apart) {
+                for pair in std::mem::take(&mut self.apart) {
+                    self.look_at(pair, true)?;
+                }
+            }
+            let Some(Reverse(best)) = self.pairs.pop() else { return Ok(None) };
+            if best.pair.iter().all(|at| self.made[*at].is_some()) {
+                return Ok(Some(best));
+            }
+        }
+    }
+
+    /// Puts the product of a pair in its place.
+    fn multiply(&mut self, pair: [usize; 2], product: C::Factor) -> Result<(), Error> {
+        let [Some((_, a)), Some((_, b))] = pair.map(|at| self.made[at].take()) else { return Ok(()) };
+        let kept = a.or(b).and(self.output.or(self.uses.others([a, b])));
+        self.uses.multiply([a, b], kept);
+        self.compare((product, kept))
     }
 }
 
@@ -344,18 +461,18 @@ impl Default for Uses {
 }
 
 impl Uses {
-    fn add(&mut self, set: Set) {
+    fn add(&mut self, set: LabelSet) {
         set.labels().for_each(|label| self.0[usize::from(label)] += 1);
     }
 
     /// Puts a product in the place of two factors.
-    fn multiply(&mut self, factors: [Set; 2], product: Set) {
-        factors.into_iter().flat_map(Set::labels).for_each(|label| self.0[usize::from(label)] -= 1);
+    fn multiply(&mut self, factors: [LabelSet; 2], product: LabelSet) {
+        factors.into_iter().flat_map(LabelSet::labels).for_each(|label| self.0[usize::from(label)] -= 1);
         self.add(product);
     }
 
     /// The labels of two of the factors that others have too.
-    fn others(&self, [one, other]: [Set; 2]) -> Set {
+    fn others(&self, [one, other]: [LabelSet; 2]) -> LabelSet {
         let own = |label: Axis| u32::from(one.has(label)) + u32::from(other.has(label));
         let mut others = one.or(other);
         others
@@ -366,33 +483,37 @@ impl Uses {
     }
 }
 
-/// Two factors that may be multiplied next. The least is the best, and of equal ones that which was there first.
-struct Candidate {
+/// Two factors that may be multiplied next, and their product. The least is the best.
+struct Candidate<F> {
     /// They share no label.
     is_apart: bool,
     value: f64,
+    precedence: [usize; 2],
     pair: [usize; 2],
+    product: F,
+    operations: f64,
 }
 
-impl Ord for Candidate {
-    fn cmp(&self, other: &Candidate) -> Ordering {
-        (self.is_apart.cmp(&other.is_apart)).then(self.value.total_cmp(&other.value)).then(self.pair.cmp(&other.pair))
+impl<F> Ord for Candidate<F> {
+    fn cmp(&self, other: &Candidate<F>) -> Ordering {
+        let by_value = self.is_apart.cmp(&other.is_apart).then(self.value.total_cmp(&other.value));
+        by_value.then(self.precedence.cmp(&other.precedence))
     }
 }
 
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+impl<F> PartialOrd for Candidate<F> {
+    fn partial_cmp(&self, other: &Candidate<F>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Candidate) -> bool {
+impl<F> PartialEq for Candidate<F> {
+    fn eq(&self, other: &Candidate<F>) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Candidate {}
+impl<F> Eq for Candidate<F> {}
 
 impl TensorGraph {
     /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products. The
@@ -452,11 +573,11 @@ impl TensorGraph {
         let mut left: Vec<(TensorNodeId, SmallVec<[Axis; 8]>)> =
             node.operands.iter().copied().zip(labels.operands.iter().cloned()).collect();
         let mut uses = Uses::default();
-        left.iter().for_each(|(_, own)| uses.add(Set::of(own)));
+        left.iter().for_each(|(_, own)| uses.add(LabelSet::of(own)));
         for [a, b] in &order.pairs {
             let (second, first) = (left.remove(*b.max(a)), left.remove(*b.min(a)));
-            let [one, other] = [&first.1, &second.1].map(|own| Set::of(own));
-            let kept = one.or(other).and(uses.others([one, other]).or(Set::of(&labels.output)));
+            let [one, other] = [&first.1, &second.1].map(|own| LabelSet::of(own));
+            let kept = one.or(other).and(uses.others([one, other]).or(LabelSet::of(&labels.output)));
             uses.multiply([one, other], kept);
             // The last product has the labels in the order of the result.
             let output: SmallVec<[Axis; 8]> =

@@ -32,7 +32,7 @@ pub use cembra_value::tensor::{
     TensorErrorKind, TensorMut, bf16, check_bytes, f16,
 };
 pub use constant::ConstantTensor;
-pub use contraction::{ProductClass, ProductOrder};
+pub use contraction::{LabelSet, ProductClass, ProductCost, ProductOrder};
 pub use custom::{Custom, ElementForm, ElementReads, TensorOp, TensorType};
 pub use custom_gradient::CustomVjp;
 pub use einsum::MOST_LABELS;

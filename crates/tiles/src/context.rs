@@ -3,10 +3,10 @@
 
 use crate::link::Ranks;
 use crate::options::left_beside;
-use crate::pool::Pool;
 use crate::tasks::Workers;
-use crate::tile::{Float, TileMemory};
-use crate::{Journal, SymbolicProduct, TileMap, Tiled};
+use crate::tiled::pool::Pool;
+use crate::tiled::tile::{Float, TileMemory};
+use crate::{Journal, TileMap};
 use cembra_value::Error;
 use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};
 use std::sync::Arc;
@@ -66,14 +66,6 @@ impl Context {
         }
         // A plan may be one for another machine.
         if self.is_plan { Ok(()) } else { check_room(bytes) }
-    }
-
-    /// Notes a product, with the tasks that it took and the bytes that it held beside its result.
-    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
-        if let Some(journal) = &self.journal {
-            let [tasks, beside_bytes] = took;
-            journal.note_product(plan, operands, made, [tasks, self.held_bytes.saturating_add(beside_bytes)]);
-        }
     }
 
     /// A step begins. Its parts are tiles, or products of tiles.

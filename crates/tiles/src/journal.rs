@@ -2,7 +2,6 @@
 //! sparsity saves. And how far the step is that runs. Written only by evaluators that have a journal; nothing is decided by it.
 
 use crate::tiled::Tiled;
-use crate::{SymbolicProduct, Tiling};
 use cembra_value::Span;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -162,20 +161,8 @@ impl Journal {
         self.push(work, result, [result.shape().len(), held_bytes]);
     }
 
-    /// Notes a product, with the tasks that it took and the bytes that were held beside it.
-    pub(crate) fn note_product(&self, plan: &SymbolicProduct, operands: [&Tiled; 2], result: &Tiled, took: [usize; 2]) {
-        let tilings = operands.map(Tiled::tiling);
-        let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {
-            let axes = tiling.axes().iter().enumerate().filter(|(axis, _)| is_counted(*axis));
-            axes.map(|(_, axis)| axis.tiles() as f64).product()
-        };
-        let [left, right] = &plan.roles.operands;
-        let of = tiles(tilings[0], &|_| true) * tiles(tilings[1], &|axis| !left.contains(&right[axis]));
-        let operations = 2.0 * plan.multiplications(operands[0].shape());
-        self.push(StepKind::Product { products: plan.product_count() as u64, of, operations }, result, took);
-    }
-
-    fn push(&self, work: StepKind, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
+    /// Adds a step that took `tasks` tasks, and held `held_bytes` bytes beside its result.
+    pub(crate) fn push(&self, work: StepKind, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
         let shape = result.shape();
         let step = Step {
             work,

@@ -1,14 +1,10 @@
 //! Options of evaluations: what is screened, how sums are cut, and the limits that are compared before memory is taken.
 
-use crate::shape::{MOST_TILES, Screening};
-use crate::tile::check_float;
+use crate::shape::sparse::{MOST_TILES, Screening};
+use crate::tiled::tile::{TILE_BYTES, check_float};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
-
-/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and what the allocator adds. Measured, for tiles of one
-/// element.
-pub(crate) const TILE_BYTES: usize = 448;
 
 /// The bytes of tiles and plans, besides elements, that are not counted: the limit of a small evaluation is one of elements alone.
 const UNCOUNTED_BYTES: usize = 32 << 20;

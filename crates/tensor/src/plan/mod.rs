@@ -152,7 +152,10 @@ impl Plan {
         let (steps, guards) = region::steps(graph, outputs);
         let steps = rows::with_rows(graph, outputs, steps, &guards);
         let mut steps = shared_reductions::with_shared_loops(graph, steps, &guards);
-        set_last_uses(graph, outputs, &mut steps);
+        let reads = steps.iter().map(|step| step.reads(graph).into_iter().chain(step.conditions()).collect::<Vec<_>>());
+        let base = |node| Some(graph.node(node)).filter(|node| is_shared(node)).map(|node| node.operands[0]);
+        let all = last_uses(graph, outputs, reads, base);
+        steps.iter_mut().zip(all).for_each(|(step, last)| step.last_uses = last);
         let counters = counters(graph, outputs, &steps);
         let plan = Plan { steps, outputs: outputs.to_vec(), counters };
         debug_assert_eq!(verify::verify(graph, &plan), Ok(()), "{}", plan.listing(graph));
@@ -234,8 +237,14 @@ impl Step {
     }
 }
 
-/// A value is dropped after the last step that reads it, or a view of it.
-fn set_last_uses(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &mut [Step]) {
+/// For each step the values that it is the last to read, from what each step reads. Outputs are read after all steps. A value that lies in the
+/// memory of another one reads that one, too: `base` names it.
+pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
+    graph: &TensorGraph,
+    outputs: &[TensorNodeId],
+    reads: impl DoubleEndedIterator<Item = R>,
+    base: impl Fn(TensorNodeId) -> Option<TensorNodeId>,
+) -> Vec<Vec<TensorNodeId>> {
     // What is read later, and all that it may be a view of: behind what is known to be read nothing is looked at again.
     let mut is_read = vec![false; graph.len()];
     let mut read = |node: TensorNodeId| {
@@ -243,16 +252,16 @@ fn set_last_uses(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &mut [Ste
         let mut next = Some(node);
         while let Some(node) = next.filter(|node| !std::mem::replace(&mut is_read[node.index()], true)) {
             last.push(node);
-            next = Some(graph.node(node)).filter(|node| is_shared(node)).map(|node| node.operands[0]);
+            next = base(node);
         }
         last
     };
     for output in outputs {
         read(*output);
     }
-    for step in steps.iter_mut().rev() {
-        step.last_uses = step.reads(graph).into_iter().chain(step.conditions()).flat_map(&mut read).collect();
-    }
+    let mut last: Vec<_> = reads.rev().map(|reads| reads.into_iter().flat_map(&mut read).collect()).collect();
+    last.reverse();
+    last
 }
 
 fn counters(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[Step]) -> PlanCounters {

@@ -16,7 +16,7 @@
 //! with its keys in order and a line feed behind it.
 
 use super::names::{MANIFEST, is_shard};
-use crate::files::{Opened, refused};
+use crate::tiled::files::{Opened, refused};
 use crate::{Tiling, Tiling1};
 use blake3::{Hash, Hasher};
 use cembra_runtime::{Excerpt, Scalar};

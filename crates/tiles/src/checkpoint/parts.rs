@@ -1,6 +1,6 @@
 //! How files of checkpoints are written: beside their place, to be renamed. What the bytes of files mean is said in `manifest.rs` and `shard.rs`.
 
-use crate::files::refused;
+use crate::tiled::files::refused;
 use cembra_value::Error;
 use std::fs;
 #[cfg(unix)]

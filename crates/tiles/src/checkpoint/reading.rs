@@ -5,9 +5,9 @@
 
 use super::manifest::Entry;
 use super::shard::{Record, read_index};
-use crate::files::{Opened, PIECE_BYTES, element, refused};
-use crate::shape::{Building, Screening, Shape};
-use crate::tile::{Float, Tile, TileMemory, with_float};
+use crate::shape::sparse::{Building, Screening, Shape};
+use crate::tiled::files::{Opened, PIECE_BYTES, element, refused};
+use crate::tiled::tile::{Float, Tile, TileMemory, with_float};
 use crate::tiled::{TilePlace, TileSource};
 use blake3::Hasher;
 use cembra_runtime::Scalar;

@@ -21,7 +21,7 @@
 
 use super::manifest::{Entry, Shard};
 use crate::Tiling;
-use crate::files::{Opened, refused};
+use crate::tiled::files::{Opened, refused};
 use blake3::{Hash, Hasher};
 use cembra_runtime::Scalar;
 use cembra_value::Error;

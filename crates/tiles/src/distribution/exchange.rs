@@ -4,8 +4,8 @@
 
 use crate::error::bad_message;
 use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, Settling, StepId};
-use crate::pool::Pool;
-use crate::tile::Tile;
+use crate::tiled::pool::Pool;
+use crate::tiled::tile::Tile;
 use crate::tiled::{Tiled, bytes_of};
 use cembra_runtime::Cancellation;
 use cembra_value::Error;

@@ -6,8 +6,8 @@
 
 use super::header::{Content, HEADER_BYTES, Header, MessageId};
 use crate::error::{bad_message, limit};
-use crate::pool::Pool;
-use crate::tile::{Float, Tile, TileMemory, with_float};
+use crate::tiled::pool::Pool;
+use crate::tiled::tile::{Float, Tile, TileMemory, with_float};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::{check_room, index_count};

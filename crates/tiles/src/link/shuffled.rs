@@ -4,7 +4,7 @@
 use super::Link;
 use super::payload::{Done, Payload, Room};
 use super::request::{Request, Transfer};
-use crate::mixing::{STEP, mixed};
+use crate::shape::mixing::{STEP, mixed};
 use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

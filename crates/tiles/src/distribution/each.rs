@@ -1,0 +1,287 @@
+//! Tiles, each of which is made or read by itself: a task takes neighbouring ones, about as many as half of a cache holds. Ranks that compute
+//! together each take the tiles that they own, after those that these are made of have come.
+
+use crate::context::Context;
+use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
+use crate::link::Ranks;
+use crate::tasks::{Watch, Workers};
+use crate::tiled::bytes_of;
+use crate::tiled::spread::Spread;
+use crate::tiled::tile::{TILE_BYTES, Tile};
+use crate::{Shape, Tiled};
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// The most tiles of one task.
+const MOST_TOGETHER: usize = 1024;
+
+/// The operands of a step, with all tiles that this rank reads.
+pub(crate) type Operands = SmallVec<[Tiled; 2]>;
+
+/// What a step makes: tiles of a shape, each of which reads tiles of operands. A thread takes `each_bytes` bytes besides the tile that it makes.
+pub(crate) struct Making<'m> {
+    /// What is computed, by its name, and the bits of a number that it has. Ranks that carry out a step together compare them.
+    pub(crate) operation: (&'static str, u64),
+    pub(crate) shape: &'m Shape,
+    pub(crate) scalar: Scalar,
+    pub(crate) each_bytes: usize,
+    pub(crate) reads: &'m [Read<'m>],
+}
+
+impl Making<'_> {
+    /// The operands, as they are.
+    fn operands(&self) -> SmallVec<[&Tiled; 2]> {
+        self.reads.iter().map(|read| read.of).collect()
+    }
+}
+
+/// The tiles of a shape that are made or read here: all, or those that this rank owns.
+pub(crate) struct Parts<'p> {
+    pub(crate) shape: &'p Shape,
+    pub(crate) scalar: Scalar,
+    /// The positions of the tiles; none if it is all.
+    pub(crate) positions: Option<&'p [u32]>,
+}
+
+impl Parts<'_> {
+    /// How many tiles there are.
+    fn len(&self) -> usize {
+        self.positions.map_or(self.shape.len(), <[u32]>::len)
+    }
+
+    /// The position of a tile in the shape, by its number among those that are made here.
+    pub(crate) fn position(&self, at: usize) -> usize {
+        self.positions.map_or(at, |positions| positions[at] as usize)
+    }
+
+    /// The bytes of a tile.
+    fn bytes(&self, at: usize) -> usize {
+        bytes_of(self.scalar, self.shape.tiling().volume(self.shape.tiles()[self.position(at)]))
+    }
+
+    /// The tiles in parts, each of which is a task, and the bytes of each part. Parts follow from the shape alone.
+    fn tasks(&self, context: &Context) -> Vec<(Range<usize>, usize)> {
+        let (mut parts, count) = (Vec::new(), self.len());
+        let (mut start, mut bytes) = (0, 0_usize);
+        for at in 0..count {
+            bytes = bytes.saturating_add(self.bytes(at));
+            if bytes >= context.block_bytes || at + 1 - start >= MOST_TOGETHER || at + 1 == count {
+                parts.push((start..at + 1, bytes));
+                (start, bytes) = (at + 1, 0);
+            }
+        }
+        parts
+    }
+
+    /// Results of parts, in their order. A function is given numbers of tiles among those that are made here.
+    ///
+    /// # Errors
+    /// That of the first part that fails, or the evaluation was ended.
+    pub(crate) fn run<R: Send>(
+        &self,
+        context: &Context,
+        workers: &Workers,
+        of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
+    ) -> Result<Vec<R>, Error> {
+        self.watched(context, workers, of_part, None)
+    }
+
+    /// The same, where the calling thread watches something meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`run`](Parts::run), or that of the watch.
+    fn watched<R: Send>(
+        &self,
+        context: &Context,
+        workers: &Workers,
+        of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Vec<R>, Error> {
+        context.begin(self.len());
+        workers.watched(
+            self.tasks(context),
+            |(_, bytes)| *bytes as u64,
+            |(part, _)| {
+                let count = part.len();
+                let made = of_part(part)?;
+                context.advance(count);
+                Ok(made)
+            },
+            watch,
+        )
+    }
+}
+
+/// The bytes that a thread holds which uses one tile of a tensor at a time: those of the largest tile, if they are not stored.
+pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
+    let (shape, scalar) = (tiled.shape(), tiled.scalar_type());
+    let bytes = |tile: &u64| bytes_of(scalar, shape.tiling().volume(*tile));
+    let all = if tiled.is_lazy() { shape.tiles() } else { &[] };
+    all.iter().map(bytes).max().unwrap_or(0)
+}
+
+/// The threads that make the tiles of a result, each of which takes `each_bytes` bytes besides.
+///
+/// # Errors
+/// There are too few bytes.
+pub(crate) fn workers_for(
+    shape: &Shape,
+    scalar: Scalar,
+    context: &Context,
+    each_bytes: usize,
+) -> Result<Workers, Error> {
+    let context =
+        context.counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
+    let bytes = bytes_of(scalar, shape.present_elements());
+    context.check_result(shape.len(), bytes)?;
+    let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
+    context.workers_within(bytes, each_bytes, what)
+}
+
+/// The tensor of a shape's tiles, each made by a function of the operands and of its position, under true norms. In a plan no tile is made.
+///
+/// # Errors
+/// There are too few bytes, the function fails, or the evaluation was ended.
+pub(crate) fn tiled_of(
+    making: &Making<'_>,
+    context: &Context,
+    tile: impl Fn(&[Tiled], usize) -> Result<Tile, Error> + Sync,
+) -> Result<Tiled, Error> {
+    normed_of(making, context, |operands, at| {
+        let tile = tile(operands, at)?;
+        let norm = tile.norm();
+        Ok((tile, norm))
+    })
+}
+
+/// The same, where the function says the norm of each tile, too.
+///
+/// # Errors
+/// Those of [`tiled_of`].
+pub(crate) fn normed_of(
+    making: &Making<'_>,
+    context: &Context,
+    tile: impl Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync,
+) -> Result<Tiled, Error> {
+    let Making { shape, scalar, each_bytes, reads, .. } = *making;
+    // A number of numbers is computed by each rank.
+    let is_number = shape.tiling().rank() == 0 && reads.iter().all(|read| !read.of.is_distributed());
+    if let Some(ranks) = context.several().filter(|_| !is_number) {
+        return spread_of(making, context, ranks, &tile);
+    }
+    let workers = workers_for(shape, scalar, context, each_bytes)?;
+    if context.is_plan {
+        return Tiled::planned(shape, scalar);
+    }
+    let operands: Operands = making.operands().into_iter().cloned().collect();
+    let of_part =
+        |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> { part.map(|at| tile(&operands, at)).collect() };
+    let made = Parts { shape, scalar, positions: None }.run(context, &workers, of_part)?;
+    let (tiles, norms) = made.into_iter().flatten().unzip();
+    Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
+}
+
+/// A function of the operands and of a position, which makes a tile with its norm.
+type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync);
+
+/// The same on several ranks, each of which makes the tiles that it owns.
+fn spread_of(making: &Making<'_>, context: &Context, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
+    let Making { operation, shape, scalar, each_bytes, reads } = *making;
+    let operands = making.operands();
+    let planned = || {
+        let owners = owners_of(context, ranks, shape, reads)?;
+        let own = own_positions(&owners, ranks);
+        let hash = hash_of(operation, shape, &owners, &operands);
+        let traffic = traffic_of(ranks, &owners, reads);
+        let of_result: f64 = own.iter().map(|at| shape.tiling().volume(shape.tiles()[*at as usize])).sum();
+        let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
+        let context = context
+            .counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
+        let what = || format!("{} tiles of a result, with those of other ranks that they are made of,", own.len());
+        let workers = context.workers_within(bytes, each_bytes, what)?;
+        Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })
+    };
+    let ((owners, made), norms) =
+        shared_out(context, ranks, &operands, planned(), |(owners, own, workers), exchange, lowest| {
+            let here = exchange.all()?;
+            let parts = Parts { shape, scalar, positions: Some(&own) };
+            let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
+                let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
+                part.map(one).collect()
+            };
+            let made = parts.watched(context, &workers, of_part, Some(&mut || exchange.watch()))?;
+            let (tiles, norms): (Vec<Tile>, Vec<u64>) =
+                made.into_iter().flatten().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
+            Ok(((owners, tiles), norms))
+        })?;
+    spread_with(shape, scalar, ranks, owners, made, &norms)
+}
+
+/// The positions of the tiles that this rank owns.
+pub(crate) fn own_positions(owners: &[u32], ranks: &Ranks) -> Vec<u32> {
+    let rank = ranks.link().rank() as u32;
+    (0..).zip(owners).filter(|(_, owner)| **owner == rank).map(|(at, _)| at).collect()
+}
+
+/// A tensor of which each rank made its own tiles, with the norms of all.
+///
+/// # Errors
+/// A rank made fewer tiles than it owns.
+pub(crate) fn spread_with(
+    shape: &Shape,
+    scalar: Scalar,
+    ranks: &Ranks,
+    owners: Vec<u32>,
+    tiles: Vec<Tile>,
+    norms: &[Vec<u64>],
+) -> Result<Tiled, Error> {
+    let norms = in_order(&owners, norms)?.into_iter().map(f64::from_bits).collect();
+    let (rank, mut tiles) = (ranks.link().rank() as u32, tiles.into_iter());
+    let here = owners.iter().map(|owner| if *owner == rank { tiles.next() } else { None }).collect();
+    Ok(Tiled::of_spread(shape.with_norms(norms), scalar, Spread::new(owners, here)))
+}
+
+/// The threads that make a number of each tile, each of which takes `each_bytes` bytes, beside `bytes` of tiles of other ranks.
+///
+/// # Errors
+/// There are too few bytes.
+pub(crate) fn workers_for_number(context: &Context, bytes: usize, each_bytes: usize) -> Result<Workers, Error> {
+    context.workers_within(bytes, each_bytes, || "lazy tiles, one at a time, a number".to_owned())
+}
+
+/// A number for each tile of the first operand's shape, by its bits, on all ranks. A thread takes `each_bytes` bytes besides.
+///
+/// # Errors
+/// There are too few bytes, the function fails, or the evaluation was ended.
+pub(crate) fn numbers_of(
+    making: &Making<'_>,
+    context: &Context,
+    number: impl Fn(&[Tiled], usize) -> Result<u64, Error> + Sync,
+) -> Result<Vec<u64>, Error> {
+    let Making { operation, shape, scalar, each_bytes, reads } = *making;
+    let operands = making.operands();
+    let Some(ranks) = context.several() else {
+        let workers = workers_for_number(context, 0, each_bytes)?;
+        let here: Operands = operands.into_iter().cloned().collect();
+        let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> { part.map(|at| number(&here, at)).collect() };
+        return Ok(Parts { shape, scalar, positions: None }.run(context, &workers, of_part)?.concat());
+    };
+    let planned = || {
+        let owners = owners_of(context, ranks, shape, reads)?;
+        let hash = hash_of(operation, shape, &owners, &operands);
+        let traffic = traffic_of(ranks, &owners, reads);
+        let workers = workers_for_number(context, traffic.incoming_bytes(&operands), each_bytes)?;
+        Ok(PlannedStep { hash, traffic, own: (owners, workers) })
+    };
+    let (owners, numbers) = shared_out(context, ranks, &operands, planned(), |(owners, workers), exchange, lowest| {
+        let (here, own) = (exchange.all()?, own_positions(&owners, ranks));
+        let parts = Parts { shape, scalar, positions: Some(&own) };
+        let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> {
+            part.map(|at| failed_at(lowest, parts.position(at), number(&here, parts.position(at)))).collect()
+        };
+        Ok((owners, parts.watched(context, &workers, of_part, Some(&mut || exchange.watch()))?.concat()))
+    })?;
+    in_order(&owners, &numbers)
+}

@@ -1,0 +1,122 @@
+//! Blocks of tiles of a tensor, as what is read and as what is written over, which copy nothing; and other orders of axes. Ranges of elements are
+//! in `regions.rs`.
+
+use crate::elements::recut::begun_at;
+use crate::elements::views::turned;
+use crate::error::{limit, unlike_tilings};
+use crate::shape::algebra::merge;
+use crate::tiled::TilePlace;
+use crate::tiled::planned::Planned;
+use crate::tiled::spread::Spread;
+use crate::{Base, Evaluator, Options, Shape, Tiled};
+use cembra_value::Error;
+use std::ops::Range;
+
+impl Tiled {
+    /// Axis `i` of the result is axis `of[i]`.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once, there is no memory, or a lazy tile cannot be made.
+    pub fn permuted(&self, of: &[usize]) -> Result<Tiled, Error> {
+        turned(&Evaluator::new(Options::default()), self, of)
+    }
+
+    /// The same of a lazy tensor, whose tiles are made when they are needed: norms stay what they were promised to be.
+    ///
+    /// # Errors
+    /// `of` does not name each axis once.
+    pub(crate) fn permuted_lazily(&self, of: &[usize]) -> Result<Tiled, Error> {
+        let (shape, sources) = self.shape().permuted_with_sources(of)?;
+        if let Some(planned) = self.plan() {
+            return Ok(Tiled::of_plan(shape, self.scalar_type(), Planned::new(planned.is_lazy())));
+        }
+        let (whole, own, order) = (self.clone(), shape.clone(), of.to_vec());
+        let source = move |place: &TilePlace| {
+            let position = own.position(place.number).and_then(|at| sources.get(at)).copied();
+            let position = position.ok_or_else(|| limit("tiles of a tensor", place.number, own.len()))?;
+            whole.tile_at(position as usize)?.tensor().transposed(&order)
+        };
+        Tiled::lazy(&shape, self.scalar_type(), source)
+    }
+
+    /// A sub-range of the tiles of each axis. No elements are copied, and lazy tiles stay lazy.
+    ///
+    /// # Errors
+    /// There is not a range for each axis, or one is not a range of its tiles.
+    pub fn block(&self, tiles: &[Range<u64>], base: Base) -> Result<Tiled, Error> {
+        let (shape, sources) = self.shape().block_with_sources(tiles, base)?;
+        if !self.is_lazy() || self.is_planned() {
+            return Ok(self.with_sources(shape, sources.iter().map(|at| *at as usize)));
+        }
+        let (whole, part) = (self.clone(), shape.clone());
+        let source = move |place: &TilePlace| {
+            let position = part.position(place.number).and_then(|at| sources.get(at)).copied();
+            let position = position.ok_or_else(|| limit("tiles of a block", place.number, part.len()))?;
+            Ok(whole.tile_at(position as usize)?.tensor().clone())
+        };
+        Tiled::lazy(&shape, self.scalar_type(), source)
+    }
+
+    /// The tensor with other tiles from these coordinates on: those of a block, whose absent tiles are then absent. No elements are copied. A
+    /// lazy tensor is stored before.
+    ///
+    /// # Errors
+    /// The tiles of the block are not as large as those that they are put over, the elements are of another type, or a lazy tile cannot be
+    /// made.
+    pub fn with_block(&self, first: &[u64], block: &Tiled) -> Result<Tiled, Error> {
+        self.check_type_of(block)?;
+        self.tiling().check_rank(first.len())?;
+        block.tiling().check_rank(first.len())?;
+        let ends =
+            first.iter().zip(block.tiling().axes()).map(|(first, axis)| *first..first.saturating_add(axis.tiles()));
+        let region: Vec<Range<u64>> = ends.collect();
+        let own = self.tiling().block(&region, Base::Zero)?;
+        if own != begun_at(block.tiling(), std::iter::repeat(0))? {
+            return Err(unlike_tilings(&format!("a block {:?} and what it is put over, {own:?}", block.tiling())));
+        }
+        let (own, block) = (self.materialized()?, block.materialized()?);
+        let strides = self.tiling().strides();
+        let moved = |number: &u64| -> u64 {
+            let index = block.tiling().index_of(*number).unwrap_or_default();
+            index.iter().zip(first).zip(&strides).map(|((at, first), stride)| (at + first) * stride).sum()
+        };
+        let is_covered = |number: &u64| {
+            let index = self.tiling().index_of(*number).unwrap_or_default();
+            index.iter().zip(&region).all(|(at, range)| range.contains(at))
+        };
+        let kept: Vec<usize> = (0..own.shape().len()).filter(|at| !is_covered(&own.shape().tiles()[*at])).collect();
+        let outside: Vec<u64> = kept.iter().map(|at| own.shape().tiles()[*at]).collect();
+        let inside: Vec<u64> = block.shape().tiles().iter().map(moved).collect();
+        let (mut numbers, mut norms, mut tiles, mut owners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // A tile that each rank has is kept by the owner of the first tile that is shared out, if any is.
+        let shared = [&own, &block].into_iter().find_map(|of| of.spread());
+        let first = shared.and_then(|spread| spread.owners().first().copied()).unwrap_or(0);
+        for (number, out, within) in merge(&outside, &inside) {
+            let (from, at) = match (out, within) {
+                (_, Some(at)) => (&block, at),
+                (Some(at), None) => (&own, kept[at]),
+                (None, None) => continue,
+            };
+            numbers.push(number);
+            norms.push(from.shape().norms()[at]);
+            tiles.push(from.stored_at(at).cloned());
+            owners.push(from.spread().map_or(first, |spread| spread.owners()[at]));
+        }
+        let shape = Shape::of_sorted(self.tiling().clone(), numbers, norms);
+        if own.is_planned() || block.is_planned() {
+            return Tiled::planned(&shape, self.scalar_type());
+        }
+        if shared.is_some() {
+            return Ok(Tiled::of_spread(shape, self.scalar_type(), Spread::new(owners, tiles)));
+        }
+        Ok(Tiled::stored(shape, self.scalar_type(), tiles.into_iter().flatten().collect()))
+    }
+
+    pub(crate) fn check_type_of(&self, part: &Tiled) -> Result<(), Error> {
+        if self.scalar_type() == part.scalar_type() {
+            Ok(())
+        } else {
+            Err(crate::error::unlike_types(self.scalar_type(), part.scalar_type()))
+        }
+    }
+}

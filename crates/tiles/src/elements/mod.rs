@@ -1,0 +1,14 @@
+//! Steps on tiled tensors that are not products: operators and functions on elements, reductions, parts, other tilings and other orders of axes, and
+//! tensors that are stored or moved between ranks. They are methods of tensors and of evaluators. Expressions of a graph are in `graph/`.
+
+pub(crate) mod blocks;
+pub(crate) mod exact;
+pub(crate) mod moving;
+pub(crate) mod operations;
+pub(crate) mod operators;
+pub(crate) mod recut;
+pub(crate) mod reduction;
+pub(crate) mod reductions;
+pub(crate) mod regions;
+pub(crate) mod stored;
+pub(crate) mod views;

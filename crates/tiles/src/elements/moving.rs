@@ -1,0 +1,123 @@
+//! Whole tensors that are moved between ranks: shared out by a map, or gathered, so that each rank has all tiles. And what a rank has of a tensor
+//! that is shared out.
+
+use crate::distribution::{Parcel, PlannedStep, Traffic, hash_of, shared_out};
+use crate::link::Ranks;
+use crate::tiled::spread::Spread;
+use crate::tiled::tile::{Float, Tile};
+use crate::{Evaluator, Shape, TileMap, Tiled};
+use cembra_value::Error;
+
+impl Evaluator {
+    /// The tensor with its tiles shared out by a map. Tiles move from the ranks that have them to those that own them; of a tensor that each rank has
+    /// they are forgotten where they are not owned, and lazy ones are made where they are owned. On one rank it is the same tensor.
+    ///
+    /// # Errors
+    /// The map names ranks that there are not, there are too few bytes, a lazy tile cannot be made, or another rank failed.
+    pub fn distributed(&self, a: &Tiled, map: &TileMap) -> Result<Tiled, Error> {
+        let context = self.context();
+        let Some(ranks) = context.several() else { return self.materialized(a) };
+        if a.is_lazy() {
+            return self.clone().tile_map(map.clone()).materialized(a);
+        }
+        let (rank, owners) = (ranks.link().rank() as u32, map.owners(a.shape(), ranks.link().size())?);
+        let whole = if a.is_distributed() {
+            let readers = |at: usize| std::iter::once(owners[at]);
+            self.moved(ranks, a, &owners, readers)?
+        } else {
+            a.clone()
+        };
+        let own = |(at, owner): (usize, &u32)| if *owner == rank { whole.stored_at(at).cloned() } else { None };
+        let tiles = owners.iter().enumerate().map(own).collect();
+        Ok(Tiled::of_spread(a.shape().clone(), a.scalar_type(), Spread::new(owners, tiles)))
+    }
+
+    /// The tensor with all tiles on each rank. Lazy tiles are made first, each by one rank.
+    ///
+    /// # Errors
+    /// There are too few bytes, a lazy tile cannot be made, or another rank failed.
+    pub fn gathered(&self, a: &Tiled) -> Result<Tiled, Error> {
+        let context = self.context();
+        let Some(ranks) = context.several() else { return self.materialized(a) };
+        if a.is_lazy() {
+            return self.gathered(&self.materialized(a)?);
+        }
+        let Some(spread) = a.spread() else { return Ok(a.clone()) };
+        let size = ranks.link().size() as u32;
+        let whole = self.moved(ranks, a, spread.owners(), |_| 0..size)?;
+        let tiles: Vec<Tile> = (0..a.shape().len()).filter_map(|at| whole.stored_at(at).cloned()).collect();
+        Ok(Tiled::stored(a.shape().clone(), a.scalar_type(), tiles))
+    }
+
+    /// A tile by its number, on all ranks; none if it is absent. All ranks ask for the same tile.
+    ///
+    /// # Errors
+    /// Those of [`gathered`](Evaluator::gathered).
+    pub fn tile(&self, a: &Tiled, number: u64) -> Result<Option<Tile>, Error> {
+        let Some(norm) = a.shape().norm(number) else { return Ok(None) };
+        if !a.is_distributed() {
+            return a.tile(number);
+        }
+        let one = Shape::of_sorted(a.tiling().clone(), vec![number], vec![norm]);
+        self.gathered(&a.with_part_of_tiles(one))?.tile(number)
+    }
+
+    /// One element by its indices, on all ranks; 0 in an absent tile. All ranks ask for the same element.
+    ///
+    /// # Errors
+    /// Those of [`Tiled::get`] and of [`tile`](Evaluator::tile).
+    pub fn get<T: Float>(&self, a: &Tiled, element: &[i64]) -> Result<T, Error> {
+        if !a.is_distributed() {
+            return a.get(element);
+        }
+        let number = a.tiling().tile_of(element).filter(|_| element.len() == a.tiling().rank());
+        let one = |number: u64| Shape::of_sorted(a.tiling().clone(), vec![number], vec![f64::INFINITY]);
+        match number {
+            Some(number) => self.gathered(&a.masked(&one(number))?)?.get(element),
+            // Which is an error.
+            None => a.get(element),
+        }
+    }
+
+    /// A tensor with all tiles that this rank reads, where `readers` are the ranks that read the tile at a position.
+    fn moved<R: Iterator<Item = u32>>(
+        &self,
+        ranks: &Ranks,
+        a: &Tiled,
+        owners: &[u32],
+        readers: impl Fn(usize) -> R,
+    ) -> Result<Tiled, Error> {
+        let (context, operands) = (self.context(), [a]);
+        let parcels = (0..a.shape().len())
+            .flat_map(|at| readers(at).map(move |peer| Parcel { key: 0, operand: 0, position: at as u32, peer }));
+        let traffic = Traffic::of(ranks.link().rank() as u32, &operands, parcels);
+        let bytes = traffic.incoming_bytes(&operands);
+        let what = || "tiles that come from other ranks".to_owned();
+        let hash = hash_of(("moved", 0), a.shape(), owners, &operands);
+        let plan = context.check_bytes(bytes, what).map(|()| PlannedStep { hash, traffic, own: () });
+        let (made, _) =
+            shared_out(&context, ranks, &operands, plan, |(), exchange, _| Ok((exchange.all()?, Vec::new())))?;
+        Ok(made.into_iter().next().unwrap_or_else(|| a.clone()))
+    }
+}
+
+impl Tiled {
+    /// True if each rank has a part of the tiles.
+    #[must_use]
+    pub const fn is_distributed(&self) -> bool {
+        self.spread().is_some()
+    }
+
+    /// The owner of a tile by its number; none if the tile is absent, or each rank has all tiles.
+    #[must_use]
+    pub fn owner(&self, number: u64) -> Option<usize> {
+        let owners = self.spread()?.owners();
+        Some(owners[self.shape().position(number)?] as usize)
+    }
+
+    /// The stored tiles that this rank has, by number: of a tensor that is not distributed all of them, of a lazy one none.
+    pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
+        let numbers = self.shape().tiles().iter().enumerate();
+        numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))
+    }
+}

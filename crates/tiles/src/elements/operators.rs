@@ -1,0 +1,153 @@
+//! Operators on elements of tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is made of the tiles
+//! at its place, so tiles are shared out to threads.
+
+use crate::context::Context;
+use crate::distribution::each::{Making, lazy_bytes, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::error::{caught, unlike_types};
+use crate::shape::algebra::{check_same_tilings, merge};
+use crate::tiled::tile::{Float, Tile, with_float};
+use crate::{Evaluator, Shape, Tiled};
+use cembra_value::Error;
+
+/// A function of a tile.
+type OfTile<'f> = &'f (dyn Fn(&Context, &Tile) -> Result<Tile, Error> + Sync);
+
+impl Evaluator {
+    /// The sum of two tensors of one tiling. A tile that one of them alone has is shared with it.
+    ///
+    /// # Errors
+    /// Tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
+    pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
+        let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
+        with_float!(a.scalar_type(), T => self.merged::<T>("added", &shape, [a, b], |a, b| a + b, None))
+    }
+
+    /// The difference of two tensors of one tiling.
+    ///
+    /// # Errors
+    /// Those of [`add`](Evaluator::add).
+    pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
+        let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
+        with_float!(a.scalar_type(), T => {
+            self.merged::<T>("subtracted", &shape, [a, b], |a, b| a - b, Some(&|context, b| mapped::<T>(context, b, |element| -element)))
+        })
+    }
+
+    /// The products of elements of two tensors of one tiling.
+    ///
+    /// # Errors
+    /// Those of [`add`](Evaluator::add).
+    pub fn hadamard(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
+        let shape = a.shape().multiplied(b.shape(), &self.options.screening(a.scalar_type())?)?;
+        with_float!(a.scalar_type(), T => self.merged::<T>("multiplied", &shape, [a, b], |a, b| a * b, None))
+    }
+
+    /// A factor, rounded to the type of the elements, times a tensor.
+    ///
+    /// # Errors
+    /// There are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
+    pub fn scale(&self, a: &Tiled, factor: f64) -> Result<Tiled, Error> {
+        let shape = a.shape().scaled(factor, &self.options.screening(a.scalar_type())?)?;
+        let part = a.with_part_of_tiles(shape);
+        let context = self.context();
+        with_float!(a.scalar_type(), T => {
+            let factor = T::of_f64(factor);
+            let reads = [Read { of: &part, positions: &|at| Reads::from_elem(at, 1) }];
+            let (shape, scalar, each_bytes) = (part.shape(), part.scalar_type(), lazy_bytes(&part));
+            let operation = ("scaled", factor.to_f64().to_bits());
+            tiled_of(&Making { operation, shape, scalar, each_bytes, reads: &reads }, &context, |operands, at| {
+                mapped::<T>(&context, &operands[0].tile_at(at)?, |element| factor * element)
+            })
+        })
+    }
+
+    /// A function of each element. If it makes 0 of 0 absent tiles stay absent; otherwise all tiles are present, and those that were absent
+    /// have what the function makes of 0.
+    ///
+    /// # Errors
+    /// Elements are of another type, there are too many tiles or bytes, the function panics, a lazy tile cannot be made, or the evaluation was
+    /// ended.
+    pub fn map<T: Float>(&self, a: &Tiled, function: impl Fn(T) -> T + Sync) -> Result<Tiled, Error> {
+        if a.scalar_type() != T::SCALAR {
+            return Err(unlike_types(a.scalar_type(), T::SCALAR));
+        }
+        let screening = self.options.screening(a.scalar_type())?;
+        let of_zero = caught("the function of elements", || Ok(function(T::default())))?;
+        let shape = a.shape().of_map(of_zero == T::default(), screening.most_tiles)?;
+        let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();
+        let context = self.context();
+        let reads = [Read { of: a, positions: &|at| places[at].into_iter().collect() }];
+        let operation = ("mapped", of_zero.bits());
+        let making = Making { operation, shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(a), reads: &reads };
+        tiled_of(&making, &context, |operands, at| {
+            if let Some(own) = places[at] {
+                let tile = operands[0].tile_at(own)?;
+                return caught("the function of elements", || mapped::<T>(&context, &tile, &function));
+            }
+            let extents = shape.tiling().tile_extents(shape.tiles()[at]).unwrap_or_default();
+            let mut made = context.memory::<T>(&extents)?;
+            made.elements_mut().fill(of_zero);
+            made.into_tile(&extents)
+        })
+    }
+
+    /// The tiles of a shape from those of two operands: of both by a function of elements, of the first alone as they are, of the second
+    /// alone by a function of tiles, or as they are.
+    fn merged<T: Float>(
+        &self,
+        name: &'static str,
+        shape: &Shape,
+        [a, b]: [&Tiled; 2],
+        of_both: impl Fn(T, T) -> T + Sync,
+        of_second: Option<OfTile<'_>>,
+    ) -> Result<Tiled, Error> {
+        check_same_tilings(a.tiling(), b.tiling())?;
+        if a.scalar_type() != b.scalar_type() {
+            return Err(unlike_types(a.scalar_type(), b.scalar_type()));
+        }
+        let mut wanted = shape.tiles().iter().peekable();
+        let both = merge(a.shape().tiles(), b.shape().tiles());
+        let both = both.filter(|(number, ..)| wanted.next_if_eq(&number).is_some());
+        let places: Vec<(Option<usize>, Option<usize>)> = both.map(|(_, first, second)| (first, second)).collect();
+        let context = self.context();
+        let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
+        let reads = [
+            Read { of: a, positions: &|at| places[at].0.into_iter().collect() },
+            Read { of: b, positions: &|at| places[at].1.into_iter().collect() },
+        ];
+        let making = Making { operation: (name, 0), shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        let made = tiled_of(&making, &context, |operands, at| {
+            let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
+            let (first, second) = places[at];
+            match (tile(&operands[0], first)?, tile(&operands[1], second)?) {
+                (Some(a), Some(b)) => {
+                    let mut made = context.memory::<T>(a.extents())?;
+                    let pairs = a.elements::<T>().iter().zip(b.elements::<T>());
+                    made.elements_mut().iter_mut().zip(pairs).for_each(|(to, (a, b))| *to = of_both(*a, *b));
+                    made.into_tile(a.extents())
+                }
+                (None, Some(b)) => of_second.map_or_else(|| Ok(b.clone()), |of_second| of_second(&context, &b)),
+                // A tile of the shape is one of either operand.
+                (a, None) => a.ok_or_else(|| unlike_types(T::SCALAR, b.scalar_type())),
+            }
+        })?;
+        let shared = match places.first() {
+            Some((_, None)) if places.iter().all(|(_, second)| second.is_none()) => a.plan(),
+            Some((None, _)) if of_second.is_none() && places.iter().all(|(first, _)| first.is_none()) => b.plan(),
+            _ => None,
+        };
+        Ok(match shared.filter(|_| made.is_planned()) {
+            Some(shared) => shared.stored(made.shape().clone(), T::SCALAR, true),
+            None => made,
+        })
+    }
+}
+
+/// A tile of a function of each element.
+fn mapped<T: Float>(context: &Context, tile: &Tile, function: impl Fn(T) -> T) -> Result<Tile, Error> {
+    let mut made = context.memory::<T>(tile.extents())?;
+    let from = tile.elements::<T>();
+    made.elements_mut().iter_mut().zip(from).for_each(|(to, from)| *to = function(*from));
+    made.into_tile(tile.extents())
+}

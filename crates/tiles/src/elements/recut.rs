@@ -1,0 +1,221 @@
+//! The elements of a tensor in tiles that are cut elsewhere: which tile has elements of which, estimates of norms, and the copies, which are tasks over
+//! the tiles that are made. Slices, slices among zeros, ranges that are written over and other tilings are all made by these.
+
+use crate::context::Context;
+use crate::distribution::each::{Making, lazy_bytes, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::error::limit;
+use crate::shape::tiling::Ranges;
+use crate::tiled::copies::{Packed, clear_box, copy_box, intersection};
+use crate::tiled::tile::{Float, Tile, with_float};
+use crate::{Evaluator, Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_value::Error;
+use cembra_value::tensor::{Extents, check_room};
+use std::ops::Range;
+
+/// How many copies from one tile to another a change of tilings may have, for each tile that may be present.
+const COPIES_PER_TILE: usize = 8;
+
+/// A copy from tile to tile: the number of the tile that is made, and the position of the one that it has elements of.
+pub(crate) type Copied = (u64, u32);
+
+/// The tiles of a tensor, and where their elements are in another tiling.
+pub(crate) struct Pieces<'p> {
+    of: Tiled,
+    /// The shape of the tensor in the other place.
+    from: Shape,
+    to: &'p Tiling,
+}
+
+/// A tile that is made: of which tiles, and what else it has.
+pub(crate) struct Target<'c> {
+    pub(crate) number: u64,
+    /// The copies to it.
+    pub(crate) copies: &'c [Copied],
+    /// The tile whose elements it has outside of some ranges, in which nothing but what is copied is other than 0.
+    pub(crate) around: Option<(Tile, &'c [Range<i64>])>,
+}
+
+impl<'p> Pieces<'p> {
+    /// The tiles of a tensor as those of `from`, which has as many of the same extents.
+    pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> Pieces<'p> {
+        let from = Shape::of_sorted(from, of.shape().tiles().to_vec(), of.shape().norms().to_vec());
+        Pieces { of: of.clone(), from, to }
+    }
+
+    /// Which tiles of the other tiling have elements of which present tiles, in ascending order. It may have a part of the elements, or more.
+    ///
+    /// # Errors
+    /// There are too many, or there is no memory for them.
+    pub(crate) fn copies(&self, screening: &Screening) -> Result<Vec<Copied>, Error> {
+        let Pieces { from, to, .. } = self;
+        let overlaps = |number: u64| -> Vec<Range<u64>> {
+            let ranges = from.tiling().ranges(number).unwrap_or_default();
+            to.axes().iter().zip(&ranges).map(|(axis, range)| axis.overlapping(range)).collect()
+        };
+        let most = screening.most_tiles.saturating_mul(COPIES_PER_TILE) as u64;
+        let mut count = 0_u64;
+        for number in from.tiles() {
+            let product =
+                overlaps(*number).iter().fold(1_u64, |product, range| product.saturating_mul(range.end - range.start));
+            count = count.saturating_add(product);
+            if count > most {
+                return Err(limit("copies from tile to tile", count, most).hint("make larger tiles"));
+            }
+        }
+        check_room((count as usize).saturating_mul(size_of::<Copied>()))?;
+        let strides = to.strides();
+        let mut found = Vec::with_capacity(count as usize);
+        for (number, at) in from.tiles().iter().zip(0_u32..) {
+            let mut numbers = vec![0_u64];
+            for (range, stride) in overlaps(*number).into_iter().zip(&strides) {
+                numbers = numbers.iter().flat_map(|base| range.clone().map(move |at| base + at * stride)).collect();
+            }
+            found.extend(numbers.into_iter().filter(|number| to.volume(*number) > 0.0).map(|number| (number, at)));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// An estimate of the root of the sum of the squares that are copied: no part of a tile has more than the whole.
+    pub(crate) fn root(&self, copies: &[Copied]) -> f64 {
+        let root = |(_, at): &Copied| {
+            self.from.norms()[*at as usize] * self.from.tiling().volume(self.from.tiles()[*at as usize])
+        };
+        copies.iter().map(root).fold(0.0, f64::hypot)
+    }
+
+    /// The position of the tile that is the same here and there, if copies have one.
+    fn same(&self, copies: &[Copied]) -> Option<usize> {
+        match copies {
+            [(number, at)] => {
+                let at = *at as usize;
+                (self.from.tiling().ranges(self.from.tiles()[at]) == self.to.ranges(*number)).then_some(at)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same with stored tiles, if there are more copies than lazy tiles: each tile is made once. And an evaluator for what is made beside them.
+    ///
+    /// # Errors
+    /// There are too few bytes, or a lazy tile cannot be made.
+    pub(crate) fn stored(mut self, run: &Evaluator, copies: usize) -> Result<(Pieces<'p>, Evaluator), Error> {
+        if !self.of.is_lazy() || copies <= self.from.len() {
+            return Ok((self, run.clone()));
+        }
+        self.of = run.materialized(&self.of)?;
+        let run = run.beside(self.of.memory_bytes());
+        Ok((self, run))
+    }
+
+    /// The bytes that a thread holds which copies: those of a lazy tile.
+    pub(crate) fn each_bytes(&self) -> usize {
+        lazy_bytes(&self.of)
+    }
+
+    /// The positions of the tiles that copies are of.
+    pub(crate) fn read(copies: &[Copied]) -> Reads {
+        copies.iter().map(|(_, at)| *at as usize).collect()
+    }
+
+    /// The tensor whose elements are copied.
+    pub(crate) const fn of(&self) -> &Tiled {
+        &self.of
+    }
+
+    /// Makes a tile of the tiles of the tensor, which are here. What nothing is copied to is 0, or is around.
+    ///
+    /// # Errors
+    /// There is no memory, or a tile cannot be made.
+    pub(crate) fn tile<T: Float>(&self, of: &Tiled, target: Target<'_>, context: &Context) -> Result<Tile, Error> {
+        let ranges = self.to.ranges(target.number).unwrap_or_default();
+        let extents = extents_of(&ranges);
+        let mut memory = context.memory::<T>(&extents)?;
+        let mut to = Packed { memory: memory.elements_mut(), ranges: &ranges };
+        let places = target.copies.iter().filter_map(|(_, at)| {
+            let own = self.from.tiling().ranges(self.from.tiles()[*at as usize])?;
+            let shared = intersection(&own, &ranges)?;
+            Some((*at as usize, own, shared))
+        });
+        let places: Vec<(usize, Ranges, Ranges)> = places.collect();
+        match target.around {
+            Some((own, covered)) => {
+                to.memory.copy_from_slice(own.elements::<T>());
+                clear_box(&mut to, covered);
+            }
+            // No element is copied to twice.
+            None if places.iter().map(|(.., shared)| elements_of(shared)).sum::<usize>() == to.memory.len() => {}
+            None => to.memory.fill(T::default()),
+        }
+        for (at, own, shared) in places {
+            let tile = of.tile_at(at)?;
+            copy_box(&Packed { memory: tile.elements::<T>(), ranges: &own }, &mut to, &shared);
+        }
+        memory.into_tile(&extents)
+    }
+}
+
+/// The elements of a tensor whose tiles are those of `from`, in the tiles of `to`. Tiles that have no element of a present tile are absent, and so
+/// are those that are estimated below the threshold. A tile that is whole a tile of the result is shared with it, and stays.
+///
+/// # Errors
+/// There are too many tiles or copies, there are too few bytes, a lazy tile cannot be made, or the evaluation was ended.
+pub(crate) fn recut(
+    run: &Evaluator,
+    of: &Tiled,
+    from: Tiling,
+    to: &Tiling,
+    screening: &Screening,
+) -> Result<Tiled, Error> {
+    screening.check()?;
+    let pieces = Pieces::new(of, from, to);
+    let copies = pieces.copies(screening)?;
+    let (mut kept, mut numbers, mut norms) = (Vec::new(), Vec::new(), Vec::new());
+    for group in copies.chunk_by(|a, b| a.0 == b.0) {
+        let (number, same) = (group[0].0, pieces.same(group));
+        let norm = same.map_or_else(|| pieces.root(group) / to.volume(number), |at| of.shape().norms()[at]);
+        if same.is_some() || screening.keeps(norm) {
+            kept.push((group, same));
+            numbers.push(number);
+            norms.push(norm);
+        }
+    }
+    screening.check_count(numbers.len() as u64)?;
+    let (shape, scalar) = (Shape::of_sorted(to.clone(), numbers, norms), of.scalar_type());
+    let shared: Option<Vec<usize>> = kept.iter().map(|(_, same)| *same).collect();
+    if let Some(shared) = shared.filter(|_| !of.is_lazy()) {
+        return Ok(of.with_sources(shape, shared.iter().copied()));
+    }
+    let (pieces, run) = pieces.stored(run, copies.len())?;
+    let context = run.context();
+    let positions = |at: usize| Pieces::read(kept[at].0);
+    let reads = [Read { of: &pieces.of, positions: &positions }];
+    let making =
+        Making { operation: ("cut", 0), shape: &shape, scalar, each_bytes: pieces.each_bytes(), reads: &reads };
+    tiled_of(&making, &context, |operands, at| match kept[at] {
+        (_, Some(same)) => operands[0].tile_at(same),
+        (copies, None) => {
+            let target = Target { number: shape.tiles()[at], copies, around: None };
+            with_float!(scalar, T => pieces.tile::<T>(&operands[0], target, &context))
+        }
+    })
+}
+
+/// The tiling whose axes begin at these indices, and whose tiles have the same extents.
+///
+/// # Errors
+/// An axis would end behind the last index.
+pub(crate) fn begun_at(tiling: &Tiling, first: impl IntoIterator<Item = i64>) -> Result<Tiling, Error> {
+    let axes = tiling.axes().iter().zip(first).map(|(axis, first)| axis.rebased(first));
+    Tiling::new(axes.collect::<Result<Vec<Tiling1>, Error>>()?)
+}
+
+fn extents_of(ranges: &[Range<i64>]) -> Extents {
+    ranges.iter().map(|range| range.end.abs_diff(range.start) as usize).collect()
+}
+
+/// How many elements there are in a part of a tile.
+fn elements_of(ranges: &[Range<i64>]) -> usize {
+    extents_of(ranges).iter().product()
+}

@@ -1,0 +1,215 @@
+//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. Their results are combined in the order of
+//! the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads share the result's tiles, or the
+//! tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
+
+use crate::context::Context;
+use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
+use crate::distribution::{Read, Reads};
+use crate::elements::exact::ExactSum;
+use crate::shape::sparse::Building;
+use crate::shape::weighing::Weighing;
+use crate::tiled::Tiled;
+use crate::tiled::tile::{Float, with_float};
+use crate::{Evaluator, Screening, Shape, Tiling};
+use cembra_tensor::{Axis, Data, Reduction, sums};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::cmp::Ordering;
+
+/// A reduction over some axes, which the result does not have.
+///
+/// # Errors
+/// Elements are not reduced so, there are too many tiles or bytes, or a lazy tile cannot be made.
+pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &Tiled) -> Result<Tiled, Error> {
+    if matches!(reduction, Reduction::Any | Reduction::All) {
+        let message = format!("{reduction:?} of a tiled tensor");
+        return Err(Error::tensors(Kind::ElementType, message).hint("tiles have no truth values"));
+    }
+    with_float!(of.scalar_type(), T => Reducing::of(run, reduction, axes, of)?.make::<T>())
+}
+
+struct Reducing<'r> {
+    run: &'r Evaluator,
+    reduction: Reduction,
+    axes: &'r [Axis],
+    of: &'r Tiled,
+    tiling: Tiling,
+    /// The number of the result's tile that each present tile is reduced to, and its position; ascending.
+    parts: Vec<(u64, usize)>,
+    /// How many tiles with elements there are for each tile of the result.
+    all: u64,
+}
+
+impl<'r> Reducing<'r> {
+    fn of(run: &'r Evaluator, reduction: Reduction, axes: &'r [Axis], of: &'r Tiled) -> Result<Reducing<'r>, Error> {
+        let is_reduced = |axis: &usize| axes.iter().any(|reduced| usize::from(*reduced) == *axis);
+        let own = of.tiling().axes();
+        let kept: Vec<usize> = (0..own.len()).filter(|axis| !is_reduced(axis)).collect();
+        let tiling = Tiling::new(kept.iter().map(|axis| &own[*axis]))?;
+        let mut weights = vec![0; own.len()];
+        kept.iter().zip(tiling.strides()).for_each(|(axis, stride)| weights[*axis] = stride);
+        let mut weighing = Weighing::new(of.tiling(), [&weights]);
+        let tiles = of.shape().tiles().iter().enumerate();
+        let mut parts: Vec<(u64, usize)> = tiles.map(|(at, number)| (weighing.of(*number)[0], at)).collect();
+        parts.sort_unstable();
+        let reduced = (0..own.len()).filter(is_reduced);
+        let all = reduced.map(|axis| own[axis].filled_tiles()).fold(1_u64, u64::saturating_mul);
+        Ok(Reducing { run, reduction, axes, of, tiling, parts, all })
+    }
+
+    /// What is computed, by its name.
+    fn name(&self) -> &'static str {
+        match self.reduction {
+            Reduction::Sum => "sum",
+            Reduction::Product => "product of elements",
+            Reduction::Max => "largest",
+            Reduction::Min => "smallest",
+            _ => "reduction",
+        }
+    }
+
+    /// The tiles that the result has: those of sums by estimates, the others all that are not known to be 0.
+    fn shape<T: Float>(&self) -> Result<Shape, Error> {
+        let screening = self.run.options.screening(T::SCALAR)?;
+        let is_screened = self.reduction == Reduction::Sum && self.tiling.rank() > 0;
+        let screening = if is_screened { screening } else { Screening { threshold: 0.0, ..screening } };
+        if self.reduction == Reduction::Product && self.all == 0 {
+            return Shape::dense(&self.tiling, screening.most_tiles);
+        }
+        let mut shape = Building::new(&self.tiling, screening);
+        for group in self.parts.chunk_by(|a, b| a.0 == b.0) {
+            let number = group[0].0;
+            let volume = self.tiling.volume(number);
+            let norm = match self.reduction {
+                // A sum of K elements is a product with K ones, whose norm is the root of K over K.
+                Reduction::Sum => group.iter().fold(0.0, |norm, (_, at)| {
+                    let terms = self.of.tiling().volume(self.of.shape().tiles()[*at]) / volume;
+                    norm + self.of.shape().norms()[*at] * terms * terms.sqrt()
+                }),
+                // A factor that is absent is 0.
+                Reduction::Product if (group.len() as u64) < self.all => continue,
+                _ => f64::INFINITY,
+            };
+            shape.add(number, norm)?;
+        }
+        Ok(shape.finish())
+    }
+
+    fn make<T: Float>(&self) -> Result<Tiled, Error> {
+        let shape = self.shape::<T>()?;
+        let context = self.run.context();
+        if self.tiling.rank() == 0 {
+            return self.number::<T>(&shape, &context);
+        }
+        let parts = |at: usize| {
+            let number = shape.tiles()[at];
+            let start = self.parts.partition_point(|part| part.0 < number);
+            let count = self.parts[start..].partition_point(|part| part.0 == number);
+            &self.parts[start..start + count]
+        };
+        let positions = |at: usize| -> Reads { parts(at).iter().map(|(_, position)| *position).collect() };
+        let reads = [Read { of: self.of, positions: &positions }];
+        let making = Making {
+            operation: (self.name(), 0),
+            shape: &shape,
+            scalar: T::SCALAR,
+            each_bytes: lazy_bytes(self.of),
+            reads: &reads,
+        };
+        tiled_of(&making, &context, |operands, at| {
+            let extents = self.tiling.tile_extents(shape.tiles()[at]).unwrap_or_default();
+            let mut memory = context.memory::<T>(&extents)?;
+            let to = memory.elements_mut();
+            let (parts, count) = (parts(at), parts(at).len());
+            for (at, (_, position)) in parts.iter().enumerate() {
+                let made = self.of_tile::<T>(&operands[0], *position)?;
+                match at {
+                    0 => to.copy_from_slice(&made),
+                    _ => to.iter_mut().zip(made).for_each(|(to, made)| *to = self.combined(*to, made)),
+                }
+            }
+            if let Some(absent) = self.of_absent_tiles(count as u64) {
+                match count {
+                    0 => to.fill(absent),
+                    _ => to.iter_mut().for_each(|to| *to = self.combined(*to, absent)),
+                }
+            }
+            memory.into_tile(&extents)
+        })
+    }
+
+    /// A reduction over all axes. Threads and ranks share the tiles.
+    fn number<T: Float>(&self, shape: &Shape, context: &Context) -> Result<Tiled, Error> {
+        let reads = [Read { of: self.of, positions: &|at| Reads::from_elem(at, 1) }];
+        let bytes = lazy_bytes(self.of);
+        if context.is_plan {
+            workers_for_number(context, 0, bytes)?;
+            return Tiled::planned(shape, T::SCALAR);
+        }
+        let making = Making {
+            operation: (self.name(), 0),
+            shape: self.of.shape(),
+            scalar: T::SCALAR,
+            each_bytes: bytes,
+            reads: &reads,
+        };
+        // A tile without elements comes to no number, and has none that counts.
+        let numbers = numbers_of(&making, context, |operands, at| {
+            Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))
+        })?;
+        let numbers: Vec<T> = numbers.into_iter().map(T::from_bits).collect();
+        let absent = self.of_absent_tiles(numbers.len() as u64);
+        let number = match self.reduction {
+            Reduction::Sum => exact_sum(&numbers),
+            _ => numbers.into_iter().chain(absent).reduce(|a, b| self.combined(a, b)).unwrap_or_default(),
+        };
+        let tile = |_: &u64| {
+            let mut memory = context.memory::<T>(&[])?;
+            memory.elements_mut().fill(number);
+            memory.into_tile(&[])
+        };
+        let tiles = shape.tiles().iter().map(tile).collect::<Result<_, Error>>()?;
+        Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles))
+    }
+
+    /// What one tile is reduced to.
+    fn of_tile<T: Float>(&self, of: &Tiled, position: usize) -> Result<Vec<T>, Error> {
+        let tile = of.tile_at(position)?;
+        let tensor = tile.tensor();
+        let made: Data = sums::reduce(self.reduction, self.axes, tensor.data(), tensor.layout(), &|| Ok(()))?;
+        Ok(T::of(&made).unwrap_or_default().to_vec())
+    }
+
+    /// The number that absent tiles add to a result, of whose tiles `present` are present. None for sums: absent tiles are zeros.
+    fn of_absent_tiles<T: Float>(&self, present: u64) -> Option<T> {
+        match self.reduction {
+            // The product of no elements.
+            Reduction::Product if self.all == 0 => Some(T::of_f64(1.0)),
+            Reduction::Max | Reduction::Min if present < self.all => Some(T::default()),
+            _ => None,
+        }
+    }
+
+    /// What comes of two elements.
+    fn combined<T: Float>(&self, a: T, b: T) -> T {
+        let wins = |wanted: Ordering| {
+            let (x, y) = (a.to_f64(), b.to_f64());
+            // A NaN wins.
+            let is_first = x.is_nan() || (!y.is_nan() && x.total_cmp(&y) != wanted.reverse());
+            if is_first { a } else { b }
+        };
+        match self.reduction {
+            Reduction::Product => a * b,
+            Reduction::Max => wins(Ordering::Greater),
+            Reduction::Min => wins(Ordering::Less),
+            _ => a + b,
+        }
+    }
+}
+
+/// The exact sum of numbers, rounded once to FLOAT64, and then to their type.
+fn exact_sum<T: Float>(numbers: &[T]) -> T {
+    let mut sum = ExactSum::default();
+    numbers.iter().for_each(|number| sum.add(number.to_f64()));
+    T::of_f64(sum.value())
+}

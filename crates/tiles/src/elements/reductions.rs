@@ -1,0 +1,294 @@
+//! Numbers of tiled tensors: sums, norms, extremes. Each tile comes to one FLOAT64 in the order of its elements, and those of all tiles are
+//! added exactly ([`ExactSum`](crate::elements::exact::ExactSum)): so a sum depends on what the tiles are, but on no order of tiles and on no threads.
+//! Absent tiles are zeros everywhere.
+
+use crate::distribution::each::{Making, lazy_bytes, numbers_of};
+use crate::distribution::{Read, Reads};
+use crate::elements::exact::ExactSum;
+use crate::error::{unlike_tilings, unlike_types};
+use crate::shape::algebra::{check_same_tilings, common};
+use crate::tiled::tile::{Float, Tile, with_float};
+use crate::{Evaluator, Shape, Tiled, Tiling1};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::ops::Range;
+
+/// How many sums the elements of a tile are added to: as many as the widest vectors have lanes.
+const LANES: usize = 8;
+
+/// The sum of a function of pairs of elements, in an order that follows from their number.
+fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f64 {
+    let mut sums = [0.0; LANES];
+    for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += term(*a, *b);
+        }
+    }
+    sums.iter().sum()
+}
+
+/// Which of two numbers counts, and what is seen of each.
+#[derive(Clone, Copy)]
+enum Extreme {
+    Least,
+    Greatest,
+    LeastMagnitude,
+    GreatestMagnitude,
+}
+
+impl Extreme {
+    fn of(self, number: f64) -> f64 {
+        match self {
+            Extreme::Least | Extreme::Greatest => number,
+            Extreme::LeastMagnitude | Extreme::GreatestMagnitude => number.abs(),
+        }
+    }
+
+    /// What is computed, by its name.
+    const fn name(self) -> &'static str {
+        match self {
+            Extreme::Least => "least",
+            Extreme::Greatest => "greatest",
+            Extreme::LeastMagnitude => "least magnitude",
+            Extreme::GreatestMagnitude => "greatest magnitude",
+        }
+    }
+
+    /// The one that counts. NaN does before any number, and -0 is less than 0, so the order of what is compared does not matter.
+    fn choose(self, a: f64, b: f64) -> f64 {
+        if a.is_nan() || b.is_nan() {
+            return f64::NAN;
+        }
+        let is_first = match self {
+            Extreme::Least | Extreme::LeastMagnitude => a.total_cmp(&b).is_le(),
+            Extreme::Greatest | Extreme::GreatestMagnitude => a.total_cmp(&b).is_ge(),
+        };
+        if is_first { a } else { b }
+    }
+}
+
+impl Evaluator {
+    /// The sum of all elements.
+    ///
+    /// ```
+    /// use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
+    ///
+    /// let shape = Shape::dense(&Tiling::new([Tiling1::blocked(3, 1)?])?, MOST_TILES)?;
+    /// let a = Tiled::from_fn(&shape, |at| [1e300, 1.0, -1e300][at[0] as usize])?;
+    /// // Floats that are added one by one lose the 1.
+    /// assert_eq!(Evaluator::new(Options::default()).sum(&a)?, 1.0);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A lazy tile cannot be made, there are too few bytes for it, or the evaluation was ended.
+    pub fn sum(&self, a: &Tiled) -> Result<f64, Error> {
+        self.sum_of_tiles(("sum", 0), a, |_, tile| {
+            with_float!(a.scalar_type(), T => {
+                let elements = tile.elements::<T>();
+                Ok(in_lanes(elements, elements, |element, _| element.to_f64()))
+            })
+        })
+    }
+
+    /// The root of the sum of the squares of all elements. It is not divided by their number, as norms of tiles are.
+    ///
+    /// # Errors
+    /// Those of [`sum`](Evaluator::sum).
+    pub fn norm(&self, a: &Tiled) -> Result<f64, Error> {
+        let squares = |scale: f64| {
+            self.sum_of_tiles(("squares", scale.to_bits()), a, |_, tile| {
+                with_float!(a.scalar_type(), T => {
+                    let elements = tile.elements::<T>();
+                    Ok(in_lanes(elements, elements, |element, _| (element.to_f64() * scale) * (element.to_f64() * scale)))
+                })
+            })
+        };
+        let sum = squares(1.0)?;
+        if sum.is_nan() || (sum.is_finite() && sum > f64::MIN_POSITIVE / f64::EPSILON) {
+            return Ok(sum.sqrt());
+        }
+        // Squares of what is large or small leave the range of floats where the norm itself does not.
+        let largest = self.abs_max_or_zero(a)?;
+        if largest == 0.0 || !largest.is_finite() {
+            return Ok(largest);
+        }
+        // A power of two, so nothing is rounded. It and its inverse are floats.
+        let scale = (-largest.log2().floor()).clamp(-1022.0, 1022.0).exp2();
+        Ok(squares(scale)?.sqrt() / scale)
+    }
+
+    /// The sum of products of the elements of two tensors of one tiling. No tensor of the products is made.
+    ///
+    /// # Errors
+    /// Those of [`sum`](Evaluator::sum), or tilings or types of elements differ.
+    pub fn dot(&self, a: &Tiled, b: &Tiled) -> Result<f64, Error> {
+        check_same_tilings(a.tiling(), b.tiling())?;
+        if a.scalar_type() != b.scalar_type() {
+            return Err(unlike_types(a.scalar_type(), b.scalar_type()));
+        }
+        let both = common(a.shape().tiles(), b.shape().tiles());
+        // Tiles of the first that the second does not have are not made.
+        let part = a.with_part_of_tiles(a.shape().masked(b.shape())?);
+        let reads = [
+            Read { of: &part, positions: &|at| Reads::from_elem(at, 1) },
+            Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) },
+        ];
+        let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
+        let making =
+            Making { operation: ("dot", 0), shape: part.shape(), scalar: a.scalar_type(), each_bytes, reads: &reads };
+        let numbers = numbers_of(&making, &self.context(), |operands, at| {
+            let (own, other) = (operands[0].tile_at(at)?, operands[1].tile_at(both[at].1 as usize)?);
+            with_float!(a.scalar_type(), T => {
+                let sum = in_lanes(own.elements::<T>(), other.elements::<T>(), |a, b| a.to_f64() * b.to_f64());
+                Ok(sum.to_bits())
+            })
+        })?;
+        Ok(exact_sum(&numbers.into_iter().map(f64::from_bits).collect::<Vec<f64>>()))
+    }
+
+    /// The sum of products of the conjugates of the elements of the first tensor and the elements of the second. Elements are real, so it is
+    /// [`dot`](Evaluator::dot).
+    ///
+    /// # Errors
+    /// Those of [`dot`](Evaluator::dot).
+    pub fn inner_product(&self, a: &Tiled, b: &Tiled) -> Result<f64, Error> {
+        self.dot(a, b)
+    }
+
+    /// The sum of the elements whose two indices are equal.
+    ///
+    /// # Errors
+    /// Those of [`sum`](Evaluator::sum), or there are not two axes of the same indices.
+    pub fn trace(&self, a: &Tiled) -> Result<f64, Error> {
+        let tiling = a.tiling();
+        tiling.check_rank(2)?;
+        let [rows, columns] = [0, 1].map(|axis: usize| &tiling.axes()[axis]);
+        if (rows.lower(), rows.upper()) != (columns.lower(), columns.upper()) {
+            return Err(unlike_tilings(&format!("the axes of a trace, {rows:?} and {columns:?},")));
+        }
+        let diagonal = |tile: u64| -> Option<(Range<i64>, [Range<i64>; 2])> {
+            let ranges = tiling.ranges(tile)?;
+            let [down, along] = [0, 1].map(|axis: usize| ranges[axis].clone());
+            let both = down.start.max(along.start)..down.end.min(along.end);
+            (!both.is_empty()).then_some((both, [down, along]))
+        };
+        let on_diagonal = a.shape().iter().filter(|(tile, _)| diagonal(*tile).is_some());
+        let numbers: (Vec<u64>, Vec<f64>) = on_diagonal.unzip();
+        let part = a.with_part_of_tiles(Shape::of_sorted(tiling.clone(), numbers.0, numbers.1));
+        self.sum_of_tiles(("trace", 0), &part, |at, tile| {
+            let Some((both, [down, along])) = diagonal(part.shape().tiles()[at]) else { return Ok(0.0) };
+            let width = along.end.abs_diff(along.start) as usize;
+            let place = |index: i64| index.abs_diff(down.start) as usize * width + index.abs_diff(along.start) as usize;
+            with_float!(a.scalar_type(), T => {
+                let elements = tile.elements::<T>();
+                Ok(both.map(|index| elements[place(index)].to_f64()).sum())
+            })
+        })
+    }
+
+    /// The product of all elements: the product of those of each tile, multiplied in the order of tiles. 1 without elements.
+    ///
+    /// # Errors
+    /// Those of [`sum`](Evaluator::sum).
+    pub fn product_of_elements(&self, a: &Tiled) -> Result<f64, Error> {
+        let products = self.numbers_of_tiles(("product of elements", 0), a, |_, tile| {
+            with_float!(a.scalar_type(), T => {
+                Ok(tile.elements::<T>().iter().fold(1.0, |product: f64, element| product * element.to_f64()))
+            })
+        })?;
+        let product = products.into_iter().fold(1.0, |product, part| product * part);
+        Ok(if has_absent_elements(a) { product * 0.0 } else { product })
+    }
+
+    /// The least element. NaN if one is.
+    ///
+    /// # Errors
+    /// Those of [`sum`](Evaluator::sum), or there are no elements.
+    pub fn min(&self, a: &Tiled) -> Result<f64, Error> {
+        self.extreme(a, Extreme::Least)
+    }
+
+    /// The greatest element. NaN if one is.
+    ///
+    /// # Errors
+    /// Those of [`min`](Evaluator::min).
+    pub fn max(&self, a: &Tiled) -> Result<f64, Error> {
+        self.extreme(a, Extreme::Greatest)
+    }
+
+    /// The least magnitude of an element. NaN if one is.
+    ///
+    /// # Errors
+    /// Those of [`min`](Evaluator::min).
+    pub fn abs_min(&self, a: &Tiled) -> Result<f64, Error> {
+        self.extreme(a, Extreme::LeastMagnitude)
+    }
+
+    /// The greatest magnitude of an element. NaN if one is.
+    ///
+    /// # Errors
+    /// Those of [`min`](Evaluator::min).
+    pub fn abs_max(&self, a: &Tiled) -> Result<f64, Error> {
+        self.extreme(a, Extreme::GreatestMagnitude)
+    }
+
+    fn abs_max_or_zero(&self, a: &Tiled) -> Result<f64, Error> {
+        if filled_tiles(a) == 0 { Ok(0.0) } else { self.abs_max(a) }
+    }
+
+    fn extreme(&self, a: &Tiled, extreme: Extreme) -> Result<f64, Error> {
+        let of_tile = |_, tile: &Tile| {
+            with_float!(a.scalar_type(), T => {
+                let elements = tile.elements::<T>().iter().map(|element| extreme.of(element.to_f64()));
+                Ok(elements.reduce(|a, b| extreme.choose(a, b)).unwrap_or(f64::NAN))
+            })
+        };
+        let found = self.numbers_of_tiles((extreme.name(), 0), a, of_tile)?;
+        let absent = has_absent_elements(a).then_some(0.0);
+        let all = found.into_iter().chain(absent).reduce(|a, b| extreme.choose(a, b));
+        all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
+    }
+
+    /// The exact sum of a number for each tile.
+    fn sum_of_tiles(
+        &self,
+        operation: (&'static str, u64),
+        a: &Tiled,
+        of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
+    ) -> Result<f64, Error> {
+        Ok(exact_sum(&self.numbers_of_tiles(operation, a, of_tile)?))
+    }
+
+    /// A number for each tile, in their order.
+    fn numbers_of_tiles(
+        &self,
+        operation: (&'static str, u64),
+        a: &Tiled,
+        of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
+    ) -> Result<Vec<f64>, Error> {
+        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
+        let making =
+            Making { operation, shape: a.shape(), scalar: a.scalar_type(), each_bytes: lazy_bytes(a), reads: &reads };
+        let number = |operands: &[Tiled], at: usize| Ok(of_tile(at, &operands[0].tile_at(at)?)?.to_bits());
+        let numbers = numbers_of(&making, &self.context(), number)?;
+        Ok(numbers.into_iter().map(f64::from_bits).collect())
+    }
+}
+
+/// The exact sum of numbers.
+fn exact_sum(numbers: &[f64]) -> f64 {
+    let mut sum = ExactSum::default();
+    numbers.iter().for_each(|number| sum.add(*number));
+    sum.value()
+}
+
+/// How many tiles have elements, whether they are present or not. A grid has no more tiles than 64 bits count.
+fn filled_tiles(a: &Tiled) -> u64 {
+    a.tiling().axes().iter().map(Tiling1::filled_tiles).product()
+}
+
+/// True if an element is in an absent tile.
+fn has_absent_elements(a: &Tiled) -> bool {
+    (a.shape().len() as u64) < filled_tiles(a)
+}

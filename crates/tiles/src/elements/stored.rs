@@ -1,0 +1,126 @@
+//! Tensors whose tiles an evaluator makes and stores: of functions and seeds, or of lazy tiles. They are those that `Tiled` makes by itself,
+//! but its tiles are shared out to threads, counted, and made in memory that is used again.
+
+use crate::distribution::each::{Making, Parts, lazy_bytes, numbers_of, tiled_of};
+use crate::distribution::{Read, Reads};
+use crate::error::caught;
+use crate::shape::sparse::Building;
+use crate::tiled::making::{fill, number_at};
+use crate::tiled::tile::{Float, Tile};
+use crate::tiled::{TilePlace, bytes_of};
+use crate::{Evaluator, Screening, Shape, Tiled};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+impl Evaluator {
+    /// The tensor whose element at an index is a function of the index, as [`Tiled::from_fn`] makes it.
+    ///
+    /// # Errors
+    /// There are too many bytes, the function panics, or the evaluation was ended.
+    pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
+        let context = self.context();
+        let making = Making { operation: ("made", 0), shape, scalar: T::SCALAR, each_bytes: 0, reads: &[] };
+        tiled_of(&making, &context, |_, at| {
+            let number = shape.tiles()[at];
+            let Some(place) = TilePlace::of(shape.tiling(), number) else {
+                return Err(Error::tensors(Kind::Index, format!("tile {number} of {:?}", shape.tiling())));
+            };
+            let extents = place.extents();
+            let mut memory = context.memory::<T>(&extents)?;
+            caught("the function of elements", || {
+                fill(&place.ranges, memory.elements_mut(), &mut |index: &[i64]| element(index));
+                Ok(())
+            })?;
+            memory.into_tile(&extents)
+        })
+    }
+
+    /// Numbers between -1 and 1 that a seed and the index of an element decide, as [`Tiled::random`] makes them.
+    ///
+    /// # Errors
+    /// There are too many bytes, or the evaluation was ended.
+    pub fn random<T: Float>(&self, shape: &Shape, seed: u64) -> Result<Tiled, Error> {
+        self.from_fn(shape, |index| T::of_f64(number_at(seed, index)))
+    }
+
+    /// The same tensor with all tiles stored, under the norms of their elements. No tile is dropped.
+    ///
+    /// # Errors
+    /// There are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
+    pub fn materialized(&self, a: &Tiled) -> Result<Tiled, Error> {
+        if !a.is_lazy() {
+            return Ok(a.clone());
+        }
+        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
+        let making = Making {
+            operation: ("stored", 0),
+            shape: a.shape(),
+            scalar: a.scalar_type(),
+            each_bytes: 0,
+            reads: &reads,
+        };
+        tiled_of(&making, &self.context(), |operands, at| operands[0].tile_at(at))
+    }
+
+    /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
+    /// stored.
+    ///
+    /// # Errors
+    /// A lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
+    pub fn truncate(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
+        let context = self.context();
+        if context.several().is_some() && (a.is_lazy() || a.is_distributed()) {
+            return self.truncated_by_ranks(&self.materialized(a)?, screening);
+        }
+        let (shape, scalar) = (a.shape(), a.scalar_type());
+        let each_bytes = lazy_bytes(a);
+        let what = || format!("a lazy tile of {} elements", scalar.name());
+        let workers = context.workers_within(0, each_bytes, what)?;
+        // Which of lazy tiles stay is not known before they are made.
+        let most = context.most_bytes.saturating_sub(each_bytes.saturating_mul(workers.threads));
+        let kept = AtomicUsize::new(0);
+        let of_part = |part: Range<usize>| {
+            let mut made: Vec<(u64, Option<Tile>, f64)> = Vec::new();
+            for at in part {
+                let tile = a.tile_at(at)?;
+                let norm = tile.norm();
+                let is_kept = screening.keeps(norm);
+                if a.is_lazy() && is_kept {
+                    let bytes = bytes_of(scalar, shape.tiling().volume(shape.tiles()[at]));
+                    if kept.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > most {
+                        let message = format!("the tiles that stay take more than {most} bytes");
+                        return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
+                    }
+                }
+                made.push((shape.tiles()[at], is_kept.then_some(tile), norm));
+            }
+            Ok(made)
+        };
+        screening.check()?;
+        let mut building = Building::new(a.tiling(), *screening);
+        let mut tiles = Vec::new();
+        let parts = Parts { shape, scalar, positions: None };
+        for (number, tile, norm) in parts.run(&context, &workers, of_part)?.into_iter().flatten() {
+            if building.add(number, norm)? {
+                tiles.extend(tile);
+            }
+        }
+        Ok(Tiled::stored(building.finish(), scalar, tiles))
+    }
+
+    /// The same of stored tiles that are shared out to ranks, whose norms are taken where the tiles are.
+    fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
+        screening.check()?;
+        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
+        let making =
+            Making { operation: ("norms", 0), shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
+        let norms = numbers_of(&making, &self.context(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
+        let mut shape = Building::new(a.tiling(), *screening);
+        for (number, norm) in a.shape().tiles().iter().zip(norms) {
+            shape.add(*number, f64::from_bits(norm))?;
+        }
+        Ok(a.with_part_of_tiles(shape.finish()))
+    }
+}

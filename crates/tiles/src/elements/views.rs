@@ -1,0 +1,235 @@
+//! The same elements of a tiled tensor in another order of axes, on diagonals, under extents with other axes of one index, or within a range of
+//! each axis. What is computed is decided elsewhere.
+
+use crate::distribution::each::{Making, Parts, lazy_bytes, normed_of, tiled_of, workers_for};
+use crate::distribution::{Read, Reads};
+use crate::error::unlike_tilings;
+use crate::shape::tiling::Ranges;
+use crate::tiled::tile::Tile;
+use crate::{Base, Evaluator, Shape, Tiled, Tiling, Tiling1};
+use cembra_tensor::{Axis, Slice};
+use cembra_value::Error;
+use cembra_value::tensor::{TensorErrorKind as Kind, inverse_axes};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// A lazy tensor with axis `i` as axis `to[i]`, still lazy; none if the tensor is stored, or axes are a diagonal.
+///
+/// # Errors
+/// An axis has no place.
+pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Error> {
+    let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
+    let rank = places.iter().max().map_or(0, |last| last + 1);
+    match of.is_lazy() && rank == places.len() {
+        true => of.permuted_lazily(&inverse_axes(&places, rank)?).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Axis `i` of the result is axis `order[i]` of the tensor: a copy, under the norms of the tensor.
+///
+/// # Errors
+/// `order` does not name each axis once, there are too few bytes, or a lazy tile cannot be made.
+pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Tiled, Error> {
+    let (shape, sources) = of.shape().permuted_with_sources(order)?;
+    if order.is_sorted() {
+        return Ok(of.clone());
+    }
+    let (scalar, context) = (of.scalar_type(), run.context());
+    let positions = sources.iter().map(|at| *at as usize);
+    let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&context.pool));
+    if of.is_lazy() && of.plan().is_none() {
+        let reads = [Read { of, positions: &|at| Reads::from_elem(sources[at] as usize, 1) }];
+        let making =
+            Making { operation: ("turned", 0), shape: &shape, scalar, each_bytes: lazy_bytes(of), reads: &reads };
+        return normed_of(&making, &context, |operands, at| {
+            let tile = operands[0].tile_at(sources[at] as usize)?;
+            Ok((turned(&tile)?, tile.norm()))
+        });
+    }
+    let workers = match of.is_distributed() {
+        true => {
+            context.workers_within(of.present_bytes(), 0, || "the tiles of a rank in another order of axes".into())?
+        }
+        false => workers_for(&shape, scalar, &context, lazy_bytes(of))?,
+    };
+    if let Some(planned) = of.plan() {
+        return planned.with_axes(of, &inverse_axes(order, order.len())?, shape, positions);
+    }
+    // Each rank turns the tiles that it has.
+    let here: Vec<u32> =
+        (0..).zip(positions.clone()).filter(|(_, at)| of.stored_at(*at).is_some()).map(|(to, _)| to).collect();
+    let parts = Parts { shape: &shape, scalar, positions: Some(&here) };
+    let of_part = |part: Range<usize>| -> Result<Vec<Tile>, Error> {
+        part.map(|at| turned(&of.tile_at(sources[parts.position(at)] as usize)?)).collect()
+    };
+    let made = parts.run(&context, &workers, of_part)?.concat();
+    Ok(of.made_of(shape.clone(), positions, made))
+}
+
+/// Axis `i` of the tensor as axis `to[i]` of the result: an order of axes, or diagonals where several go to one.
+///
+/// # Errors
+/// Axes of a diagonal have two tilings, there is no memory, or a lazy tile cannot be made.
+pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tiled, Error> {
+    let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
+    let rank = places.iter().max().map_or(0, |last| last + 1);
+    if rank == places.len() {
+        return turned(run, of, &inverse_axes(&places, rank)?);
+    }
+    let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, rank);
+    for (axis, place) in of.tiling().axes().iter().zip(&places) {
+        let known = axes[*place].get_or_insert(axis);
+        if *known != axis && axis.extent() == 1 {
+            // How one element is cut out of nothing is of no interest: all such axes are cut alike then.
+            return with_axes(run, &with_new_ones(of, &of.tiling().extents())?, to);
+        }
+        if *known != axis {
+            return Err(unlike_tilings(&format!("axes of a diagonal, {known:?} and {axis:?},")));
+        }
+    }
+    let tiling = Tiling::new(axes.into_iter().flatten())?;
+    let mut found: Vec<(u64, usize)> = Vec::new();
+    for (position, number) in of.shape().tiles().iter().enumerate() {
+        let index = of.tiling().index_of(*number).unwrap_or_default();
+        let mut at: SmallVec<[Option<u64>; 6]> = SmallVec::from_elem(None, rank);
+        let is_on = index.iter().zip(&places).all(|(own, to)| *at[*to].get_or_insert(*own) == *own);
+        let at: SmallVec<[u64; 6]> = at.into_iter().map(Option::unwrap_or_default).collect();
+        if let Some(number) = tiling.number_of(&at).filter(|_| is_on) {
+            found.push((number, position));
+        }
+    }
+    found.sort_unstable();
+    if let Some(planned) = of.plan() {
+        let positions: Vec<usize> = found.iter().map(|(_, position)| *position).collect();
+        let norms = found.iter().map(|(number, at)| norm_on(of, *at, tiling.volume(*number))).collect();
+        let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
+        workers_for(&shape, of.scalar_type(), &run.context(), lazy_bytes(of))?;
+        return planned.with_axes(of, &places, shape, positions.into_iter());
+    }
+    let norms = vec![0.0; found.len()];
+    let shape = Shape::of_sorted(tiling, found.iter().map(|(number, _)| *number).collect(), norms);
+    let reads = [Read { of, positions: &|at| Reads::from_elem(found[at].1, 1) }];
+    let making = Making {
+        operation: ("diagonal", 0),
+        shape: &shape,
+        scalar: of.scalar_type(),
+        each_bytes: lazy_bytes(of),
+        reads: &reads,
+    };
+    tiled_of(&making, &run.context(), |operands, at| {
+        let tile = operands[0].tile_at(found[at].1)?;
+        let tensor = tile.tensor();
+        Tile::of(&tensor.under(tensor.layout().with_axes(&places)?)?)
+    })
+}
+
+/// An estimate of the norm of some elements of a tile. The sum of their squares is at most that of the whole tile.
+fn norm_on(of: &Tiled, position: usize, elements: f64) -> f64 {
+    of.shape().norms()[position] * of.tiling().volume(of.shape().tiles()[position]) / elements
+}
+
+/// The same elements under other extents, which differ in axes of one index.
+///
+/// # Errors
+/// Other axes differ, or a lazy tile cannot be made.
+pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
+    if of.tiling().extents()[..] == *extents {
+        return Ok(of.clone());
+    }
+    with_new_ones(of, extents)
+}
+
+/// The same where each axis of one index is one tile of index 0, whatever it was before.
+///
+/// # Errors
+/// Those of [`reshaped`].
+pub(crate) fn with_new_ones(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
+    let tiling = with_ones(of.tiling(), extents)?;
+    let (from, to) = (wide(&of.tiling().extents()), wide(extents));
+    let moved = |number: &u64| {
+        let index = of.tiling().index_of(*number).unwrap_or_default();
+        let mut at: SmallVec<[u64; 6]> = SmallVec::from_elem(0, extents.len());
+        from.iter().zip(&to).for_each(|(from, to)| at[*to] = index[*from]);
+        tiling.number_of(&at).unwrap_or_default()
+    };
+    // Axes keep their order, and an axis of one index has one tile with elements, so tiles keep theirs.
+    let numbers: Vec<u64> = of.shape().tiles().iter().map(moved).collect();
+    if let Some(planned) = of.plan() {
+        let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+        return Ok(planned.stored(shape, of.scalar_type(), true));
+    }
+    let of = of.materialized()?;
+    let reshaped = |(_, tile): (u64, &Tile)| {
+        let mut narrow: SmallVec<[usize; 6]> = SmallVec::from_elem(1, extents.len());
+        from.iter().zip(&to).for_each(|(from, to)| narrow[*to] = tile.extents()[*from]);
+        Tile::of(&tile.tensor().reshaped(&narrow)?)
+    };
+    let made = of.local_tiles().map(reshaped).collect::<Result<Vec<Tile>, Error>>()?;
+    let shape = Shape::of_sorted(tiling, numbers, of.shape().norms().to_vec());
+    Ok(of.made_of(shape, 0..of.shape().len(), made))
+}
+
+/// The axes of other extents than 1.
+fn wide(extents: &[usize]) -> SmallVec<[usize; 6]> {
+    (0..extents.len()).filter(|axis| extents[*axis] != 1).collect()
+}
+
+/// The tiling of the same elements under other extents, which differ in axes of one index. Each of these is one tile of index 0.
+///
+/// # Errors
+/// Other axes differ.
+pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error> {
+    let own = of.extents();
+    let (from, to) = (wide(&own), wide(extents));
+    if !from.iter().map(|axis| own[*axis]).eq(to.iter().map(|axis| extents[*axis])) {
+        let message = format!("a tiled tensor of {:?} as one of {extents:?}: tiles would be torn apart", &own[..]);
+        return Err(Error::tensors(Kind::Tiling, message).hint("reshape a dense tensor, and cut it into tiles"));
+    }
+    let one = Tiling1::blocked(1, 1)?;
+    let mut axes: SmallVec<[&Tiling1; 6]> = SmallVec::from_elem(&one, extents.len());
+    from.iter().zip(&to).for_each(|(from, to)| axes[*to] = &of.axes()[*from]);
+    Tiling::new(axes)
+}
+
+/// The elements of a slice of each axis, which are counted from 0 on, as the indices that they have.
+///
+/// # Errors
+/// A slice leaves elements out between others.
+pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> {
+    let mut ranges = Ranges::new();
+    for (slice, axis) in slices.iter().zip(of.axes()) {
+        if slice.step != 1 && slice.count > 1 {
+            let message = format!("a slice of a tiled tensor in steps of {}", slice.step);
+            return Err(Error::tensors(Kind::Tiling, message).hint("slices of tiled tensors have steps of 1"));
+        }
+        // The graph compared the slice with the axis, whose indices fit.
+        let start = axis.lower().saturating_add_unsigned(slice.start as u64);
+        ranges.push(start..start.saturating_add_unsigned(slice.count as u64));
+    }
+    Ok(ranges)
+}
+
+/// The tiling of a slice of each axis.
+///
+/// # Errors
+/// Those of [`ranges_of`], or a slice begins within a tile and has too many.
+pub(crate) fn part_of(of: &Tiling, slices: &[Slice]) -> Result<Tiling, Error> {
+    of.elements(&ranges_of(of, slices)?, Base::Zero)
+}
+
+/// A range of each axis, in tiles that the tensor's tiling cuts; elements are counted from 0 on. Ranges that begin and end where tiles do are a
+/// block, of which nothing is copied. A lazy block is stored, unless it may stay lazy.
+///
+/// # Errors
+/// A slice leaves elements out between others, there are too few bytes, or a lazy tile cannot be made.
+pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy: bool) -> Result<Tiled, Error> {
+    let ranges = ranges_of(of.tiling(), slices)?;
+    let tiles: Option<SmallVec<[Range<u64>; 6]>> =
+        ranges.iter().zip(of.tiling().axes()).map(|(range, axis)| axis.tiles_within(range)).collect();
+    if let Some(tiles) = tiles {
+        let block = of.block(&tiles, Base::Zero)?;
+        return if may_be_lazy { Ok(block) } else { run.materialized(&block) };
+    }
+    run.elements(of, &ranges, Base::Zero, &run.options.screening(of.scalar_type())?)
+}

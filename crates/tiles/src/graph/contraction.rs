@@ -1,0 +1,308 @@
+//! Products of any number of tiled tensors by labels. Diagonals and labels of one operand alone are dealt with before; what is left is multiplied
+//! two at a time, in the order that takes the fewest operations on present tiles. Shapes alone decide that: up to four factors all orders are
+//! planned, up to sixteen always the cheapest pair is next, and more are multiplied in the order that would be the best for dense tensors.
+//! How two are multiplied is decided elsewhere.
+
+use crate::elements::reduction::reduce;
+use crate::elements::views::{with_axes, with_new_ones};
+use crate::tiled::Tiled;
+use crate::{Evaluator, Options, Shape, SymbolicProduct, Tiling, Tiling1};
+use cembra_runtime::Scalar;
+use cembra_tensor::{Axes, Axis, Labels, ProductOrder, Reduction};
+use cembra_value::Error;
+use cembra_value::tensor::{Extents, TensorErrorKind as Kind};
+use std::collections::HashMap;
+
+/// The most factors for which all orders are planned.
+const EXHAUSTIVE: usize = 4;
+
+/// The most factors for which pairs are planned.
+const PLANNED: usize = 16;
+
+/// The most products of tiles that a plan which may not be carried out looks at: a few hundredths of a second.
+const MOST_VISITED: u64 = 1 << 20;
+
+/// A factor, or a product of some: its labels.
+type Labelled<T> = (T, Axes);
+
+/// Products of elements, summed over the labels that the result does not have.
+///
+/// # Errors
+/// Axes of one label have two tilings, there are too many tiles, products or bytes, or a lazy tile cannot be made.
+pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -> Result<Tiled, Error> {
+    let mut left: Vec<Labelled<Tiled>> = Vec::with_capacity(operands.len());
+    for (tiled, own) in operands.iter().cloned().zip(&labels.operands) {
+        let (distinct, to) = without_repeats(own);
+        left.push((if distinct.len() < own.len() { with_axes(run, &tiled, &to)? } else { tiled }, distinct));
+    }
+    if has_unlike_ones(&left) {
+        for (tiled, _) in &mut left {
+            *tiled = with_new_ones(tiled, &tiled.tiling().extents())?;
+        }
+    }
+    for at in 0..left.len() {
+        let is_elsewhere = |label: &Axis| {
+            labels.output.contains(label)
+                || left.iter().enumerate().any(|(other, (_, own))| other != at && own.contains(label))
+        };
+        let alone: Axes =
+            (0..left[at].1.len() as Axis).filter(|axis| !is_elsewhere(&left[at].1[usize::from(*axis)])).collect();
+        if !alone.is_empty() {
+            let kept: Axes = left[at].1.iter().copied().filter(is_elsewhere).collect();
+            left[at] = (reduce(run, Reduction::Sum, &alone, &left[at].0)?, kept);
+        }
+    }
+    // The bytes of each factor that is no operand itself.
+    let own_bytes = |(factor, operand): (&Labelled<Tiled>, &Tiled)| match factor.0.shares_tiles(operand) {
+        true => 0,
+        false => factor.0.present_bytes(),
+    };
+    let mut bytes: Vec<usize> = left.iter().zip(&operands).map(own_bytes).collect();
+    let pairs = order(run, labels, &left)?;
+    for [a, b] in pairs {
+        // Both factors and those that wait are held beside the product.
+        let held = bytes.iter().copied().fold(0, usize::saturating_add);
+        let run = &run.beside(held);
+        let (right, own) = (left.remove(a.max(b)), left.remove(a.min(b)));
+        let output = kept(&own.1, &right.1, left.iter().map(|(_, own)| own), &labels.output);
+        // The last product has the labels in the order of the result.
+        let output = if left.is_empty() { labels.output.clone() } else { output };
+        let made = product(run, &own, &right, &output)?;
+        bytes.remove(a.max(b));
+        bytes.remove(a.min(b));
+        bytes.push(made.present_bytes());
+        left.push((made, output));
+    }
+    match left.pop() {
+        Some((made, own)) if own == labels.output => Ok(made),
+        Some((made, own)) => {
+            let place =
+                |label: &Axis| labels.output.iter().position(|known| known == label).unwrap_or_default() as Axis;
+            with_axes(run, &made, &own.iter().map(place).collect::<Axes>())
+        }
+        None => Err(Error::tensors(Kind::OperandCount, "a product of no tiled tensors")),
+    }
+}
+
+/// True if a label of one index is cut in two ways: how one element is cut out of nothing is of no interest.
+fn has_unlike_ones(factors: &[Labelled<Tiled>]) -> bool {
+    let axes = || factors.iter().flat_map(|(tiled, own)| own.iter().zip(tiled.tiling().axes()));
+    let mut known: HashMap<Axis, &Tiling1> = HashMap::new();
+    axes().filter(|(_, axis)| axis.extent() == 1).any(|(label, axis)| *known.entry(*label).or_insert(axis) != axis)
+}
+
+/// The labels of a list, each once, and which of them each one is.
+fn without_repeats(labels: &Axes) -> (Axes, Axes) {
+    let mut distinct = Axes::new();
+    let mut to = Axes::new();
+    for label in labels {
+        let at = distinct.iter().position(|known| known == label).unwrap_or_else(|| {
+            distinct.push(*label);
+            distinct.len() - 1
+        });
+        to.push(at as Axis);
+    }
+    (distinct, to)
+}
+
+/// The labels of two factors that others or the result have, in the order in which they are met.
+fn kept<'l>(a: &Axes, b: &Axes, others: impl Iterator<Item = &'l Axes> + Clone, output: &Axes) -> Axes {
+    let stays = |label: &Axis| output.contains(label) || others.clone().any(|own| own.contains(label));
+    let own = a.iter().copied().filter(stays);
+    let new = b.iter().copied().filter(|label| !a.contains(label)).filter(stays);
+    own.chain(new).collect()
+}
+
+/// The product of two factors.
+fn product(run: &Evaluator, a: &Labelled<Tiled>, b: &Labelled<Tiled>, output: &Axes) -> Result<Tiled, Error> {
+    let text = letters(&[&a.1, &b.1], output);
+    if output.is_empty() {
+        // Numbers are not screened: a small one is not left out, as a tile is.
+        let number = Tiling::new(std::iter::empty::<Tiling1>())?;
+        let made = run.product_within(&text, &a.0, &b.0, &Shape::dense(&number, 1)?)?;
+        // All ranks have numbers.
+        return if made.is_distributed() { run.gathered(&made) } else { Ok(made) };
+    }
+    run.product(&text, &a.0, &b.0)
+}
+
+/// Labels as a text, a letter for each.
+fn letters(operands: &[&Axes], output: &Axes) -> String {
+    let mut known = Axes::new();
+    let mut text = String::new();
+    for (at, own) in operands.iter().enumerate() {
+        text.push_str(if at > 0 { "," } else { "" });
+        for label in *own {
+            text.push(letter(&mut known, *label));
+        }
+    }
+    text.push_str("->");
+    output.iter().for_each(|label| text.push(letter(&mut known, *label)));
+    text
+}
+
+/// The letter of a label. Two tensors have fewer labels than there are letters.
+fn letter(known: &mut Axes, label: Axis) -> char {
+    let at = known.iter().position(|known| *known == label).unwrap_or_else(|| {
+        known.push(label);
+        known.len() - 1
+    });
+    let at = at as u8;
+    char::from(if at < 26 { b'a' + at } else { b'A' + at % 26 })
+}
+
+/// The order of products: for each the positions of its factors in the list of what is left; they are taken out, and the product is put behind.
+fn order(run: &Evaluator, labels: &Labels, factors: &[Labelled<Tiled>]) -> Result<Vec<[usize; 2]>, Error> {
+    let Some(scalar) = factors.first().map(|(tiled, _)| tiled.scalar_type()) else { return Ok(Vec::new()) };
+    let planned = Planning {
+        options: run.options.clone().most_products(MOST_VISITED.min(run.options.product_limit())),
+        scalar,
+        output: &labels.output,
+    };
+    let shapes = || factors.iter().map(|(tiled, own)| (tiled.shape().clone(), own.clone())).collect::<Vec<_>>();
+    let found = match factors.len() {
+        0 | 1 => Some(Vec::new()),
+        2 => Some(vec![[0, 1]]),
+        3..=EXHAUSTIVE => planned.best(&shapes())?,
+        _ if factors.len() <= PLANNED => planned.greedy(shapes())?,
+        _ => None,
+    };
+    match found {
+        Some(pairs) => Ok(pairs),
+        None => {
+            let own = Labels {
+                operands: factors.iter().map(|(_, own)| own.clone()).collect(),
+                output: labels.output.clone(),
+            };
+            let extents: Vec<Extents> = factors.iter().map(|(tiled, _)| tiled.tiling().extents()).collect();
+            let extents = own.label_extents(&extents.iter().map(|extents| &extents[..]).collect::<Vec<_>>())?;
+            Ok(ProductOrder::of(&own, &extents).pairs)
+        }
+    }
+}
+
+/// Plans of products that may not be carried out.
+struct Planning<'p> {
+    options: Options,
+    scalar: Scalar,
+    output: &'p Axes,
+}
+
+/// The product of a set of factors.
+struct Planned {
+    shape: Labelled<Shape>,
+    operations: f64,
+    /// The sets that it is the product of, by the bits of their factors.
+    parts: [usize; 2],
+}
+
+impl Planning<'_> {
+    /// The shape of a product, and its multiplications; none if the plan would be too large.
+    fn product(
+        &self,
+        a: &Labelled<Shape>,
+        b: &Labelled<Shape>,
+        output: Axes,
+    ) -> Result<Option<(Labelled<Shape>, f64)>, Error> {
+        let labels = Labels { operands: vec![a.1.clone(), b.1.clone()], output };
+        let plan = match SymbolicProduct::of(&labels, [&a.0, &b.0], None, self.scalar, &self.options) {
+            Ok(plan) => plan,
+            Err(error) if error.tensor_kind() == Some(Kind::Limit) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let operations = plan.multiplications(&a.0);
+        Ok(Some(((plan.shape().clone(), labels.output), operations)))
+    }
+
+    /// Of all orders the one of the fewest operations, of equal ones the first.
+    fn best(&self, factors: &[Labelled<Shape>]) -> Result<Option<Vec<[usize; 2]>>, Error> {
+        let full = (1_usize << factors.len()) - 1;
+        let mut made: Vec<Option<Planned>> = Vec::with_capacity(full + 1);
+        for set in 0..=full {
+            let of_set = |set: usize| (0..factors.len()).filter(move |at| set >> at & 1 != 0);
+            let mut best: Option<Planned> = None;
+            if set.count_ones() == 1 {
+                let shape = factors[set.trailing_zeros() as usize].clone();
+                made.push(Some(Planned { shape, operations: 0.0, parts: [0, 0] }));
+                continue;
+            }
+            // Each split once: the first factor is in the first half. Halves without a common label make a product that is larger than either,
+            // so they are looked at where nothing else is left.
+            let halves = || (1..set).filter(|half| half & !set == 0 && half & (set & set.wrapping_neg()) != 0);
+            for shares_label in [true, false] {
+                for half in halves() {
+                    let (Some(a), Some(b)) = (made[half].as_ref(), made[set & !half].as_ref()) else { continue };
+                    let before = a.operations + b.operations;
+                    let shares = a.shape.1.iter().any(|label| b.shape.1.contains(label));
+                    if shares != shares_label || best.as_ref().is_some_and(|best| best.operations <= before) {
+                        continue;
+                    }
+                    let others = of_set(full & !set).map(|at| &factors[at].1);
+                    let output = kept(&a.shape.1, &b.shape.1, others, self.output);
+                    let Some((shape, operations)) = self.product(&a.shape, &b.shape, output)? else { continue };
+                    let operations = before + operations;
+                    if best.as_ref().is_none_or(|best| operations < best.operations) {
+                        best = Some(Planned { shape, operations, parts: [half, set & !half] });
+                    }
+                }
+                if best.is_some() {
+                    break;
+                }
+            }
+            made.push(best);
+        }
+        let parts = |set: usize| made.get(set).and_then(Option::as_ref).map(|planned| planned.parts);
+        if parts(full).is_none() {
+            return Ok(None);
+        }
+        // The splits, from the whole down, are the products, from the last up.
+        let mut splits = vec![full];
+        let mut at = 0;
+        while at < splits.len() {
+            splits.extend(parts(splits[at]).into_iter().flatten().filter(|part| part.count_ones() > 1));
+            at += 1;
+        }
+        let mut left: Vec<usize> = (0..factors.len()).map(|at| 1 << at).collect();
+        let mut pairs = Vec::new();
+        for split in splits.into_iter().rev() {
+            let place = |part: usize| left.iter().position(|known| *known == part).unwrap_or_default();
+            let [a, b] = parts(split).unwrap_or_default().map(place);
+            pairs.push([a.min(b), a.max(b)]);
+            left.remove(a.max(b));
+            left.remove(a.min(b));
+            left.push(split);
+        }
+        Ok(Some(pairs))
+    }
+
+    /// Always the pair of the fewest operations, of equal ones the first.
+    fn greedy(&self, mut left: Vec<Labelled<Shape>>) -> Result<Option<Vec<[usize; 2]>>, Error> {
+        let mut pairs = Vec::new();
+        while left.len() > 1 {
+            let mut best: Option<([usize; 2], Labelled<Shape>, f64)> = None;
+            for shares_label in [true, false] {
+                for (a, b) in (0..left.len()).flat_map(|b| (0..b).map(move |a| (a, b))) {
+                    if left[a].1.iter().any(|label| left[b].1.contains(label)) != shares_label {
+                        continue;
+                    }
+                    let others =
+                        left.iter().enumerate().filter(|(at, _)| *at != a && *at != b).map(|(_, other)| &other.1);
+                    let output = kept(&left[a].1, &left[b].1, others, self.output);
+                    let Some((shape, operations)) = self.product(&left[a], &left[b], output)? else { continue };
+                    if best.as_ref().is_none_or(|(_, _, known)| operations < *known) {
+                        best = Some(([a, b], shape, operations));
+                    }
+                }
+                if best.is_some() {
+                    break;
+                }
+            }
+            let Some((pair, shape, _)) = best else { return Ok(None) };
+            pairs.push(pair);
+            left.remove(pair[1]);
+            left.remove(pair[0]);
+            left.push(shape);
+        }
+        Ok(Some(pairs))
+    }
+}

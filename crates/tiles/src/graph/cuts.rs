@@ -1,0 +1,139 @@
+//! The tilings of nodes of a graph, from the tilings of its inputs alone: node after node, without evaluating any. A slice among zeros has the tiling
+//! of the node that it is a slice of, and that node may have no value, since only the tiling is read. The tiling of a node that is evaluated is the same
+//! as the one found here.
+
+use crate::elements::views::{part_of, with_ones};
+use crate::error::{not_for_tiles, unlike_tilings};
+use crate::graph::grouping::{is_broadcast_product, is_elementwise};
+use crate::{Tiled, Tiling, Tiling1};
+use cembra_tensor::{Node, Operation, TensorGraph, TensorNodeId};
+use cembra_value::Error;
+use smallvec::SmallVec;
+
+/// How the axes of a value are cut. An axis along which the value is the same has nothing: it is cut wherever what it meets is.
+pub(crate) type Cuts = SmallVec<[Option<Tiling1>; 6]>;
+
+/// The tilings of the nodes that needed slices among zeros are slices of, by their positions in the graph. Other nodes have none, and
+/// there are no positions without such slices.
+///
+/// # Errors
+/// On the way to one of them an operation is not for tiled tensors, or axes that are walked together have two tilings. The error has the place in
+/// the text that the node was written for.
+pub(crate) fn around_slices(
+    graph: &TensorGraph,
+    needed: &[bool],
+    inputs: &[&Tiled],
+) -> Result<Vec<Option<Tiling>>, Error> {
+    let mut is_asked = vec![false; graph.len()];
+    for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
+        if let Operation::PlaceSlice(_) = node.operation {
+            node.cut_by().iter().for_each(|within| is_asked[within.index()] = true);
+        }
+    }
+    if !is_asked.contains(&true) {
+        return Ok(Vec::new());
+    }
+    let mut tilings = vec![None; graph.len()];
+    let wanted = is_asked.clone();
+    let nodes: Vec<(TensorNodeId, &Node)> = graph.nodes().collect();
+    for (id, node) in nodes.iter().rev() {
+        if is_asked[id.index()] {
+            node.cut_by().iter().for_each(|operand| is_asked[operand.index()] = true);
+        }
+    }
+    let mut known: Vec<Cuts> = vec![Cuts::new(); graph.len()];
+    for (id, node) in nodes.into_iter().filter(|(id, _)| is_asked[id.index()]) {
+        let cuts = of_node(graph, node, &known, inputs);
+        let cuts = cuts.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
+        if wanted[id.index()] {
+            tilings[id.index()] = Some(whole(&cuts, &node.extents)?);
+        }
+        known[id.index()] = cuts;
+    }
+    Ok(tilings)
+}
+
+/// How a node is cut whose operands are known.
+fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) -> Result<Cuts, Error> {
+    let operands = || node.cut_by().iter().map(|operand| &known[operand.index()]);
+    if is_elementwise(graph, node) || is_broadcast_product(graph, node) {
+        return aligned(&node.extents, operands());
+    }
+    // Other operations read values that are made.
+    let made = |operand: &TensorNodeId| whole(&known[operand.index()], graph.extents(*operand));
+    let made: Vec<Tiling> = node.cut_by().iter().map(made).collect::<Result<_, Error>>()?;
+    match (&node.operation, made.as_slice()) {
+        (Operation::Leaf(at), _) => {
+            Ok(inputs.get(*at as usize).map(|input| cuts_of(input.tiling())).unwrap_or_default())
+        }
+        (Operation::Contract(labels), _) => {
+            let axes = labels.operands.iter().zip(&made).flat_map(|(own, tiling)| own.iter().zip(tiling.axes()));
+            let mut cuts: Cuts = SmallVec::from_elem(None, labels.output.len());
+            for (label, axis) in axes {
+                if let Some(at) = labels.output.iter().position(|known| known == label) {
+                    meet(&mut cuts[at], axis)?;
+                }
+            }
+            Ok(cuts)
+        }
+        (Operation::Reduce(_, reduced), [of]) => {
+            let is_kept = |(at, _): &(usize, &Tiling1)| !reduced.iter().any(|own| usize::from(*own) == *at);
+            Ok(of.axes().iter().enumerate().filter(is_kept).map(|(_, axis)| Some(axis.clone())).collect())
+        }
+        (Operation::Axes(to), [of]) => {
+            let mut cuts: Cuts = SmallVec::from_elem(None, node.extents.len());
+            of.axes().iter().zip(to).try_for_each(|(axis, place)| meet(&mut cuts[usize::from(*place)], axis))?;
+            Ok(cuts)
+        }
+        (Operation::Reshape, [of]) => with_ones(of, &node.extents).map(|tiling| cuts_of(&tiling)),
+        (Operation::Slice(slices), [of]) => part_of(of, slices).map(|tiling| cuts_of(&tiling)),
+        (Operation::PlaceSlice(_), [within]) => Ok(cuts_of(within)),
+        (operation, _) => Err(not_for_tiles(operation)),
+    }
+}
+
+/// The cuts of a value that is made.
+pub(crate) fn cuts_of(tiling: &Tiling) -> Cuts {
+    tiling.axes().iter().cloned().map(Some).collect()
+}
+
+/// The cuts of a value of these extents from those of values that are aligned at the last axis.
+///
+/// # Errors
+/// Two of them cut an axis at other boundaries.
+pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c Cuts>) -> Result<Cuts, Error> {
+    let mut cuts: Cuts = SmallVec::from_elem(None, extents.len());
+    for operand in operands {
+        let missing = extents.len().saturating_sub(operand.len());
+        for ((own, extent), known) in operand.iter().zip(&extents[missing..]).zip(&mut cuts[missing..]) {
+            if let Some(own) = own.as_ref().filter(|own| own.extent() == *extent) {
+                meet(known, own)?;
+            }
+        }
+    }
+    Ok(cuts)
+}
+
+/// Two axes that are walked together.
+///
+/// # Errors
+/// They are cut at other boundaries. How one element is cut out of nothing is of no interest.
+fn meet(known: &mut Option<Tiling1>, axis: &Tiling1) -> Result<(), Error> {
+    let known = known.get_or_insert_with(|| axis.clone());
+    if *known == *axis || axis.extent() == 1 {
+        return Ok(());
+    }
+    Err(unlike_tilings(&format!("axes that are walked together, {known:?} and {axis:?},")))
+}
+
+/// The tiling of a value of these extents that is made: an axis along which it is the same is one tile.
+///
+/// # Errors
+/// There are more tiles than a grid may have.
+pub(crate) fn whole(cuts: &[Option<Tiling1>], extents: &[usize]) -> Result<Tiling, Error> {
+    let axis = |(known, extent): (&Option<Tiling1>, &usize)| match known {
+        Some(known) => Ok(known.clone()),
+        None => Tiling1::blocked(*extent as u64, (*extent).max(1) as u64),
+    };
+    Tiling::new(cuts.iter().zip(extents).map(axis).collect::<Result<Vec<Tiling1>, Error>>()?)
+}

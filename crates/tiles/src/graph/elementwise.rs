@@ -1,0 +1,354 @@
+//! Expressions of elements over tiled tensors. Which tiles the value has follows from which tiles the tensors have and from what the expression
+//! makes of zeros; each present tile is computed by one compiled expression, whatever its extents. Sums, differences, products and multiples of
+//! tensors of one tiling are those of the [`Evaluator`], which copies no tile that it need not.
+
+use crate::context::Context;
+use crate::distribution::each::{Making, lazy_bytes, tiled_of, workers_for};
+use crate::distribution::{Read, Reads};
+use crate::elements::views::reshaped;
+use crate::error::limit;
+use crate::graph::contraction::contract;
+use crate::graph::cuts::{Cuts, aligned, cuts_of, whole};
+use crate::graph::grouping::{Action, Place, Region, Step};
+use crate::graph::zeros::{Content, Pattern, magnitude};
+use crate::shape::algebra::check_same_tilings;
+use crate::shape::sparse::Building;
+use crate::shape::tiling::TileIndex;
+use crate::tiled::Tiled;
+use crate::tiled::tile::{Float, Tile, check_float, with_float};
+use crate::{Evaluator, Screening, Shape, Tiling};
+use cembra_ops::id;
+use cembra_runtime::Scalar;
+use cembra_tensor::{Axes, Axis, Body, Elements, Labels};
+use cembra_value::Error;
+use cembra_value::tensor::Tensor;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// The most tiles of a grid that are visited for an expression which makes no zeros of zeros: about five seconds.
+const MOST_CANDIDATES: u64 = 1 << 25;
+
+/// Where the tiles of a tensor are in the grid of a result, whose axes it has, but for those along which it is the same.
+struct Leaf<'t> {
+    tiled: &'t Tiled,
+    /// What each axis of the result adds to the number of the tensor's tile: for each tile, or in all.
+    strides: SmallVec<[(u64, u64); 6]>,
+    /// True if tiles have the numbers that they have in the result.
+    is_full: bool,
+}
+
+impl<'t> Leaf<'t> {
+    fn of(tiled: &'t Tiled, tiling: &Tiling) -> Leaf<'t> {
+        let missing = tiling.rank().saturating_sub(tiled.tiling().rank());
+        let mut strides: SmallVec<[(u64, u64); 6]> = SmallVec::from_elem((0, 0), missing);
+        let axes = tiled.tiling().axes().iter().zip(tiling.axes().iter().skip(missing));
+        strides.extend(axes.zip(tiled.tiling().strides()).map(|((own, axis), stride)| {
+            // The only element of an axis along which the tensor is the same may have empty tiles around it.
+            let only = own.tile_of(own.lower()).unwrap_or(0);
+            if own == axis { (stride, 0) } else { (0, only * stride) }
+        }));
+        Leaf { tiled, strides, is_full: tiled.tiling() == tiling }
+    }
+
+    /// The position of the tile that is read for a tile of the result; none if it is absent.
+    fn position(&self, number: u64, index: &[u64]) -> Option<usize> {
+        if self.is_full {
+            return self.tiled.shape().position(number);
+        }
+        let number = index.iter().zip(&self.strides).map(|(at, (stride, fixed))| at * stride + fixed).sum();
+        self.tiled.shape().position(number)
+    }
+}
+
+/// The tiling of a result of these extents from those of the tensors, which are aligned at the last axis. An axis along which all are the same
+/// is one tile.
+///
+/// # Errors
+/// Two tensors cut an axis at other boundaries.
+fn common_tiling(extents: &[usize], leaves: &[&Tiled]) -> Result<Tiling, Error> {
+    let leaves: Vec<Cuts> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
+    whole(&aligned(extents, leaves.iter())?, extents)
+}
+
+/// Evaluates an expression whose value has these extents on the tensors that it reads.
+///
+/// # Errors
+/// Tilings differ, there are too many tiles or bytes, or an element fails.
+pub(crate) fn evaluate(
+    run: &Evaluator,
+    region: &Region,
+    extents: &[usize],
+    leaves: &[&Tiled],
+    elements: &dyn Elements,
+) -> Result<Tiled, Error> {
+    if let Some(made) = by_evaluator(run, region, extents, leaves) {
+        return made;
+    }
+    let scalar = region.steps.last().map_or(Scalar::Float64, |step| step.scalar);
+    check_float(scalar)?;
+    let tiling = common_tiling(extents, leaves)?;
+    let leaves: Vec<Leaf<'_>> = leaves.iter().map(|tiled| Leaf::of(tiled, &tiling)).collect();
+    let run = Run { run, region, leaves: &leaves, elements };
+    with_float!(scalar, T => run.make::<T>(&tiling))
+}
+
+/// What the evaluator has a function for: an operator on tensors of one tiling, or on one tensor and a number.
+fn by_evaluator(
+    run: &Evaluator,
+    region: &Region,
+    extents: &[usize],
+    leaves: &[&Tiled],
+) -> Option<Result<Tiled, Error>> {
+    let leaf = |place: &Place| if let Place::Leaf(at) = place { leaves.get(*at).copied() } else { None };
+    let number = |place: &Place| match place {
+        Place::Step(at) => match &region.steps.get(*at)?.action {
+            Action::Constant(bits) => float(region.steps[*at].scalar, *bits),
+            _ => None,
+        },
+        Place::Leaf(_) => None,
+    };
+    let Step { action, .. } = region.steps.last()?;
+    let is_alone = region.steps.iter().rev().skip(1).all(|step| matches!(step.action, Action::Constant(_)));
+    // Numbers are not screened: a small one is not left out, as a tile is.
+    if !is_alone || extents.is_empty() {
+        return None;
+    }
+    let (op, places) = match action {
+        Action::Same(place) => {
+            let of = leaf(place)?;
+            return (of.tiling().extents()[..] == *extents).then(|| Ok(of.clone()));
+        }
+        Action::Apply(op, places) => (op.id(), places.as_slice()),
+        Action::Constant(_) => return None,
+    };
+    if leaves.iter().any(|leaf| leaf.tiling().extents()[..] != *extents) {
+        return None;
+    }
+    match (op, places) {
+        (id::ADD | id::SUBTRACT | id::MULTIPLY, [a, b]) => {
+            if let (Some(a), Some(b)) = (leaf(a), leaf(b)) {
+                if let Err(error) = check_same_tilings(a.tiling(), b.tiling()) {
+                    // Axes of one element are alike however they are cut.
+                    return if extents.contains(&1) { None } else { Some(Err(error)) };
+                }
+                return Some(match op {
+                    id::ADD => run.add(a, b),
+                    id::SUBTRACT => run.subtract(a, b),
+                    _ => run.hadamard(a, b),
+                });
+            }
+            let (of, factor) = match (number(a), number(b)) {
+                (Some(factor), None) => (leaf(b)?, factor),
+                (None, Some(factor)) => (leaf(a)?, factor),
+                _ => return None,
+            };
+            (op == id::MULTIPLY && factor.is_finite()).then(|| run.scale(of, factor))
+        }
+        (id::NEG, [of]) => Some(run.scale(leaf(of)?, -1.0)),
+        _ => None,
+    }
+}
+
+/// A float by its bits.
+fn float(scalar: Scalar, bits: u64) -> Option<f64> {
+    match scalar {
+        Scalar::Float64 => Some(f64::from_bits(bits)),
+        Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32))),
+        _ => None,
+    }
+}
+
+/// The product of two tensors that are aligned at the last axis, one of which is the same along some axes: a product by labels, so absent
+/// tiles are not visited.
+///
+/// # Errors
+/// Those of a product.
+pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&Tiled; 2]) -> Result<Tiled, Error> {
+    let mut is_met = [false; cembra_runtime::MOST_AXES];
+    let (mut narrow, mut labels) = (Vec::new(), Vec::new());
+    for of in operands {
+        let own = of.tiling().extents();
+        let missing = extents.len().saturating_sub(own.len());
+        // An axis of one element that the result has once is that of the first operand that has it.
+        let stays = |at: &usize| own[*at] != 1 || (extents[missing + *at] == 1 && !is_met[missing + *at]);
+        let kept: SmallVec<[usize; 6]> = (0..own.len()).filter(stays).collect();
+        kept.iter().for_each(|at| is_met[missing + *at] = true);
+        narrow.push(reshaped(of, &kept.iter().map(|at| own[*at]).collect::<SmallVec<[usize; 6]>>())?);
+        labels.push(kept.iter().map(|at| (missing + *at) as Axis).collect::<Axes>());
+    }
+    contract(run, &Labels { operands: labels, output: (0..extents.len() as Axis).collect() }, narrow)
+}
+
+/// A tile that is to be made: its number, and which pattern it follows.
+struct Wanted {
+    number: u64,
+    pattern: usize,
+}
+
+struct Run<'r> {
+    run: &'r Evaluator,
+    region: &'r Region,
+    leaves: &'r [Leaf<'r>],
+    elements: &'r dyn Elements,
+}
+
+impl Run<'_> {
+    fn make<T: Float>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
+        let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
+        let shape = shape.finish();
+        let context = self.run.context();
+        // A thread has a tile of each lazy tensor at a time.
+        let each_bytes = self.leaves.iter().map(|leaf| lazy_bytes(leaf.tiled)).fold(0, usize::saturating_add);
+        if context.is_plan {
+            workers_for(&shape, T::SCALAR, &context, each_bytes)?;
+            return self.planned::<T>(shape, &wanted, &patterns);
+        }
+        let of_leaf = |leaf: usize| {
+            let (wanted, patterns, leaves) = (&wanted, &patterns, self.leaves);
+            move |at: usize| -> Reads {
+                let Wanted { number, pattern } = &wanted[at];
+                let is_read = patterns[*pattern].kernel.as_ref().is_some_and(|(_, read)| read.contains(&leaf));
+                let index = tiling.index_of(*number).filter(|_| is_read);
+                index.and_then(|index| leaves[leaf].position(*number, &index)).into_iter().collect()
+            }
+        };
+        let positions: Vec<_> = (0..self.leaves.len()).map(of_leaf).collect();
+        let leaves = self.leaves.iter().zip(&positions);
+        let reads: Vec<Read<'_>> = leaves.map(|(leaf, positions)| Read { of: leaf.tiled, positions }).collect();
+        let making = Making { operation: ("elements", 0), shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        tiled_of(&making, &context, |operands, at| {
+            let Wanted { number, pattern } = &wanted[at];
+            self.tile::<T>(operands, tiling, *number, &patterns[*pattern], &context)
+        })
+    }
+
+    /// A tile of the result, which follows a pattern.
+    fn tile<T: Float>(
+        &self,
+        operands: &[Tiled],
+        tiling: &Tiling,
+        number: u64,
+        pattern: &Pattern,
+        context: &Context,
+    ) -> Result<Tile, Error> {
+        self.elements.go_on()?;
+        let (index, extents) =
+            (tiling.index_of(number).unwrap_or_default(), tiling.tile_extents(number).unwrap_or_default());
+        let Some((body, read)) = &pattern.kernel else {
+            // Zeros of absent tiles are tiles where all tiles are made.
+            let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
+            let mut memory = context.memory::<T>(&extents)?;
+            memory.elements_mut().fill(T::from_bits(bits));
+            return memory.into_tile(&extents);
+        };
+        let mut inputs: Vec<Tensor> = Vec::with_capacity(read.len());
+        for leaf in read {
+            if let Some(position) = self.leaves[*leaf].position(number, &index) {
+                inputs.push(operands[*leaf].tile_at(position)?.tensor().clone());
+            }
+        }
+        if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {
+            // Nothing but more indices.
+            return Tile::copied_to(&input.broadcast_to(&extents)?, Some(&context.pool));
+        }
+        let mut memory = context.memory::<T>(&extents)?;
+        self.elements.map_into(body, &inputs, &extents, &mut [T::part(memory.elements_mut())])?;
+        memory.into_tile(&extents)
+    }
+
+    /// The result of a plan.
+    fn planned<T: Float>(&self, shape: Shape, wanted: &[Wanted], patterns: &[Pattern]) -> Result<Tiled, Error> {
+        // Tiles that have nothing but more axes of one index are not copied.
+        let source = |wanted: &Wanted| -> Option<(usize, usize)> {
+            let (Body { steps, .. }, read) = patterns[wanted.pattern].kernel.as_ref()?;
+            let ([], [leaf]) = (&steps[..], &read[..]) else { return None };
+            let index = shape.tiling().index_of(wanted.number)?;
+            let of = self.leaves[*leaf].tiled.shape();
+            let position = self.leaves[*leaf].position(wanted.number, &index)?;
+            let is_whole = of.tiling().volume(of.tiles()[position]) == shape.tiling().volume(wanted.number);
+            is_whole.then_some((*leaf, position))
+        };
+        let sources: Option<Vec<(usize, usize)>> = wanted.iter().map(source).collect();
+        let is_kept = |sources: &Vec<(usize, usize)>| sources.is_sorted_by(|a, b| a.0 == b.0 && a.1 < b.1);
+        let leaf = sources.filter(is_kept).and_then(|sources| Some(sources.first()?.0));
+        match leaf.and_then(|leaf| self.leaves[leaf].tiled.plan()) {
+            Some(planned) => Ok(planned.stored(shape, T::SCALAR, true)),
+            None => Tiled::planned(&shape, T::SCALAR),
+        }
+    }
+
+    /// Which tiles there are, and the patterns that they follow.
+    fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(Building, Vec<Wanted>, Vec<Pattern>), Error> {
+        let screening = self.run.options.screening(T::SCALAR)?;
+        let screening = if tiling.rank() == 0 { Screening { threshold: 0.0, ..screening } } else { screening };
+        let mut shape = Building::new(tiling, screening);
+        let (mut wanted, mut patterns) = (Vec::new(), Vec::new());
+        // The pattern of each set of present tensors; none if it makes nothing.
+        let mut known: HashMap<SmallVec<[bool; 8]>, Option<usize>> = HashMap::new();
+        let mut bounds: Vec<(f64, f64)> = Vec::with_capacity(self.leaves.len());
+        for number in self.candidates(tiling)? {
+            let volume = tiling.volume(number);
+            let index: TileIndex = tiling.index_of(number).unwrap_or_default();
+            if volume == 0.0 {
+                continue;
+            }
+            let positions: SmallVec<[Option<usize>; 8]> =
+                self.leaves.iter().map(|leaf| leaf.position(number, &index)).collect();
+            let present: SmallVec<[bool; 8]> = positions.iter().map(Option::is_some).collect();
+            let pattern = match known.get(&present) {
+                Some(pattern) => *pattern,
+                None => {
+                    let made = Pattern::of(self.region, &present, self.elements)?;
+                    let is_zero = match made.value() {
+                        Content::Absent => true,
+                        Content::Uniform(bits, _) => magnitude(T::SCALAR, bits) == Some(0.0),
+                        Content::Varies => false,
+                    };
+                    let at = (!is_zero).then_some(patterns.len());
+                    patterns.extend(at.map(|_| made));
+                    known.insert(present, at);
+                    at
+                }
+            };
+            let Some(pattern) = pattern else { continue };
+            bounds.clear();
+            for (leaf, position) in self.leaves.iter().zip(&positions) {
+                bounds.push(position.map_or((0.0, 0.0), |at| leaf.bound(at, volume)));
+            }
+            if shape.add(number, patterns[pattern].estimate(self.region, &bounds, volume))? {
+                wanted.push(Wanted { number, pattern });
+            }
+        }
+        Ok((shape, wanted, patterns))
+    }
+
+    /// The tiles that may be present, ascending: those of the tensors that have all axes, if the others alone make nothing; else the grid.
+    fn candidates(&self, tiling: &Tiling) -> Result<Box<dyn Iterator<Item = u64>>, Error> {
+        let present: Vec<bool> = self.leaves.iter().map(|leaf| !leaf.is_full).collect();
+        if Pattern::of(self.region, &present, self.elements)?.value() == Content::Absent {
+            let full = self.leaves.iter().filter(|leaf| leaf.is_full);
+            let mut tiles: Vec<u64> = full.flat_map(|leaf| leaf.tiled.shape().tiles()).copied().collect();
+            tiles.sort_unstable();
+            tiles.dedup();
+            return Ok(Box::new(tiles.into_iter()));
+        }
+        if tiling.tiles() > MOST_CANDIDATES {
+            let error = limit("tiles of an expression that makes no zeros of zeros", tiling.tiles(), MOST_CANDIDATES);
+            return Err(error.hint("make larger tiles"));
+        }
+        Ok(Box::new(0..tiling.tiles()))
+    }
+}
+
+impl Leaf<'_> {
+    /// The norm that a tile has among so many elements, and the largest magnitude that one of them may have.
+    fn bound(&self, position: usize, volume: f64) -> (f64, f64) {
+        let norm = self.tiled.shape().norms()[position];
+        if self.is_full {
+            return (norm, f64::INFINITY);
+        }
+        let own = self.tiled.tiling().volume(self.tiled.shape().tiles()[position]);
+        // Each element stands there `volume / own` times, so the sum of squares is as many times as large.
+        (norm * (own / volume).sqrt(), if own == 1.0 { norm } else { f64::INFINITY })
+    }
+}

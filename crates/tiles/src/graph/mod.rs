@@ -1,0 +1,402 @@
+//! Graphs of operators on tiled tensors: the nodes that outputs need are evaluated in their order, each on tiles, and a value is dropped after its
+//! last use. The tiling of each axis follows from the operands: axes that are walked together have to be cut at the same boundaries. What the
+//! nodes mean is said by the reference of `cembra-tensor`; how each kind is evaluated is in files of its own.
+
+pub(crate) mod contraction;
+pub(crate) mod cuts;
+pub(crate) mod elementwise;
+pub(crate) mod grouping;
+pub(crate) mod placed;
+pub(crate) mod plan;
+pub(crate) mod zeros;
+
+use crate::distribution::agree;
+use crate::elements::reduction::reduce;
+use crate::elements::views::{reshaped, sliced, turned_lazily, with_axes};
+use crate::error::not_for_tiles;
+use crate::graph::cuts::around_slices;
+use crate::graph::elementwise::{broadcast_product, evaluate};
+use crate::graph::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
+use crate::graph::placed::placed;
+use crate::tiled::tile::check_float;
+use crate::{Evaluator, Journal, StepKind, Tiled};
+use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+
+impl Evaluator {
+    /// Evaluates nodes of a graph on tiled tensors for its leaves. Expressions of elements are evaluated by `elements`, once for each tile.
+    ///
+    /// A result has a tile where its estimate is not below the threshold. A result without axes is one tile of one element, which nothing
+    /// leaves out.
+    ///
+    /// # Errors
+    /// There are not as many inputs as leaves, or one is of another type or other extents; axes that are walked together have two tilings; an
+    /// operation is not for tiled tensors; there are too many tiles or bytes; an element fails; or a lazy tile cannot be made. The error has the
+    /// place in the text that the node was written for.
+    pub fn evaluate(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+    ) -> Result<Vec<Tiled>, Error> {
+        self.evaluate_from(graph, outputs, inputs, elements, Resumed { known: &[], after: &mut |_, _| Ok(()) })
+    }
+
+    /// The same, where some outputs are known from an evaluation that ended early, and others are handed over when they are made.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or those of the function that outputs are
+    /// handed to.
+    pub fn evaluate_from(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+        resumed: Resumed<'_>,
+    ) -> Result<Vec<Tiled>, Error> {
+        let context = self.context();
+        let Some(ranks) = context.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
+        agree(ranks, &self.facts, &self.options, self.map.as_ref(), graph, outputs, inputs)?;
+        let before = ranks.shared_errors();
+        let made = self.evaluated(graph, outputs, inputs, elements, resumed);
+        // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
+        match made {
+            Err(error) if ranks.shared_errors() > before => Err(error),
+            Err(error) => Err(ranks.begin_step(Err(error.clone().into())).err().unwrap_or(error)),
+            Ok(made) => ranks.begin_step(Ok(0)).map(|_| made),
+        }
+    }
+
+    /// The same on this rank.
+    fn evaluated(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+        resumed: Resumed<'_>,
+    ) -> Result<Vec<Tiled>, Error> {
+        check_inputs(graph, inputs)?;
+        let mut values = resumed.values(graph, outputs)?;
+        self.check_tiles(inputs)?;
+        let needed = graph.needed(outputs);
+        let around = around_slices(graph, &needed, inputs)?;
+        let grouping = Grouping::of(graph, outputs, &needed);
+        let mut steps: Vec<(TensorNodeId, Option<Region>)> = Vec::new();
+        let mut uses = vec![0_usize; graph.len()];
+        for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()] && grouping.is_made(*id)) {
+            steps.push((id, is_elementwise(graph, node).then(|| grouping.region(graph, id))));
+        }
+        let (of_numbers, of_products) = (of_numbers(graph, outputs, &steps), of_products(graph, outputs, &steps));
+        let steps = unknown(graph, outputs, steps, &values);
+        for (id, region) in &steps {
+            let read = region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves);
+            read.iter().for_each(|operand| uses[operand.index()] += 1);
+        }
+        outputs.iter().for_each(|output| uses[output.index()] += 1);
+        let mut unscreened = self.clone();
+        unscreened.options = unscreened.options.screen(false);
+        let mut held = Held::new(graph.len());
+        // What tiles take besides elements, those of inputs all the time.
+        let mut own_bytes = inputs.iter().map(|input| input.own_bytes()).fold(0, usize::saturating_add);
+        let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
+        let (mut begun, count) = (0, steps.iter().filter(|(id, _)| !is_leaf(*id)).count());
+        for (id, region) in steps {
+            elements.go_on()?;
+            let node = graph.node(id);
+            let run = if of_numbers[id.index()] && region.is_some() { &unscreened } else { self };
+            let held_bytes = held.bytes;
+            let run = &run.beside(held_bytes);
+            let run = &run
+                .counting(own_bytes)
+                .map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
+            let before = self.journal.as_ref().map_or(0, Journal::len);
+            let is_of_products = of_products[id.index()];
+            if let (Some(journal), false) = (&self.journal, is_leaf(id)) {
+                begun += 1;
+                journal.begin_step(begun, count);
+            }
+            let made = match &region {
+                Some(region) => evaluate(run, region, &node.extents, &taken(&values, &region.leaves)?, elements),
+                None => {
+                    let operands = taken(&values, node.read())?;
+                    match (&node.operation, &*operands) {
+                        // Products ask for a few tiles at a time, so a tensor that would not fit in memory is not stored before.
+                        (Operation::Axes(to), [of]) if is_of_products => {
+                            turned_lazily(of, to).and_then(|turned| turned.map_or_else(|| with_axes(run, of, to), Ok))
+                        }
+                        (Operation::Slice(slices), [of]) => sliced(run, of, slices, is_of_products),
+                        (Operation::PlaceSlice(slices), [of]) => {
+                            let within = node.cut_by().first().and_then(|within| around.get(within.index())?.as_ref());
+                            let within = within.ok_or_else(|| not_for_tiles(&node.operation));
+                            within.and_then(|within| placed(run, of, slices, within))
+                        }
+                        _ => run.node(graph, id, &operands, inputs),
+                    }
+                }
+            };
+            let made = made.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
+            if let Some(journal) = &self.journal {
+                match (&node.operation, &region) {
+                    (Operation::Leaf(_), _) => {}
+                    (_, Some(_)) => journal.note(StepKind::Elements, &made, held_bytes),
+                    (Operation::Reduce(..), _) => journal.note(StepKind::Reduction, &made, held_bytes),
+                    (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
+                    (Operation::Slice(_) | Operation::PlaceSlice(_), _)
+                        if !Held::is_view(&made, node.read(), &values) =>
+                    {
+                        journal.note(StepKind::Part, &made, held_bytes);
+                    }
+                    _ => journal.note(StepKind::View, &made, held_bytes),
+                }
+                journal.place(before, graph.span(id));
+            }
+            let operands = region.as_ref().map_or(node.read(), |region| &region.leaves);
+            held.add(id, is_leaf(id), &made, operands, &values);
+            for operand in operands {
+                let uses = &mut uses[operand.index()];
+                *uses = uses.saturating_sub(1);
+                if *uses == 0
+                    && let Some(value) = values[operand.index()].take()
+                {
+                    held.remove(*operand, &value);
+                    own_bytes -= if is_leaf(*operand) { 0 } else { value.own_bytes().min(own_bytes) };
+                }
+            }
+            for (at, _) in outputs.iter().enumerate().filter(|(_, output)| **output == id) {
+                (resumed.after)(at, &made)?;
+            }
+            own_bytes = own_bytes.saturating_add(if is_leaf(id) { 0 } else { made.own_bytes() });
+            values[id.index()] = Some(made);
+        }
+        let value = |output: &TensorNodeId| values[output.index()].clone().ok_or_else(not_computed);
+        outputs.iter().map(value).collect()
+    }
+
+    /// A node that is no expression of elements.
+    fn node(
+        &self,
+        graph: &TensorGraph,
+        id: TensorNodeId,
+        operands: &[&Tiled],
+        inputs: &[&Tiled],
+    ) -> Result<Tiled, Error> {
+        let node = graph.node(id);
+        match (&node.operation, operands) {
+            (Operation::Leaf(at), _) => inputs.get(*at as usize).copied().cloned().ok_or_else(not_computed),
+            (Operation::Map(_), [a, b]) if is_broadcast_product(graph, node) => {
+                broadcast_product(self, &node.extents, [a, b])
+            }
+            (Operation::Contract(labels), _) => {
+                check_float(node.scalar)?;
+                contraction::contract(self, labels, operands.iter().copied().cloned().collect())
+            }
+            (Operation::Reduce(reduction, axes), [of]) => reduce(self, *reduction, axes, of),
+            (Operation::Axes(to), [of]) => with_axes(self, of, to),
+            (Operation::Reshape, [of]) => reshaped(of, &node.extents),
+            (operation, _) => Err(not_for_tiles(operation)),
+        }
+    }
+}
+
+/// An evaluation that goes on where another one of the same graph and inputs ended.
+pub struct Resumed<'r> {
+    /// Outputs that are known, by their places; others are made.
+    pub known: &'r [(usize, Tiled)],
+    /// Is given each output that was made, with its place, before what follows is. If ranks share the evaluation, all call it.
+    pub after: &'r mut dyn FnMut(usize, &Tiled) -> Result<(), Error>,
+}
+
+impl Resumed<'_> {
+    /// The values that are known, by node.
+    ///
+    /// # Errors
+    /// One is of another type or other extents than its node.
+    fn values(&self, graph: &TensorGraph, outputs: &[TensorNodeId]) -> Result<Vec<Option<Tiled>>, Error> {
+        let mut values = vec![None; graph.len()];
+        for (at, known) in self.known {
+            let Some(id) = outputs.get(*at) else { continue };
+            let node = graph.node(*id);
+            if node.scalar != known.scalar_type() || node.extents != known.tiling().extents() {
+                let message = format!("a known output is {known:?}, where {:?} is made", &node.extents[..]);
+                return Err(Error::tensors(Kind::SizeMismatch, message).hint("it is that of another program"));
+            }
+            values[id.index()] = Some(known.clone());
+        }
+        Ok(values)
+    }
+}
+
+/// The steps that outputs need of which no value is known, in their order.
+fn unknown(
+    graph: &TensorGraph,
+    outputs: &[TensorNodeId],
+    steps: Vec<(TensorNodeId, Option<Region>)>,
+    values: &[Option<Tiled>],
+) -> Vec<(TensorNodeId, Option<Region>)> {
+    let mut is_needed = vec![false; graph.len()];
+    outputs.iter().for_each(|output| is_needed[output.index()] = true);
+    let mut left = Vec::with_capacity(steps.len());
+    for (id, region) in steps.into_iter().rev() {
+        if !is_needed[id.index()] || values[id.index()].is_some() {
+            continue;
+        }
+        let read = region.as_ref().map_or(graph.node(id).read(), |region| &region.leaves);
+        read.iter().for_each(|operand| is_needed[operand.index()] = true);
+        left.push((id, region));
+    }
+    left.reverse();
+    left
+}
+
+/// Which memory is taken by the values that steps made and others still need. Inputs are the caller's, and so are views of them that share their
+/// tiles. Views of anything else share the memory of what made the tiles: as long as that is needed they take none, and then no more than it took.
+struct Held {
+    bytes: usize,
+    /// For each node with a value: the node that made the tiles. None if the tiles are the caller's.
+    makers: Vec<Option<TensorNodeId>>,
+    /// For each node that made tiles: which of their bytes are held.
+    made: Vec<HeldTiles>,
+}
+
+/// Which bytes are held of the tiles that a node made.
+#[derive(Clone, Copy, Default)]
+struct HeldTiles {
+    /// The bytes of all of them.
+    all: usize,
+    /// True if the value of the node itself is held.
+    is_whole: bool,
+    /// The bytes of the views of them that are held, each counted for itself.
+    views: usize,
+}
+
+impl HeldTiles {
+    fn bytes(self) -> usize {
+        if self.is_whole { self.all } else { self.views.min(self.all) }
+    }
+}
+
+impl Held {
+    fn new(nodes: usize) -> Held {
+        Held { bytes: 0, makers: vec![None; nodes], made: vec![HeldTiles::default(); nodes] }
+    }
+
+    /// True if a value shares its tiles with one of these operands.
+    fn is_view(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> bool {
+        Held::source(made, operands, values).is_some()
+    }
+
+    /// The operand that a value shares all its tiles with.
+    fn source(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> Option<TensorNodeId> {
+        let shares = |of: &&TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
+        operands.iter().find(shares).copied()
+    }
+
+    /// A value was made, of these operands.
+    fn add(
+        &mut self,
+        id: TensorNodeId,
+        is_leaf: bool,
+        made: &Tiled,
+        operands: &[TensorNodeId],
+        values: &[Option<Tiled>],
+    ) {
+        let maker = match Held::source(made, operands, values) {
+            _ if is_leaf => None,
+            Some(source) => self.makers[source.index()],
+            None => Some(id),
+        };
+        self.makers[id.index()] = maker;
+        self.change(maker, |held| match maker == Some(id) {
+            true => (held.all, held.is_whole) = (made.present_bytes(), true),
+            false => held.views = held.views.saturating_add(made.present_bytes()),
+        });
+    }
+
+    /// A value is no longer needed.
+    fn remove(&mut self, id: TensorNodeId, value: &Tiled) {
+        let maker = self.makers[id.index()];
+        self.change(maker, |held| match maker == Some(id) {
+            true => held.is_whole = false,
+            false => held.views = held.views.saturating_sub(value.present_bytes()),
+        });
+    }
+
+    /// Changes what is held of the tiles that a node made.
+    fn change(&mut self, maker: Option<TensorNodeId>, change: impl FnOnce(&mut HeldTiles)) {
+        let Some(held) = maker.and_then(|maker| self.made.get_mut(maker.index())) else { return };
+        let before = held.bytes();
+        change(held);
+        self.bytes = self.bytes.saturating_sub(before).saturating_add(held.bytes());
+    }
+}
+
+/// Which expressions are read by nothing but what becomes numbers. They are not screened: squares of small elements are small, and their sum is
+/// not screened either.
+fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
+    let mut of_numbers = vec![true; graph.len()];
+    outputs.iter().for_each(|output| of_numbers[output.index()] = false);
+    for (id, region) in steps.iter().rev() {
+        let node = graph.node(*id);
+        let is_of_numbers = node.extents.is_empty() || (region.is_some() && of_numbers[id.index()]);
+        if !is_of_numbers {
+            let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
+            read.iter().for_each(|operand| of_numbers[operand.index()] = false);
+        }
+    }
+    of_numbers
+}
+
+/// Which values are read by products of tensors and by nothing else, be it in another order of axes or in part.
+fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
+    let mut of_products = vec![true; graph.len()];
+    outputs.iter().for_each(|output| of_products[output.index()] = false);
+    for (id, region) in steps.iter().rev() {
+        let node = graph.node(*id);
+        let is_product = match (region, &node.operation) {
+            (None, Operation::Contract(_)) => true,
+            (None, Operation::Axes(_) | Operation::Slice(_)) => of_products[id.index()],
+            _ => false,
+        };
+        if !is_product {
+            let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
+            read.iter().for_each(|operand| of_products[operand.index()] = false);
+        }
+    }
+    of_products
+}
+
+/// The values of nodes that were computed before.
+fn taken<'v>(values: &'v [Option<Tiled>], nodes: &[TensorNodeId]) -> Result<Vec<&'v Tiled>, Error> {
+    nodes.iter().map(|node| values[node.index()].as_ref().ok_or_else(not_computed)).collect()
+}
+
+#[cold]
+fn not_computed() -> Error {
+    Error::tensors(Kind::Evaluation, "an operand that was not computed")
+}
+
+/// An error if these are no inputs for the leaves of a graph.
+fn check_inputs(graph: &TensorGraph, inputs: &[&Tiled]) -> Result<(), Error> {
+    if graph.leaves().len() != inputs.len() {
+        let message = format!("{} tiled tensors for {} inputs", inputs.len(), graph.leaves().len());
+        return Err(Error::tensors(Kind::OperandCount, message));
+    }
+    for (leaf, input) in graph.leaves().iter().zip(inputs) {
+        let node = graph.node(leaf.node);
+        if node.scalar != input.scalar_type() {
+            let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
+            let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
+            return Err(Error::tensors(Kind::ElementType, message));
+        }
+        if node.extents != input.tiling().extents() {
+            let (wanted, found) = (&node.extents[..], input.tiling().extents());
+            let message = format!("input `{}` is of {wanted:?}, not {:?}", leaf.name, &found[..]);
+            return Err(Error::tensors(Kind::SizeMismatch, message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Plans of graphs: the steps that an evaluation would take, from shapes alone. A plan is an evaluation of tensors that have no tiles. Each step
+//! finds the tiles of its result and checks their bytes, and the result has estimated norms. Steps do so where they are evaluated. This file makes
+//! the tensors without tiles.
+
+use crate::journal::Step;
+use crate::tiled::planned::{Planned, without_tiles};
+use crate::tiled::tile::check_float;
+use crate::{Evaluator, Journal, Shape, Tiled};
+use cembra_runtime::Scalar;
+use cembra_tensor::{Elements, TensorGraph, TensorNodeId};
+use cembra_value::Error;
+use cembra_value::tensor::Layout;
+
+impl Planned {
+    /// A stored tensor that is made of the tiles. If `keeps_all` its tiles are some of those here, in their order, and stored ones are not copied.
+    pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_all: bool) -> Tiled {
+        let planned = if keeps_all && !self.is_lazy() { self.clone() } else { Planned::new(false) };
+        Tiled::of_plan(shape, scalar, planned)
+    }
+
+    /// A stored tensor whose axis `to[i]` is axis `i` of a planned one. Its tiles are made of those at some positions there, and a tile is copied
+    /// unless its elements stay in their order.
+    ///
+    /// # Errors
+    /// A tile has more elements than a tensor may have, or an axis has no place.
+    pub(crate) fn with_axes(
+        &self,
+        of: &Tiled,
+        to: &[usize],
+        shape: Shape,
+        positions: impl Iterator<Item = usize> + Clone,
+    ) -> Result<Tiled, Error> {
+        let mut keeps_all = positions.clone().is_sorted_by(|a, b| a < b);
+        for position in positions {
+            if !keeps_all {
+                break;
+            }
+            let extents = of.shape().tiles().get(position).and_then(|tile| of.tiling().tile_extents(*tile));
+            let Some(extents) = extents else { continue };
+            keeps_all = Layout::row_major(&extents)?.with_axes(to)?.is_row_major();
+        }
+        Ok(self.stored(shape, of.scalar_type(), keeps_all))
+    }
+}
+
+impl Tiled {
+    /// A tensor of which only the shape is known, for [plans](Evaluator::plan_graph). In an evaluation its tiles would be stored; here there are
+    /// none, and asking for one is an error.
+    ///
+    /// # Errors
+    /// Tiles have no elements of the type.
+    pub fn planned(shape: &Shape, scalar: Scalar) -> Result<Tiled, Error> {
+        check_float(scalar)?;
+        Ok(Tiled::of_plan(shape.clone(), scalar, Planned::new(false)))
+    }
+
+    /// True if only the shape is known.
+    #[must_use]
+    pub const fn is_planned(&self) -> bool {
+        self.plan().is_some()
+    }
+
+    /// The same tensor as a plan sees it.
+    fn as_planned(&self) -> Tiled {
+        match self.plan() {
+            Some(_) => self.clone(),
+            None => Tiled::of_plan(self.shape().clone(), self.scalar_type(), Planned::new(self.is_lazy())),
+        }
+    }
+}
+
+impl Evaluator {
+    /// The steps that [`evaluate`](Evaluator::evaluate) would take, with the tiles and bytes of each result, and the products of each product.
+    /// No tile is made or read, so inputs may be [lazy](Tiled::lazy), or have a shape alone ([`Tiled::planned`]). Expressions of elements are
+    /// evaluated for zeros, which decides where they are 0.
+    ///
+    /// An evaluation knows the norms of its intermediate results, where a plan has only estimates, which are at least as large. So where tiles
+    /// are left out, the plan has no fewer tiles. At a threshold of 0 its numbers are those of the evaluation.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::TensorGraph;
+    /// use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1, StepKind};
+    /// # use cembra_tensor::{Body, DataMut, Elements};
+    /// # use cembra_value::{Error, tensor::Tensor};
+    /// # struct NoElements;
+    /// # impl Elements for NoElements {
+    /// #     fn map_into(&self, _: &Body, _: &[Tensor], _: &[usize], _: &mut [DataMut<'_>]) -> Result<(), Error> {
+    /// #         Ok(())
+    /// #     }
+    /// #     fn most_bytes(&self) -> u64 {
+    /// #         u64::MAX
+    /// #     }
+    /// # }
+    /// # let elements = NoElements;
+    ///
+    /// let mut graph = TensorGraph::standard();
+    /// let leaf = graph.leaf("a", Scalar::Float64, &[1_000_000, 1_000_000])?;
+    /// let square = graph.einsum("ij,jk->ik", &[leaf, leaf])?;
+    ///
+    /// let axis = Tiling1::blocked(1_000_000, 1000)?;
+    /// let diagonal = (0..1000).map(|at| (at * 1001, 1.0));
+    /// let shape = Shape::of_norms(&Tiling::new([&axis, &axis])?, diagonal, &Screening::threshold(0.0))?;
+    /// let a = Tiled::planned(&shape, Scalar::Float64)?;
+    /// // The square would take 8 GB. A plan makes none of its tiles.
+    /// let steps = Evaluator::new(Options::default()).plan_graph(&graph, &[square], &[&a], &elements)?;
+    /// assert_eq!((steps[0].tiles, steps[0].bytes), (1000, 8_000_000_000));
+    /// assert_eq!(steps[0].work, StepKind::Product { products: 1000, of: 1e9, operations: 2e12 });
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Evaluator::evaluate) but for the making of tiles, also where an evaluation may take fewer bytes than this one.
+    pub fn plan_graph(
+        &self,
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        inputs: &[&Tiled],
+        elements: &dyn Elements,
+    ) -> Result<Vec<Step>, Error> {
+        let journal = Journal::default();
+        let run = self.of_plan(journal.clone());
+        let inputs: Vec<Tiled> = inputs.iter().map(|input| input.as_planned()).collect();
+        run.evaluate(graph, outputs, &inputs.iter().collect::<Vec<&Tiled>>(), elements)?;
+        Ok(journal.steps())
+    }
+
+    /// An error if tiles of these operands are needed, and one has a shape alone.
+    pub(crate) fn check_tiles(&self, operands: &[&Tiled]) -> Result<(), Error> {
+        if !self.is_plan && operands.iter().any(|operand| operand.is_planned()) { Err(without_tiles()) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,245 @@
+//! What an expression of elements makes of tiles of which some are absent: nothing, if it makes 0 of their zeros; the same number everywhere;
+//! or elements that have to be computed, by the steps that are left. `a * b + c` without a tile of `a` is `c` there, also where `b` is infinite:
+//! an absent tile is exactly zero. Which tiles there are is decided elsewhere.
+
+use crate::graph::grouping::{Action, Place, Region, Step};
+use cembra_ops::id;
+use cembra_runtime::Scalar;
+use cembra_tensor::{Body, BodyStep, Data, Elements, Operand, Tensor};
+use cembra_value::{Error, ScalarValue};
+use smallvec::SmallVec;
+
+/// What a step makes where some tiles are absent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Content {
+    /// Zeros that come from absent tiles.
+    Absent,
+    /// The same for all elements, by its bits; and whether that comes from absent tiles.
+    Uniform(u64, bool),
+    /// Elements that are computed.
+    Varies,
+}
+
+/// What an expression makes where certain of its tiles are present.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    contents: Vec<Content>,
+    leaves: Vec<Content>,
+    /// What is computed, if elements are: an expression of some of the tensors, by their positions.
+    pub(crate) kernel: Option<(Body, Vec<usize>)>,
+}
+
+/// Upper estimates of a step of a tile: the norm, and the largest magnitude of an element.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    norm: f64,
+    largest: f64,
+}
+
+/// The bound of something of which nothing is known.
+const UNKNOWN: Bound = Bound { norm: f64::INFINITY, largest: f64::INFINITY };
+
+impl Pattern {
+    /// What an expression makes where these of its tensors have tiles.
+    ///
+    /// # Errors
+    /// An operator fails on zeros, or cannot be compiled.
+    pub(crate) fn of(region: &Region, present: &[bool], elements: &dyn Elements) -> Result<Pattern, Error> {
+        let leaf = |present: &bool| if *present { Content::Varies } else { Content::Absent };
+        let leaves: Vec<Content> = present.iter().map(leaf).collect();
+        let mut contents: Vec<Content> = Vec::with_capacity(region.steps.len());
+        for step in &region.steps {
+            let content = |place: &Place| match place {
+                Place::Leaf(at) => leaves[*at],
+                Place::Step(at) => contents[*at],
+            };
+            let made = match &step.action {
+                Action::Constant(bits) => Content::Uniform(*bits, false),
+                Action::Same(place) => content(place),
+                Action::Apply(op, places) => {
+                    let operands: Vec<Content> = places.iter().map(content).collect();
+                    if op.id() == id::MULTIPLY && operands.contains(&Content::Absent) {
+                        Content::Absent
+                    } else if operands.contains(&Content::Varies) {
+                        Content::Varies
+                    } else {
+                        let bits = of_numbers(region, step, &operands, elements)?;
+                        let is_of_zeros = |of: &Content| matches!(of, Content::Absent | Content::Uniform(_, true));
+                        let is_of_zeros = operands.iter().any(is_of_zeros);
+                        let is_absent = is_of_zeros && is_zero(step.scalar, bits);
+                        if is_absent { Content::Absent } else { Content::Uniform(bits, is_of_zeros) }
+                    }
+                }
+            };
+            contents.push(made);
+        }
+        let mut pattern = Pattern { contents, leaves, kernel: None };
+        if pattern.value() == Content::Varies {
+            pattern.kernel = Some(pattern.body(region));
+        }
+        Ok(pattern)
+    }
+
+    fn content(&self, place: Place) -> Content {
+        match place {
+            Place::Leaf(at) => self.leaves[at],
+            Place::Step(at) => self.contents[at],
+        }
+    }
+
+    /// What the whole expression makes.
+    pub(crate) fn value(&self) -> Content {
+        self.contents.last().copied().unwrap_or(Content::Absent)
+    }
+
+    /// The steps that are left, and the tensors that they read.
+    fn body(&self, region: &Region) -> (Body, Vec<usize>) {
+        let mut is_read = (vec![false; self.leaves.len()], vec![false; self.contents.len()]);
+        if let Some(last) = is_read.1.last_mut() {
+            *last = true;
+        }
+        for (at, step) in region.steps.iter().enumerate().rev() {
+            let places = match &step.action {
+                _ if !is_read.1[at] || self.contents[at] != Content::Varies => continue,
+                Action::Apply(_, places) => places.as_slice(),
+                Action::Same(place) => std::slice::from_ref(place),
+                Action::Constant(_) => continue,
+            };
+            for place in places {
+                match place {
+                    Place::Leaf(leaf) => is_read.0[*leaf] = self.leaves[*leaf] == Content::Varies || is_read.0[*leaf],
+                    Place::Step(step) => is_read.1[*step] = true,
+                }
+            }
+        }
+        let read: Vec<usize> = (0..self.leaves.len()).filter(|leaf| is_read.0[*leaf]).collect();
+        let mut body = Body { inputs: read.iter().map(|leaf| region.leaf_types[*leaf]).collect(), ..Body::default() };
+        let mut numbers: Vec<Operand> = vec![0; self.contents.len()];
+        let input = |leaf: usize| read.iter().position(|known| *known == leaf).unwrap_or_default() as Operand;
+        for (at, step) in region.steps.iter().enumerate().filter(|(at, _)| is_read.1[*at]) {
+            let made = match (self.contents[at], &step.action) {
+                (Content::Varies, Action::Apply(op, places)) => {
+                    let mut operands = SmallVec::new();
+                    for place in places {
+                        operands.push(match *place {
+                            Place::Step(step) => numbers[step],
+                            Place::Leaf(leaf) if self.leaves[leaf] == Content::Varies => input(leaf),
+                            Place::Leaf(leaf) => {
+                                body.steps.push(BodyStep::Constant(region.leaf_types[leaf], 0));
+                                (body.inputs.len() + body.steps.len() - 1) as Operand
+                            }
+                        });
+                    }
+                    BodyStep::Apply(op.clone(), operands)
+                }
+                (Content::Varies, Action::Same(place)) => {
+                    numbers[at] = match *place {
+                        Place::Step(step) => numbers[step],
+                        Place::Leaf(leaf) => input(leaf),
+                    };
+                    continue;
+                }
+                (Content::Uniform(bits, _), _) => BodyStep::Constant(step.scalar, bits),
+                _ => BodyStep::Constant(step.scalar, 0),
+            };
+            body.steps.push(made);
+            numbers[at] = (body.inputs.len() + body.steps.len() - 1) as Operand;
+        }
+        let scalar = region.steps.last().map_or(Scalar::Float64, |step| step.scalar);
+        body.outputs.push((numbers.last().copied().unwrap_or_default(), scalar));
+        (body, read)
+    }
+
+    /// An upper estimate of the norm of a tile of so many elements, from the norm and the largest magnitude of each tensor's tile. Infinite where
+    /// nothing is known.
+    pub(crate) fn estimate(&self, region: &Region, leaves: &[(f64, f64)], volume: f64) -> f64 {
+        let mut bounds: Vec<Bound> = Vec::with_capacity(self.contents.len());
+        for (at, step) in region.steps.iter().enumerate() {
+            let bound = |place: &Place| match (self.content(*place), place) {
+                (Content::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
+                (_, Place::Leaf(leaf)) => Bound { norm: leaves[*leaf].0, largest: leaves[*leaf].1 },
+                (_, Place::Step(step)) => bounds[*step],
+            };
+            let made = match (self.contents[at], &step.action) {
+                (Content::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
+                (Content::Uniform(bits, _), _) => magnitude(step.scalar, bits).map_or(UNKNOWN, |largest| Bound {
+                    // The root of as many equal squares as there are elements, over their number.
+                    norm: largest / volume.sqrt(),
+                    largest,
+                }),
+                (_, Action::Same(place)) => bound(place),
+                (_, Action::Constant(_)) => UNKNOWN,
+                (_, Action::Apply(op, places)) => match (op.id(), places.as_slice()) {
+                    (id::ADD | id::SUBTRACT, [a, b]) => {
+                        let (a, b) = (bound(a), bound(b));
+                        Bound { norm: a.norm + b.norm, largest: a.largest + b.largest }
+                    }
+                    (id::MULTIPLY, [a, b]) => {
+                        let (a, b) = (bound(a), bound(b));
+                        let by_norms = a.norm * b.norm * volume;
+                        // A bound that is no number, as that of 0 times what is not known, is none.
+                        let norm = [a.largest * b.norm, a.norm * b.largest].into_iter().fold(by_norms, f64::min);
+                        Bound { norm, largest: a.largest * b.largest }
+                    }
+                    (id::NEG | id::POS | id::ABS, [of]) => bound(of),
+                    _ => UNKNOWN,
+                },
+            };
+            // An element is at most the norm times the elements. Beyond the largest float it is infinite, and 0 times it is no number.
+            let is_over = made.largest.min(made.norm * volume) > largest_float(step.scalar);
+            bounds.push(if is_over { UNKNOWN } else { made });
+        }
+        bounds.last().map_or(0.0, |bound| bound.norm)
+    }
+}
+
+/// An operator on numbers that are known.
+fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn Elements) -> Result<u64, Error> {
+    let Action::Apply(op, places) = &step.action else { return Ok(0) };
+    let (mut body, mut inputs, mut given) = (Body::default(), Vec::new(), Vec::new());
+    // Inputs come first, so how many there are is known before steps are numbered.
+    let literal = |place: &Place| match place {
+        Place::Step(at) if matches!(region.steps[*at].action, Action::Constant(_)) => true,
+        Place::Step(_) | Place::Leaf(_) => false,
+    };
+    let count = places.iter().filter(|place| !literal(place)).count();
+    for (place, content) in places.iter().zip(operands) {
+        let scalar = match place {
+            Place::Leaf(leaf) => region.leaf_types[*leaf],
+            Place::Step(at) => region.steps[*at].scalar,
+        };
+        let bits = if let Content::Uniform(bits, _) = content { *bits } else { 0 };
+        if literal(place) {
+            body.steps.push(BodyStep::Constant(scalar, bits));
+            given.push((count + body.steps.len() - 1) as Operand);
+        } else {
+            let value = ScalarValue::from_bits(scalar, bits);
+            inputs.push(value.as_ref().map_or_else(|| Tensor::zeros(scalar, &[]), Tensor::of_value)?);
+            body.inputs.push(scalar);
+            given.push((body.inputs.len() - 1) as Operand);
+        }
+    }
+    body.steps.push(BodyStep::Apply(op.clone(), given.into_iter().collect()));
+    body.outputs.push(((count + body.steps.len() - 1) as Operand, step.scalar));
+    let made = elements.map(&body, &inputs, &[])?;
+    Ok(made.first().map_or(0, |data: &Data| data.bits(0)))
+}
+
+/// The magnitude of a float by its bits.
+pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
+    match scalar {
+        Scalar::Float64 => Some(f64::from_bits(bits).abs()),
+        Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32)).abs()),
+        _ => None,
+    }
+}
+
+/// The largest float of a type.
+fn largest_float(scalar: Scalar) -> f64 {
+    if scalar == Scalar::Float32 { f32::MAX.into() } else { f64::MAX }
+}
+
+/// True for 0, and for false.
+fn is_zero(scalar: Scalar, bits: u64) -> bool {
+    magnitude(scalar, bits).map_or(bits == 0, |magnitude| magnitude == 0.0)
+}

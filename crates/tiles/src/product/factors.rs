@@ -1,0 +1,302 @@
+//! The operands of a product as sparse matrices of tiles: rows of the left one by the coordinates that only it and the result have, columns
+//! of the right one likewise, and between them keys, the coordinates that both have. Nothing is as large as a grid: tables are made only for
+//! grids that are about as small as the tiles are many, and what else is looked for is sorted.
+
+use crate::product::roles::Roles;
+use crate::product::segments::segment_starts;
+use crate::shape::tiling::TileIndex;
+use crate::shape::weighing::{Weighing, is_small, strides_of};
+use crate::{Segment, Shape, Tiling, Tiling1};
+use cembra_tensor::{Axes, Axis};
+use cembra_value::Error;
+
+/// A tile of the left operand.
+#[derive(Clone, Copy)]
+pub(crate) struct LeftTile {
+    /// Which row it is in, by a number that ascends with the tiles of the result.
+    pub(crate) row: u64,
+    /// Its norm, times what a product of norms is multiplied by.
+    pub(crate) weight: f64,
+    pub(crate) position: u32,
+    /// The row of the right operand that has its key.
+    pub(crate) right_row: u32,
+}
+
+/// The tiles of the right operand that have one key.
+pub(crate) struct RightRow {
+    key: u64,
+    start: u32,
+    end: u32,
+    /// Which segment of sums its products are in: a number that ascends with what is summed.
+    segment: u32,
+    /// What a product of norms is multiplied by.
+    factor: f64,
+}
+
+/// A tile of the right operand, in the order of what is summed and of columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RightTile {
+    /// The position in the shape.
+    pub(crate) position: u32,
+    /// The number of its key among those of the right operand.
+    pub(crate) key: u32,
+    /// The segment of sums that its products are in.
+    pub(crate) segment: u32,
+}
+
+/// The operands as sparse matrices.
+pub(crate) struct Factors {
+    /// The left operand's tiles whose keys the right one has, sorted by row and key.
+    pub(crate) left: Vec<LeftTile>,
+    rows: Numbering,
+    right_rows: Vec<RightRow>,
+    /// The position, the column and the norm of each tile of the right operand, sorted by key and column.
+    positions: Vec<u32>,
+    columns: Vec<u32>,
+    norms: Vec<f64>,
+    /// What each column adds to the number of a result tile, ascending.
+    pub(crate) column_numbers: Vec<u64>,
+}
+
+/// The grid of some labels of the result, in its order, and what its tiles add to the numbers of result tiles.
+struct Numbering {
+    labels: Axes,
+    strides: TileIndex,
+    result_strides: TileIndex,
+    /// The number of tiles.
+    count: u64,
+}
+
+impl Numbering {
+    fn of(labels: Axes, roles: &Roles, tiling: &Tiling) -> Numbering {
+        let place = |label: &Axis| roles.result.iter().position(|known| known == label).unwrap_or_default();
+        let (strides, count) = strides_of(labels.iter().map(|label| tiling.axes()[place(label)].tiles()));
+        let all = tiling.strides();
+        let result_strides = labels.iter().map(|label| all[place(label)]).collect();
+        Numbering { labels, strides, result_strides, count }
+    }
+
+    /// For each axis of an operand how far its tiles are apart in this grid; 0 for labels that are none of it.
+    fn weights(&self, operand: &Axes) -> TileIndex {
+        weights(operand, &self.labels, &self.strides)
+    }
+
+    /// What a tile of this grid adds to the number of a result tile.
+    fn number(&self, mut tile: u64) -> u64 {
+        let mut number = 0;
+        for (stride, result_stride) in self.strides.iter().zip(&self.result_strides) {
+            let at = tile.checked_div(*stride).unwrap_or(0);
+            tile -= at * stride;
+            number += at * result_stride;
+        }
+        number
+    }
+}
+
+/// For each axis of an operand the stride of its label among some labels; 0 if it is none of them.
+fn weights(operand: &Axes, labels: &Axes, strides: &[u64]) -> TileIndex {
+    let of = |label: &Axis| labels.iter().position(|known| known == label).map_or(0, |at| strides[at]);
+    operand.iter().map(of).collect()
+}
+
+impl Factors {
+    pub(crate) fn of(roles: &Roles, operands: [&Shape; 2], tiling: &Tiling, segment: Segment) -> Factors {
+        let [left_labels, right_labels] = &roles.operands;
+        let is_row = |label: &Axis| roles.batch.contains(label) || roles.rows.contains(label);
+        let rows = Numbering::of(roles.result.iter().copied().filter(is_row).collect(), roles, tiling);
+        let columns = Numbering::of(roles.columns.clone(), roles, tiling);
+        // Keys: labels of the result first, then those that are summed, in the order of sums.
+        let shared: Axes = roles.batch.iter().chain(&roles.terms).copied().collect();
+        let left_axes = operands[0].tiling().axes();
+        let place = |label: &Axis| left_labels.iter().position(|known| known == label).unwrap_or_default();
+        let (key_strides, keys) = strides_of(shared.iter().map(|label| left_axes[place(label)].tiles()));
+
+        let key_weights = weights(right_labels, &shared, &key_strides);
+        let mut weighing = Weighing::new(operands[1].tiling(), [&key_weights, &columns.weights(right_labels)]);
+        let mut right: Vec<([u64; 2], u32)> =
+            operands[1].tiles().iter().zip(0..).map(|(tile, at)| (weighing.of(*tile), at)).collect();
+        sort_unless_sorted(&mut right, |tile| tile.0);
+        let mut right_rows = right_rows(&right, roles, operands[1]);
+        let summed: Vec<&Tiling1> = roles.terms.iter().map(|label| &left_axes[place(label)]).collect();
+        cut(&mut right_rows, &summed, segment);
+
+        let key_weights = weights(left_labels, &shared, &key_strides);
+        let mut weighing = Weighing::new(operands[0].tiling(), [&rows.weights(left_labels), &key_weights]);
+        let row_of_key = Index::of(right_rows.iter().map(|row| row.key).collect(), keys);
+        let left = operands[0].iter().zip(0..).filter_map(|((tile, norm), position)| {
+            let [row, key] = weighing.of(tile);
+            let right_row = row_of_key.find(key)?;
+            Some(LeftTile { row, weight: norm * right_rows[right_row as usize].factor, position, right_row })
+        });
+        let mut left: Vec<LeftTile> = left.collect();
+        sort_unless_sorted(&mut left, |tile| (tile.row, tile.right_row));
+
+        let present = distinct(right.iter().map(|tile| tile.0[1]), columns.count, right.len());
+        let column_numbers = present.iter().map(|column| columns.number(*column)).collect();
+        let column_of = Index::of(present, columns.count);
+        Factors {
+            left,
+            rows,
+            right_rows,
+            positions: right.iter().map(|tile| tile.1).collect(),
+            columns: right.iter().map(|tile| column_of.find(tile.0[1]).unwrap_or_default()).collect(),
+            norms: right.iter().map(|tile| operands[1].norms()[tile.1 as usize]).collect(),
+            column_numbers,
+        }
+    }
+
+    /// What a row adds to the number of a result tile.
+    pub(crate) fn row_number(&self, row: u64) -> u64 {
+        self.rows.number(row)
+    }
+
+    /// The first tile of a row of the right operand, and the column and the norm of each.
+    #[inline]
+    pub(crate) fn right_row(&self, row: u32) -> (u32, &[u32], &[f64]) {
+        let RightRow { start, end, .. } = self.right_rows[row as usize];
+        let tiles = start as usize..end as usize;
+        (start, &self.columns[tiles.clone()], &self.norms[tiles])
+    }
+
+    /// The tiles of the right operand, in the order of what is summed and of columns.
+    pub(crate) fn right_tiles(&self) -> Vec<RightTile> {
+        let mut tiles = Vec::with_capacity(self.positions.len());
+        for (row, key) in self.right_rows.iter().zip(0..) {
+            let positions = self.positions[row.start as usize..row.end as usize].iter();
+            tiles.extend(positions.map(|position| RightTile { position: *position, key, segment: row.segment }));
+        }
+        tiles
+    }
+}
+
+fn sort_unless_sorted<T, K: Ord>(tiles: &mut [T], key: impl Fn(&T) -> K) {
+    if !tiles.is_sorted_by_key(&key) {
+        tiles.sort_unstable_by_key(key);
+    }
+}
+
+/// The rows of the right operand, whose tiles are sorted by key.
+fn right_rows(right: &[([u64; 2], u32)], roles: &Roles, shape: &Shape) -> Vec<RightRow> {
+    let labels = &roles.operands[1];
+    let mut rows: Vec<RightRow> = Vec::new();
+    for group in right.chunk_by(|a, b| a.0[0] == b.0[0]) {
+        let ([key, _], position) = group[0];
+        let extents = shape.tiling().tile_extents(shape.tiles()[position as usize]).unwrap_or_default();
+        let volume = |of: &Axes| {
+            let own = labels.iter().zip(&extents).filter(|(label, _)| of.contains(label));
+            // A product of extents that is too large for a number is no length of a tile that can be made.
+            own.fold(1_usize, |volume, (_, extent)| volume.saturating_mul(*extent))
+        };
+        let (terms, batch) = (volume(&roles.terms), volume(&roles.batch));
+        let factor = (terms as f64) * (terms as f64) * (batch as f64);
+        let start = rows.last().map_or(0, |row| row.end);
+        rows.push(RightRow { key, start, end: start + group.len() as u32, segment: 0, factor });
+    }
+    rows
+}
+
+/// Says which segment each row is in, from the tilings of what is summed. Rows are sorted by key.
+fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
+    let terms = summed.iter().fold(1_u64, |tiles, axis| tiles.saturating_mul(axis.tiles())).max(1);
+    let mut numbers: Vec<u64> = rows.iter().map(|row| row.key % terms).collect();
+    if !numbers.is_sorted() {
+        numbers.sort_unstable();
+    }
+    numbers.dedup();
+    let starts = segment_starts(summed, segment, numbers.iter().copied());
+    // Segments that no row is in have no number.
+    let mut before = 0;
+    let segments: Vec<u32> = starts
+        .iter()
+        .zip(starts.first().into_iter().chain(&starts))
+        .map(|(start, last)| {
+            before += u32::from(start != last);
+            before
+        })
+        .collect();
+    let mut at = 0;
+    for row in rows {
+        let number = row.key % terms;
+        // Rows of one coordinate of the labels that are walked together ascend.
+        if numbers.get(at).is_none_or(|known| *known > number) {
+            at = 0;
+        }
+        at += numbers[at..].partition_point(|known| *known < number);
+        row.segment = segments[at];
+    }
+}
+
+/// The different ones of some tiles of a grid, ascending.
+fn distinct(tiles: impl Iterator<Item = u64>, grid: u64, count: usize) -> Vec<u64> {
+    if is_small(grid, count) {
+        let mut is_there = vec![false; grid as usize];
+        tiles.for_each(|tile| is_there[tile as usize] = true);
+        return (0..).zip(is_there).filter(|(_, is_there)| *is_there).map(|(tile, _)| tile).collect();
+    }
+    let mut found: Vec<u64> = tiles.collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Positions in an ascending list of tiles of a grid.
+enum Index {
+    /// For each tile its position, or [`ABSENT`].
+    Table(Vec<u32>),
+    Sorted(Vec<u64>),
+}
+
+/// The position of a tile that the list does not have.
+const ABSENT: u32 = u32::MAX;
+
+impl Index {
+    fn of(tiles: Vec<u64>, grid: u64) -> Index {
+        if !is_small(grid, tiles.len()) {
+            return Index::Sorted(tiles);
+        }
+        let mut table = vec![ABSENT; grid as usize];
+        (0..).zip(tiles).for_each(|(position, tile)| table[tile as usize] = position);
+        Index::Table(table)
+    }
+
+    #[inline]
+    fn find(&self, tile: u64) -> Option<u32> {
+        match self {
+            Index::Table(table) => table.get(tile as usize).copied().filter(|position| *position != ABSENT),
+            Index::Sorted(tiles) => tiles.binary_search(&tile).ok().map(|position| position as u32),
+        }
+    }
+}
+
+/// The tiles of a wanted shape, row by row.
+pub(crate) struct Wanted {
+    /// Rows and columns, ascending. Columns that the right operand does not have are left out.
+    tiles: Vec<(u64, u32)>,
+}
+
+impl Wanted {
+    pub(crate) fn of(roles: &Roles, shape: &Shape, tiling: &Tiling, factors: &Factors) -> Result<Wanted, Error> {
+        crate::shape::algebra::check_same_tilings(shape.tiling(), tiling)?;
+        let strides = tiling.strides();
+        let is_column = |label: &Axis| roles.columns.contains(label);
+        let column_weights =
+            roles.result.iter().zip(&strides).map(|(label, stride)| if is_column(label) { *stride } else { 0 });
+        let column_weights: TileIndex = column_weights.collect();
+        let row_weights = factors.rows.weights(&roles.result);
+        let mut weighing = Weighing::new(tiling, [&row_weights, &column_weights]);
+        let split = |tile: &u64| {
+            let [row, number] = weighing.of(*tile);
+            Some((row, factors.column_numbers.binary_search(&number).ok()? as u32))
+        };
+        let mut tiles: Vec<(u64, u32)> = shape.tiles().iter().filter_map(split).collect();
+        sort_unless_sorted(&mut tiles, |tile| *tile);
+        Ok(Wanted { tiles })
+    }
+
+    /// The columns of a row.
+    pub(crate) fn columns(&self, row: u64) -> &[(u64, u32)] {
+        let start = self.tiles.partition_point(|(known, _)| *known < row);
+        let len = self.tiles[start..].partition_point(|(known, _)| *known == row);
+        &self.tiles[start..][..len]
+    }
+}

@@ -1,0 +1,146 @@
+//! Which rank makes which tile of a product. Ranks form a grid: planes by the labels of both operands and the result, rows by those of the left
+//! operand, columns by those of the right one. Of all grids whose ranks have about as much to do, it is the one for which the fewest bytes have to
+//! move. Shapes and owners alone decide, so all ranks find the same grid.
+
+use crate::link::Ranks;
+use crate::shape::weighing::{Weighing, strides_of};
+use crate::tiled::bytes_of;
+use crate::{SymbolicProduct, Tiled, Tiling};
+use cembra_tensor::Axes;
+use cembra_value::Error;
+
+/// A grid may have the busiest rank do so much more than the best grid's.
+const MOST_LOAD: f64 = 1.1;
+
+/// A grid of ranks: planes, rows and columns.
+type Grid = [u64; 3];
+
+/// The owners of the tiles of a product.
+pub(crate) fn owners_of_product(
+    ranks: &Ranks,
+    plan: &SymbolicProduct,
+    operands: [&Tiled; 2],
+) -> Result<Vec<u32>, Error> {
+    let size = ranks.link().size() as u64;
+    let coordinates = coordinates(plan);
+    let candidates: Vec<(Vec<u32>, f64)> = grids(size, !plan.roles.batch.is_empty())
+        .into_iter()
+        .map(|grid| {
+            let owners: Vec<u32> = coordinates.iter().map(|at| owner(grid, *at)).collect();
+            let load = busiest(plan, &owners, size);
+            (owners, load)
+        })
+        .collect();
+    let least = candidates.iter().map(|(_, load)| *load).fold(f64::INFINITY, f64::min);
+    let mut even = candidates.into_iter().filter(|(_, load)| *load <= least * MOST_LOAD).map(|(owners, _)| owners);
+    let Some(first) = even.next() else { return Ok(Vec::new()) };
+    if operands.iter().all(|operand| !operand.is_distributed()) {
+        return Ok(first);
+    }
+    let mut best = (moved_bytes(plan, operands, &first, size), first);
+    for owners in even {
+        let bytes = moved_bytes(plan, operands, &owners, size);
+        if bytes < best.0 {
+            best = (bytes, owners);
+        }
+    }
+    Ok(best.1)
+}
+
+/// All grids of this number of ranks, those nearest to a square first. Planes are only for products that have labels for them.
+fn grids(size: u64, has_planes: bool) -> Vec<Grid> {
+    let divisors = |of: u64| (1..=of).filter(move |by| of.is_multiple_of(*by));
+    let mut grids: Vec<Grid> = divisors(size)
+        .filter(|planes| *planes == 1 || has_planes)
+        .flat_map(|planes| divisors(size / planes).map(move |rows| [planes, rows, size / planes / rows]))
+        .collect();
+    grids.sort_by_key(|[planes, rows, columns]| (*planes, rows.abs_diff(*columns), *rows));
+    grids
+}
+
+/// The plane, the row and the column of each tile of a product, by position.
+fn coordinates(plan: &SymbolicProduct) -> Vec<[u64; 3]> {
+    let tiling: &Tiling = plan.shape().tiling();
+    let weights = |labels: &Axes| -> Vec<u64> {
+        let at = |label| plan.roles.result.iter().position(|own| own == label);
+        let axes: Vec<usize> = labels.iter().filter_map(at).collect();
+        let (strides, _) = strides_of(axes.iter().map(|axis| tiling.axes()[*axis].tiles()));
+        let mut weights = vec![0; tiling.rank()];
+        axes.iter().zip(strides).for_each(|(axis, stride)| weights[*axis] = stride);
+        weights
+    };
+    let [planes, rows, columns] = [&plan.roles.batch, &plan.roles.rows, &plan.roles.columns].map(weights);
+    let mut weighing = Weighing::new(tiling, [&planes, &rows, &columns]);
+    plan.shape().tiles().iter().map(|tile| weighing.of(*tile)).collect()
+}
+
+const fn owner([planes, rows, columns]: Grid, [plane, row, column]: [u64; 3]) -> u32 {
+    (((plane % planes) * rows + row % rows) * columns + column % columns) as u32
+}
+
+/// What the busiest rank has to do, in products of elements of results.
+fn busiest(plan: &SymbolicProduct, owners: &[u32], size: u64) -> f64 {
+    let mut loads = vec![0.0; size as usize];
+    for (entry, position) in plan.entries_with_positions() {
+        let tile = plan.shape().tiles()[position];
+        loads[owners[position] as usize] += f64::from(entry.count) * plan.shape().tiling().volume(tile);
+    }
+    loads.into_iter().fold(0.0, f64::max)
+}
+
+/// The bytes of the tiles that move, each once for each rank that reads it and does not own it.
+fn moved_bytes(plan: &SymbolicProduct, operands: [&Tiled; 2], owners: &[u32], size: u64) -> usize {
+    let mut readers = operands.map(|operand| Readers::new(operand, size));
+    for (entry, position) in plan.entries_with_positions() {
+        for product in plan.products_of(entry) {
+            readers[0].add(product.left, owners[position]);
+            readers[1].add(plan.right(*product).position, owners[position]);
+        }
+    }
+    readers.iter().zip(operands).map(|(readers, operand)| readers.bytes(operand)).fold(0, usize::saturating_add)
+}
+
+/// Which ranks read which tiles of an operand: a bit for each rank of each tile. Of an operand that each rank has nothing is noted.
+pub(crate) struct Readers {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Readers {
+    pub(crate) fn new(operand: &Tiled, size: u64) -> Readers {
+        let words = size.div_ceil(64) as usize;
+        let count = if operand.is_distributed() { operand.shape().len().saturating_mul(words) } else { 0 };
+        Readers { words, bits: vec![0; count] }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, position: u32, rank: u32) {
+        if let Some(word) = self.bits.get_mut(position as usize * self.words + rank as usize / 64) {
+            *word |= 1 << (rank % 64);
+        }
+    }
+
+    /// The ranks that read each tile, by position.
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = (u32, u32)> {
+        let of_tile = |(position, words): (usize, &[u64])| {
+            let of_word = |(at, word): (usize, &u64)| {
+                let word = *word;
+                (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| (at * 64 + bit) as u32)
+            };
+            words.iter().enumerate().flat_map(of_word).map(move |rank| (position as u32, rank)).collect::<Vec<_>>()
+        };
+        self.bits.chunks(self.words).enumerate().flat_map(of_tile)
+    }
+
+    fn bytes(&self, operand: &Tiled) -> usize {
+        let Some(spread) = operand.spread() else { return 0 };
+        let shape = operand.shape();
+        let of_tile = |(words, (tile, owner)): (&[u64], (&u64, &u32))| -> f64 {
+            let readers: u32 = words.iter().map(|word| word.count_ones()).sum();
+            let owns = words.get(*owner as usize / 64).is_some_and(|word| word >> (owner % 64) & 1 == 1);
+            f64::from(readers - u32::from(owns)) * shape.tiling().volume(*tile)
+        };
+        let tiles = self.bits.chunks(self.words).zip(shape.tiles().iter().zip(&**spread.owners()));
+        bytes_of(operand.scalar_type(), tiles.map(of_tile).sum())
+    }
+}

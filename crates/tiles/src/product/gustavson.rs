@@ -1,0 +1,280 @@
+//! The product of two sparse matrices of tiles, row by row, as Gustavson does it (ACM TOMS 1978). A row is walked twice: first estimates of
+//! its tiles are summed, then the products of those that are kept are written to their places, each tile's in the order of its sum.
+
+use crate::Screening;
+use crate::error::limit;
+use crate::product::factors::{Factors, LeftTile, Wanted};
+use cembra_runtime::{Cancellation, advise_huge_pages};
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+
+/// A tile of the result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The first of its products.
+    pub(crate) first: usize,
+    pub(crate) count: u32,
+    /// The column, among those that the right operand has.
+    pub(crate) column: u32,
+}
+
+/// A product of two tiles: the position of the left one in its shape, and the place of the right one in the order of sums.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct TileProduct {
+    pub(crate) left: u32,
+    pub(crate) right: u32,
+}
+
+/// The tiles of a product, row by row, and the products that they are sums of.
+#[derive(Default)]
+pub(crate) struct Made {
+    pub(crate) entries: Vec<Entry>,
+    /// The number of each tile, and the estimate of its norm.
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) bounds: Vec<f64>,
+    /// Behind the last entry of each row.
+    pub(crate) row_ends: Vec<usize>,
+    pub(crate) products: Vec<TileProduct>,
+    /// How many products were looked at.
+    pub(crate) visited: u64,
+}
+
+/// What is known of a column of the row that is being multiplied.
+#[derive(Clone, Copy)]
+struct Column {
+    bound: f64,
+    count: u32,
+    /// Where the next product goes, among those of the row.
+    next: u32,
+}
+
+/// Where products of a tile that is left out go.
+const NOWHERE: u32 = u32::MAX;
+
+const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
+
+/// The bytes of a tile of the result in a plan: its entry, number and bound, and its place in two orders.
+pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
+
+/// Multiplies, and keeps the tiles whose estimates are not below the threshold. The plan has at most `most_bytes` bytes. The token is looked at for
+/// each row of tiles.
+pub(crate) fn multiply(
+    factors: &Factors,
+    wanted: Option<&Wanted>,
+    screening: Screening,
+    [most_products, most_bytes]: [u64; 2],
+    token: Option<&Cancellation>,
+) -> Result<Made, Error> {
+    check_products(factors, wanted, most_products)?;
+    let count = factors.column_numbers.len();
+    let mut rows = Rows {
+        factors,
+        screening,
+        columns: vec![UNTOUCHED; count],
+        is_wanted: vec![false; if wanted.is_some() { count } else { 0 }],
+        // One more, as the next one is written before it is known whether it counts.
+        touched: vec![0; count + 1],
+        touched_count: 0,
+        seen: vec![0; count.div_ceil(64)],
+        made: room(factors),
+        most_bytes,
+    };
+    for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        if token.is_some_and(Cancellation::is_cancelled) {
+            return Err(Error::ended_by(token));
+        }
+        let columns = wanted.map_or(&[][..], |wanted| wanted.columns(row[0].row));
+        if wanted.is_some() && columns.is_empty() {
+            continue;
+        }
+        rows.made.visited = rows.made.visited.saturating_add(candidates(factors, row));
+        columns.iter().for_each(|(_, column)| rows.is_wanted[*column as usize] = true);
+        if wanted.is_some() {
+            rows.estimate::<true>(row);
+        } else {
+            rows.estimate::<false>(row);
+        }
+        rows.sort_touched();
+        if let Some(first) = rows.add_entries(factors.row_number(row[0].row))? {
+            rows.place(row, first);
+        }
+        rows.forget();
+        columns.iter().for_each(|(_, column)| rows.is_wanted[*column as usize] = false);
+    }
+    Ok(rows.made)
+}
+
+/// The most products of tiles that a row may have.
+fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
+    row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum()
+}
+
+/// An error if more products of tiles would be looked at than may be. They are counted before any is.
+fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64) -> Result<(), Error> {
+    let (mut all, mut longest) = (0_u64, 0);
+    for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        if wanted.is_none_or(|wanted| !wanted.columns(row[0].row).is_empty()) {
+            let of_row = candidates(factors, row);
+            all = all.saturating_add(of_row);
+            longest = longest.max(of_row);
+        }
+    }
+    if all > most_products || longest >= u64::from(NOWHERE) {
+        let most = most_products.min(u64::from(NOWHERE));
+        return Err(limit("products of tiles", all, most).hint("make larger tiles"));
+    }
+    Ok(())
+}
+
+/// Room for the tiles and the products that there may be.
+fn room(factors: &Factors) -> Made {
+    let (mut tiles, mut products) = (0_usize, 0_usize);
+    for row in factors.left.chunk_by(|a, b| a.row == b.row) {
+        let candidates = candidates(factors, row) as usize;
+        tiles = tiles.saturating_add(factors.column_numbers.len().min(candidates));
+        products = products.saturating_add(candidates);
+    }
+    Made {
+        entries: list_of(tiles),
+        numbers: list_of(tiles),
+        bounds: list_of(tiles),
+        products: list_of(products),
+        ..Made::default()
+    }
+}
+
+/// A list with room for so many, as far as that is little memory: lists that grow are moved, and pages of new memory take as long as the plan
+/// itself. What is not used is no memory.
+fn list_of<T>(count: usize) -> Vec<T> {
+    /// The most bytes of room at once: 256 MiB.
+    const MOST: usize = 256 << 20;
+    let mut list = Vec::new();
+    // Without room it grows.
+    if list.try_reserve_exact(count.min(MOST / size_of::<T>())).is_ok() {
+        advise_huge_pages(list.spare_capacity_mut());
+    }
+    list
+}
+
+struct Rows<'f> {
+    factors: &'f Factors,
+    screening: Screening,
+    /// The columns of the row, which all are untouched between two rows.
+    columns: Vec<Column>,
+    is_wanted: Vec<bool>,
+    /// The columns that the row has: the first so many.
+    touched: Vec<u32>,
+    touched_count: usize,
+    /// A bit for each column, all 0 but while they are sorted.
+    seen: Vec<u64>,
+    made: Made,
+    /// The most bytes of tiles and products.
+    most_bytes: u64,
+}
+
+impl Rows<'_> {
+    /// Adds the products of a row to estimates.
+    fn estimate<const MASKED: bool>(&mut self, row: &[LeftTile]) {
+        let mut count = 0;
+        for tile in row {
+            let (_, columns, norms) = self.factors.right_row(tile.right_row);
+            for (at, norm) in columns.iter().zip(norms) {
+                if MASKED && !self.is_wanted[*at as usize] {
+                    continue;
+                }
+                let column = &mut self.columns[*at as usize];
+                // Written always, counted the first time: no branch to mispredict.
+                self.touched[count] = *at;
+                count += usize::from(column.count == 0);
+                column.count += 1;
+                column.bound += tile.weight * norm;
+            }
+        }
+        self.touched_count = count;
+    }
+
+    /// Brings the touched columns into ascending order.
+    fn sort_touched(&mut self) {
+        /// To look at a word of bits costs about as much as this part of sorting one number.
+        const WORDS_PER_COLUMN: usize = 4;
+        let touched = &mut self.touched[..self.touched_count];
+        if self.seen.len() > touched.len() * WORDS_PER_COLUMN {
+            touched.sort_unstable();
+            return;
+        }
+        for at in &*touched {
+            self.seen[*at as usize / 64] |= 1 << (at % 64);
+        }
+        let mut place = touched.iter_mut();
+        for (first, word) in (0..).step_by(64).zip(&mut self.seen) {
+            let mut bits = std::mem::take(word);
+            while bits != 0 {
+                if let Some(place) = place.next() {
+                    *place = first + bits.trailing_zeros();
+                }
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Adds the tiles of a row that are kept, and makes room for their products. Returns the first place; none if no tile is kept.
+    fn add_entries(&mut self, row: u64) -> Result<Option<usize>, Error> {
+        let made = &mut self.made;
+        let (before, first) = (made.entries.len(), made.products.len());
+        // Looked at once for the row where it cannot be too many.
+        self.screening.check_count(before as u64)?;
+        let mut next = 0;
+        for at in &self.touched[..self.touched_count] {
+            let column = &mut self.columns[*at as usize];
+            if self.screening.keeps(column.bound) {
+                column.next = next;
+                made.numbers.push(row + self.factors.column_numbers[*at as usize]);
+                made.bounds.push(column.bound);
+                made.entries.push(Entry { first: first + next as usize, count: column.count, column: *at });
+                next += column.count;
+            }
+        }
+        self.screening.check_count(made.entries.len() as u64)?;
+        if made.entries.len() == before {
+            return Ok(None);
+        }
+        made.row_ends.push(made.entries.len());
+        let products = first + next as usize;
+        let bytes =
+            (made.entries.len() * ENTRY_BYTES).saturating_add(products.saturating_mul(size_of::<TileProduct>()));
+        if bytes as u64 > self.most_bytes {
+            let what = format!("bytes of a plan of {products} products of tiles");
+            let hint = "make larger tiles, raise the threshold, or raise `most_bytes`";
+            return Err(limit(&what, bytes, self.most_bytes).hint(hint));
+        }
+        if made.products.try_reserve(next as usize).is_err() {
+            let message = format!("a plan of {} products of tiles has no memory", first + next as usize);
+            return Err(Error::tensors(Kind::Limit, message));
+        }
+        made.products.resize(first + next as usize, TileProduct::default());
+        Ok(Some(first))
+    }
+
+    /// Writes the products of a row to their places.
+    fn place(&mut self, row: &[LeftTile], first: usize) {
+        let products = &mut self.made.products[first..];
+        for tile in row {
+            let (start, columns, _) = self.factors.right_row(tile.right_row);
+            for (right, at) in (start..).zip(columns) {
+                let column = &mut self.columns[*at as usize];
+                // Of tiles that are left out there is no such place.
+                if let Some(product) = products.get_mut(column.next as usize) {
+                    *product = TileProduct { left: tile.position, right };
+                    column.next += 1;
+                }
+            }
+        }
+    }
+
+    /// Makes all columns untouched.
+    fn forget(&mut self) {
+        for at in &self.touched[..self.touched_count] {
+            self.columns[*at as usize] = UNTOUCHED;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Products of two tiled tensors by labels: planned from shapes alone (`symbolic.rs`), and carried out as planned (`numeric.rs`).
+//!
+//! * `roles.rs`, `segments.rs`, `factors.rs` and `gustavson.rs` are parts of the plan.
+//! * `kernel.rs` multiplies two tiles, `supply.rs` makes tiles of operands that are not stored as a product needs them.
+//! * `grids.rs` decides which rank makes which tile.
+//!
+//! Products of more than two tensors are in `graph/contraction.rs`.
+
+pub(crate) mod factors;
+pub(crate) mod grids;
+pub(crate) mod gustavson;
+pub(crate) mod kernel;
+pub(crate) mod numeric;
+pub(crate) mod roles;
+pub(crate) mod segments;
+pub(crate) mod supply;
+pub(crate) mod symbolic;

@@ -1,0 +1,549 @@
+//! Products of tiled tensors, carried out as a symbolic product plans them. A task makes the sums of a block of result tiles, in the order of
+//! what is summed, so that tiles of the operands stay in the cache; where blocks are few, a task makes one segment of them. Tasks share
+//! nothing but operands: each segment is summed from zero, and segments are added in their order, whoever made them. So no bit depends on
+//! blocks, on the panels that lazy tiles are made in, or on who runs which task.
+
+use crate::context::Context;
+use crate::distribution::each::spread_with;
+use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, shared_out};
+use crate::link::Ranks;
+use crate::product::grids::owners_of_product;
+use crate::product::gustavson::Entry;
+use crate::product::kernel::TileKernel;
+use crate::product::supply::{Makers, Panels, Supply, traffic_of};
+use crate::tasks::{Watch, Workers};
+use crate::tiled::tile::{Float, TILE_BYTES, Tile, TileMemory, norm};
+use crate::tiled::{Tiled, bytes_of};
+use crate::{StepKind, SymbolicProduct, Tiling};
+use cembra_tensor::MatrixProduct;
+use cembra_value::Error;
+use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_axes};
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+
+/// The most result tiles along each side of a block where no operand tile is absent.
+const MOST_ALONG: usize = 16;
+
+/// The least part of operand tiles that blocks are made for.
+const LEAST_PART: f64 = 1.0 / 16.0;
+
+/// The blocks for each thread, at least, where most operand tiles are absent.
+const BLOCKS_EACH: usize = 6;
+
+/// The bytes of sums that are held at least where segments are shared out: fewer would have threads wait for each other too often.
+const WAVE_BYTES: usize = 1 << 22;
+
+/// A result tile that is being made.
+struct Target<T: Float> {
+    entry: Entry,
+    /// The position of the tile in the result.
+    position: usize,
+    /// The extents of the tile, and of what is packed for the kernel.
+    extents: Extents,
+    packed: Extents,
+    /// The products that are to be added next, of those of the entry.
+    range: Range<usize>,
+    /// The segment that is being summed, and what it has up to now; none if it has no products yet.
+    segment: u32,
+    part: Option<TileMemory<T>>,
+    /// The sum of the segments before; none if there is none.
+    sum: Option<TileMemory<T>>,
+    /// The tile and its norm.
+    done: Option<(Tile, f64)>,
+}
+
+/// Result tiles that one task makes.
+type Block<T> = Vec<Target<T>>;
+
+/// A product that a task has to add.
+struct Job {
+    right: u32,
+    target: u32,
+    left: u32,
+}
+
+struct Run<'r> {
+    plan: &'r SymbolicProduct,
+    matrices: &'r dyn MatrixProduct,
+    kernel: &'r TileKernel,
+    context: &'r Context,
+    /// Who makes which tiles, where ranks share them.
+    makers: Option<Makers<'r>>,
+    /// The bytes of the tiles that are made here.
+    result_bytes: usize,
+    /// The first position of a task that failed.
+    lowest: &'r AtomicU64,
+}
+
+/// The product of two operands by its plan, under true norms. In a plan no tile is made.
+pub(crate) fn multiply<T: Float>(
+    plan: &SymbolicProduct,
+    operands: [&Tiled; 2],
+    matrices: &dyn MatrixProduct,
+    context: &Context,
+) -> Result<Tiled, Error> {
+    if let Some(ranks) = context.several() {
+        return multiply_on::<T>(ranks, plan, operands, matrices, context);
+    }
+    let kernel = TileKernel::of(&plan.roles);
+    let context = &context.counting(own_bytes::<T>(plan, operands, &kernel), || of_plan(plan))?;
+    let result_bytes = bytes_of(T::SCALAR, plan.shape().present_elements());
+    let lowest = AtomicU64::new(u64::MAX);
+    let run = Run { plan, matrices, kernel: &kernel, context, makers: None, result_bytes, lowest: &lowest };
+    let blocks = run.blocks::<T>()?;
+    let tasks = blocks.len();
+    let supply = Supply::of(plan, operands, &kernel, None);
+    let memory = run.memory(&supply, &blocks)?;
+    let took = [tasks, memory.beside_bytes];
+    context.workers.check()?;
+    if context.is_plan {
+        return Tiled::planned(plan.shape(), T::SCALAR).inspect(|made| note(context, plan, operands, made, took));
+    }
+    let made = run.panels(supply, blocks, &memory, None)?;
+    let (tiles, norms) = made.into_iter().unzip();
+    let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
+    note(context, plan, operands, &made, took);
+    Ok(made)
+}
+
+/// Notes a product in the journal, with the tasks that it took and the bytes that it held beside its result.
+fn note(context: &Context, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
+    let Some(journal) = &context.journal else { return };
+    let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {
+        let axes = tiling.axes().iter().enumerate().filter(|(axis, _)| is_counted(*axis));
+        axes.map(|(_, axis)| axis.tiles() as f64).product()
+    };
+    let [a, b] = operands;
+    let [left, right] = &plan.roles.operands;
+    let of = tiles(a.tiling(), &|_| true) * tiles(b.tiling(), &|axis| !left.contains(&right[axis]));
+    let operations = 2.0 * plan.multiplications(a.shape());
+    let [tasks, beside_bytes] = took;
+    let kind = StepKind::Product { products: plan.product_count() as u64, of, operations };
+    journal.push(kind, made, [tasks, context.held_bytes.saturating_add(beside_bytes)]);
+}
+
+/// The bytes of a plan, and of what the tiles of its result and of operands take besides elements.
+fn own_bytes<T: Float>(plan: &SymbolicProduct, operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
+    let of_result = plan.shape().len().saturating_mul(TILE_BYTES + size_of::<Target<T>>());
+    plan.own_bytes().saturating_add(of_result).saturating_add(Supply::own_bytes(operands, kernel))
+}
+
+/// A plan, as an error names it.
+fn of_plan(plan: &SymbolicProduct) -> String {
+    format!("a plan of {} products of tiles for {} tiles", plan.product_count(), plan.shape().len())
+}
+
+/// The same on several ranks, each of which makes the tiles that it owns. They receive tiles of operands panel by panel, and the next panel while
+/// they compute one.
+fn multiply_on<T: Float>(
+    ranks: &Ranks,
+    plan: &SymbolicProduct,
+    operands: [&Tiled; 2],
+    matrices: &dyn MatrixProduct,
+    context: &Context,
+) -> Result<Tiled, Error> {
+    let (size, rank) = (ranks.link().size(), ranks.link().rank() as u32);
+    let kernel = TileKernel::of(&plan.roles);
+    // Which ranks read which tile is a bit for each.
+    let readers = operands.iter().filter(|operand| operand.is_distributed());
+    let readers = readers.map(|operand| operand.shape().len().saturating_mul(size.div_ceil(64) * size_of::<u64>()));
+    let own = readers.fold(own_bytes::<T>(plan, operands, &kernel), usize::saturating_add);
+    let counted = context.counting(own, || of_plan(plan));
+    let planned = || {
+        let context = counted.as_ref().map_err(Error::clone)?;
+        let owners = match &context.map {
+            Some(map) => map.owners(plan.shape(), size)?,
+            None => owners_of_product(ranks, plan, operands)?,
+        };
+        let makers = Makers { owners: &owners, rank, ranks: size as u64 };
+        let own = plan.shape().tiles().iter().enumerate().filter(|(at, _)| makers.is_own(*at));
+        let result_bytes = bytes_of(T::SCALAR, own.map(|(_, tile)| plan.shape().tiling().volume(*tile)).sum());
+        context.check_result(plan.shape().len(), result_bytes)?;
+        let hash = hash_of(("product", plan.roles.number()), plan.shape(), &owners, &operands);
+        let traffic = traffic_of(plan, operands, makers);
+        Ok(PlannedStep { hash, traffic, own: (owners, result_bytes) })
+    };
+    let (((owners, took), made), norms) =
+        shared_out(context, ranks, &operands, planned(), |(owners, result_bytes), exchange, lowest| {
+            let context = counted.as_ref().map_err(Error::clone)?;
+            let makers = Some(Makers { owners: &owners, rank, ranks: size as u64 });
+            let run = Run { plan, matrices, kernel: &kernel, context, makers, result_bytes, lowest };
+            let blocks = run.blocks::<T>()?;
+            let supply = Supply::of(plan, operands, &kernel, makers);
+            let memory = run.memory(&supply, &blocks)?;
+            let took = [blocks.len(), memory.beside_bytes];
+            let made = run.panels(supply, blocks, &memory, Some(exchange))?;
+            let (tiles, norms): (Vec<Tile>, Vec<u64>) =
+                made.into_iter().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
+            Ok((((owners, took), tiles), norms))
+        })?;
+    let made = spread_with(plan.shape(), T::SCALAR, ranks, owners, made, &norms)?;
+    note(context, plan, operands, &made, took);
+    Ok(made)
+}
+
+/// What memory an evaluation has.
+struct Memory {
+    panels: Panels,
+    workers: Workers,
+    /// How many segments are summed at once where these are shared out to threads; 0 where they are not.
+    wave: usize,
+    /// The most bytes that are held at once beside the result.
+    beside_bytes: usize,
+}
+
+impl Run<'_> {
+    /// Computes all panels: the tiles that are made here and their norms, in the order of the result.
+    fn panels<T: Float>(
+        &self,
+        mut supply: Supply<'_>,
+        mut blocks: Vec<Block<T>>,
+        memory: &Memory,
+        mut exchange: Option<&mut Exchange<'_>>,
+    ) -> Result<Vec<(Tile, f64)>, Error> {
+        self.context.begin(blocks.iter().flatten().map(|target| target.entry.count as usize).sum());
+        let ends = &memory.panels.ends;
+        let mut start = 0;
+        for (at, end) in ends.iter().enumerate() {
+            if let Some(exchange) = &mut exchange {
+                exchange.arrive(*end, |parcel, tile| supply.came(parcel, tile))?;
+                if let Some(next) = ends.get(at + 1).filter(|_| memory.panels.looks_ahead) {
+                    exchange.begin(*next)?;
+                }
+            }
+            supply.make(start..*end, &memory.workers)?;
+            let is_last = at + 1 == ends.len();
+            blocks = match &mut exchange {
+                Some(exchange) => {
+                    let watch = &mut || exchange.watch();
+                    self.panel(&supply, blocks, *end, is_last, memory, Some(watch))?
+                }
+                None => self.panel(&supply, blocks, *end, is_last, memory, None)?,
+            };
+            supply.drop_tiles(start..*end);
+            start = *end;
+        }
+        let mut made: Vec<(usize, (Tile, f64))> =
+            blocks.into_iter().flatten().filter_map(|target| Some((target.position, target.done?))).collect();
+        // Each entry is in one block.
+        made.sort_unstable_by_key(|(position, _)| *position);
+        Ok(made.into_iter().map(|(_, made)| made).collect())
+    }
+
+    /// True if the tile of an entry is made here.
+    fn is_own(&self, entry: usize) -> bool {
+        self.makers.is_none_or(|makers| makers.is_own(self.plan.position(entry)))
+    }
+
+    /// The entries of the plan in blocks: a few rows, and of these so many entries of neighbouring columns that a block has about so many bytes
+    /// as half of a cache.
+    ///
+    /// # Errors
+    /// The evaluation was ended.
+    fn blocks<T: Float>(&self) -> Result<Vec<Block<T>>, Error> {
+        let plan = self.plan;
+        let count = plan.shape().len();
+        let own = (0..count).filter(|entry| self.is_own(*entry)).count();
+        let each = self.result_bytes / own.max(1);
+        let along = (self.context.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
+        let most = if plan.has_segments() { along * along } else { self.most_targets(along, own) };
+        // As many rows as columns of the grid.
+        let columns = (0..count).map(|entry| plan.entry(entry).column).max().map_or(1, |last| last as usize + 1);
+        let filled = own.max(1) as f64 / (plan.rows().count().max(1) * columns) as f64;
+        let side = along.max((most as f64 / filled).sqrt() as usize);
+        let rows: Vec<Range<usize>> = plan.rows().collect();
+        let mut blocks = Vec::new();
+        for band in rows.chunks(side) {
+            let mut entries: Vec<usize> = band.iter().cloned().flatten().filter(|entry| self.is_own(*entry)).collect();
+            entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
+            // Blocks of about one size.
+            let parts = entries.len().div_ceil(most).max(1);
+            for entries in entries.chunks(entries.len().div_ceil(parts).max(1)) {
+                self.context.workers.check()?;
+                blocks.push(entries.iter().map(|entry| self.target(*entry)).collect());
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// The most result tiles of a block, which has `along` of them along each side where no operand tile is absent.
+    ///
+    /// With a tenth of the tiles present, a tenth of the result tiles of a row of the block read an operand tile. The block is then ten times as long
+    /// and wide, so that as many read it. Each thread still has `BLOCKS_EACH` blocks. Products with segments do not call this: a block holds two
+    /// sums for each of their tiles.
+    fn most_targets(&self, along: usize, own: usize) -> usize {
+        let (plan, targets) = (self.plan, self.plan.shape().len().max(1));
+        // The part of operand tiles that are present, as far as products tell.
+        let part = (plan.product_count() as f64 / targets as f64 / plan.key_count().max(1) as f64).sqrt();
+        let side = (along as f64 / part.max(LEAST_PART)) as usize;
+        let shared_out = own / (BLOCKS_EACH * self.context.workers.threads.max(1));
+        side.saturating_mul(side).min(shared_out).max(along * along)
+    }
+
+    fn target<T: Float>(&self, entry: usize) -> Target<T> {
+        let (position, entry) = (self.plan.position(entry), self.plan.entry(entry));
+        let number = self.plan.shape().tiles()[position];
+        let extents = self.plan.shape().tiling().tile_extents(number).unwrap_or_default();
+        let packed = self.kernel.result.packed(&extents);
+        Target { entry, position, extents, packed, range: 0..0, segment: 0, part: None, sum: None, done: None }
+    }
+
+    /// Decides which tiles of operands are held together and how many threads work, from the bytes that there may be.
+    ///
+    /// # Errors
+    /// There are too few for one thread that holds the tiles of one key.
+    fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
+        let most = self.context.most_bytes;
+        let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
+        let result = self.result_bytes;
+        let tile = blocks.iter().flatten().map(bytes).max().unwrap_or(0);
+        let block =
+            blocks.iter().map(|block| block.iter().map(bytes).fold(0, usize::saturating_add)).max().unwrap_or(0);
+        let has_segments = self.plan.has_segments();
+        // Sums of segments behind the first, and a tile in another order of axes.
+        let sums = (if has_segments { block } else { 0 }).saturating_add(if self.kernel.result.order.is_some() {
+            tile
+        } else {
+            0
+        });
+        // Tiles of operands are made before any of them is multiplied.
+        let each = sums.max(supply.making_bytes());
+        let (least, of) = supply.least_bytes();
+        let room = |held: usize| most.saturating_sub(held.saturating_add(each));
+        let mut held = result;
+        let mut panels = supply.panels(self.plan, room(held));
+        if panels.cuts_segments && has_segments {
+            // Sums of a segment are kept from one panel to the next.
+            held = held.saturating_add(result);
+            panels = supply.panels(self.plan, room(held));
+        }
+        let what = match of {
+            [false, false] => String::new(),
+            [true, false] => format!(" and {least} bytes of the left operand's tiles at a time"),
+            [false, true] => format!(" and {least} bytes of the right operand's tiles at a time"),
+            [true, true] => format!(" and {least} bytes of both operands' tiles at a time"),
+        };
+        let taken = held.saturating_add(panels.most_bytes);
+        let workers = self.context.workers_within(taken, each, || {
+            format!("a result of {} tiles with sums of {sums} bytes{what}", self.plan.shape().len())
+        })?;
+        let spare_bytes = most.saturating_sub(taken.saturating_add(each.saturating_mul(workers.threads)));
+        // Few blocks are shared out by segments: as many at once as there are bytes for.
+        let segments = self.plan.segments_of_keys().chunk_by(|a, b| a == b).count();
+        let is_shared_out = has_segments && workers.threads > 1 && blocks.len() < 2 * workers.threads;
+        let wanted = (2 * workers.threads).max(WAVE_BYTES / result.max(1)).min(segments);
+        let wave = if is_shared_out { wanted.min(spare_bytes / result.max(1)) } else { 0 };
+        let at_once = workers.threads.min(blocks.len());
+        let of_wave = if wave < 2 { 0 } else { wave.saturating_mul(result) };
+        let beside_bytes = (taken - result).saturating_add(each.saturating_mul(at_once)).saturating_add(of_wave);
+        Ok(Memory { panels, workers, wave, beside_bytes })
+    }
+
+    /// Adds the products of all keys before `end` that were not added yet. The last panel makes tiles of the sums.
+    fn panel<T: Float>(
+        &self,
+        supply: &Supply<'_>,
+        mut blocks: Vec<Block<T>>,
+        end: u32,
+        is_last: bool,
+        memory: &Memory,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Vec<Block<T>>, Error> {
+        let Memory { panels, workers, wave, .. } = memory;
+        for target in blocks.iter_mut().flatten() {
+            let products = self.plan.products_of(target.entry);
+            let next = target.range.end;
+            let count = products[next..].partition_point(|product| self.plan.right(*product).key < end);
+            target.range = next..next + count;
+        }
+        if *wave >= 2 {
+            blocks = self.segments(supply, blocks, workers, *wave)?;
+        }
+        let add = |mut block: Block<T>| {
+            let first = block.first().map_or(0, |target| target.position);
+            failed_at(self.lowest, first, self.add(supply, &mut block, is_last))?;
+            if is_last {
+                // Those whose products were all added before.
+                let mut open = block.iter_mut().filter(|target| target.done.is_none());
+                open.try_for_each(|target| self.finish(target))?;
+            } else if !panels.cuts_segments {
+                // The next panel begins other segments. No second sum of each tile waits for them.
+                block.iter_mut().for_each(close);
+            }
+            Ok(block)
+        };
+        workers.watched(blocks, work, add, watch)
+    }
+
+    /// Adds the products of a few blocks, whose segments are shared out, `wave` of them at once. Leaves the products to a task for each block if there
+    /// is one segment alone.
+    fn segments<T: Float>(
+        &self,
+        supply: &Supply<'_>,
+        mut blocks: Vec<Block<T>>,
+        workers: &Workers,
+        wave: usize,
+    ) -> Result<Vec<Block<T>>, Error> {
+        let mut numbers: Vec<u32> = Vec::new();
+        for target in blocks.iter().flatten() {
+            let products = &self.plan.products_of(target.entry)[target.range.clone()];
+            numbers
+                .extend(products.chunk_by(|a, b| self.segment(*a) == self.segment(*b)).map(|of| self.segment(of[0])));
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        if numbers.len() < 2 {
+            return Ok(blocks);
+        }
+        for wave in numbers.chunks(wave) {
+            let mut work = Vec::new();
+            for segment in wave {
+                for (at, block) in blocks.iter_mut().enumerate() {
+                    let part: Block<T> = block.iter_mut().filter_map(|target| self.split(target, *segment)).collect();
+                    work.push((at, part));
+                }
+            }
+            let made = workers.run(
+                work,
+                |(_, part)| self::work(part),
+                |(at, mut part)| {
+                    let first = part.first().map_or(0, |target| target.position);
+                    failed_at(self.lowest, first, self.add(supply, &mut part, false))?;
+                    Ok((at, part))
+                },
+            )?;
+            for (at, part) in made {
+                let mut parts = part.into_iter().peekable();
+                for target in &mut blocks[at] {
+                    if let Some(part) = parts.next_if(|part| part.position == target.position) {
+                        if part.segment != target.segment {
+                            close(target);
+                        }
+                        (target.segment, target.part) = (part.segment, part.part);
+                    }
+                }
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// A target for the products of one segment, which are the next ones of a target; none if it has none there.
+    fn split<T: Float>(&self, target: &mut Target<T>, segment: u32) -> Option<Target<T>> {
+        let products = &self.plan.products_of(target.entry)[target.range.clone()];
+        let count = products.iter().take_while(|product| self.segment(**product) == segment).count();
+        if count == 0 {
+            return None;
+        }
+        let (start, end) = (target.range.start, target.range.start + count);
+        target.range.start = end;
+        let part = if target.segment == segment { target.part.take() } else { None };
+        Some(Target {
+            extents: target.extents.clone(),
+            packed: target.packed.clone(),
+            range: start..end,
+            segment,
+            part,
+            sum: None,
+            done: None,
+            ..*target
+        })
+    }
+
+    fn segment(&self, product: crate::product::gustavson::TileProduct) -> u32 {
+        self.plan.right(product).segment
+    }
+
+    /// Adds the next products of the targets of a block, in the order of what is summed. If these are the last ones, a tile is made and its norm
+    /// taken when its last product was added: its elements are in the nearest cache then.
+    fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
+        let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
+        for (target, of) in (0..).zip(&mut *block) {
+            let products = &self.plan.products_of(of.entry)[of.range.clone()];
+            jobs.extend(products.iter().map(|product| Job { right: product.right, target, left: product.left }));
+        }
+        // Each target has its products in this order already.
+        jobs.sort_unstable_by_key(|job| (job.right, job.target));
+        let count = jobs.len();
+        for Job { right, target, left } in jobs {
+            let right = self.plan.right_at(right);
+            let target = &mut block[target as usize];
+            if target.segment != right.segment {
+                // A task of many segments is long.
+                self.context.workers.check()?;
+                close(target);
+                target.segment = right.segment;
+            }
+            let tiles = supply.tile(0, left as usize).zip(supply.tile(1, right.position as usize));
+            let Some((left, right)) = tiles else {
+                return Err(Error::tensors(Kind::Evaluation, "a tile of an operand was not made"));
+            };
+            let adds = target.part.is_some();
+            let part = match &mut target.part {
+                Some(part) => part,
+                none => none.insert(self.context.memory(&target.packed)?),
+            };
+            self.kernel.multiply(
+                (left.elements::<T>(), left.extents()),
+                (right.elements::<T>(), right.extents()),
+                (part.elements_mut(), &target.packed),
+                adds,
+                self.matrices,
+            )?;
+            target.range.start += 1;
+            if is_last && target.range.is_empty() {
+                self.finish(target)?;
+            }
+        }
+        self.context.advance(count);
+        Ok(())
+    }
+
+    /// Makes the tile of a target, and its norm.
+    fn finish<T: Float>(&self, target: &mut Target<T>) -> Result<(), Error> {
+        close(target);
+        let Some(sum) = target.sum.take() else {
+            return Err(Error::tensors(Kind::Evaluation, "a tile of a result without products"));
+        };
+        let Some(order) = &self.kernel.result.order else {
+            let norm = norm(sum.elements());
+            target.done = Some((sum.into_tile(&target.extents)?, norm));
+            return Ok(());
+        };
+        let mut memory = self.context.memory::<T>(&target.extents)?;
+        let strides = |extents: &[usize]| -> Vec<isize> {
+            (0..extents.len()).map(|axis| volume(&extents[axis + 1..]).cast_signed()).collect()
+        };
+        let (from, to) = (strides(&target.packed), strides(&target.extents));
+        let axes = order.iter().enumerate().map(|(at, axis)| CopiedAxis {
+            extent: target.packed[at],
+            from: from[at],
+            to: to[*axis],
+        });
+        copy_axes(sum.elements(), 0, memory.elements_mut(), &axes.collect::<Vec<_>>());
+        let norm = norm(memory.elements());
+        target.done = Some((memory.into_tile(&target.extents)?, norm));
+        Ok(())
+    }
+}
+
+/// Adds the segment that is being summed to those before.
+fn close<T: Float>(target: &mut Target<T>) {
+    let Some(part) = target.part.take() else { return };
+    match &mut target.sum {
+        // There is nothing that the first one is added to.
+        none @ None => *none = Some(part),
+        Some(sum) => {
+            let pairs = sum.elements_mut().iter_mut().zip(part.elements());
+            pairs.for_each(|(sum, part)| *sum = *sum + *part);
+        }
+    }
+}
+
+/// About how much work the next products of a block are.
+fn work<T: Float>(block: &Block<T>) -> u64 {
+    block.iter().map(|target| (target.range.len() as u64).saturating_mul(volume(&target.extents) as u64)).sum()
+}
+
+fn volume(extents: &[usize]) -> usize {
+    extents.iter().product()
+}

@@ -1,0 +1,273 @@
+//! Tiles of operands that have to be made for a product: those of lazy tensors, and those whose axes are not in an order that matrices have.
+//! Each has one coordinate of what both operands have, its *key*, so a product that goes through the keys in order makes each tile once and
+//! needs it no longer behind the key. A *panel* is a range of keys whose tiles are held together; how wide panels are is decided by memory. Tiles
+//! that other ranks own come in panels, too.
+
+use crate::SymbolicProduct;
+use crate::distribution::{Parcel, Traffic};
+use crate::product::grids::Readers;
+use crate::product::gustavson::TileProduct;
+use crate::product::kernel::{Arrangement, TileKernel};
+use crate::tasks::Workers;
+use crate::tiled::tile::Tile;
+use crate::tiled::{Tiled, bytes_of};
+use cembra_value::Error;
+use std::ops::Range;
+
+/// The most bytes of tiles that are held together, unless those of one key have more: wider panels would not be faster.
+const PANEL_BYTES: usize = 1 << 27;
+
+/// One operand. Those whose tiles are stored as matrices have them need nothing made.
+struct Operand<'o> {
+    tiled: &'o Tiled,
+    arrangement: &'o Arrangement,
+    /// The tiles that are made at the moment.
+    made: Vec<Option<Tile>>,
+}
+
+/// A tile that has to be made, for one of the two operands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Need {
+    key: u32,
+    operand: u8,
+    position: u32,
+}
+
+/// What a product takes of its operands.
+pub(crate) struct Supply<'o> {
+    operands: [Operand<'o>; 2],
+    /// In the order of keys.
+    needs: Vec<Need>,
+}
+
+/// Who makes the tiles of a product that ranks share.
+#[derive(Clone, Copy)]
+pub(crate) struct Makers<'m> {
+    /// The rank that makes each tile, by position in the result.
+    pub(crate) owners: &'m [u32],
+    pub(crate) rank: u32,
+    pub(crate) ranks: u64,
+}
+
+impl Makers<'_> {
+    /// True if this rank makes the tile at a position of the result.
+    pub(crate) fn is_own(&self, position: usize) -> bool {
+        self.owners[position] == self.rank
+    }
+}
+
+/// The keys whose tiles are held together, and whether one of the panels ends within a segment of sums.
+pub(crate) struct Panels {
+    pub(crate) ends: Vec<u32>,
+    pub(crate) cuts_segments: bool,
+    /// The bytes of the tiles of the largest panel, or of two of them where the next one comes while one is used.
+    pub(crate) most_bytes: usize,
+    /// True if the tiles of other ranks for the next panel come while one is used.
+    pub(crate) looks_ahead: bool,
+}
+
+impl<'o> Supply<'o> {
+    pub(crate) fn of(
+        plan: &SymbolicProduct,
+        operands: [&'o Tiled; 2],
+        kernel: &'o TileKernel,
+        makers: Option<Makers<'_>>,
+    ) -> Supply<'o> {
+        let [left, right] = [0, 1].map(|of: usize| {
+            let (tiled, arrangement) = (operands[of], &kernel.operands[of]);
+            let count = if is_ready(tiled, arrangement) { 0 } else { tiled.shape().len() };
+            Operand { tiled, arrangement, made: vec![None; count] }
+        });
+        let mut needs = Vec::new();
+        for (of, operand) in [(0, &left), (1, &right)] {
+            let mut is_needed = vec![false; operand.made.len()];
+            if is_needed.is_empty() {
+                continue;
+            }
+            let mut need = |product: &TileProduct| {
+                let tile = plan.right(*product);
+                let position = if of == 0 { product.left } else { tile.position };
+                if !std::mem::replace(&mut is_needed[position as usize], true) && operand.has_to_come(position) {
+                    needs.push(Need { key: tile.key, operand: of, position });
+                }
+            };
+            match makers {
+                None => plan.all_products().iter().for_each(need),
+                Some(makers) => {
+                    let own = plan.entries_with_positions().filter(|(_, position)| makers.is_own(*position));
+                    own.for_each(|(entry, _)| plan.products_of(entry).iter().for_each(&mut need));
+                }
+            }
+        }
+        needs.sort_unstable();
+        Supply { operands: [left, right], needs }
+    }
+
+    /// The bytes of lists that are as long as operands have tiles, where these have to be made.
+    pub(crate) fn own_bytes(operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
+        let each = size_of::<Option<Tile>>() + size_of::<Need>() + size_of::<bool>();
+        let is_made = |of: &usize| !is_ready(operands[*of], &kernel.operands[*of]);
+        [0, 1].iter().filter(|of| is_made(of)).map(|of| operands[*of].shape().len() * each).sum()
+    }
+
+    /// The bytes of a tile.
+    fn bytes(&self, need: Need) -> usize {
+        let tiled = self.operands[usize::from(need.operand)].tiled;
+        bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
+    }
+
+    /// The most bytes that tiles of one key take, and which operands they are of.
+    pub(crate) fn least_bytes(&self) -> (usize, [bool; 2]) {
+        let of_key = |needs: &[Need]| {
+            let bytes = needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
+            (bytes, [0, 1].map(|of| needs.iter().any(|need| need.operand == of)))
+        };
+        self.needs.chunk_by(|a, b| a.key == b.key).map(of_key).max().unwrap_or_default()
+    }
+
+    /// The most bytes that a thread has beside the tile that it makes: those of a lazy tile that is turned.
+    pub(crate) fn making_bytes(&self) -> usize {
+        let is_turned = |need: &&Need| {
+            let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
+            (tiled.is_lazy() || tiled.is_distributed()) && arrangement.order.is_some()
+        };
+        self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
+    }
+
+    /// Panels of at most `most_bytes` bytes, or of one key. They end where segments of sums do, unless a segment has more bytes. If tiles come from
+    /// other ranks, two panels fit in these bytes, unless one key has more than half of them.
+    pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
+        let half = most_bytes / 2;
+        let looks_ahead =
+            self.operands.iter().any(|operand| operand.tiled.is_distributed()) && self.least_bytes().0 <= half;
+        let most = if looks_ahead { half } else { most_bytes }.min(PANEL_BYTES);
+        let segments = plan.segments_of_keys();
+        let bytes = |needs: &[Need]| needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
+        let keys: Vec<(u32, usize)> =
+            self.needs.chunk_by(|a, b| a.key == b.key).map(|needs| (needs[0].key, bytes(needs))).collect();
+        let mut panels = Panels { ends: Vec::new(), cuts_segments: false, most_bytes: 0, looks_ahead };
+        let mut start = 0;
+        while start < keys.len() {
+            let (mut end, mut held) = (start + 1, keys[start].1);
+            while end < keys.len() && held.saturating_add(keys[end].1) <= most {
+                held = held.saturating_add(keys[end].1);
+                end += 1;
+            }
+            if end < keys.len() {
+                let segment = |at: usize| segments[keys[at].0 as usize];
+                let is_cut = |at: &usize| segment(*at) != segment(*at - 1);
+                if let Some(cut) = (start + 1..=end).rev().find(is_cut) {
+                    end = cut;
+                    // Keys of the segment for which nothing has to come may be in front.
+                    let before = segments[..keys[end].0 as usize].iter().rev();
+                    let own = before.take_while(|of_key| **of_key == segment(end)).count();
+                    panels.ends.push(keys[end].0 - own as u32);
+                } else {
+                    panels.cuts_segments = true;
+                    panels.ends.push(keys[end].0);
+                }
+            }
+            let held = keys[start..end].iter().fold(0, |bytes: usize, key| bytes.saturating_add(key.1));
+            panels.most_bytes = panels.most_bytes.max(held);
+            start = end;
+        }
+        panels.ends.push(segments.len() as u32);
+        if looks_ahead && panels.ends.len() > 1 {
+            panels.most_bytes = panels.most_bytes.saturating_mul(2);
+        }
+        panels
+    }
+
+    /// A tile that came from another rank.
+    pub(crate) fn came(&mut self, parcel: Parcel, tile: Tile) {
+        self.operands[parcel.operand as usize].made[parcel.position as usize] = Some(tile);
+    }
+
+    /// Makes the tiles of a panel of keys. Those of other ranks have come.
+    ///
+    /// # Errors
+    /// That of the first tile, by keys, that cannot be made.
+    pub(crate) fn make(&mut self, panel: Range<u32>, workers: &Workers) -> Result<(), Error> {
+        let is_made = |need: &&Need| {
+            let Operand { arrangement, made, .. } = &self.operands[usize::from(need.operand)];
+            made[need.position as usize].is_some() && arrangement.order.is_none()
+        };
+        let needs: Vec<Need> = self.within(panel).iter().filter(|need| !is_made(need)).copied().collect();
+        let tiles = workers.run(
+            needs.clone(),
+            |_| 1,
+            |need| {
+                let Operand { tiled, arrangement, made } = &self.operands[usize::from(need.operand)];
+                let position = need.position as usize;
+                let tile = made[position].clone().map_or_else(|| tiled.tile_at(position), Ok)?;
+                match &arrangement.order {
+                    None => Ok(tile),
+                    Some(order) => Tile::of(&tile.tensor().transposed(order)?),
+                }
+            },
+        )?;
+        for (need, tile) in needs.iter().zip(tiles) {
+            self.operands[usize::from(need.operand)].made[need.position as usize] = Some(tile);
+        }
+        Ok(())
+    }
+
+    /// Drops the tiles of a panel.
+    pub(crate) fn drop_tiles(&mut self, panel: Range<u32>) {
+        for need in self.within(panel).to_vec() {
+            self.operands[usize::from(need.operand)].made[need.position as usize] = None;
+        }
+    }
+
+    fn within(&self, panel: Range<u32>) -> &[Need] {
+        let place = |key: u32| self.needs.partition_point(|need| need.key < key);
+        &self.needs[place(panel.start)..place(panel.end)]
+    }
+
+    /// A tile of an operand as the kernel takes it; none if it was not made.
+    #[inline]
+    pub(crate) fn tile(&self, operand: usize, position: usize) -> Option<&Tile> {
+        let Operand { tiled, arrangement, made } = &self.operands[operand];
+        match made.get(position) {
+            Some(Some(made)) => Some(made),
+            // A tile that this rank owns, in the order that it has.
+            _ if arrangement.order.is_none() => tiled.stored_at(position),
+            _ => None,
+        }
+    }
+}
+
+/// True if all tiles of an operand are stored here as the kernel takes them.
+fn is_ready(tiled: &Tiled, arrangement: &Arrangement) -> bool {
+    !tiled.is_lazy() && !tiled.is_distributed() && arrangement.order.is_none()
+}
+
+impl Operand<'_> {
+    /// True if a tile is not stored here as the kernel takes it.
+    fn has_to_come(&self, position: u32) -> bool {
+        self.arrangement.order.is_some() || self.tiled.stored_at(position as usize).is_none()
+    }
+}
+
+/// The tiles that ranks send each other for a product, each in the place of its key, and a number for the plan's hash.
+pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: Makers<'_>) -> Traffic {
+    let mut readers = operands.map(|operand| Readers::new(operand, makers.ranks));
+    // The key of each tile that is read.
+    let mut keys =
+        operands.map(|operand| vec![0_u32; if operand.is_distributed() { operand.shape().len() } else { 0 }]);
+    for (entry, position) in plan.entries_with_positions() {
+        for product in plan.products_of(entry) {
+            let right = plan.right(*product);
+            for (of, position_of) in [product.left, right.position].into_iter().enumerate() {
+                readers[of].add(position_of, makers.owners[position]);
+                if let Some(key) = keys[of].get_mut(position_of as usize) {
+                    *key = right.key;
+                }
+            }
+        }
+    }
+    let parcels = (0_u32..).zip(readers.iter().zip(&keys)).flat_map(|(operand, (readers, keys))| {
+        readers.ranks().map(move |(position, peer)| Parcel { key: keys[position as usize], operand, position, peer })
+    });
+    Traffic::of(makers.rank, &operands, parcels)
+}

@@ -1,0 +1,252 @@
+//! Symbolic products: from shapes alone, which tiles the product of two tensors has, estimates of their norms, and for each the products of
+//! tiles that it is the sum of. Row by row as Gustavson multiplies sparse matrices (ACM TOMS 1978): rows are present coordinates of the
+//! result's axes that come from the left operand, columns those from the right one. No tile is made and nothing is as large as a grid.
+//!
+//! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`: K elements are summed for each product of tiles, and B elements
+//! have the labels that both operands and the result have.
+
+use crate::product::factors::{Factors, RightTile, Wanted};
+use crate::product::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
+use crate::product::roles::Roles;
+use crate::{Options, Screening, Shape};
+use cembra_runtime::{Cancellation, Scalar};
+use cembra_tensor::Labels;
+use cembra_value::Error;
+use std::ops::Range;
+
+/// The bytes of a tile of an operand in the lists of a plan that is being made.
+const FACTOR_BYTES: usize = 100;
+
+/// The plan of a product of two tiled tensors: its shape, with estimates as norms, and the products of tiles that each tile is the sum of.
+///
+/// ```
+/// use cembra_runtime::Scalar;
+/// use cembra_tensor::Labels;
+/// use cembra_tiles::{Options, Screening, Shape, SymbolicProduct, Tiling, Tiling1};
+///
+/// let axis = Tiling1::blocked(6, 2)?;
+/// let tiling = Tiling::new([&axis, &axis])?;
+/// let all = Screening::threshold(0.0);
+/// let a = Shape::of_norms(&tiling, [(0, 0.5), (1, 0.25), (5, 2.0)], &all)?;
+/// let labels = Labels::parse("ij,jk->ik", &[2, 2])?;
+/// let plan = SymbolicProduct::of(&labels, [&a, &a], None, Scalar::Float64, &Options::default())?;
+/// // Tile (0, 2) is the product of tiles (0, 1) and (1, 2), in which two elements are summed.
+/// assert_eq!(plan.shape().tiles(), [0, 1, 2]);
+/// assert_eq!(plan.shape().norm(2), Some(0.25 * 2.0 * 4.0));
+/// assert_eq!(plan.products(2).collect::<Vec<_>>(), [(1, 2)]);
+/// # Ok::<(), cembra_value::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SymbolicProduct {
+    pub(crate) roles: Roles,
+    shape: Shape,
+    /// Result tiles, row by row.
+    entries: Vec<Entry>,
+    /// Behind the last entry of each row.
+    row_ends: Vec<usize>,
+    /// The position of each entry in the shape, and the entry of each position, where entries are not in the order of the shape.
+    orders: Option<[Vec<u32>; 2]>,
+    products: Vec<TileProduct>,
+    /// The right operand's tiles in the order of sums.
+    right: Vec<RightTile>,
+    visited: u64,
+}
+
+impl SymbolicProduct {
+    /// The plan of a product by labels. If a shape is wanted, the result has tiles of it alone, nothing is estimated to leave them out, and
+    /// products of other tiles are not planned. A wanted tile that no product contributes to is absent, which is 0.
+    ///
+    /// # Errors
+    /// Labels do not fit the operands, are on an operand twice or summed in one operand alone; axes of one label have two tilings; the wanted
+    /// shape has another tiling; or there are too many tiles or products.
+    pub fn of(
+        labels: &Labels,
+        operands: [&Shape; 2],
+        wanted: Option<&Shape>,
+        scalar: Scalar,
+        options: &Options,
+    ) -> Result<SymbolicProduct, Error> {
+        SymbolicProduct::until(labels, operands, wanted, scalar, options, None)
+    }
+
+    /// The plan, unless the token ends it.
+    pub(crate) fn until(
+        labels: &Labels,
+        operands: [&Shape; 2],
+        wanted: Option<&Shape>,
+        scalar: Scalar,
+        options: &Options,
+        token: Option<&Cancellation>,
+    ) -> Result<SymbolicProduct, Error> {
+        let roles = Roles::of(labels)?;
+        let tiling = roles.result_tiling(operands.map(Shape::tiling))?;
+        let screening = options.screening(scalar)?;
+        let screening = if wanted.is_some() { Screening { threshold: 0.0, ..screening } } else { screening };
+        // Lists of their tiles are compared before they are made, and those of products as they grow.
+        let tiles = operands[0].len().saturating_add(operands[1].len());
+        let of_factors = tiles.saturating_mul(FACTOR_BYTES);
+        let options = options.clone().counting(of_factors, || format!("the plan of a product of {tiles} tiles"))?;
+        let factors = Factors::of(&roles, operands, &tiling, options.segments());
+        let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
+        let most = [options.product_limit(), options.own_room() as u64];
+        let made = multiply(&factors, wanted.as_ref(), screening, most, token)?;
+        let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));
+        let (numbers, bounds) = match &orders {
+            None => (made.numbers, made.bounds),
+            Some([_, entries]) => (
+                entries.iter().map(|entry| made.numbers[*entry as usize]).collect(),
+                entries.iter().map(|entry| made.bounds[*entry as usize]).collect(),
+            ),
+        };
+        Ok(SymbolicProduct {
+            shape: Shape::of_sorted(tiling, numbers, bounds),
+            entries: made.entries,
+            row_ends: made.row_ends,
+            orders,
+            products: made.products,
+            right: factors.right_tiles(),
+            visited: made.visited,
+            roles,
+        })
+    }
+
+    /// The tiles of the result, with estimates as norms: true norms are at most as large.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How many products of tiles the result takes.
+    #[must_use]
+    pub const fn product_count(&self) -> usize {
+        self.products.len()
+    }
+
+    /// The bytes that the plan takes.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let of_right = self.right.len() * size_of::<RightTile>();
+        self.products.len() * size_of::<TileProduct>() + self.entries.len() * ENTRY_BYTES + of_right
+    }
+
+    /// How many products of tiles were looked at, those of tiles that were left out included.
+    #[must_use]
+    pub const fn visited(&self) -> u64 {
+        self.visited
+    }
+
+    /// How many multiplications of elements the products take, where the left operand has these tiles.
+    pub(crate) fn multiplications(&self, left: &Shape) -> f64 {
+        // How many elements are summed in the product of each left tile.
+        let is_summed: Vec<bool> =
+            self.roles.operands[0].iter().map(|label| self.roles.terms.contains(label)).collect();
+        let terms = |tile: &u64| {
+            let extents = left.tiling().tile_extents(*tile).unwrap_or_default();
+            let own = extents.iter().zip(&is_summed).filter(|(_, is_summed)| **is_summed);
+            own.map(|(extent, _)| *extent as f64).product::<f64>()
+        };
+        let terms: Vec<f64> = left.tiles().iter().map(terms).collect();
+        let of_tile = |(position, tile): (usize, &u64)| {
+            let sums: f64 = self.products(position).filter_map(|(left, _)| terms.get(left)).sum();
+            self.shape.tiling().volume(*tile) * sums
+        };
+        self.shape.tiles().iter().enumerate().map(of_tile).sum()
+    }
+
+    /// The products of tiles that are summed for a tile, by its position among the result's present tiles: the positions of the left and the
+    /// right tile among those of their operands, in the order of the sum. None if there is no such tile.
+    pub fn products(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {
+        let entry = self.entry_at(position);
+        let products = entry.map_or(&[][..], |entry| self.products_of(entry));
+        products.iter().map(|product| (product.left as usize, self.right[product.right as usize].position as usize))
+    }
+
+    /// The segments of the sum for a tile, as ranges of its [`products`](SymbolicProduct::products). Each is summed from zero, and their sums are
+    /// added in their order. Where what is summed is cut follows from its tilings alone, so all tiles are cut at the same places; segments
+    /// that a tile has no products in are left out.
+    pub fn segments(&self, position: usize) -> impl Iterator<Item = Range<usize>> {
+        let entry = self.entry_at(position);
+        self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
+    }
+
+    /// All products, those of each tile in the order of its sum.
+    pub(crate) fn all_products(&self) -> &[TileProduct] {
+        &self.products
+    }
+
+    /// The segment of sums that the products of each key of the right operand are in.
+    pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
+        self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
+    }
+
+    /// How many keys of what is summed have tiles of the right operand.
+    pub(crate) fn key_count(&self) -> usize {
+        self.right.chunk_by(|a, b| a.key == b.key).count()
+    }
+
+    /// True if there are several segments of sums.
+    pub(crate) fn has_segments(&self) -> bool {
+        self.right.iter().any(|tile| tile.segment > 0)
+    }
+
+    /// The entries of each row.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Range<usize>> {
+        let starts = std::iter::once(0).chain(self.row_ends.iter().copied());
+        starts.zip(&self.row_ends).map(|(start, end)| start..*end)
+    }
+
+    /// All entries, and the position of each in the shape.
+    pub(crate) fn entries_with_positions(&self) -> impl Iterator<Item = (Entry, usize)> {
+        self.entries.iter().enumerate().map(|(at, entry)| (*entry, self.position(at)))
+    }
+
+    /// The entry of a position in the shape.
+    fn entry_at(&self, position: usize) -> Option<Entry> {
+        let entry = match &self.orders {
+            Some([_, entries]) => *entries.get(position)? as usize,
+            None => position,
+        };
+        self.entries.get(entry).copied()
+    }
+
+    pub(crate) fn entry(&self, entry: usize) -> Entry {
+        self.entries[entry]
+    }
+
+    /// The position of an entry among the result's present tiles.
+    pub(crate) fn position(&self, entry: usize) -> usize {
+        self.orders.as_ref().map_or(entry, |[positions, _]| positions[entry] as usize)
+    }
+
+    pub(crate) fn products_of(&self, entry: Entry) -> &[TileProduct] {
+        &self.products[entry.first..][..entry.count as usize]
+    }
+
+    pub(crate) fn right(&self, product: TileProduct) -> RightTile {
+        self.right_at(product.right)
+    }
+
+    /// A tile of the right operand by its place in the order of sums.
+    pub(crate) fn right_at(&self, place: u32) -> RightTile {
+        self.right[place as usize]
+    }
+
+    /// The segments of products of one tile.
+    pub(crate) fn segments_of<'p>(&'p self, products: &'p [TileProduct]) -> impl Iterator<Item = Range<usize>> + 'p {
+        let segment = |product: &TileProduct| self.right(*product).segment;
+        let mut start = 0;
+        products.chunk_by(move |a, b| segment(a) == segment(b)).map(move |own| {
+            let first = start;
+            start += own.len();
+            first..start
+        })
+    }
+}
+
+/// The position of each entry in ascending order of tiles, and the entry of each position.
+fn orders(numbers: &[u64]) -> [Vec<u32>; 2] {
+    let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
+    order.sort_unstable_by_key(|entry| numbers[*entry as usize]);
+    let mut positions = vec![0; order.len()];
+    (0..).zip(&order).for_each(|(position, entry)| positions[*entry as usize] = position);
+    [positions, order]
+}

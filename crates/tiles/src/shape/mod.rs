@@ -1,0 +1,9 @@
+//! Where tiles are, without any elements: tilings of axes and of tensors, the tiles of a grid that are present (`sparse.rs`), and what follows for
+//! shapes of results (`algebra.rs`).
+
+pub(crate) mod algebra;
+pub(crate) mod mixing;
+pub(crate) mod sparse;
+pub(crate) mod tiling;
+pub(crate) mod tiling1;
+pub(crate) mod weighing;

@@ -1,0 +1,65 @@
+//! Sums of the coordinates of tiles times weights: numbers of the same tiles in other grids. Tiles are asked for in ascending order mostly, so
+//! what their outer coordinates come to is kept while they stay.
+
+use crate::Tiling;
+use crate::shape::tiling::TileIndex;
+use smallvec::SmallVec;
+
+/// Weighs the coordinates of the tiles of a grid by several weights for each axis.
+pub(crate) struct Weighing<const N: usize> {
+    /// The number of tiles of each axis but the last, and its weights.
+    outer: SmallVec<[(u64, [u64; N]); 6]>,
+    last: (u64, [u64; N]),
+    /// The first tile that differs from the one that was asked for in the last coordinate alone, how many such tiles there are, and the sums
+    /// of the others.
+    line: (u64, u64, [u64; N]),
+}
+
+impl<const N: usize> Weighing<N> {
+    /// Weighs by these, each of which has a weight for each axis. Sums are numbers of a grid, so they fit.
+    pub(crate) fn new(tiling: &Tiling, weights: [&[u64]; N]) -> Weighing<N> {
+        let axes = tiling.axes().iter().enumerate();
+        let mut outer: SmallVec<[(u64, [u64; N]); 6]> =
+            axes.map(|(at, axis)| (axis.tiles(), weights.map(|weights| weights[at]))).collect();
+        // A grid without axes has one tile.
+        let last = outer.pop().unwrap_or((1, [0; N]));
+        Weighing { outer, last, line: (0, 0, [0; N]) }
+    }
+
+    /// The sums for a tile.
+    #[inline]
+    pub(crate) fn of(&mut self, tile: u64) -> [u64; N] {
+        let (count, weights) = self.last;
+        if tile.wrapping_sub(self.line.0) >= self.line.1 {
+            let mut rest = tile.checked_div(count).unwrap_or(0);
+            self.line = (rest * count, count, [0; N]);
+            for (count, weights) in self.outer.iter().rev() {
+                let next = rest.checked_div(*count).unwrap_or(0);
+                let at = rest - next * count;
+                (0..N).for_each(|of| self.line.2[of] += at * weights[of]);
+                rest = next;
+            }
+        }
+        let at = tile - self.line.0;
+        std::array::from_fn(|of| self.line.2[of] + at * weights[of])
+    }
+}
+
+/// The strides of the grid of some axes of so many tiles each, the last the fastest, and the number of its tiles.
+pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIndex, u64) {
+    let mut count = 1_u64;
+    // Grids of some axes of a grid that has tiles have fewer tiles, so products fit where they matter.
+    let strides = tiles.rev().map(|tiles| {
+        let stride = count;
+        count = count.saturating_mul(tiles);
+        stride
+    });
+    let mut strides: TileIndex = strides.collect();
+    strides.reverse();
+    (strides, count)
+}
+
+/// True if a table of a grid is about as small as the tiles are many.
+pub(crate) fn is_small(grid: u64, tiles: usize) -> bool {
+    grid <= (tiles as u64).saturating_mul(4).saturating_add(1024)
+}

@@ -1,0 +1,158 @@
+//! Arrays in files of others as tiled tensors: a tile reads its own elements when it is needed. The header of a format is read by the
+//! crate that knows the format.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::tiled::files::{Opened, PIECE_BYTES, element, refused};
+use crate::tiled::tile::{Float, TileMemory, with_float};
+use crate::tiled::{TilePlace, TileSource};
+use crate::{MOST_TILES, Shape, Tiled, Tiling};
+use cembra_runtime::Scalar;
+use cembra_value::Error;
+use cembra_value::tensor::{Extents, Tensor, element_bytes, index_count};
+use smallvec::SmallVec;
+use std::path::PathBuf;
+
+/// Where and how the elements of an array are in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ArrayPlace {
+    /// The position of the first element in bytes.
+    pub first: u64,
+    /// The type of the elements.
+    pub scalar: Scalar,
+    /// Whether the highest byte of an element is the first.
+    pub is_big_endian: bool,
+    /// Whether the first axis is the fastest, as Fortran has it, and not the last.
+    pub is_column_major: bool,
+}
+
+/// An axis in the order of a file, the slowest first: all elements, and those of a tile.
+#[derive(Clone, Copy)]
+struct Axis {
+    /// How many elements of the array a step is.
+    stride: u64,
+    whole: u64,
+    start: u64,
+    count: u64,
+}
+
+/// An array in a file.
+#[derive(Debug)]
+struct ArrayFile {
+    file: Opened,
+    place: ArrayPlace,
+    tiling: Tiling,
+}
+
+impl Tiled {
+    /// An array in a file in these tiles, whose elements are read when they are needed, so that it may be larger than memory. All tiles that
+    /// have elements are present, of norms that nothing is known of: [`truncate`](Tiled::truncate) reads all, and keeps what is not small.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tiles::{ArrayPlace, Tiled, Tiling, Tiling1};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory");
+    /// # let path = directory.path().join("numbers");
+    /// let numbers: Vec<u8> = (0..12).flat_map(|number| f64::from(number).to_le_bytes()).collect();
+    /// std::fs::write(&path, numbers).expect("written");
+    /// let tiling = Tiling::new([Tiling1::blocked(3, 2)?, Tiling1::blocked(4, 2)?])?;
+    /// let place = ArrayPlace { first: 0, scalar: Scalar::Float64, is_big_endian: false, is_column_major: false };
+    /// let tiled = Tiled::from_file(path, place, &tiling)?;
+    /// assert_eq!(tiled.tile(1)?.expect("present").elements::<f64>(), [2.0, 3.0, 6.0, 7.0]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such file, it has fewer elements than the tiling, tiles have no elements of the type, or there are more tiles than
+    /// [`MOST_TILES`].
+    pub fn from_file(path: impl Into<PathBuf>, place: ArrayPlace, tiling: &Tiling) -> Result<Tiled, Error> {
+        let file = Opened::open(path.into())?;
+        let extents = tiling.extents();
+        index_count(&extents)?;
+        let bytes = element_bytes(place.scalar, &extents).unwrap_or(u128::MAX);
+        let end = u128::from(place.first).saturating_add(bytes);
+        if end > u128::from(file.bytes) {
+            let message =
+                format!("it has {} bytes, and an array of {:?} would end behind {end}", file.bytes, &extents[..]);
+            return Err(refused(&file.path, message));
+        }
+        let shape = Shape::dense(tiling, MOST_TILES)?;
+        Tiled::lazy(&shape, place.scalar, ArrayFile { file, place, tiling: tiling.clone() })
+    }
+}
+
+impl ArrayFile {
+    /// The axes of a tile in the order of the file. The elements of all are counted, so no product of extents is too large.
+    fn axes(&self, place: &TilePlace) -> SmallVec<[Axis; 6]> {
+        let axes = self.tiling.axes().iter().zip(&place.ranges).map(|(axis, range)| Axis {
+            stride: 1,
+            whole: axis.extent() as u64,
+            start: range.start.abs_diff(axis.lower()),
+            count: range.end.abs_diff(range.start),
+        });
+        let mut axes: SmallVec<[Axis; 6]> = axes.collect();
+        if self.place.is_column_major {
+            axes.reverse();
+        }
+        let mut stride = 1_u64;
+        for axis in axes.iter_mut().rev() {
+            axis.stride = stride;
+            stride = stride.saturating_mul(axis.whole);
+        }
+        axes
+    }
+
+    /// Reads one tile.
+    fn read<T: Float>(&self, place: &TilePlace) -> Result<Tensor, Error> {
+        let axes = self.axes(place);
+        // Axes of which the tile has everything are one run of elements with the axis in front of them.
+        let whole = axes.iter().rev().take_while(|axis| axis.count == axis.whole).count();
+        let outer = axes.len().saturating_sub(whole.saturating_add(1));
+        let (outer, inner) = axes.split_at(outer);
+        let run = inner.iter().fold(1_u64, |run, axis| run.saturating_mul(axis.count));
+        let first = axes.iter().fold(0_u64, |at, axis| at.saturating_add(axis.start.saturating_mul(axis.stride)));
+        let extents: Extents = axes.iter().map(|axis| axis.count as usize).collect();
+        let mut memory = TileMemory::<T>::of_extents(&extents)?;
+        let mut index: SmallVec<[u64; 6]> = SmallVec::from_elem(0, outer.len());
+        let mut piece = vec![0; PIECE_BYTES.min(size_of_val(memory.elements()))];
+        for elements in memory.elements_mut().chunks_mut((run as usize).max(1)) {
+            let steps = index.iter().zip(outer).map(|(at, axis)| at.saturating_mul(axis.stride));
+            self.read_run(elements, steps.fold(first, u64::saturating_add), &mut piece)?;
+            for (at, axis) in index.iter_mut().zip(outer).rev() {
+                *at = at.saturating_add(1);
+                if *at < axis.count {
+                    break;
+                }
+                *at = 0;
+            }
+        }
+        let read = memory.into_tile(&extents)?.tensor().clone();
+        let reversed: SmallVec<[usize; 6]> = (0..extents.len()).rev().collect();
+        if self.place.is_column_major { read.transposed(&reversed) } else { Ok(read) }
+    }
+
+    /// Reads neighbouring elements, of which the first is that of this number.
+    fn read_run<T: Float>(&self, elements: &mut [T], number: u64, piece: &mut [u8]) -> Result<(), Error> {
+        let size = size_of::<T>();
+        let mut at = self.place.first.saturating_add(number.saturating_mul(size as u64));
+        for elements in elements.chunks_mut(PIECE_BYTES.checked_div(size).unwrap_or(1)) {
+            let bytes = piece.get_mut(..size_of_val(elements)).unwrap_or_default();
+            self.file.read_exact_at(bytes, at)?;
+            at = at.saturating_add(bytes.len() as u64);
+            for (to, bytes) in elements.iter_mut().zip(bytes.chunks_exact_mut(size)) {
+                if self.place.is_big_endian {
+                    bytes.reverse();
+                }
+                *to = element(bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TileSource for ArrayFile {
+    fn tile(&self, place: &TilePlace) -> Result<Tensor, Error> {
+        with_float!(self.place.scalar, T => self.read::<T>(place))
+    }
+}

@@ -1,0 +1,100 @@
+//! Files that tensors are read from, at positions. Errors name the file. The formats of files are described where they are read.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::tiled::tile::Float;
+use cembra_value::Error;
+use cembra_value::tensor::TensorErrorKind as Kind;
+use std::fmt::Display;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The bytes of elements that are read or written at once.
+pub(crate) const PIECE_BYTES: usize = 1 << 16;
+
+/// A file or directory that is damaged, or that cannot be read or written.
+#[cold]
+pub(crate) fn refused(path: &Path, what: impl Display) -> Error {
+    Error::tensors(Kind::File, format!("{}: {what}", path.display()))
+}
+
+/// A file or directory that the system does not read.
+#[cold]
+pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
+    match cause.kind() {
+        io::ErrorKind::NotFound => refused(path, "there is no such file"),
+        _ => refused(path, format_args!("it cannot be read: {cause}")),
+    }
+}
+
+/// A file that is read.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    /// How many bytes it had when it was opened.
+    pub(crate) bytes: u64,
+    file: File,
+}
+
+impl Opened {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// There is none, it is a directory, a pipe or a device, or it cannot be read.
+    pub(crate) fn open(path: PathBuf) -> Result<Opened, Error> {
+        // Looked at first: to open a pipe could take for ever.
+        let about = |found: io::Result<Metadata>| match found {
+            Ok(about) if about.is_file() => Ok(about.len()),
+            Ok(_) => Err(refused(&path, "it is no file")),
+            Err(cause) => Err(unread(&path, &cause)),
+        };
+        about(fs::metadata(&path))?;
+        let file = File::open(&path).map_err(|cause| unread(&path, &cause))?;
+        let bytes = about(file.metadata())?;
+        Ok(Opened { path, bytes, file })
+    }
+
+    /// Reads as many bytes as there is room for, from a position on. Several threads may read at once.
+    ///
+    /// # Errors
+    /// The file ends before, or cannot be read.
+    pub(crate) fn read_exact_at(&self, bytes: &mut [u8], position: u64) -> Result<(), Error> {
+        let (mut rest, mut at) = (bytes, position);
+        while !rest.is_empty() {
+            match read_at(&self.file, rest, at) {
+                Ok(0) => return Err(refused(&self.path, format_args!("it ends behind {at} bytes"))),
+                Ok(count) => {
+                    rest = rest.get_mut(count..).unwrap_or_default();
+                    at = at.saturating_add(count as u64);
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(unread(&self.path, &cause)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads some bytes from a position on, wherever the file was read before.
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, position)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, position)
+}
+
+#[cfg(not(any(unix, windows)))]
+fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "the system reads no files at positions"))
+}
+
+/// An element from its bytes, the lowest first.
+pub(crate) fn element<T: Float>(bytes: &[u8]) -> T {
+    let mut bits = [0; size_of::<u64>()];
+    bits.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    T::from_bits(u64::from_le_bytes(bits))
+}

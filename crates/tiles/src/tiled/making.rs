@@ -1,0 +1,161 @@
+//! Tiled tensors made of functions: of the index of an element, of a seed, or of the tiles of another tensor. And shapes made of a seed.
+
+use crate::error::caught;
+use crate::shape::mixing::{STEP, mixed};
+use crate::shape::sparse::{Building, check_visited};
+use crate::shape::tiling::Ranges;
+use crate::tiled::tile::{Float, Tile};
+use crate::tiled::{TilePlace, check_tile, make_tiles};
+use crate::{Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_value::Error;
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+impl Shape {
+    /// About a part of all tiles, which a seed chooses, with norms that nothing is known of, as those of [`dense`](Shape::dense).
+    ///
+    /// ```
+    /// use cembra_tiles::{MOST_TILES, Shape, Tiling, Tiling1};
+    ///
+    /// let tiling = Tiling::new([Tiling1::blocked(1 << 20, 64)?])?;
+    /// let shape = Shape::random(&tiling, 0.25, 1, MOST_TILES)?;
+    /// assert!(shape.len().abs_diff(4096) < 200, "{shape:?}");
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The part is not from 0 to 1, the grid has more than [`MOST_VISITED`](crate::MOST_VISITED) tiles, or more tiles are left than may be.
+    pub fn random(tiling: &Tiling, part: f64, seed: u64, most_tiles: usize) -> Result<Shape, Error> {
+        if !(0.0..=1.0).contains(&part) {
+            let message = format!("a part of {part} of all tiles");
+            return Err(Error::tensors(Kind::Norm, message).hint("the part is from 0 to 1"));
+        }
+        check_visited(tiling)?;
+        let mut made = Building::new(tiling, Screening { threshold: f64::MIN_POSITIVE, most_tiles });
+        // Tiles that differ in the last coordinate alone share the hash of the others.
+        let along = tiling.axes().last().map_or(1, Tiling1::tiles);
+        for first in 0..tiling.tiles().checked_div(along).unwrap_or(0) {
+            let index = tiling.index_of(first * along).unwrap_or_default();
+            let others = index.len().saturating_sub(1);
+            let hash = index.iter().take(others).fold(first_hash(seed), |hash, at| next_hash(hash, *at));
+            for at in 0..along {
+                let hash = if index.is_empty() { hash } else { next_hash(hash, at) };
+                // Numbers are from -1 on and below 1.
+                if number_of(hash) < 2.0 * part - 1.0 {
+                    made.add(first * along + at, f64::INFINITY)?;
+                }
+            }
+        }
+        Ok(made.finish())
+    }
+}
+
+impl Tiled {
+    /// The tensor whose element at an index is a function of the index. The function is not called for elements of absent tiles.
+    ///
+    /// ```
+    /// use cembra_tiles::{MOST_TILES, Shape, Tiled, Tiling, Tiling1};
+    ///
+    /// let tiling = Tiling::new([Tiling1::new([-2, 0, 3])?])?;
+    /// let tiled = Tiled::from_fn(&Shape::dense(&tiling, MOST_TILES)?, |at| at[0] as f64)?;
+    /// assert_eq!(tiled.to_tensor()?.to_vec::<f64>()?, [-2.0, -1.0, 0.0, 1.0, 2.0]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no memory for the tiles, or the function panics.
+    pub fn from_fn<T: Float>(shape: &Shape, mut element: impl FnMut(&[i64]) -> T) -> Result<Tiled, Error> {
+        let tiles = make_tiles::<T>(shape, |place, elements| {
+            caught("the function of elements", || {
+                fill(&place.ranges, elements, &mut element);
+                Ok(())
+            })
+        })?;
+        Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles))
+    }
+
+    /// Numbers between -1 and 1 that a seed and the index of an element decide, so the same under any tiling. As random as hashes are: for
+    /// tests and measurements.
+    ///
+    /// # Errors
+    /// There is no memory for the tiles.
+    pub fn random<T: Float>(shape: &Shape, seed: u64) -> Result<Tiled, Error> {
+        Tiled::from_fn(shape, |index| T::of_f64(number_at(seed, index)))
+    }
+
+    /// A tile from a list for each tile of a shape, in their order. Norms are those of the elements.
+    ///
+    /// # Errors
+    /// There are not as many tiles, or one is not of the extents and the type that it is to have.
+    pub fn from_tiles<T: Float>(shape: &Shape, tiles: impl IntoIterator<Item = Tensor>) -> Result<Tiled, Error> {
+        let mut made = Vec::new();
+        let mut given = tiles.into_iter();
+        for number in shape.tiles() {
+            let Some((place, tensor)) = TilePlace::of(shape.tiling(), *number).zip(given.next()) else { break };
+            check_tile(&tensor, &place, T::SCALAR)?;
+            made.push(Tile::of(&tensor)?);
+        }
+        let count = made.len() + given.count();
+        if count != shape.len() {
+            return Err(Error::tensors(Kind::SizeMismatch, format!("{count} tiles for a shape of {}", shape.len())));
+        }
+        Ok(Tiled::with_true_norms(shape, T::SCALAR, made))
+    }
+
+    /// The tensor whose tiles are a function of the tiles here. Absent tiles stay absent, and the function is not called for them.
+    ///
+    /// # Errors
+    /// The function fails or panics, returns a tile of other extents or another type, or a lazy tile cannot be made.
+    pub fn map_tiles(&self, mut map: impl FnMut(&TilePlace, &Tensor) -> Result<Tensor, Error>) -> Result<Tiled, Error> {
+        let mut made = Vec::with_capacity(self.shape().len());
+        for tile in self.tiles() {
+            let (number, tile) = tile?;
+            let Some(place) = TilePlace::of(self.tiling(), number) else { continue };
+            let mapped = caught("the function of tiles", || map(&place, tile.tensor()))?;
+            check_tile(&mapped, &place, self.scalar_type())?;
+            made.push(Tile::of(&mapped)?);
+        }
+        Ok(Tiled::with_true_norms(self.shape(), self.scalar_type(), made))
+    }
+}
+
+/// Fills packed elements of these ranges, the last axis the fastest.
+pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut impl FnMut(&[i64]) -> T) {
+    let mut index: SmallVec<[i64; 6]> = ranges.iter().map(|range| range.start).collect();
+    for made in elements {
+        *made = element(&index);
+        step(&mut index, ranges);
+    }
+}
+
+/// The next index, the last axis the fastest; the first one behind the last.
+fn step(index: &mut [i64], ranges: &[Range<i64>]) {
+    for (at, range) in index.iter_mut().zip(ranges).rev() {
+        *at += 1;
+        if *at < range.end {
+            return;
+        }
+        *at = range.start;
+    }
+}
+
+/// A number from -1 on and below 1 by a seed and an index: a state is mixed once for each axis.
+pub(crate) fn number_at(seed: u64, index: &[i64]) -> f64 {
+    number_of(index.iter().fold(first_hash(seed), |hash, at| next_hash(hash, at.cast_unsigned())))
+}
+
+const fn first_hash(seed: u64) -> u64 {
+    mixed(seed.wrapping_add(STEP))
+}
+
+/// The hash of an index with one axis more, of which `at` is the coordinate.
+const fn next_hash(hash: u64, at: u64) -> u64 {
+    mixed((hash ^ at).wrapping_add(STEP))
+}
+
+/// The number of a hash, from -1 on and below 1.
+fn number_of(hash: u64) -> f64 {
+    // The upper 53 bits are a number in [0, 1) that is exact.
+    (hash >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+}

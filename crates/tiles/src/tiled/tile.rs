@@ -1,0 +1,259 @@
+//! Tiles: the elements of one tile in memory of its own, packed with the last axis the fastest, from an address on that is a multiple of
+//! 64 bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever they come from.
+
+use crate::error::no_floats;
+use crate::tiled::pool::{Pool, Pooled, Recycled};
+use cembra_runtime::Scalar;
+use cembra_tensor::{DataMut, Element, MatrixProduct, Multiplication};
+use cembra_value::Error;
+use cembra_value::tensor::{CopiedAxis, Layout, Tensor, copy_axes, index_count, zeros};
+use std::ops::{Add, Mul, Neg, Sub};
+use std::sync::Arc;
+
+/// The bytes of a line of the cache, which tiles begin at.
+pub const ALIGNMENT: usize = 64;
+
+/// The bytes of a stored tile besides its elements: its place in shapes and lists, its header, and what the allocator adds. Measured, for tiles of one
+/// element.
+pub(crate) const TILE_BYTES: usize = 448;
+
+/// The type of the elements of tiles: `f32` and `f64`.
+pub trait Float:
+    Element + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> + Recycled
+{
+    /// The element as FLOAT64.
+    fn to_f64(self) -> f64;
+
+    /// The nearest element to a number.
+    fn of_f64(number: f64) -> Self;
+
+    /// Such elements, as part of memory of any elements.
+    fn part(elements: &mut [Self]) -> DataMut<'_>;
+
+    /// Computes a product of matrices of such elements.
+    fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, Self>);
+}
+
+impl Float for f32 {
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+
+    fn of_f64(number: f64) -> f32 {
+        number as f32
+    }
+
+    fn part(elements: &mut [f32]) -> DataMut<'_> {
+        DataMut::Float32(elements)
+    }
+
+    fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, f32>) {
+        matrices.multiply_f32(product);
+    }
+}
+
+impl Float for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn of_f64(number: f64) -> f64 {
+        number
+    }
+
+    fn part(elements: &mut [f64]) -> DataMut<'_> {
+        DataMut::Float64(elements)
+    }
+
+    fn multiply(matrices: &dyn MatrixProduct, product: Multiplication<'_, f64>) {
+        matrices.multiply_f64(product);
+    }
+}
+
+/// Runs generic code for the type of elements, `T` in the code.
+macro_rules! with_float {
+    ($scalar:expr, $T:ident => $result:expr) => {
+        match $scalar {
+            cembra_runtime::Scalar::Float32 => {
+                type $T = f32;
+                $result
+            }
+            cembra_runtime::Scalar::Float64 => {
+                type $T = f64;
+                $result
+            }
+            other => Err($crate::error::no_floats(other)),
+        }
+    };
+}
+pub(crate) use with_float;
+
+/// An error if tiles have no elements of a type.
+pub(crate) fn check_float(scalar: Scalar) -> Result<(), Error> {
+    if matches!(scalar, Scalar::Float32 | Scalar::Float64) { Ok(()) } else { Err(no_floats(scalar)) }
+}
+
+/// The elements of a tile, shared by whoever has it. Cloning it copies no elements.
+#[derive(Clone, Debug)]
+pub struct Tile(Tensor);
+
+impl Tile {
+    /// A tile of the elements of a tensor. They are copied, unless they are packed already and nothing else is in their memory.
+    ///
+    /// # Errors
+    /// The elements are no floats, or there is no memory for a copy.
+    pub fn of(tensor: &Tensor) -> Result<Tile, Error> {
+        Tile::copied_to(tensor, None)
+    }
+
+    /// The same, where a copy takes memory of a pool.
+    ///
+    /// # Errors
+    /// Those of [`of`](Tile::of).
+    pub(crate) fn copied_to(tensor: &Tensor, pool: Option<&Arc<Pool>>) -> Result<Tile, Error> {
+        check_float(tensor.scalar_type())?;
+        with_float!(tensor.scalar_type(), T => {
+            let all = T::of(tensor.data()).unwrap_or_default();
+            let layout = tensor.layout();
+            let first = all.get(layout.offset()..).unwrap_or_default();
+            let is_packed = layout.is_row_major()
+                && first.as_ptr().align_offset(ALIGNMENT) == 0
+                && all.len() - layout.len() <= padding::<T>();
+            if is_packed {
+                return Ok(Tile(tensor.clone()));
+            }
+            let mut memory = match pool {
+                Some(pool) => TileMemory::<T>::pooled(layout.len(), pool)?,
+                None => TileMemory::zeros(layout.len())?,
+            };
+            let packed = layout.ordered();
+            let axes = layout.axes().zip(packed.strides());
+            let axes: Vec<CopiedAxis> = axes.map(|((extent, from), to)| CopiedAxis { extent, from, to: *to }).collect();
+            if !layout.is_empty() {
+                copy_axes(all, layout.offset(), memory.elements_mut(), &axes);
+            }
+            memory.into_tile(layout.extents())
+        })
+    }
+
+    /// The tile as a tensor that shares its memory.
+    #[must_use]
+    pub const fn tensor(&self) -> &Tensor {
+        &self.0
+    }
+
+    /// The number of elements of each axis.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        self.0.extents()
+    }
+
+    /// The elements, the last axis the fastest; none if they are of another type.
+    #[must_use]
+    pub fn elements<T: Float>(&self) -> &[T] {
+        let layout = self.0.layout();
+        let first = T::of(self.0.data()).and_then(|all| all.get(layout.offset()..));
+        first.and_then(|elements| elements.get(..layout.len())).unwrap_or_default()
+    }
+
+    /// The norm: the root of the sum of squares, divided by the number of elements; 0 without elements. Sums are in FLOAT64 in the order of
+    /// elements.
+    #[must_use]
+    pub fn norm(&self) -> f64 {
+        let norm = with_float!(self.0.scalar_type(), T => Ok::<f64, Error>(norm(self.elements::<T>())));
+        norm.unwrap_or(f64::NAN)
+    }
+}
+
+/// How many sums a sum of squares is kept in: as many as the widest vectors have lanes.
+const LANES: usize = 8;
+
+/// The root of the sum of squares over the number of elements.
+pub(crate) fn norm<T: Float>(elements: &[T]) -> f64 {
+    if elements.is_empty() {
+        return 0.0;
+    }
+    let root = {
+        let mut sums = [0.0; LANES];
+        for chunk in elements.chunks(LANES) {
+            for (sum, element) in sums.iter_mut().zip(chunk) {
+                let element = element.to_f64();
+                *sum += element * element;
+            }
+        }
+        sums.iter().sum::<f64>().sqrt()
+    };
+    if !(root.is_normal() && root > f64::MIN_POSITIVE.sqrt()) {
+        // Squares of what is large or small leave the range of floats where the norm itself does not. A NaN stays one.
+        let largest = elements.iter().fold(0.0, |largest: f64, element| largest.max(element.to_f64().abs()));
+        if largest > 0.0 && largest.is_finite() && !root.is_nan() {
+            return scaled_norm(elements, largest);
+        }
+    }
+    root / elements.len() as f64
+}
+
+/// The same of elements of which this is the largest. The root of the sum of squares may leave the range, so it is divided before.
+fn scaled_norm<T: Float>(elements: &[T], largest: f64) -> f64 {
+    let squares = elements.iter().map(|element| (element.to_f64() / largest).powi(2));
+    squares.sum::<f64>().sqrt() / elements.len() as f64 * largest
+}
+
+/// How many elements more there may be in the memory of a tile than it has, so that it begins where it is to.
+const fn padding<T>() -> usize {
+    ALIGNMENT / size_of::<T>() - 1
+}
+
+/// Memory of a tile that is being made.
+#[derive(Debug)]
+pub(crate) struct TileMemory<T: Float> {
+    memory: Pooled<T>,
+    first: usize,
+    len: usize,
+}
+
+impl<T: Float> TileMemory<T> {
+    /// So many zeros.
+    pub(crate) fn zeros(len: usize) -> Result<TileMemory<T>, Error> {
+        let memory = zeros(len.saturating_add(padding::<T>()))?;
+        Ok(TileMemory::of(Pooled::free(memory), len))
+    }
+
+    /// Memory of a pool for so many elements, which have any values.
+    pub(crate) fn pooled(len: usize, pool: &Arc<Pool>) -> Result<TileMemory<T>, Error> {
+        let padded = len.saturating_add(padding::<T>());
+        let memory = match pool.take(padded) {
+            Some(memory) => memory,
+            None => pool.lend(zeros(padded)?),
+        };
+        Ok(TileMemory::of(memory, len))
+    }
+
+    /// A list does not move its elements while it is not made longer, so they stay where they begin.
+    fn of(memory: Pooled<T>, len: usize) -> TileMemory<T> {
+        let first = memory.as_ref().as_ptr().align_offset(ALIGNMENT).min(padding::<T>());
+        TileMemory { memory, first, len }
+    }
+
+    /// Zeros for a tile of these extents.
+    pub(crate) fn of_extents(extents: &[usize]) -> Result<TileMemory<T>, Error> {
+        TileMemory::zeros(index_count(extents)?)
+    }
+
+    pub(crate) fn elements(&self) -> &[T] {
+        &self.memory.as_ref()[self.first..][..self.len]
+    }
+
+    pub(crate) fn elements_mut(&mut self) -> &mut [T] {
+        &mut self.memory.elements_mut()[self.first..][..self.len]
+    }
+
+    /// The tile, of as many elements.
+    ///
+    /// # Errors
+    /// It is of another number of elements.
+    pub(crate) fn into_tile(self, extents: &[usize]) -> Result<Tile, Error> {
+        let layout = Layout::row_major(extents)?.moved(self.first);
+        Ok(Tile(Tensor::from_parts(self.memory.into_data(T::data), layout)?))
+    }
+}
