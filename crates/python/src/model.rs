@@ -16,7 +16,7 @@ use crate::tensors;
 use crate::terms::Terms;
 use crate::user_operators;
 use crate::values::{self, Arrays, Making};
-use cembra::{Cancellation, Executor, Field, Limits, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
+use cembra::{Cancellation, Field, Limits, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
