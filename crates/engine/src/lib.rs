@@ -54,6 +54,8 @@ mod whole;
 
 pub use arrays::ArrayModel;
 pub use batch::{Batch, BatchResult, BatchRun, RowFailure};
+#[doc(hidden)]
+pub use cache::{Cache, Made, hash_of};
 pub use choice::{Backend, RowPlayer, Tiering};
 pub use compile_options::{CompileOptions, Started};
 pub use executor::{Executable, Executor};

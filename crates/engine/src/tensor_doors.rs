@@ -103,6 +103,15 @@ impl Executor {
         self.inner().tensors()?.graph_for_tiles(extents, cuts)
     }
 
+    /// What evaluates the expressions of elements of a model with tensors.
+    ///
+    /// # Errors
+    /// The model has other values.
+    #[doc(hidden)]
+    pub fn tensor_evaluator(&self) -> Result<&Arc<crate::tensors::Evaluator>, Error> {
+        Ok(self.inner().tensors()?.evaluator())
+    }
+
     /// True if a model with tensors takes blocks of tiles, so that its graph depends on how its inputs are cut.
     #[must_use]
     pub fn has_blocks(&self) -> bool {
