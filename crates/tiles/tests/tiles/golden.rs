@@ -152,7 +152,7 @@ fn check(case: &Json, block_bytes: usize, threads: usize) -> Tiled {
 
 #[test]
 fn golden_cases_of_block_sparsity_pass() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/blocksparse.jsonl.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tensor/blocksparse.jsonl.gz");
     let lines = BufReader::new(GzDecoder::new(File::open(path).expect("the golden data"))).lines();
     let mut cases = 0;
     for line in lines {
