@@ -18,6 +18,8 @@ mod tensors;
 pub use arrays::lists::ListRows;
 pub use arrays::model::ArrayModel;
 pub use batch::{Batch, BatchResult, RowFailure};
+#[doc(hidden)]
+pub use code::cache::{Cache, NewValue, hash_of};
 pub use code::machine_code::refusal;
 pub use code::profiling::{Profile, profile_code, tier_name};
 pub use executor::{Executable, Executor, LoadedRows, WholeMemory};

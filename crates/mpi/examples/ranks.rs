@@ -38,8 +38,7 @@ struct Found {
 fn measure(of: Matrices, link: Option<Arc<dyn Link>>) -> Result<Found, Error> {
     let ranks = link.map(|link| Ranks::new(link).map(Arc::new)).transpose()?;
     let size = ranks.as_ref().map_or(1, |ranks| ranks.link().size());
-    let options = Options::default().threshold(0.0).threads(of.threads);
-    let run = Evaluator::new(options).matrices(Arc::new(LibraryProduct));
+    let run = Evaluator::new(Options::default().threshold(0.0)).threads(of.threads).matrices(Arc::new(LibraryProduct));
     let run = ranks.iter().fold(run, |run, ranks| run.ranks(ranks.clone(), []));
     let axis = Tiling1::blocked(of.n, of.tile)?;
     let tiling = Tiling::new([&axis, &axis])?;

@@ -256,7 +256,7 @@ fn array(json: &Json) -> Result<Tensor, Error> {
 
 /// The golden cases of block sparsity: on all ranks each has the bits that one rank alone has.
 fn golden() -> Result<(), Error> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tiles/tests/golden/blocksparse.jsonl.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tensor/blocksparse.jsonl.gz");
     let lines = BufReader::new(GzDecoder::new(File::open(path).expect("the golden data"))).lines();
     let (on_ranks, ranks) = evaluator()?;
     let (rank, size, mut cases) = (ranks.link().rank(), ranks.link().size(), 0);

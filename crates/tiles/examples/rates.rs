@@ -78,7 +78,7 @@ fn square(n: usize, tile: usize, share: f64, seed: u64) -> Result<Tiled, Error> 
 }
 
 fn evaluator(threads: usize) -> Evaluator {
-    Evaluator::new(Options::default().threshold(0.0).threads(threads)).matrices(Arc::new(LibraryProduct))
+    Evaluator::new(Options::default().threshold(0.0)).threads(threads).matrices(Arc::new(LibraryProduct))
 }
 
 fn dense(n: usize) -> Result<(), Error> {
@@ -191,7 +191,7 @@ fn tasks() -> Result<(), Error> {
     let tiled = Tiled::random::<f64>(&Shape::dense(&Tiling::new([axis])?, MOST_TILES)?, 1)?;
     for threads in [1, 2] {
         let run = |block_bytes: usize| {
-            let run = Evaluator::new(Options::default().threads(threads).block_bytes(block_bytes));
+            let run = Evaluator::new(Options::default().block_bytes(block_bytes)).threads(threads);
             let tiled = &tiled;
             move || drop(run.scale(tiled, 2.0))
         };

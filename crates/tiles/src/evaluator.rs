@@ -2,7 +2,6 @@
 //! its tiles are made afterwards, and the result has their true norms. A tile whose estimate passed stays, however small its elements turned
 //! out, until [`Tiled::truncate`].
 
-use crate::context::Context;
 use crate::distribution::Facts;
 use crate::error::unlike_types;
 use crate::link::Ranks;
@@ -37,15 +36,7 @@ use std::sync::Arc;
 pub struct Evaluator {
     pub(crate) options: Options,
     matrices: Arc<dyn MatrixProduct>,
-    token: Option<Cancellation>,
-    pool: Arc<Pool>,
-    pub(crate) journal: Option<Journal>,
-    /// True if no tile is made: an evaluation is a plan then.
-    pub(crate) is_plan: bool,
-    /// The bytes that other values hold during the evaluation.
-    held_bytes: usize,
-    pub(crate) ranks: Option<Arc<Ranks>>,
-    pub(crate) map: Option<TileMap>,
+    pub(crate) workers: Workers,
     /// What ranks compare beside what they evaluate.
     pub(crate) facts: Facts,
 }
@@ -54,20 +45,8 @@ impl Evaluator {
     /// Evaluations with these options, whose products of matrices are plain loops.
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
-        let pool = Arc::new(Pool::new(options.bytes_of_pool().min(options.byte_limit())));
-        let matrices = Arc::new(PlainProduct);
-        Evaluator {
-            options,
-            matrices,
-            token: None,
-            pool,
-            journal: None,
-            is_plan: false,
-            held_bytes: 0,
-            ranks: None,
-            map: None,
-            facts: Facts::default(),
-        }
+        let workers = Workers::alone(&options);
+        Evaluator { options, matrices: Arc::new(PlainProduct), workers, facts: Facts::default() }
     }
 
     /// Shares the tiles of results out to ranks. All of them carry out the same evaluations in the same order, each with the same tensors, and have
@@ -78,13 +57,13 @@ impl Evaluator {
     /// matrices, each with its name.
     #[must_use]
     pub fn ranks(self, ranks: Arc<Ranks>, facts: impl IntoIterator<Item = (String, String)>) -> Evaluator {
-        Evaluator { ranks: Some(ranks), facts: facts.into_iter().collect(), ..self }
+        Evaluator { facts: facts.into_iter().collect(), ..self.with(|workers| workers.ranks = Some(ranks)) }
     }
 
     /// The error of an evaluation that this rank cannot begin. Other ranks that begin it have the error, too.
     #[must_use]
     pub fn give_up(&self, error: Error) -> Error {
-        match self.context().several() {
+        match self.workers.several() {
             Some(ranks) => ranks.disagree(error),
             None => error,
         }
@@ -94,7 +73,7 @@ impl Evaluator {
     /// which that is so, other results where the first tile is that they are made of.
     #[must_use]
     pub fn tile_map(self, map: TileMap) -> Evaluator {
-        Evaluator { map: Some(map), ..self }
+        self.with(|workers| workers.map = Some(map))
     }
 
     /// Computes products of matrices by this. Sums of products of tiles keep their order, so bits depend on it only within a tile.
@@ -103,17 +82,36 @@ impl Evaluator {
         Evaluator { matrices, ..self }
     }
 
+    /// Shares an evaluation out to so many threads of the pool of the process, or of that in which the caller runs: 1 by default. It changes no bit
+    /// of a result, and no error.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Evaluator {
+        self.with(|workers| workers.threads = threads)
+    }
+
+    /// The most bytes of memory that an evaluation takes, without a limit by default: the elements of its result, those of lazy tiles and of
+    /// tiles that have to be packed in another order as far as they are held at once, and of sums that are not added yet. Where there is
+    /// little, fewer tiles are held at once and fewer threads work. What plans and tiles take besides elements, those of operands included, is counted
+    /// beyond 32 MiB: 8 bytes for each product of two tiles, and 448 for each tile. The elements of stored operands, and what the functions of a user
+    /// take, are not counted.
+    #[must_use]
+    pub fn most_bytes(self, most: usize) -> Evaluator {
+        let options = self.options.clone().most_bytes(most);
+        let pool = Workers::alone(&options).pool;
+        Evaluator { options, ..self.with(|workers| workers.pool = pool) }
+    }
+
     /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks,
     /// between two rows of a plan, and between two segments of sums, which take milliseconds, unless a function of a user takes longer.
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
-        Evaluator { token: Some(token), ..self }
+        self.with(|workers| workers.token = Some(token))
     }
 
     /// Notes the steps of evaluations in a journal, which also says how far the running one is.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Evaluator {
-        Evaluator { journal: Some(journal), ..self }
+        self.with(|workers| workers.journal = Some(journal))
     }
 
     /// The plan of a product, from shapes alone. No tile is made.
@@ -126,7 +124,7 @@ impl Evaluator {
         }
         let labels = Labels::parse(labels, &[a.tiling().rank(), b.tiling().rank()])?;
         let shapes = [a.shape(), b.shape()];
-        SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), &self.options, self.token.as_ref())
+        SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), &self.options, self.workers.token.as_ref())
     }
 
     /// The product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. Labels of both operands and
@@ -151,13 +149,13 @@ impl Evaluator {
     /// The product of the operands that a plan was made of.
     fn run(&self, plan: &SymbolicProduct, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.check_tiles(&[a, b])?;
-        let context = self.context();
+        let workers = self.workers();
         // Ranks compare the bytes of their own tiles.
-        if context.several().is_none() {
+        if workers.several().is_none() {
             let bytes = bytes_of(a.scalar_type(), plan.shape().present_elements());
-            context.check_result(plan.shape().len(), bytes)?;
+            workers.check_result(plan.shape().len(), bytes)?;
         }
-        with_float!(a.scalar_type(), T => multiply::<T>(plan, [a, b], &*self.matrices, &context))
+        with_float!(a.scalar_type(), T => multiply::<T>(plan, [a, b], &*self.matrices, &workers))
     }
 
     /// The options.
@@ -168,9 +166,9 @@ impl Evaluator {
 
     /// The same evaluator, with fewer bytes: other values hold `held_bytes` of them.
     pub(crate) fn beside(&self, held_bytes: usize) -> Evaluator {
-        let left = self.options.byte_limit().saturating_sub(held_bytes);
-        let held_bytes = self.held_bytes.saturating_add(held_bytes);
-        Evaluator { options: self.options.clone().most_bytes(left), held_bytes, ..self.clone() }
+        let left = self.options.most_bytes.saturating_sub(held_bytes);
+        let run = self.clone().with(|workers| workers.held_bytes = workers.held_bytes.saturating_add(held_bytes));
+        Evaluator { options: self.options.clone().most_bytes(left), ..run }
     }
 
     /// An evaluator like this one beside tiles that take `own_bytes` bytes besides elements.
@@ -184,22 +182,18 @@ impl Evaluator {
 
     /// The same evaluator for a plan, which notes its steps in a journal. It takes no memory, so none is kept.
     pub(crate) fn of_plan(&self, journal: Journal) -> Evaluator {
-        Evaluator { is_plan: true, journal: Some(journal), pool: Arc::new(Pool::new(0)), ..self.clone() }
+        self.clone().with(|workers| {
+            (workers.is_plan, workers.journal, workers.pool) = (true, Some(journal), Arc::new(Pool::new(0)));
+        })
     }
 
-    /// What an evaluation runs with.
-    pub(crate) fn context(&self) -> Context {
-        Context {
-            workers: Workers { threads: self.options.thread_count(), token: self.token.clone() },
-            pool: self.pool.clone(),
-            most_bytes: self.options.byte_limit(),
-            own_bytes: self.options.bytes_of_own(),
-            block_bytes: self.options.bytes_of_blocks(),
-            journal: self.journal.clone(),
-            is_plan: self.is_plan,
-            held_bytes: self.held_bytes,
-            ranks: self.ranks.clone(),
-            map: self.map.clone(),
-        }
+    /// What carries an evaluation out, within the bytes that the options say.
+    pub(crate) fn workers(&self) -> Workers {
+        self.workers.within(&self.options)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Workers)) -> Evaluator {
+        change(&mut self.workers);
+        self
     }
 }

@@ -37,7 +37,6 @@
 
 #[cfg(feature = "checkpoints")]
 mod checkpoint;
-mod context;
 mod distribution;
 mod elements;
 mod error;

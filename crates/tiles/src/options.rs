@@ -52,22 +52,21 @@ impl Default for Segment {
 /// ```
 /// use cembra_tiles::{Options, Segment};
 ///
-/// let options = Options::default().threshold(1e-8).segment(Segment { elements: 4096, tiles: 32 }).most_bytes(4 << 30);
+/// let options = Options::default().threshold(1e-8).segment(Segment { elements: 4096, tiles: 32 });
 /// # let _ = options;
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     threshold: Option<f64>,
     is_screened: bool,
-    segment: Segment,
+    pub(crate) segment: Segment,
     most_tiles: usize,
-    most_products: u64,
-    most_bytes: usize,
+    pub(crate) most_products: u64,
+    pub(crate) most_bytes: usize,
     /// The bytes that other tiles and plans take besides elements.
-    own_bytes: usize,
-    block_bytes: usize,
-    pool_bytes: usize,
-    threads: usize,
+    pub(crate) own_bytes: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) pool_bytes: usize,
 }
 
 impl Default for Options {
@@ -82,7 +81,6 @@ impl Default for Options {
             own_bytes: 0,
             block_bytes: 1 << 20,
             pool_bytes: 1 << 28,
-            threads: 1,
         }
     }
 }
@@ -119,13 +117,8 @@ impl Options {
         Options { most_products: most, ..self }
     }
 
-    /// The most bytes of memory that an evaluation takes, without a limit by default: the elements of its result, those of lazy tiles and of
-    /// tiles that have to be packed in another order as far as they are held at once, and of sums that are not added yet. Where there is
-    /// little, fewer tiles are held at once and fewer threads work. What plans and tiles take besides elements, those of operands included, is counted
-    /// beyond 32 MiB: 8 bytes for each product of two tiles, and 448 for each tile. The elements of stored operands, and what the functions of a user
-    /// take, are not counted.
-    #[must_use]
-    pub const fn most_bytes(self, most: usize) -> Options {
+    /// The options of an evaluation that takes at most `most` bytes.
+    pub(crate) const fn most_bytes(self, most: usize) -> Options {
         Options { most_bytes: most, ..self }
     }
 
@@ -134,13 +127,6 @@ impl Options {
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
         Options { block_bytes: bytes, ..self }
-    }
-
-    /// How many threads of the pool of the process, or of that in which the caller runs, share an evaluation: 1 by default. It changes no bit
-    /// of a result, and no error.
-    #[must_use]
-    pub const fn threads(self, threads: usize) -> Options {
-        Options { threads, ..self }
     }
 
     /// The most bytes that an evaluator keeps of results that were dropped, to use them again: 256 MiB by default.
@@ -185,10 +171,6 @@ impl Options {
         self.most_bytes.saturating_add(UNCOUNTED_BYTES.saturating_sub(self.own_bytes))
     }
 
-    pub(crate) const fn bytes_of_own(&self) -> usize {
-        self.own_bytes
-    }
-
     /// The options that decide results, as ranks compare them.
     pub(crate) fn of_results(&self) -> String {
         let Options { threshold, is_screened, segment, most_tiles, most_products, .. } = self;
@@ -198,29 +180,5 @@ impl Options {
              products",
             segment.elements, segment.tiles
         )
-    }
-
-    pub(crate) const fn segments(&self) -> Segment {
-        self.segment
-    }
-
-    pub(crate) const fn product_limit(&self) -> u64 {
-        self.most_products
-    }
-
-    pub(crate) const fn byte_limit(&self) -> usize {
-        self.most_bytes
-    }
-
-    pub(crate) const fn bytes_of_blocks(&self) -> usize {
-        self.block_bytes
-    }
-
-    pub(crate) const fn bytes_of_pool(&self) -> usize {
-        self.pool_bytes
-    }
-
-    pub(crate) const fn thread_count(&self) -> usize {
-        self.threads
     }
 }

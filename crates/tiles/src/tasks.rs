@@ -3,23 +3,40 @@
 //! Errors do not depend on threads either: the one of the first task that fails is returned.
 
 use crate::error::caught;
+use crate::link::Ranks;
+use crate::options::left_beside;
+use crate::tiled::pool::Pool;
+use crate::tiled::tile::{Float, TileMemory};
+use crate::{Journal, Options, TileMap};
 use cembra_runtime::Cancellation;
-use cembra_value::{Error, ProcessPool};
+use cembra_value::tensor::{TensorErrorKind as Kind, check_room, index_count};
+use cembra_value::{Error, ProcessPool, useful_threads};
 use rayon::{Scope, ThreadPool};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// The most threads for each of the pool: with more, no thread would have more to do.
-const SHARES: usize = 4;
-
-/// How many threads run tasks, and what ends them.
+/// What carries an evaluation out: threads, what ends it, memory and how many bytes of it there may be, and the ranks that it is shared with.
 #[derive(Clone, Debug)]
 pub(crate) struct Workers {
     pub(crate) threads: usize,
     pub(crate) token: Option<Cancellation>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) most_bytes: usize,
+    /// The bytes that tiles and plans take besides elements.
+    pub(crate) own_bytes: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) journal: Option<Journal>,
+    /// True if no tile is made.
+    pub(crate) is_plan: bool,
+    /// The bytes that other values hold during the evaluation.
+    pub(crate) held_bytes: usize,
+    /// The ranks that compute together; none if it is this process alone.
+    pub(crate) ranks: Option<Arc<Ranks>>,
+    /// Which rank owns which tile of results, if that is given.
+    pub(crate) map: Option<TileMap>,
 }
 
 /// What the thread that waits for tasks does meanwhile. An error ends them.
@@ -35,6 +52,101 @@ struct Slot<W, R> {
 }
 
 impl Workers {
+    /// One thread of this process alone, without an end, and without a limit of bytes beside those that options say.
+    pub(crate) fn alone(options: &Options) -> Workers {
+        Workers {
+            threads: 1,
+            token: None,
+            pool: Arc::new(Pool::new(options.pool_bytes.min(options.most_bytes))),
+            most_bytes: options.most_bytes,
+            own_bytes: options.own_bytes,
+            block_bytes: options.block_bytes,
+            journal: None,
+            is_plan: false,
+            held_bytes: 0,
+            ranks: None,
+            map: None,
+        }
+    }
+
+    /// The same workers with the limits of bytes that options say.
+    pub(crate) fn within(&self, options: &Options) -> Workers {
+        Workers { most_bytes: options.most_bytes, own_bytes: options.own_bytes, ..self.clone() }
+    }
+
+    /// The ranks that share the tiles of an evaluation; none if there is one rank, or no tile is made.
+    pub(crate) fn several(&self) -> Option<&Ranks> {
+        self.ranks.as_deref().filter(|ranks| !self.is_plan && ranks.link().size() > 1)
+    }
+
+    /// Memory for a tile of these extents, whose elements have any values.
+    pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
+        TileMemory::pooled(index_count(extents)?, &self.pool)
+    }
+
+    /// The workers where tiles or plans take `more` bytes besides elements.
+    ///
+    /// # Errors
+    /// There are too few bytes.
+    pub(crate) fn counting(&self, more: usize, what: impl FnOnce() -> String) -> Result<Workers, Error> {
+        let most_bytes = left_beside(self.most_bytes, self.own_bytes, more, what)?;
+        Ok(Workers { most_bytes, own_bytes: self.own_bytes.saturating_add(more), ..self.clone() })
+    }
+
+    /// An error if a result of some tiles would take more bytes than an evaluation may, or than there are.
+    pub(crate) fn check_result(&self, tiles: usize, bytes: usize) -> Result<(), Error> {
+        self.check_bytes(bytes, || format!("a result of {tiles} tiles"))
+    }
+
+    /// An error if something would take more bytes than an evaluation may, or than there are.
+    pub(crate) fn check_bytes(&self, bytes: usize, what: impl FnOnce() -> String) -> Result<(), Error> {
+        let most = self.most_bytes;
+        if bytes > most {
+            let missing = bytes - most;
+            let message = format!("{} takes {bytes} bytes: it may have {most}, so {missing} are missing", what());
+            return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
+        }
+        // A plan may be one for another machine.
+        if self.is_plan { Ok(()) } else { check_room(bytes) }
+    }
+
+    /// A step begins. Its parts are tiles, or products of tiles.
+    pub(crate) fn begin(&self, parts: usize) {
+        if let Some(journal) = &self.journal {
+            journal.begin(parts);
+        }
+    }
+
+    /// Counts parts of the running step that are done. Threads call it once a task.
+    pub(crate) fn advance(&self, parts: usize) {
+        if let Some(journal) = &self.journal {
+            journal.advance(parts);
+        }
+    }
+
+    /// The threads that share an evaluation which takes so many bytes, and so many more for each thread. One thread always works.
+    ///
+    /// # Errors
+    /// There are too few bytes for one thread.
+    pub(crate) fn within_bytes(
+        &self,
+        bytes: usize,
+        each: usize,
+        what: impl FnOnce() -> String,
+    ) -> Result<Workers, Error> {
+        let all = bytes.saturating_add(each);
+        self.check_bytes(all, what)?;
+        let more = (self.most_bytes - all).checked_div(each).unwrap_or(usize::MAX);
+        let threads = self.threads.min(more.saturating_add(1));
+        let all = bytes.saturating_add(each.saturating_mul(threads));
+        // What the pool keeps is taken, too.
+        self.pool.shrink(self.most_bytes.saturating_sub(all));
+        if let Some(journal) = &self.journal {
+            journal.take(self.held_bytes.saturating_add(all));
+        }
+        Ok(Workers { threads, ..self.clone() })
+    }
+
     /// An error if the evaluation was ended.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.token {
@@ -68,8 +180,7 @@ impl Workers {
         mut watch: Option<Watch<'_>>,
     ) -> Result<Vec<R>, Error> {
         let task = |work: W| caught("a task", || task(work));
-        let threads = self.threads.min(work.len());
-        let threads = if threads > 1 { threads.min(rayon::current_num_threads().saturating_mul(SHARES)) } else { 1 };
+        let threads = useful_threads(self.threads.min(work.len()));
         let pool = if threads > 1 { ProcessPool::current() } else { ProcessPool::Absent };
         if matches!(pool, ProcessPool::Absent) {
             let one = |work: W| {
@@ -195,10 +306,9 @@ impl<W, R> Shared<'_, W, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra_value::tensor::TensorErrorKind as Kind;
 
     fn workers(threads: usize) -> Workers {
-        Workers { threads, token: None }
+        Workers { threads, ..Workers::alone(&Options::default()) }
     }
 
     #[test]
@@ -230,7 +340,7 @@ mod tests {
     fn no_task_is_begun_after_the_end() {
         for threads in [1, 3] {
             let token = Cancellation::new();
-            let run = Workers { threads, token: Some(token.clone()) };
+            let run = Workers { token: Some(token.clone()), ..workers(threads) };
             let begun = AtomicUsize::new(0);
             let made = run.run(
                 (0..1000).collect(),

@@ -56,7 +56,7 @@ pub use strings::StringViews;
 pub use structs::ListBuilder;
 pub use tensor::{Tensor, TensorErrorKind};
 pub use texts::{SourcePlace, Texts};
-pub use threads::ProcessPool;
+pub use threads::{ProcessPool, useful_threads};
 pub use value::{ScalarValue, Value};
 pub use value_ref::ValueRef;
 pub use value_run::ValueRun;

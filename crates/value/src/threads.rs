@@ -46,6 +46,18 @@ impl ProcessPool<'_> {
     }
 }
 
+/// The most shares for each thread of a pool: with more, no thread would have more to do.
+const SHARES: usize = 4;
+
+/// The number of threads that a caller asks for, at most 4 for each thread of the pool: that in which the caller runs, or else that of the process. Memory is made for each thread that is asked for, so the number is bounded.
+#[must_use]
+pub fn useful_threads(asked: usize) -> usize {
+    if asked <= 1 {
+        return 1;
+    }
+    asked.min(rayon::current_num_threads().saturating_mul(SHARES)).max(1)
+}
+
 /// Notes the process, unless one was noted: a child of it that is forked from now on has a pool of its own.
 pub(crate) fn note_process() {
     if FIRST.load(Ordering::Relaxed) == 0 {
@@ -71,5 +83,18 @@ fn own(process: u32) -> ProcessPool<'static> {
             ProcessPool::Given(pool)
         }
         Err(_) => ProcessPool::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_count_than_are_of_use() {
+        let pool = ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let useful = |asked| pool.install(|| useful_threads(asked));
+        assert_eq!([0, 1, 2, 12, 13, 1 << 62, usize::MAX].map(useful), [1, 1, 2, 12, 12, 12, 12]);
+        assert!((1..=4 * rayon::current_num_threads()).contains(&useful_threads(usize::MAX)));
     }
 }

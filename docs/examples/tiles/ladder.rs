@@ -8,7 +8,7 @@ use cembra::tensor::Tensor;
 use cembra::tiles::{
     Journal, MOST_TILES, Options, Ranges, Screening, Shape, StepKind, TilePlace, Tiled, Tiling, Tiling1, World,
 };
-use cembra::{Error, Scalar};
+use cembra::{Error, Limits, RunOptions, Scalar};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,8 +95,10 @@ fn ladder(world: &World, occupied: u64, virtuals: u64, threads: usize) -> Result
         tile(&place.ranges, |at| coulomb(at, u))
     })?;
     let journal = Journal::default();
-    let options = Options::default().threshold(THRESHOLD).threads(threads).most_bytes(512 << 20).most_tiles(MOST_TILES);
-    let mut run = world.evaluator(options).journal(journal.clone());
+    let limits = Limits { array_bytes: 512 << 20, ..Limits::default() };
+    let terms = RunOptions::new().threads(threads).limits(limits);
+    let options = Options::default().threshold(THRESHOLD).most_tiles(MOST_TILES);
+    let mut run = world.evaluator(options).run_options(&terms).journal(journal.clone());
     let r = run.statement(r#"r("i,j,a,b") = t("i,j,c,d") * v("c,d,a,b")"#, [("t", &t), ("v", &v)])?;
     let of_product = journal.steps().into_iter().find_map(|step| match step.work {
         StepKind::Product { products, of, .. } => Some((products, of, step.bytes)),

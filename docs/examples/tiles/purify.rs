@@ -4,8 +4,8 @@
 //! Run it with `cargo run -p cembra --features tiles --example purify --release`. What it prints is asserted by its test. With `SITES TILE
 //! THRESHOLD THREADS` it prints what `benches/python/purify.py` holds beside DBCSR: seconds, steps, the part of tiles, the energy, the distance.
 
-use cembra::Error;
 use cembra::tiles::{Options, Run, Screening, Shape, Tiled, Tiling, Tiling1, World};
+use cembra::{Error, RunOptions};
 use std::io::Write;
 use std::time::Instant;
 
@@ -97,8 +97,8 @@ fn report(world: &World, to: &mut impl Write) -> Result<(), Box<dyn std::error::
 fn measured(world: &World, to: &mut impl Write, arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let [sites, tile, threshold, threads] = arguments else { return Err("SITES TILE THRESHOLD THREADS".into()) };
     let threshold = threshold.parse()?;
-    let options = Options::default().threshold(threshold).threads(threads.parse()?);
-    let mut run = world.evaluator(options);
+    let run = world.evaluator(Options::default().threshold(threshold));
+    let mut run = run.run_options(&RunOptions::new().threads(threads.parse()?));
     let h = chain(&Tiling1::blocked(sites.parse()?, tile.parse()?)?, threshold)?;
     let start = Instant::now();
     let Purified { energy, distance, steps, filled, .. } = purify(&mut run, &h)?;

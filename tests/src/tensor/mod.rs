@@ -7,6 +7,7 @@ mod check;
 mod outside;
 mod products;
 mod shared_out;
+mod sparse;
 mod texts;
 mod tree;
 
@@ -103,6 +104,7 @@ impl TensorEngines {
             "rewrite" => self.run_rewrite(fields),
             "path" => Self::run_order(fields),
             "inplace" => self.run_in_place(fields),
+            "blocksparse" => sparse::run(self, fields),
             other => Err(Unsupported::Kind(other.to_owned()).into()),
         }
     }

@@ -17,8 +17,8 @@
 //! ```
 
 mod iterations;
-mod program;
 mod run;
+mod session;
 mod world;
 
 #[cfg(feature = "json")]
@@ -30,6 +30,6 @@ pub use cembra_tiles::{
     TileSource, Tiled, Tiling, Tiling1,
 };
 pub use iterations::{Solution, Stop};
-pub use program::{Known, Operand};
 pub use run::Run;
+pub use session::{Known, Operand, TileExecutor, TiledSession};
 pub use world::World;

@@ -1,10 +1,11 @@
-//! Texts that are evaluated on tiled tensors: read, checked against the types and extents of the tensors, and kept. How a graph is evaluated on
-//! tiles is decided by `cembra-tiles`.
+//! Texts that are evaluated on tiled tensors: compiled for the types of the tensors, and kept. A compiled text is a model (`session.rs`); how its graph
+//! is evaluated on tiles is decided by `cembra-tiles`.
 
-use crate::{AxisCut, Error, Executor, Model, QType, Registry, Scalar};
-use cembra_tensor::{Extents, MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::link::Ranks;
-use cembra_tiles::{Evaluator, Journal, Options, Resumed, Step, TileMap, Tiled, Tiling, Tiling1};
+use super::session::{TiledGraph, TiledModel, TiledSession, within};
+use crate::{Error, Executor, Model, QType, Registry, RunOptions, Scalar};
+use cembra_engine::{Cache, NewValue, hash_of};
+use cembra_tensor::{MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
+use cembra_tiles::{Evaluator, Journal, Options, Step, TileMap, Tiled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ const MOST_TEXTS: usize = 64;
 /// Evaluates statements of the text language on tiled tensors. A name in a text is that of a tensor that is given with it; the types and the
 /// number of axes of names come from the tensors, so a text has no `input` lines.
 ///
-/// A text that was evaluated on tensors of the same types and extents before is not read again, and one that takes blocks neither if the tensors
-/// are cut alike: the last 64 are kept.
+/// A text that was evaluated on tensors of the same types before is not compiled again: the last 64 are kept. Texts are compiled as models are, and
+/// evaluated as a [`TiledSession`] evaluates these.
 ///
 /// A block has some tiles of each axis. `h("i,j").block([0, 1], [2, 3])` has those from 0 and 1 on, before 2 and 3.
 ///
@@ -39,11 +40,9 @@ const MOST_TEXTS: usize = 64;
 #[derive(Debug)]
 pub struct Run {
     evaluator: Evaluator,
-    elements: cembra_engine::Evaluator,
+    elements: Arc<cembra_engine::Evaluator>,
     compile: crate::Options,
-    /// At most `MOST_TEXTS`, the last that was used at the end. A run is used by one thread, which has no use for the table of the engine.
-    kept: Vec<Arc<Read>>,
-    reads: u64,
+    texts: Cache<TextKey, Result<Arc<TiledModel>, Error>>,
 }
 
 /// What multiplies matrices.
@@ -54,6 +53,11 @@ fn matrices() -> Arc<dyn MatrixProduct> {
     Arc::new(cembra_tensor::PlainProduct)
 }
 
+/// What evaluates with these options, without ranks.
+pub(super) fn evaluator(options: Options) -> Evaluator {
+    Evaluator::new(options).matrices(matrices())
+}
+
 /// How matrices are multiplied, which decides how sums are rounded.
 pub(super) fn instructions() -> &'static str {
     #[cfg(feature = "matrix-library")]
@@ -62,38 +66,14 @@ pub(super) fn instructions() -> &'static str {
     "plain loops"
 }
 
-/// What a text is read for: the name, the type and the extents of each tensor, sorted by name.
-type Given<'i> = BTreeMap<&'i str, &'i Tiled>;
+/// What a text is compiled for: the text, and the name and the type of each tensor, sorted by name.
+type TextKey = (Box<str>, Vec<(Box<str>, QType)>);
 
-/// A text that was read.
-#[derive(Debug)]
-struct Read {
-    text: Box<str>,
-    given: Vec<(Box<str>, Scalar, Extents)>,
-    /// How each tensor is cut, if the graph depends on it.
-    tilings: Option<Vec<Tiling>>,
-    graph: TensorGraph,
-    /// The inputs that the graph has, in the order of its leaves.
-    inputs: Vec<Arc<str>>,
-    outputs: Vec<(Arc<str>, TensorNodeId)>,
-}
-
-impl Read {
-    fn nodes(&self) -> Vec<TensorNodeId> {
-        self.outputs.iter().map(|(_, node)| *node).collect()
-    }
-
-    fn is_for(&self, text: &str, given: &Given<'_>) -> bool {
-        let is_same = |((name, scalar, extents), (other, tiled)): (&(Box<str>, Scalar, Extents), (&&str, &&Tiled))| {
-            **name == **other && *scalar == tiled.scalar_type() && *extents == tiled.tiling().extents()
-        };
-        let is_cut_so =
-            |known: &Vec<Tiling>| known.iter().zip(given.values()).all(|(own, tiled)| own == tiled.tiling());
-        *self.text == *text
-            && self.given.len() == given.len()
-            && self.given.iter().zip(given).all(is_same)
-            && self.tilings.as_ref().is_none_or(is_cut_so)
-    }
+/// A compiled text, its graph for tensors, and the tensors in the order of the inputs.
+struct BoundText<'i> {
+    model: Arc<TiledModel>,
+    graph: Arc<TiledGraph>,
+    inputs: Vec<&'i Tiled>,
 }
 
 impl Run {
@@ -101,13 +81,12 @@ impl Run {
     /// they have. Products of matrices are those of a library with the feature `matrix-library`, and plain loops without.
     #[must_use]
     pub fn new(options: Options, compile: &crate::Options) -> Run {
-        Run {
-            evaluator: Evaluator::new(options).matrices(matrices()),
-            elements: cembra_engine::Evaluator::new(compile),
-            compile: compile.clone(),
-            kept: Vec::new(),
-            reads: 0,
-        }
+        Run::of(evaluator(options), compile)
+    }
+
+    pub(super) fn of(evaluator: Evaluator, compile: &crate::Options) -> Run {
+        let elements = Arc::new(cembra_engine::Evaluator::new(compile));
+        Run { evaluator, elements, compile: compile.clone(), texts: Cache::new(MOST_TEXTS) }
     }
 
     /// The tensor that a text makes, which has one output: `c("i,j") = a("i,k") * b("k,j")`. An assignment as `+=` reads its target among the
@@ -156,8 +135,8 @@ impl Run {
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<Step>, Error> {
-        let (read, inputs) = self.read_for(text, inputs)?;
-        self.graph_plan(&read.graph, &read.nodes(), &inputs)
+        let BoundText { graph, inputs, .. } = self.graph_of(text, inputs)?;
+        self.graph_plan(&graph.graph, &graph.outputs, &inputs)
     }
 
     /// The number that a text makes: `(a("i,j") * b("i,j")).sum()`, or `tensor.sum(a * b)`.
@@ -190,17 +169,6 @@ impl Run {
         self.evaluator.evaluate(graph, outputs, inputs, &self.elements.host())
     }
 
-    /// The same, where some outputs are known, and others are handed over when they are made.
-    pub(super) fn graph_from(
-        &self,
-        graph: &TensorGraph,
-        outputs: &[TensorNodeId],
-        inputs: &[&Tiled],
-        resumed: Resumed<'_>,
-    ) -> Result<Vec<Tiled>, Error> {
-        self.evaluator.evaluate_from(graph, outputs, inputs, &self.elements.host(), resumed)
-    }
-
     /// The steps that [`graph`](Run::graph) would take. No tile is made, so inputs may have a shape alone: [`Tiled::planned`].
     ///
     /// # Errors
@@ -220,15 +188,18 @@ impl Run {
         Run { evaluator: self.evaluator.journal(journal), ..self }
     }
 
-    /// Ends evaluations when a token is cancelled, or when its time is over.
+    /// What ends evaluations, how many threads they have, and by [`array_bytes`](crate::Limits::array_bytes) how many bytes they may take
+    /// ([`Evaluator::most_bytes`]). Without limits there is none.
     #[must_use]
-    pub fn cancellation(self, token: crate::Cancellation) -> Run {
-        Run { evaluator: self.evaluator.cancellation(token), ..self }
+    pub fn run_options(self, options: &RunOptions) -> Run {
+        Run { evaluator: within(self.evaluator, options), ..self }
     }
 
-    /// Shares evaluations with other ranks, which compare `facts` with them.
-    pub(super) fn ranks(self, ranks: Arc<Ranks>, facts: Vec<(String, String)>) -> Run {
-        Run { evaluator: self.evaluator.ranks(ranks, facts), ..self }
+    /// A model that is evaluated with these options, on the same ranks.
+    #[must_use]
+    pub fn tiled(&self, model: &Executor) -> TiledSession {
+        let model = Arc::new(TiledModel::new(model.clone()));
+        TiledSession { evaluator: self.evaluator.clone(), elements: self.elements.clone(), model }
     }
 
     /// Which rank owns which tile of results, as [`Evaluator::tile_map`] says it.
@@ -249,10 +220,10 @@ impl Run {
         self.evaluator.options()
     }
 
-    /// How many texts were read: those that were kept from before are not.
+    /// How many texts were compiled: those that were kept from before are not.
     #[must_use]
-    pub const fn texts_read(&self) -> u64 {
-        self.reads
+    pub fn texts_read(&self) -> u64 {
+        self.texts.counters().misses
     }
 
     fn evaluate<'i>(
@@ -261,82 +232,53 @@ impl Run {
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
         // Other ranks begin to evaluate, and learn that this one does not.
-        let (read, inputs) = self.read_for(text, inputs).map_err(|error| self.evaluator.give_up(error))?;
-        let made = self.graph(&read.graph, &read.nodes(), &inputs)?;
-        Ok(read.outputs.iter().map(|(name, _)| name.clone()).zip(made).collect())
+        let BoundText { model, graph, inputs } =
+            self.graph_of(text, inputs).map_err(|error| self.evaluator.give_up(error))?;
+        let made = self.graph(&graph.graph, &graph.outputs, &inputs)?;
+        Ok(model.executor.outputs().iter().map(|field| field.name.clone()).zip(made).collect())
     }
 
-    /// The graph of a text, and the tensors that it is evaluated on.
-    fn read_for<'i>(
-        &mut self,
+    /// The model and the graph of a text, and the tensors that it is evaluated on.
+    fn graph_of<'i>(
+        &self,
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
-    ) -> Result<(Arc<Read>, Vec<&'i Tiled>), Error> {
-        let given: Given<'i> = inputs.into_iter().collect();
-        let read = self.read(text, &given)?;
-        let inputs = read.inputs.iter().filter_map(|name| given.get(&**name).copied()).collect();
-        Ok((read, inputs))
-    }
-
-    /// The graph of a text for such tensors, which is kept.
-    fn read(&mut self, text: &str, given: &Given<'_>) -> Result<Arc<Read>, Error> {
-        if let Some(at) = self.kept.iter().position(|read| read.is_for(text, given)) {
-            // The last one that was used is the last one that is dropped.
-            let read = self.kept.remove(at);
-            self.kept.push(read.clone());
-            return Ok(read);
-        }
-        self.reads += 1;
-        let registry = self.compile.compile.registry.unwrap_or_else(Registry::standard);
+    ) -> Result<BoundText<'i>, Error> {
+        let given: BTreeMap<&str, &Tiled> = inputs.into_iter().collect();
         // A tiling has at most 16 axes.
         let qtype = |tiled: &Tiled| QType::Tensor(tiled.scalar_type(), tiled.tiling().rank() as u8);
         let declared: Vec<(&str, QType)> = given.iter().map(|(name, tiled)| (*name, qtype(tiled))).collect();
-        let model = Model::parse_for(text, &declared, registry)?;
-        if !model.program().tiles.is_empty() {
-            let message = "a text of statements does not cut tensors: they have their tiles already";
-            let error = Error::tensors(TensorErrorKind::Tiling, message);
-            return Err(error.hint("leave `tile` out; or compile the text as a model, and evaluate it by `Run::model`"));
-        }
-        let executor = model.compile(&self.compile)?;
-        let mut tiled = Vec::with_capacity(executor.inputs().len());
-        for field in executor.inputs() {
+        let is_it = |(known, types): &TextKey| {
+            let own = types.iter().map(|(name, qtype)| (&**name, qtype));
+            **known == *text && own.eq(declared.iter().map(|(name, qtype)| (*name, qtype)))
+        };
+        let key = || (text.into(), declared.iter().map(|(name, qtype)| ((*name).into(), qtype.clone())).collect());
+        let make = || {
+            let value = self.compiled(text, &declared);
+            NewValue { stays: value.is_ok(), value }
+        };
+        let model = self.texts.get(hash_of((text, &declared)), is_it, key, make)?;
+        let mut tiled = Vec::with_capacity(model.executor.inputs().len());
+        for field in model.executor.inputs() {
             let Some(given) = given.get(&*field.name) else {
                 let message = format!("no tiled tensor is given for `{}`", field.name);
                 return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give it beside the text"));
             };
             tiled.push(*given);
         }
-        let (graph, nodes) = graph_for(&executor, &tiled)?;
-        let inputs = executor.inputs().iter().map(|field| field.name.clone()).collect();
-        let outputs = executor.outputs().iter().map(|field| field.name.clone()).zip(nodes).collect();
-        let own = |(name, tiled): (&&str, &&Tiled)| ((*name).into(), tiled.scalar_type(), tiled.tiling().extents());
-        let tilings = executor.has_blocks().then(|| given.values().map(|tiled| tiled.tiling().clone()).collect());
-        let given = given.iter().map(own).collect();
-        let read = Arc::new(Read { text: text.into(), given, tilings, graph, inputs, outputs });
-        if self.kept.len() == MOST_TEXTS {
-            self.kept.remove(0);
+        let graph = model.graph_for(&tiled)?;
+        Ok(BoundText { model, graph, inputs: tiled })
+    }
+
+    /// A text as a model, for inputs of these types.
+    fn compiled(&self, text: &str, declared: &[(&str, QType)]) -> Result<Arc<TiledModel>, Error> {
+        let registry = self.compile.compile.registry.unwrap_or_else(Registry::standard);
+        let model = Model::parse_for(text, declared, registry)?;
+        if !model.program().tiles.is_empty() {
+            let message = "a text of statements does not cut tensors: they have their tiles already";
+            let error = Error::tensors(TensorErrorKind::Tiling, message);
+            return Err(error.hint("leave `tile` out; or compile the text as a model, and evaluate it by `Run::tiled`"));
         }
-        self.kept.push(read.clone());
-        Ok(read)
-    }
-}
-
-/// The graph of a model for tiled tensors, and the nodes of its outputs.
-pub(super) fn graph_for(model: &Executor, tiled: &[&Tiled]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
-    let extents: Vec<_> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
-    let extents: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
-    if !model.has_blocks() {
-        return model.graph_for(&extents);
-    }
-    let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
-    model.graph_for_tiles(&extents, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<AxisCut>>>>())
-}
-
-/// How an axis is cut; none if it is one tile.
-fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
-    match axis.tile_size() {
-        Some(size) if axis.tiles() > 1 => Some(AxisCut::Blocks(size)),
-        Some(_) => None,
-        None => Some(AxisCut::Boundaries(axis.boundaries().collect())),
+        Ok(Arc::new(TiledModel::new(model.compile(&self.compile)?)))
     }
 }

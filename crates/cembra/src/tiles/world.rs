@@ -2,8 +2,8 @@
 
 use super::run::Run;
 use crate::Error;
-use cembra_tiles::Options;
 use cembra_tiles::link::{Link, Ranks, Sent, run_ranks};
+use cembra_tiles::{Evaluator, Options};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,17 +104,17 @@ impl World {
     /// # Errors
     /// The rank is not below the size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
     pub fn of_link(link: Arc<dyn Link>) -> Result<World, Error> {
-        Ok(World::joined(Ranks::new(link)?, false))
+        Ok(World::of_ranks(Ranks::new(link)?, false))
     }
 
-    fn joined(ranks: Ranks, are_threads: bool) -> World {
+    fn of_ranks(ranks: Ranks, are_threads: bool) -> World {
         World { ranks: Some(Arc::new(Joined { ranks: Arc::new(ranks), are_threads })), any_processor: false }
     }
 
     /// Runs a function on this number of ranks, each a thread of this process: their results, by rank. They are for tests and for teaching, as threads of
     /// one rank share memory. A rank that panics is an error on all.
     pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
-        run_ranks(ranks, |link| run(World::joined(Ranks::new(link)?, true)))
+        run_ranks(ranks, |link| run(World::of_ranks(Ranks::new(link)?, true)))
     }
 
     /// How long a rank waits for the others without progress, 300 seconds by default. Behind it they are in an unknown state, and the run ends. Called
@@ -171,13 +171,18 @@ impl World {
     /// The same with other options of the library.
     #[must_use]
     pub fn evaluator_with(&self, options: Options, compile: &crate::Options) -> Run {
-        let run = Run::new(options, compile);
-        let Some(ranks) = self.ranks() else { return run };
+        Run::of(self.joined(options), compile)
+    }
+
+    /// What evaluates with these options on the ranks of this world.
+    pub(super) fn joined(&self, options: Options) -> Evaluator {
+        let evaluator = super::run::evaluator(options);
+        let Some(ranks) = self.ranks() else { return evaluator };
         let mut facts = vec![("the version of cembra".to_owned(), cembra_native::FINGERPRINT.to_owned())];
         if !self.any_processor {
             facts.push(("how matrices are multiplied".to_owned(), super::run::instructions().to_owned()));
         }
-        run.ranks(ranks.clone(), facts)
+        evaluator.ranks(ranks.clone(), facts)
     }
 
     /// Standard output on rank 0; on other ranks what is written is dropped.

@@ -122,7 +122,7 @@ fn tiers_are_compiled_in_a_forked_process() {
 #[cfg(feature = "tiles")]
 #[test]
 fn a_forked_process_computes_tiles_on_threads_of_its_own() {
-    use cembra::tiles::{MOST_TILES, Operand, Options as Tiles, Run, Shape, Tiled, Tiling, Tiling1};
+    use cembra::tiles::{MOST_TILES, Operand, Options as Tiles, Shape, TileExecutor, Tiled, Tiling, Tiling1, World};
     let _alone = alone();
     let text =
         "tile i, j, k = 32\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\nc(\"i,j\") = a(\"i,k\") * b(\"k,j\")";
@@ -131,8 +131,11 @@ fn a_forked_process_computes_tiles_on_threads_of_its_own() {
     let shape = Shape::random(&Tiling::new([&axis, &axis]).unwrap(), 1.0, 1, MOST_TILES).unwrap();
     let a = Tiled::random::<f64>(&shape, 1).unwrap();
     let product = |threads: usize| {
-        let run = Run::new(Tiles::default().threads(threads), &Options::default());
-        { run }.model(&model, [("a", Operand::Tiled(&a)), ("b", Operand::Tiled(&a))]).unwrap()
+        let session = model.tiled(&World::alone(), Tiles::default()).unwrap();
+        session
+            .run_options(&RunOptions::new().threads(threads))
+            .run([("a", Operand::Tiled(&a)), ("b", Operand::Tiled(&a))])
+            .unwrap()
     };
     let expected = format!("{:?}", product(2));
     assert!(in_child(|| assert_eq!(format!("{:?}", product(3)), expected)));

@@ -2,12 +2,11 @@
 
 use crate::alone;
 use crate::counting::peak_of;
-use cembra::Model;
-use cembra::Scalar;
 use cembra::tensor::Tensor;
 use cembra::tiles::{
     Known, MOST_TILES, Operand, Options, Run, Segment, Shape, Step, TilePlace, Tiled, Tiling, Tiling1,
 };
+use cembra::{Limits, Model, RunOptions, Scalar};
 
 const EXTENT: u64 = 640;
 
@@ -38,10 +37,11 @@ fn evaluations_hold_what_their_plans_say() {
         let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
         let (a, b) = (matrix(part, 1), matrix(part, 2));
         // Screened by nothing, so that the plan has as many tiles as there will be. On the thread that is counted.
-        let run = || Run::new(Options::default().threshold(0.0).threads(1), &cembra::Options::default());
+        let run = || Run::new(Options::default().threshold(0.0), &cembra::Options::default());
         let known = [("a", &a), ("b", &b)].map(|(name, tiled)| (name, Known::Operand(Operand::Tiled(tiled))));
-        let planned = most(&run().plan(&model, known).expect("a plan"));
-        let evaluate = || run().model(&model, [("a", Operand::Tiled(&a)), ("b", Operand::Tiled(&b))]).expect("values");
+        let planned = most(&run().tiled(&model).plan(known).expect("a plan"));
+        let evaluate =
+            || run().tiled(&model).run([("a", Operand::Tiled(&a)), ("b", Operand::Tiled(&b))]).expect("values");
         // The library of products keeps memory for each thread that asks for one: twice a cache, whatever the product.
         drop(evaluate());
         let (made, held) = peak_of(evaluate);
@@ -52,6 +52,11 @@ fn evaluations_hold_what_their_plans_say() {
         // And the plan says no more than there is.
         assert!(planned <= held, "{held} bytes, of {planned} that were planned: {part}, {text}");
     }
+}
+
+/// The options of a run that takes at most `most` bytes.
+fn limited(most: usize) -> RunOptions {
+    RunOptions::new().limits(Limits { array_bytes: most as u64, ..Limits::default() })
 }
 
 /// A matrix of the same tiles, made of the number of each when it is needed.
@@ -79,13 +84,14 @@ fn evaluations_hold_as_many_lazy_tiles_as_their_plans_say() {
         let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
         let run = |most_bytes: usize| {
             let segment = Segment { elements: 8192, tiles };
-            let options = Options::default().threshold(0.0).threads(1).segment(segment).most_bytes(most_bytes);
-            Run::new(options, &cembra::Options::default())
+            let run = Run::new(Options::default().threshold(0.0).segment(segment), &cembra::Options::default());
+            run.run_options(&limited(most_bytes))
         };
         let known = [("a", &a), ("v", &v)].map(|(name, tiled)| (name, Known::Operand(Operand::Tiled(tiled))));
-        let plan = |most_bytes: usize| run(most_bytes).plan(&model, known).map(|steps| most(&steps));
-        let evaluate =
-            |most_bytes: usize| run(most_bytes).model(&model, [("a", Operand::Tiled(&a)), ("v", Operand::Tiled(&v))]);
+        let plan = |most_bytes: usize| run(most_bytes).tiled(&model).plan(known).map(|steps| most(&steps));
+        let evaluate = |most_bytes: usize| {
+            run(most_bytes).tiled(&model).run([("a", Operand::Tiled(&a)), ("v", Operand::Tiled(&v))])
+        };
         let wide = plan(usize::MAX).expect("a plan");
         for most_bytes in [wide, wide - half] {
             let planned = match plan(most_bytes) {
@@ -127,25 +133,25 @@ fn tiles_and_plans_count_against_the_limit() {
         "output c = tensor.sum(a, 0)",
     ];
     let dense = Tensor::new(&[500, 500], vec![1.0; 500 * 500]).expect("a tensor");
-    let run = || Run::new(Options::default().most_bytes(MOST), &cembra::Options::default());
+    let run = || Run::new(Options::default(), &cembra::Options::default()).run_options(&limited(MOST));
     let most = MOST + MOST / 4 + (50 << 20);
     for text in texts {
         let text = format!("tile i, j, k = 1\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\n{text}");
         let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
         for extents in [&[1000; 2], &[1_000_000; 2]] {
             let known = ["a", "b"].map(|name| (name, Known::Extents(extents)));
-            let (planned, held) = peak_of(|| run().plan(&model, known));
+            let (planned, held) = peak_of(|| run().tiled(&model).plan(known));
             assert_eq!(planned.map(|_| ()).expect_err("too much").code(), "limit", "{extents:?}: {text}");
             assert!(held <= most, "{held} bytes for the plan of {extents:?}: {text}");
         }
         let inputs = [("a", Operand::Dense(&dense)), ("b", Operand::Dense(&dense))];
-        let (made, held) = peak_of(|| run().model(&model, inputs));
+        let (made, held) = peak_of(|| run().tiled(&model).run(inputs));
         assert_eq!(made.map(|_| ()).expect_err("too much").code(), "limit", "{text}");
         assert!(held <= most, "{held} bytes: {text}");
         let is_product = text.contains("a(\"i,k\") * b(\"k,j\")");
         let plan = |extent: usize| {
             let extents = [extent; 2];
-            run().plan(&model, ["a", "b"].map(|name| (name, Known::Extents(&extents)))).map(|_| ())
+            run().tiled(&model).plan(["a", "b"].map(|name| (name, Known::Extents(&extents)))).map(|_| ())
         };
         // Fewer tiles, which have room. Their products have none: at 180 beside the tiles of the result, at 200 also without these, which
         // is found while the plan is made.

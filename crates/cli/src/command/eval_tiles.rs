@@ -10,7 +10,7 @@ use cembra::tiles::{
     Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, StepKind, TileMap, Tiled, Tiling, Tiling1,
     World,
 };
-use cembra::{Error, Executor, Sources, Tensor, Value};
+use cembra::{Error, Executor, Limits, RunOptions, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
@@ -38,14 +38,13 @@ impl TileArgs {
 
     /// The options of evaluations in tiles.
     pub(super) fn options(&self) -> Options {
-        let mut options = Options::default();
-        if let Some(threshold) = self.threshold {
-            options = options.threshold(threshold);
-        }
-        if let Some(most) = self.most_bytes {
-            options = options.most_bytes(most);
-        }
-        options
+        self.threshold.into_iter().fold(Options::default(), Options::threshold)
+    }
+
+    /// The options of a run in tiles: how many bytes it may take.
+    pub(super) fn run_options(&self) -> RunOptions {
+        let limits = |most: usize| Limits { array_bytes: most as u64, ..Limits::default() };
+        self.most_bytes.map(limits).into_iter().fold(RunOptions::new(), RunOptions::limits)
     }
 }
 
@@ -105,8 +104,8 @@ impl Task {
             return made.map_err(|error| if is_first || error.code() == "link" { Some(error) } else { None });
         };
         // Threads share the tiles of the inputs.
-        let run = self.evaluator(&World::alone());
-        let inputs = self.tensors().and_then(|tensors| run.cut_inputs(&self.model, self.operands(&tensors)));
+        let session = self.evaluator(&World::alone()).tiled(&self.model);
+        let inputs = self.tensors().and_then(|tensors| session.cut_inputs(self.operands(&tensors)));
         let inputs = inputs.map_err(Some)?;
         let made = World::on_threads(ranks.get(), |world| self.on(&world, Some(&inputs)));
         // A rank that ended early is an error of the link on others. The error of that rank says why it ended.
@@ -119,7 +118,8 @@ impl Task {
 
     fn evaluator(&self, world: &World) -> Run {
         let world = if self.ranks.any_processor { world.clone().any_processor() } else { world.clone() };
-        world.evaluator_with(self.tiles.options().threads(self.threads), &self.options)
+        let run = self.tiles.run_options().threads(self.threads);
+        world.evaluator_with(self.tiles.options(), &self.options).run_options(&run)
     }
 
     /// The values for the inputs that are not stored.
@@ -163,7 +163,7 @@ impl Task {
             }
             _ => Ok(()),
         };
-        let mut made = run.model_from(&self.model, inputs, known, keep)?;
+        let mut made = run.tiled(&self.model).run_from(inputs, known, keep)?;
         let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| *only == *name);
         if let Some(directory) = &self.directory {
             // What is resumed was kept already.

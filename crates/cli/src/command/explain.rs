@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn explain_model_with_tensors(args: &Args, text: &ModelText, model: &Model, options: &Options) -> Result<(), Failure> {
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     match (executor.is_tiled(), args.stage) {
-        (true, None) => explain_tiles::run(&args.plan, text, &executor, options, &args.extents, args.format),
+        (true, None) => explain_tiles::run(&args.plan, text, &executor, &args.extents, args.format),
         (is_tiled, _) => {
             args.plan.refuse(if is_tiled { "a stage has no tiles" } else { "the model cuts no tensor into tiles" })?;
             explain_tensors::run(text, &executor, &args.extents, args.format)

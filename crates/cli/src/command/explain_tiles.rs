@@ -9,8 +9,8 @@ use crate::deadline::Deadline;
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
-use cembra::tiles::{Known, Run, Step, StepKind, Tiled, Tiling1};
-use cembra::{AxisCut, Executor, Field, Options, QType, Sources, Tensor};
+use cembra::tiles::{Known, Step, StepKind, TileExecutor, Tiled, Tiling1, World};
+use cembra::{AxisCut, Executor, Field, QType, Sources, Tensor};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -92,7 +92,6 @@ pub(super) fn run(
     args: &PlanArgs,
     text: &ModelText,
     model: &Executor,
-    options: &Options,
     extents: &[InputExtents],
     format: Report,
 ) -> Result<(), Failure> {
@@ -136,8 +135,9 @@ pub(super) fn run(
         (*name, known)
     });
     let deadline = Deadline::start(Some(text.limits().compile_time));
-    let run = Run::new(args.tiles.options(), options).cancellation(deadline.token().clone());
-    let steps = run.plan(model, known).map_err(|error| text.blame(&error))?;
+    let run = args.tiles.run_options().cancellation(deadline.token().clone());
+    let session = model.tiled(&World::alone(), args.tiles.options()).map_err(|error| text.blame(&error))?;
+    let steps = session.run_options(&run).plan(known).map_err(|error| text.blame(&error))?;
     match format {
         Report::Json => print_json(&to_json(&steps, text.sources())),
         Report::Text => {

@@ -8,7 +8,7 @@ use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::Started;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::{check_float_mode, misfit};
-use crate::rows::threads::{on_threads, useful_threads};
+use crate::rows::threads::on_threads;
 use crate::rows::{
     ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OutputColumn, OutputRoom, Refused, column_bytes,
     element_bytes,
@@ -20,7 +20,7 @@ use cembra_expr::Program;
 use cembra_prepare::Placed;
 use cembra_runtime::{ArrayKind, FaultKind, QType};
 use cembra_value::Error;
-use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value};
+use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value, useful_threads};
 use cembra_value::{Limits, OnError, RunTerms};
 use rustc_hash::FxHashMap;
 use std::ops::Range;

@@ -17,10 +17,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A value that was just made.
-pub(crate) struct NewValue<T> {
-    pub(crate) value: T,
+pub struct NewValue<T> {
+    /// The value.
+    pub value: T,
     /// False if a token or a limit of time ended the making. Only the thread that made the value gets it then, and another thread tries again.
-    pub(crate) stays: bool,
+    pub stays: bool,
 }
 
 struct Entry<K, T> {
@@ -35,7 +36,7 @@ struct Entry<K, T> {
 type Table<K, T> = FxHashMap<u64, SmallVec<[Arc<Entry<K, T>>; 1]>>;
 
 /// A bounded table of values by their keys.
-pub(crate) struct Cache<K, T> {
+pub struct Cache<K, T> {
     most: usize,
     /// At most `most` entries. The table is never changed, but replaced, by a thread that holds `changes`.
     table: ArcSwap<Table<K, T>>,
@@ -49,13 +50,13 @@ pub(crate) struct Cache<K, T> {
 }
 
 /// The hash of a key.
-pub(crate) fn hash_of(key: impl Hash) -> u64 {
+pub fn hash_of(key: impl Hash) -> u64 {
     FxBuildHasher.hash_one(key)
 }
 
 impl<K, T: Clone> Cache<K, T> {
     /// An empty cache with room for `most` values, and for one at least.
-    pub(crate) fn new(most: usize) -> Cache<K, T> {
+    pub fn new(most: usize) -> Cache<K, T> {
         Cache {
             most: most.max(1),
             table: ArcSwap::default(),
@@ -70,13 +71,7 @@ impl<K, T: Clone> Cache<K, T> {
 
     /// The value of a key, given by its hash and by which keys of the cache equal it. It is made where it is not kept, once for all threads that
     /// ask for it at the same time.
-    pub(crate) fn get(
-        &self,
-        hash: u64,
-        is_it: impl Fn(&K) -> bool,
-        key: impl Fn() -> K,
-        make: impl Fn() -> NewValue<T>,
-    ) -> T {
+    pub fn get(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K, make: impl Fn() -> NewValue<T>) -> T {
         loop {
             let entry = find(&self.table.load(), hash, &is_it);
             let entry = entry.unwrap_or_else(|| self.insert(hash, &is_it, &key));
@@ -165,7 +160,7 @@ impl<K, T: Clone> Cache<K, T> {
     }
 
     /// How often there was what was asked for.
-    pub(crate) fn counters(&self) -> CacheCounters {
+    pub fn counters(&self) -> CacheCounters {
         CacheCounters {
             hits: self.hits.load(Relaxed),
             misses: self.misses.load(Relaxed),

@@ -5,6 +5,7 @@ use crate::executor::whole::WholeModel;
 use crate::executor::{Executable, Executor};
 use crate::options::compile_options::Started;
 use crate::tensors::access::Reader;
+use crate::tensors::evaluator::Evaluator;
 use crate::tensors::model::TensorModel;
 use crate::tensors::plan::TensorPlan;
 use cembra_expr::AxisCut;
@@ -101,6 +102,15 @@ impl Executor {
         cuts: &[Vec<Option<AxisCut>>],
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         self.inner().tensors()?.graph_for_tiles(extents, cuts)
+    }
+
+    /// What evaluates the expressions of elements of a model with tensors.
+    ///
+    /// # Errors
+    /// The model has other values.
+    #[doc(hidden)]
+    pub fn tensor_evaluator(&self) -> Result<&Arc<Evaluator>, Error> {
+        Ok(self.inner().tensors()?.evaluator())
     }
 
     /// True if a model with tensors takes blocks of tiles, so that its graph depends on how its inputs are cut.

@@ -6,18 +6,6 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::prelude::IndexedParallelIterator;
 use smallvec::{SmallVec, smallvec};
 
-/// The most shares for each thread of a pool: with more, no thread would have more to do.
-const SHARES: usize = 4;
-
-/// The number of threads that a caller asks for, at most [`SHARES`] for each thread of the pool. The pool is that in
-/// which the caller runs, or that of the process. Memory is made for each thread that is asked for, so the number is bounded.
-pub(crate) fn useful_threads(asked: usize) -> usize {
-    if asked <= 1 {
-        return 1;
-    }
-    asked.min(rayon::current_num_threads().saturating_mul(SHARES)).max(1)
-}
-
 /// The results of all shares, in their order. The caller does a single share itself. Several are jobs of the pool of the
 /// process, or of that in which the caller runs; a process that was forked has one of its own.
 pub(crate) fn on_threads<W: Send, R: Send>(
@@ -43,14 +31,6 @@ pub(crate) fn on_threads<W: Send, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_more_threads_count_than_are_of_use() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        let useful = |asked| pool.install(|| useful_threads(asked));
-        assert_eq!([0, 1, 2, 12, 13, 1 << 62, usize::MAX].map(useful), [1, 1, 2, 12, 12, 12, 12]);
-        assert!((1..=4 * rayon::current_num_threads()).contains(&useful_threads(usize::MAX)));
-    }
 
     #[test]
     fn shares_are_done_by_the_caller_or_by_the_pool_in_their_order() {

@@ -6,7 +6,6 @@ use crate::code::cache::{Cache, NewValue, hash_of};
 use crate::options::choice::Backend;
 use crate::options::compile_options::{CompileOptions, Started};
 use crate::rows::plan_rows::PlanRows;
-use crate::rows::threads::useful_threads;
 use crate::scalar::once::{ElementPlan, SingleElement};
 use crate::stages::bodies::plan_of_body;
 use crate::stages::faults::in_elements;
@@ -21,7 +20,7 @@ use cembra_tensor::{
     Body, DataMut, Elements, Labels, Layout, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, pieces,
 };
 use cembra_value::RunTerms;
-use cembra_value::{CacheCounters, Error};
+use cembra_value::{CacheCounters, Error, useful_threads};
 use std::sync::Arc;
 
 /// What expressions were compiled to, by what they mean. Extents are no part of that, so a tensor of another size compiles nothing.

@@ -171,6 +171,11 @@ impl TensorModel {
         }
     }
 
+    /// What evaluates the expressions of elements.
+    pub(crate) const fn evaluator(&self) -> &Arc<Evaluator> {
+        &self.evaluator
+    }
+
     /// True if the graph depends on how inputs are cut into tiles.
     pub(crate) fn has_blocks(&self) -> bool {
         matches!(&self.origin, Origin::Program(program) if program.has_blocks())

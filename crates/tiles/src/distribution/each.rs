@@ -1,7 +1,6 @@
 //! Tiles, each of which is made or read by itself: a task takes neighbouring ones, about as many as half of a cache holds. Ranks that compute
 //! together each take the tiles that they own, after those that these are made of have come.
 
-use crate::context::Context;
 use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
 use crate::tasks::{Watch, Workers};
@@ -62,12 +61,12 @@ impl Parts<'_> {
     }
 
     /// The tiles in parts, each of which is a task, and the bytes of each part. Parts follow from the shape alone.
-    fn tasks(&self, context: &Context) -> Vec<(Range<usize>, usize)> {
+    fn tasks(&self, workers: &Workers) -> Vec<(Range<usize>, usize)> {
         let (mut parts, count) = (Vec::new(), self.len());
         let (mut start, mut bytes) = (0, 0_usize);
         for at in 0..count {
             bytes = bytes.saturating_add(self.bytes(at));
-            if bytes >= context.block_bytes || at + 1 - start >= MOST_TOGETHER || at + 1 == count {
+            if bytes >= workers.block_bytes || at + 1 - start >= MOST_TOGETHER || at + 1 == count {
                 parts.push((start..at + 1, bytes));
                 (start, bytes) = (at + 1, 0);
             }
@@ -81,11 +80,10 @@ impl Parts<'_> {
     /// That of the first part that fails, or the evaluation was ended.
     pub(crate) fn run<R: Send>(
         &self,
-        context: &Context,
         workers: &Workers,
         of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
-        self.watched(context, workers, of_part, None)
+        self.watched(workers, of_part, None)
     }
 
     /// The same, where the calling thread watches something meanwhile.
@@ -94,19 +92,18 @@ impl Parts<'_> {
     /// Those of [`run`](Parts::run), or that of the watch.
     fn watched<R: Send>(
         &self,
-        context: &Context,
         workers: &Workers,
         of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
         watch: Option<Watch<'_>>,
     ) -> Result<Vec<R>, Error> {
-        context.begin(self.len());
+        workers.begin(self.len());
         workers.watched(
-            self.tasks(context),
+            self.tasks(workers),
             |(_, bytes)| *bytes as u64,
             |(part, _)| {
                 let count = part.len();
                 let made = of_part(part)?;
-                context.advance(count);
+                workers.advance(count);
                 Ok(made)
             },
             watch,
@@ -129,15 +126,15 @@ pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
 pub(crate) fn workers_for(
     shape: &Shape,
     scalar: Scalar,
-    context: &Context,
+    workers: &Workers,
     each_bytes: usize,
 ) -> Result<Workers, Error> {
-    let context =
-        context.counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
+    let workers =
+        workers.counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
     let bytes = bytes_of(scalar, shape.present_elements());
-    context.check_result(shape.len(), bytes)?;
+    workers.check_result(shape.len(), bytes)?;
     let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
-    context.workers_within(bytes, each_bytes, what)
+    workers.within_bytes(bytes, each_bytes, what)
 }
 
 /// The tensor of a shape's tiles, each made by a function of the operands and of its position, under true norms. In a plan no tile is made.
@@ -146,10 +143,10 @@ pub(crate) fn workers_for(
 /// There are too few bytes, the function fails, or the evaluation was ended.
 pub(crate) fn tiled_of(
     making: &Making<'_>,
-    context: &Context,
+    workers: &Workers,
     tile: impl Fn(&[Tiled], usize) -> Result<Tile, Error> + Sync,
 ) -> Result<Tiled, Error> {
-    normed_of(making, context, |operands, at| {
+    normed_of(making, workers, |operands, at| {
         let tile = tile(operands, at)?;
         let norm = tile.norm();
         Ok((tile, norm))
@@ -162,23 +159,23 @@ pub(crate) fn tiled_of(
 /// Those of [`tiled_of`].
 pub(crate) fn normed_of(
     making: &Making<'_>,
-    context: &Context,
+    workers: &Workers,
     tile: impl Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync,
 ) -> Result<Tiled, Error> {
     let Making { shape, scalar, each_bytes, reads, .. } = *making;
     // A number of numbers is computed by each rank.
     let is_number = shape.tiling().rank() == 0 && reads.iter().all(|read| !read.of.is_distributed());
-    if let Some(ranks) = context.several().filter(|_| !is_number) {
-        return spread_of(making, context, ranks, &tile);
+    if let Some(ranks) = workers.several().filter(|_| !is_number) {
+        return spread_of(making, workers, ranks, &tile);
     }
-    let workers = workers_for(shape, scalar, context, each_bytes)?;
-    if context.is_plan {
+    let workers = workers_for(shape, scalar, workers, each_bytes)?;
+    if workers.is_plan {
         return Tiled::planned(shape, scalar);
     }
     let operands: Operands = making.operands().into_iter().cloned().collect();
     let of_part =
         |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> { part.map(|at| tile(&operands, at)).collect() };
-    let made = Parts { shape, scalar, positions: None }.run(context, &workers, of_part)?;
+    let made = Parts { shape, scalar, positions: None }.run(&workers, of_part)?;
     let (tiles, norms) = made.into_iter().flatten().unzip();
     Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
 }
@@ -187,31 +184,31 @@ pub(crate) fn normed_of(
 type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync);
 
 /// The same on several ranks, each of which makes the tiles that it owns.
-fn spread_of(making: &Making<'_>, context: &Context, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
+fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
     let Making { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
     let planned = || {
-        let owners = owners_of(context, ranks, shape, reads)?;
+        let owners = owners_of(workers, ranks, shape, reads)?;
         let own = own_positions(&owners, ranks);
         let hash = hash_of(operation, shape, &owners, &operands);
         let traffic = traffic_of(ranks, &owners, reads);
         let of_result: f64 = own.iter().map(|at| shape.tiling().volume(shape.tiles()[*at as usize])).sum();
         let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
-        let context = context
+        let workers = workers
             .counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
         let what = || format!("{} tiles of a result, with those of other ranks that they are made of,", own.len());
-        let workers = context.workers_within(bytes, each_bytes, what)?;
+        let workers = workers.within_bytes(bytes, each_bytes, what)?;
         Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })
     };
     let ((owners, made), norms) =
-        shared_out(context, ranks, &operands, planned(), |(owners, own, workers), exchange, lowest| {
+        shared_out(workers, ranks, &operands, planned(), |(owners, own, workers), exchange, lowest| {
             let here = exchange.all()?;
             let parts = Parts { shape, scalar, positions: Some(&own) };
             let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
                 let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
                 part.map(one).collect()
             };
-            let made = parts.watched(context, &workers, of_part, Some(&mut || exchange.watch()))?;
+            let made = parts.watched(&workers, of_part, Some(&mut || exchange.watch()))?;
             let (tiles, norms): (Vec<Tile>, Vec<u64>) =
                 made.into_iter().flatten().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
             Ok(((owners, tiles), norms))
@@ -247,8 +244,8 @@ pub(crate) fn spread_with(
 ///
 /// # Errors
 /// There are too few bytes.
-pub(crate) fn workers_for_number(context: &Context, bytes: usize, each_bytes: usize) -> Result<Workers, Error> {
-    context.workers_within(bytes, each_bytes, || "lazy tiles, one at a time, a number".to_owned())
+pub(crate) fn workers_for_number(workers: &Workers, bytes: usize, each_bytes: usize) -> Result<Workers, Error> {
+    workers.within_bytes(bytes, each_bytes, || "lazy tiles, one at a time, a number".to_owned())
 }
 
 /// A number for each tile of the first operand's shape, by its bits, on all ranks. A thread takes `each_bytes` bytes besides.
@@ -257,31 +254,31 @@ pub(crate) fn workers_for_number(context: &Context, bytes: usize, each_bytes: us
 /// There are too few bytes, the function fails, or the evaluation was ended.
 pub(crate) fn numbers_of(
     making: &Making<'_>,
-    context: &Context,
+    workers: &Workers,
     number: impl Fn(&[Tiled], usize) -> Result<u64, Error> + Sync,
 ) -> Result<Vec<u64>, Error> {
     let Making { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
-    let Some(ranks) = context.several() else {
-        let workers = workers_for_number(context, 0, each_bytes)?;
+    let Some(ranks) = workers.several() else {
+        let workers = workers_for_number(workers, 0, each_bytes)?;
         let here: Operands = operands.into_iter().cloned().collect();
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> { part.map(|at| number(&here, at)).collect() };
-        return Ok(Parts { shape, scalar, positions: None }.run(context, &workers, of_part)?.concat());
+        return Ok(Parts { shape, scalar, positions: None }.run(&workers, of_part)?.concat());
     };
     let planned = || {
-        let owners = owners_of(context, ranks, shape, reads)?;
+        let owners = owners_of(workers, ranks, shape, reads)?;
         let hash = hash_of(operation, shape, &owners, &operands);
         let traffic = traffic_of(ranks, &owners, reads);
-        let workers = workers_for_number(context, traffic.incoming_bytes(&operands), each_bytes)?;
+        let workers = workers_for_number(workers, traffic.incoming_bytes(&operands), each_bytes)?;
         Ok(PlannedStep { hash, traffic, own: (owners, workers) })
     };
-    let (owners, numbers) = shared_out(context, ranks, &operands, planned(), |(owners, workers), exchange, lowest| {
+    let (owners, numbers) = shared_out(workers, ranks, &operands, planned(), |(owners, workers), exchange, lowest| {
         let (here, own) = (exchange.all()?, own_positions(&owners, ranks));
         let parts = Parts { shape, scalar, positions: Some(&own) };
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> {
             part.map(|at| failed_at(lowest, parts.position(at), number(&here, parts.position(at)))).collect()
         };
-        Ok((owners, parts.watched(context, &workers, of_part, Some(&mut || exchange.watch()))?.concat()))
+        Ok((owners, parts.watched(&workers, of_part, Some(&mut || exchange.watch()))?.concat()))
     })?;
     in_order(&owners, &numbers)
 }

@@ -2,9 +2,9 @@
 //! of it: the numbers of their parts, such as norms, or the first error, which is the same on all.
 
 use super::exchange::{Exchange, Parcel, Traffic};
-use crate::context::Context;
 use crate::error::bad_message;
 use crate::link::{FOLLOWS, Failure, Ranks};
+use crate::tasks::Workers;
 use crate::{Shape, TileMap, Tiled};
 use cembra_value::Error;
 use smallvec::SmallVec;
@@ -55,13 +55,13 @@ pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Er
 /// A rank failed: that of the lowest task, of those that failed before others heard of it. Or plans differ, or the link failed. The same on all
 /// ranks.
 pub(crate) fn shared_out<P, R>(
-    context: &Context,
+    workers: &Workers,
     ranks: &Ranks,
     operands: &[&Tiled],
     plan: Result<PlannedStep<P>, Error>,
     part: impl FnOnce(P, &mut Exchange<'_>, &AtomicU64) -> Result<(R, Vec<u64>), Error>,
 ) -> Result<Shared<R>, Error> {
-    let (hash, planned) = match context.workers.check().and(plan) {
+    let (hash, planned) = match workers.check().and(plan) {
         Ok(PlannedStep { hash, traffic, own }) => (Ok(hash), Some((traffic, own))),
         Err(error) => (Err(Failure::from(error)), None),
     };
@@ -72,7 +72,7 @@ pub(crate) fn shared_out<P, R>(
         Failure { task, error }
     };
     let lowest = AtomicU64::new(ANY_TASK);
-    let exchange = Exchange::new(ranks, id, operands, traffic, context.pool.clone(), context.workers.token.as_ref())?;
+    let exchange = Exchange::new(ranks, id, operands, traffic, workers.pool.clone(), workers.token.as_ref())?;
     let (made, settling) = exchange
         .run(|exchange| part(own, exchange, &lowest).map_err(|error| failure(lowest.load(Ordering::Relaxed), error)));
     let (made, own) = match made {
@@ -94,13 +94,13 @@ pub(crate) fn shared_out<P, R>(
 /// # Errors
 /// The map names ranks that there are not.
 pub(crate) fn owners_of(
-    context: &Context,
+    workers: &Workers,
     ranks: &Ranks,
     shape: &Shape,
     reads: &[Read<'_>],
 ) -> Result<Vec<u32>, Error> {
     let size = ranks.link().size();
-    if let Some(map) = &context.map {
+    if let Some(map) = &workers.map {
         return map.owners(shape, size);
     }
     let mut owners = TileMap::square(size).owners(shape, size)?;

@@ -15,8 +15,8 @@ impl Evaluator {
     /// # Errors
     /// The map names ranks that there are not, there are too few bytes, a lazy tile cannot be made, or another rank failed.
     pub fn distributed(&self, a: &Tiled, map: &TileMap) -> Result<Tiled, Error> {
-        let context = self.context();
-        let Some(ranks) = context.several() else { return self.materialized(a) };
+        let workers = self.workers();
+        let Some(ranks) = workers.several() else { return self.materialized(a) };
         if a.is_lazy() {
             return self.clone().tile_map(map.clone()).materialized(a);
         }
@@ -37,8 +37,8 @@ impl Evaluator {
     /// # Errors
     /// There are too few bytes, a lazy tile cannot be made, or another rank failed.
     pub fn gathered(&self, a: &Tiled) -> Result<Tiled, Error> {
-        let context = self.context();
-        let Some(ranks) = context.several() else { return self.materialized(a) };
+        let workers = self.workers();
+        let Some(ranks) = workers.several() else { return self.materialized(a) };
         if a.is_lazy() {
             return self.gathered(&self.materialized(a)?);
         }
@@ -87,16 +87,16 @@ impl Evaluator {
         owners: &[u32],
         readers: impl Fn(usize) -> R,
     ) -> Result<Tiled, Error> {
-        let (context, operands) = (self.context(), [a]);
+        let (workers, operands) = (self.workers(), [a]);
         let parcels = (0..a.shape().len())
             .flat_map(|at| readers(at).map(move |peer| Parcel { key: 0, operand: 0, position: at as u32, peer }));
         let traffic = Traffic::of(ranks.link().rank() as u32, &operands, parcels);
         let bytes = traffic.incoming_bytes(&operands);
         let what = || "tiles that come from other ranks".to_owned();
         let hash = hash_of(("moved", 0), a.shape(), owners, &operands);
-        let plan = context.check_bytes(bytes, what).map(|()| PlannedStep { hash, traffic, own: () });
+        let plan = workers.check_bytes(bytes, what).map(|()| PlannedStep { hash, traffic, own: () });
         let (made, _) =
-            shared_out(&context, ranks, &operands, plan, |(), exchange, _| Ok((exchange.all()?, Vec::new())))?;
+            shared_out(&workers, ranks, &operands, plan, |(), exchange, _| Ok((exchange.all()?, Vec::new())))?;
         Ok(made.into_iter().next().unwrap_or_else(|| a.clone()))
     }
 }

@@ -112,7 +112,7 @@ impl Evaluator {
                 shape.add(number, norm)?;
             }
         }
-        let (shape, context) = (shape.finish(), self.context());
+        let (shape, workers) = (shape.finish(), self.workers());
         let each_bytes = operands.iter().fold(0, |bytes: usize, operand| bytes.saturating_add(lazy_bytes(operand)));
         let own = |operand: &&Tiled| {
             let (operand, shape) = ((*operand).clone(), shape.clone());
@@ -123,7 +123,7 @@ impl Evaluator {
             operands.iter().zip(&positions).map(|(of, positions)| Read { of, positions }).collect();
         let making =
             Making { operation: ("an operation of a user", 0), shape: &shape, scalar, each_bytes, reads: &reads };
-        tiled_of(&making, &context, |operands, at| {
+        tiled_of(&making, &workers, |operands, at| {
             let number = shape.tiles()[at];
             let Some(place) = TilePlace::of(tiling, number) else {
                 return Err(Error::tensors(Kind::Index, format!("tile {number} of {tiling:?}")));

@@ -1,17 +1,17 @@
 //! Operators on elements of tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is made of the tiles
 //! at its place, so tiles are shared out to threads.
 
-use crate::context::Context;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of};
 use crate::distribution::{Read, Reads};
 use crate::error::{caught, unlike_types};
 use crate::shape::algebra::{check_same_tilings, merge};
+use crate::tasks::Workers;
 use crate::tiled::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Shape, Tiled};
 use cembra_value::Error;
 
 /// A function of a tile.
-type OfTile<'f> = &'f (dyn Fn(&Context, &Tile) -> Result<Tile, Error> + Sync);
+type OfTile<'f> = &'f (dyn Fn(&Workers, &Tile) -> Result<Tile, Error> + Sync);
 
 impl Evaluator {
     /// The sum of two tensors of one tiling. A tile that one of them alone has is shared with it.
@@ -30,7 +30,7 @@ impl Evaluator {
     pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => {
-            self.merged::<T>("subtracted", &shape, [a, b], |a, b| a - b, Some(&|context, b| mapped::<T>(context, b, |element| -element)))
+            self.merged::<T>("subtracted", &shape, [a, b], |a, b| a - b, Some(&|workers, b| mapped::<T>(workers, b, |element| -element)))
         })
     }
 
@@ -50,14 +50,14 @@ impl Evaluator {
     pub fn scale(&self, a: &Tiled, factor: f64) -> Result<Tiled, Error> {
         let shape = a.shape().scaled(factor, &self.options.screening(a.scalar_type())?)?;
         let part = a.with_part_of_tiles(shape);
-        let context = self.context();
+        let workers = self.workers();
         with_float!(a.scalar_type(), T => {
             let factor = T::of_f64(factor);
             let reads = [Read { of: &part, positions: &|at| Reads::from_elem(at, 1) }];
             let (shape, scalar, each_bytes) = (part.shape(), part.scalar_type(), lazy_bytes(&part));
             let operation = ("scaled", factor.to_f64().to_bits());
-            tiled_of(&Making { operation, shape, scalar, each_bytes, reads: &reads }, &context, |operands, at| {
-                mapped::<T>(&context, &operands[0].tile_at(at)?, |element| factor * element)
+            tiled_of(&Making { operation, shape, scalar, each_bytes, reads: &reads }, &workers, |operands, at| {
+                mapped::<T>(&workers, &operands[0].tile_at(at)?, |element| factor * element)
             })
         })
     }
@@ -76,17 +76,17 @@ impl Evaluator {
         let of_zero = caught("the function of elements", || Ok(function(T::default())))?;
         let shape = a.shape().of_map(of_zero == T::default(), screening.most_tiles)?;
         let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();
-        let context = self.context();
+        let workers = self.workers();
         let reads = [Read { of: a, positions: &|at| places[at].into_iter().collect() }];
         let operation = ("mapped", of_zero.bits());
         let making = Making { operation, shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(a), reads: &reads };
-        tiled_of(&making, &context, |operands, at| {
+        tiled_of(&making, &workers, |operands, at| {
             if let Some(own) = places[at] {
                 let tile = operands[0].tile_at(own)?;
-                return caught("the function of elements", || mapped::<T>(&context, &tile, &function));
+                return caught("the function of elements", || mapped::<T>(&workers, &tile, &function));
             }
             let extents = shape.tiling().tile_extents(shape.tiles()[at]).unwrap_or_default();
-            let mut made = context.memory::<T>(&extents)?;
+            let mut made = workers.memory::<T>(&extents)?;
             made.elements_mut().fill(of_zero);
             made.into_tile(&extents)
         })
@@ -110,24 +110,24 @@ impl Evaluator {
         let both = merge(a.shape().tiles(), b.shape().tiles());
         let both = both.filter(|(number, ..)| wanted.next_if_eq(&number).is_some());
         let places: Vec<(Option<usize>, Option<usize>)> = both.map(|(_, first, second)| (first, second)).collect();
-        let context = self.context();
+        let workers = self.workers();
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
         let reads = [
             Read { of: a, positions: &|at| places[at].0.into_iter().collect() },
             Read { of: b, positions: &|at| places[at].1.into_iter().collect() },
         ];
         let making = Making { operation: (name, 0), shape, scalar: T::SCALAR, each_bytes, reads: &reads };
-        let made = tiled_of(&making, &context, |operands, at| {
+        let made = tiled_of(&making, &workers, |operands, at| {
             let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
             let (first, second) = places[at];
             match (tile(&operands[0], first)?, tile(&operands[1], second)?) {
                 (Some(a), Some(b)) => {
-                    let mut made = context.memory::<T>(a.extents())?;
+                    let mut made = workers.memory::<T>(a.extents())?;
                     let pairs = a.elements::<T>().iter().zip(b.elements::<T>());
                     made.elements_mut().iter_mut().zip(pairs).for_each(|(to, (a, b))| *to = of_both(*a, *b));
                     made.into_tile(a.extents())
                 }
-                (None, Some(b)) => of_second.map_or_else(|| Ok(b.clone()), |of_second| of_second(&context, &b)),
+                (None, Some(b)) => of_second.map_or_else(|| Ok(b.clone()), |of_second| of_second(&workers, &b)),
                 // A tile of the shape is one of either operand.
                 (a, None) => a.ok_or_else(|| unlike_types(T::SCALAR, b.scalar_type())),
             }
@@ -145,8 +145,8 @@ impl Evaluator {
 }
 
 /// A tile of a function of each element.
-fn mapped<T: Float>(context: &Context, tile: &Tile, function: impl Fn(T) -> T) -> Result<Tile, Error> {
-    let mut made = context.memory::<T>(tile.extents())?;
+fn mapped<T: Float>(workers: &Workers, tile: &Tile, function: impl Fn(T) -> T) -> Result<Tile, Error> {
+    let mut made = workers.memory::<T>(tile.extents())?;
     let from = tile.elements::<T>();
     made.elements_mut().iter_mut().zip(from).for_each(|(to, from)| *to = function(*from));
     made.into_tile(tile.extents())

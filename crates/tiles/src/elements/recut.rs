@@ -1,11 +1,11 @@
 //! The elements of a tensor in tiles that are cut elsewhere: which tile has elements of which, estimates of norms, and the copies, which are tasks over
 //! the tiles that are made. Slices, slices among zeros, ranges that are written over and other tilings are all made by these.
 
-use crate::context::Context;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of};
 use crate::distribution::{Read, Reads};
 use crate::error::limit;
 use crate::shape::tiling::Ranges;
+use crate::tasks::Workers;
 use crate::tiled::copies::{Packed, clear_box, copy_box, intersection};
 use crate::tiled::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Screening, Shape, Tiled, Tiling, Tiling1};
@@ -128,10 +128,10 @@ impl<'p> Pieces<'p> {
     ///
     /// # Errors
     /// There is no memory, or a tile cannot be made.
-    pub(crate) fn tile<T: Float>(&self, of: &Tiled, target: Target<'_>, context: &Context) -> Result<Tile, Error> {
+    pub(crate) fn tile<T: Float>(&self, of: &Tiled, target: Target<'_>, workers: &Workers) -> Result<Tile, Error> {
         let ranges = self.to.ranges(target.number).unwrap_or_default();
         let extents = extents_of(&ranges);
-        let mut memory = context.memory::<T>(&extents)?;
+        let mut memory = workers.memory::<T>(&extents)?;
         let mut to = Packed { memory: memory.elements_mut(), ranges: &ranges };
         let places = target.copies.iter().filter_map(|(_, at)| {
             let own = self.from.tiling().ranges(self.from.tiles()[*at as usize])?;
@@ -188,16 +188,16 @@ pub(crate) fn recut(
         return Ok(of.with_sources(shape, shared.iter().copied()));
     }
     let (pieces, run) = pieces.stored(run, copies.len())?;
-    let context = run.context();
+    let workers = run.workers();
     let positions = |at: usize| Pieces::read(kept[at].0);
     let reads = [Read { of: &pieces.of, positions: &positions }];
     let making =
         Making { operation: ("cut", 0), shape: &shape, scalar, each_bytes: pieces.each_bytes(), reads: &reads };
-    tiled_of(&making, &context, |operands, at| match kept[at] {
+    tiled_of(&making, &workers, |operands, at| match kept[at] {
         (_, Some(same)) => operands[0].tile_at(same),
         (copies, None) => {
             let target = Target { number: shape.tiles()[at], copies, around: None };
-            with_float!(scalar, T => pieces.tile::<T>(&operands[0], target, &context))
+            with_float!(scalar, T => pieces.tile::<T>(&operands[0], target, &workers))
         }
     })
 }

@@ -2,12 +2,12 @@
 //! the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads share the result's tiles, or the
 //! tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
 
-use crate::context::Context;
 use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::distribution::{Read, Reads};
 use crate::elements::exact::ExactSum;
 use crate::shape::sparse::Building;
 use crate::shape::weighing::Weighing;
+use crate::tasks::Workers;
 use crate::tiled::Tiled;
 use crate::tiled::tile::{Float, with_float};
 use crate::{Evaluator, Screening, Shape, Tiling};
@@ -97,9 +97,9 @@ impl<'r> Reducing<'r> {
 
     fn make<T: Float>(&self) -> Result<Tiled, Error> {
         let shape = self.shape::<T>()?;
-        let context = self.run.context();
+        let workers = self.run.workers();
         if self.tiling.rank() == 0 {
-            return self.number::<T>(&shape, &context);
+            return self.number::<T>(&shape, &workers);
         }
         let parts = |at: usize| {
             let number = shape.tiles()[at];
@@ -116,9 +116,9 @@ impl<'r> Reducing<'r> {
             each_bytes: lazy_bytes(self.of),
             reads: &reads,
         };
-        tiled_of(&making, &context, |operands, at| {
+        tiled_of(&making, &workers, |operands, at| {
             let extents = self.tiling.tile_extents(shape.tiles()[at]).unwrap_or_default();
-            let mut memory = context.memory::<T>(&extents)?;
+            let mut memory = workers.memory::<T>(&extents)?;
             let to = memory.elements_mut();
             let (parts, count) = (parts(at), parts(at).len());
             for (at, (_, position)) in parts.iter().enumerate() {
@@ -139,11 +139,11 @@ impl<'r> Reducing<'r> {
     }
 
     /// A reduction over all axes. Threads and ranks share the tiles.
-    fn number<T: Float>(&self, shape: &Shape, context: &Context) -> Result<Tiled, Error> {
+    fn number<T: Float>(&self, shape: &Shape, workers: &Workers) -> Result<Tiled, Error> {
         let reads = [Read { of: self.of, positions: &|at| Reads::from_elem(at, 1) }];
         let bytes = lazy_bytes(self.of);
-        if context.is_plan {
-            workers_for_number(context, 0, bytes)?;
+        if workers.is_plan {
+            workers_for_number(workers, 0, bytes)?;
             return Tiled::planned(shape, T::SCALAR);
         }
         let making = Making {
@@ -154,7 +154,7 @@ impl<'r> Reducing<'r> {
             reads: &reads,
         };
         // A tile without elements comes to no number, and has none that counts.
-        let numbers = numbers_of(&making, context, |operands, at| {
+        let numbers = numbers_of(&making, workers, |operands, at| {
             Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))
         })?;
         let numbers: Vec<T> = numbers.into_iter().map(T::from_bits).collect();
@@ -164,7 +164,7 @@ impl<'r> Reducing<'r> {
             _ => numbers.into_iter().chain(absent).reduce(|a, b| self.combined(a, b)).unwrap_or_default(),
         };
         let tile = |_: &u64| {
-            let mut memory = context.memory::<T>(&[])?;
+            let mut memory = workers.memory::<T>(&[])?;
             memory.elements_mut().fill(number);
             memory.into_tile(&[])
         };

@@ -137,7 +137,7 @@ impl Evaluator {
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
         let making =
             Making { operation: ("dot", 0), shape: part.shape(), scalar: a.scalar_type(), each_bytes, reads: &reads };
-        let numbers = numbers_of(&making, &self.context(), |operands, at| {
+        let numbers = numbers_of(&making, &self.workers(), |operands, at| {
             let (own, other) = (operands[0].tile_at(at)?, operands[1].tile_at(both[at].1 as usize)?);
             with_float!(a.scalar_type(), T => {
                 let sum = in_lanes(own.elements::<T>(), other.elements::<T>(), |a, b| a.to_f64() * b.to_f64());
@@ -271,7 +271,7 @@ impl Evaluator {
         let making =
             Making { operation, shape: a.shape(), scalar: a.scalar_type(), each_bytes: lazy_bytes(a), reads: &reads };
         let number = |operands: &[Tiled], at: usize| Ok(of_tile(at, &operands[0].tile_at(at)?)?.to_bits());
-        let numbers = numbers_of(&making, &self.context(), number)?;
+        let numbers = numbers_of(&making, &self.workers(), number)?;
         Ok(numbers.into_iter().map(f64::from_bits).collect())
     }
 }

@@ -119,14 +119,14 @@ impl Evaluator {
         }
         let shape = shape.finish();
         let (pieces, run) = pieces.stored(self, copies.len())?;
-        let context = run.context();
+        let workers = run.workers();
         let each_bytes = lazy_bytes(a).max(pieces.each_bytes());
         let reads = [
             Read { of: a, positions: &|at| wanted[at].0.into_iter().collect() },
             Read { of: pieces.of(), positions: &|at| Pieces::read(wanted[at].2) },
         ];
         let making = Making { operation: ("written over", 0), shape: &shape, scalar, each_bytes, reads: &reads };
-        let made = tiled_of(&making, &context, |operands, at| {
+        let made = tiled_of(&making, &workers, |operands, at| {
             let (own, covered, copies) = &wanted[at];
             let own = own.map(|at| operands[0].tile_at(at)).transpose()?;
             let around = match (own, covered) {
@@ -134,7 +134,7 @@ impl Evaluator {
                 (own, covered) => own.zip(covered.as_deref()),
             };
             let target = Target { number: shape.tiles()[at], copies, around };
-            with_float!(scalar, T => pieces.tile::<T>(&operands[1], target, &context))
+            with_float!(scalar, T => pieces.tile::<T>(&operands[1], target, &workers))
         });
         made?.screened(screening)
     }

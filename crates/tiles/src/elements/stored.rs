@@ -20,15 +20,15 @@ impl Evaluator {
     /// # Errors
     /// There are too many bytes, the function panics, or the evaluation was ended.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
-        let context = self.context();
+        let workers = self.workers();
         let making = Making { operation: ("made", 0), shape, scalar: T::SCALAR, each_bytes: 0, reads: &[] };
-        tiled_of(&making, &context, |_, at| {
+        tiled_of(&making, &workers, |_, at| {
             let number = shape.tiles()[at];
             let Some(place) = TilePlace::of(shape.tiling(), number) else {
                 return Err(Error::tensors(Kind::Index, format!("tile {number} of {:?}", shape.tiling())));
             };
             let extents = place.extents();
-            let mut memory = context.memory::<T>(&extents)?;
+            let mut memory = workers.memory::<T>(&extents)?;
             caught("the function of elements", || {
                 fill(&place.ranges, memory.elements_mut(), &mut |index: &[i64]| element(index));
                 Ok(())
@@ -61,7 +61,7 @@ impl Evaluator {
             each_bytes: 0,
             reads: &reads,
         };
-        tiled_of(&making, &self.context(), |operands, at| operands[0].tile_at(at))
+        tiled_of(&making, &self.workers(), |operands, at| operands[0].tile_at(at))
     }
 
     /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
@@ -70,16 +70,16 @@ impl Evaluator {
     /// # Errors
     /// A lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
     pub fn truncate(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
-        let context = self.context();
-        if context.several().is_some() && (a.is_lazy() || a.is_distributed()) {
+        let workers = self.workers();
+        if workers.several().is_some() && (a.is_lazy() || a.is_distributed()) {
             return self.truncated_by_ranks(&self.materialized(a)?, screening);
         }
         let (shape, scalar) = (a.shape(), a.scalar_type());
         let each_bytes = lazy_bytes(a);
         let what = || format!("a lazy tile of {} elements", scalar.name());
-        let workers = context.workers_within(0, each_bytes, what)?;
+        let workers = workers.within_bytes(0, each_bytes, what)?;
         // Which of lazy tiles stay is not known before they are made.
-        let most = context.most_bytes.saturating_sub(each_bytes.saturating_mul(workers.threads));
+        let most = workers.most_bytes.saturating_sub(each_bytes.saturating_mul(workers.threads));
         let kept = AtomicUsize::new(0);
         let of_part = |part: Range<usize>| {
             let mut made: Vec<(u64, Option<Tile>, f64)> = Vec::new();
@@ -102,7 +102,7 @@ impl Evaluator {
         let mut building = Building::new(a.tiling(), *screening);
         let mut tiles = Vec::new();
         let parts = Parts { shape, scalar, positions: None };
-        for (number, tile, norm) in parts.run(&context, &workers, of_part)?.into_iter().flatten() {
+        for (number, tile, norm) in parts.run(&workers, of_part)?.into_iter().flatten() {
             if building.add(number, norm)? {
                 tiles.extend(tile);
             }
@@ -116,7 +116,7 @@ impl Evaluator {
         let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
         let making =
             Making { operation: ("norms", 0), shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
-        let norms = numbers_of(&making, &self.context(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
+        let norms = numbers_of(&making, &self.workers(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
         let mut shape = Building::new(a.tiling(), *screening);
         for (number, norm) in a.shape().tiles().iter().zip(norms) {
             shape.add(*number, f64::from_bits(norm))?;

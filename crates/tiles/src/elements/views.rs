@@ -35,23 +35,23 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     if order.is_sorted() {
         return Ok(of.clone());
     }
-    let (scalar, context) = (of.scalar_type(), run.context());
+    let (scalar, workers) = (of.scalar_type(), run.workers());
     let positions = sources.iter().map(|at| *at as usize);
-    let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&context.pool));
+    let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&workers.pool));
     if of.is_lazy() && of.plan().is_none() {
         let reads = [Read { of, positions: &|at| Reads::from_elem(sources[at] as usize, 1) }];
         let making =
             Making { operation: ("turned", 0), shape: &shape, scalar, each_bytes: lazy_bytes(of), reads: &reads };
-        return normed_of(&making, &context, |operands, at| {
+        return normed_of(&making, &workers, |operands, at| {
             let tile = operands[0].tile_at(sources[at] as usize)?;
             Ok((turned(&tile)?, tile.norm()))
         });
     }
     let workers = match of.is_distributed() {
         true => {
-            context.workers_within(of.present_bytes(), 0, || "the tiles of a rank in another order of axes".into())?
+            workers.within_bytes(of.present_bytes(), 0, || "the tiles of a rank in another order of axes".into())?
         }
-        false => workers_for(&shape, scalar, &context, lazy_bytes(of))?,
+        false => workers_for(&shape, scalar, &workers, lazy_bytes(of))?,
     };
     if let Some(planned) = of.plan() {
         return planned.with_axes(of, &inverse_axes(order, order.len())?, shape, positions);
@@ -63,7 +63,7 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     let of_part = |part: Range<usize>| -> Result<Vec<Tile>, Error> {
         part.map(|at| turned(&of.tile_at(sources[parts.position(at)] as usize)?)).collect()
     };
-    let made = parts.run(&context, &workers, of_part)?.concat();
+    let made = parts.run(&workers, of_part)?.concat();
     Ok(of.made_of(shape.clone(), positions, made))
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
         let positions: Vec<usize> = found.iter().map(|(_, position)| *position).collect();
         let norms = found.iter().map(|(number, at)| norm_on(of, *at, tiling.volume(*number))).collect();
         let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
-        workers_for(&shape, of.scalar_type(), &run.context(), lazy_bytes(of))?;
+        workers_for(&shape, of.scalar_type(), &run.workers(), lazy_bytes(of))?;
         return planned.with_axes(of, &places, shape, positions.into_iter());
     }
     let norms = vec![0.0; found.len()];
@@ -117,7 +117,7 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
         each_bytes: lazy_bytes(of),
         reads: &reads,
     };
-    tiled_of(&making, &run.context(), |operands, at| {
+    tiled_of(&making, &run.workers(), |operands, at| {
         let tile = operands[0].tile_at(found[at].1)?;
         let tensor = tile.tensor();
         Tile::of(&tensor.under(tensor.layout().with_axes(&places)?)?)

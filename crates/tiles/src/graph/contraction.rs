@@ -8,7 +8,7 @@ use crate::elements::views::{with_axes, with_new_ones};
 use crate::tiled::Tiled;
 use crate::{Evaluator, Options, Shape, SymbolicProduct, Tiling, Tiling1};
 use cembra_runtime::Scalar;
-use cembra_tensor::{Axes, Axis, Labels, ProductOrder, Reduction};
+use cembra_tensor::{Axes, Axis, LabelSet, Labels, ProductCost, ProductOrder, Reduction};
 use cembra_value::Error;
 use cembra_value::tensor::{Extents, TensorErrorKind as Kind};
 use std::collections::HashMap;
@@ -64,9 +64,9 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
         let held = bytes.iter().copied().fold(0, usize::saturating_add);
         let run = &run.beside(held);
         let (right, own) = (left.remove(a.max(b)), left.remove(a.min(b)));
-        let output = kept(&own.1, &right.1, left.iter().map(|(_, own)| own), &labels.output);
+        let stays = |label: &Axis| labels.output.contains(label) || left.iter().any(|(_, own)| own.contains(label));
         // The last product has the labels in the order of the result.
-        let output = if left.is_empty() { labels.output.clone() } else { output };
+        let output = if left.is_empty() { labels.output.clone() } else { kept(&own.1, &right.1, stays) };
         let made = product(run, &own, &right, &output)?;
         bytes.remove(a.max(b));
         bytes.remove(a.min(b));
@@ -105,12 +105,10 @@ fn without_repeats(labels: &Axes) -> (Axes, Axes) {
     (distinct, to)
 }
 
-/// The labels of two factors that others or the result have, in the order in which they are met.
-fn kept<'l>(a: &Axes, b: &Axes, others: impl Iterator<Item = &'l Axes> + Clone, output: &Axes) -> Axes {
-    let stays = |label: &Axis| output.contains(label) || others.clone().any(|own| own.contains(label));
-    let own = a.iter().copied().filter(stays);
-    let new = b.iter().copied().filter(|label| !a.contains(label)).filter(stays);
-    own.chain(new).collect()
+/// The labels of two factors that stay in their product, in the order in which they are met.
+fn kept(a: &Axes, b: &Axes, stays: impl Fn(&Axis) -> bool) -> Axes {
+    let new = b.iter().copied().filter(|label| !a.contains(label));
+    a.iter().copied().chain(new).filter(stays).collect()
 }
 
 /// The product of two factors.
@@ -154,56 +152,45 @@ fn letter(known: &mut Axes, label: Axis) -> char {
 /// The order of products: for each the positions of its factors in the list of what is left; they are taken out, and the product is put behind.
 fn order(run: &Evaluator, labels: &Labels, factors: &[Labelled<Tiled>]) -> Result<Vec<[usize; 2]>, Error> {
     let Some(scalar) = factors.first().map(|(tiled, _)| tiled.scalar_type()) else { return Ok(Vec::new()) };
-    let planned = Planning {
-        options: run.options.clone().most_products(MOST_VISITED.min(run.options.product_limit())),
-        scalar,
-        output: &labels.output,
-    };
-    let shapes = || factors.iter().map(|(tiled, own)| (tiled.shape().clone(), own.clone())).collect::<Vec<_>>();
+    let options = run.options.clone().most_products(MOST_VISITED.min(run.options.most_products));
+    let cost = PlannedProducts { options, scalar };
+    let own = Labels { operands: factors.iter().map(|(_, own)| own.clone()).collect(), output: labels.output.clone() };
+    let shapes = factors.iter().map(|(tiled, own)| (tiled.shape().clone(), own.clone())).collect();
     let found = match factors.len() {
-        0 | 1 => Some(Vec::new()),
-        2 => Some(vec![[0, 1]]),
-        3..=EXHAUSTIVE => planned.best(&shapes())?,
-        _ if factors.len() <= PLANNED => planned.greedy(shapes())?,
+        0..=2 => None,
+        3..=EXHAUSTIVE => ProductOrder::best(&own, shapes, &cost)?,
+        len if len <= PLANNED => ProductOrder::greedy(&own, shapes, &cost, |operations, _, _| operations)?,
         _ => None,
     };
-    match found {
-        Some(pairs) => Ok(pairs),
-        None => {
-            let own = Labels {
-                operands: factors.iter().map(|(_, own)| own.clone()).collect(),
-                output: labels.output.clone(),
-            };
-            let extents: Vec<Extents> = factors.iter().map(|(tiled, _)| tiled.tiling().extents()).collect();
-            let extents = own.label_extents(&extents.iter().map(|extents| &extents[..]).collect::<Vec<_>>())?;
-            Ok(ProductOrder::of(&own, &extents).pairs)
-        }
+    if let Some(found) = found {
+        return Ok(found.pairs);
     }
+    let extents: Vec<Extents> = factors.iter().map(|(tiled, _)| tiled.tiling().extents()).collect();
+    let extents = own.label_extents(&extents.iter().map(|extents| &extents[..]).collect::<Vec<_>>())?;
+    Ok(ProductOrder::of(&own, &extents).pairs)
 }
 
-/// Plans of products that may not be carried out.
-struct Planning<'p> {
+/// The cost of products of tiled tensors: the multiplications of elements of present tiles, by plans that may not be carried out. A product of factors
+/// without a common label is larger than either.
+struct PlannedProducts {
     options: Options,
     scalar: Scalar,
-    output: &'p Axes,
 }
 
-/// The product of a set of factors.
-struct Planned {
-    shape: Labelled<Shape>,
-    operations: f64,
-    /// The sets that it is the product of, by the bits of their factors.
-    parts: [usize; 2],
-}
+impl ProductCost for PlannedProducts {
+    type Factor = Labelled<Shape>;
 
-impl Planning<'_> {
-    /// The shape of a product, and its multiplications; none if the plan would be too large.
+    const APART_LAST: bool = true;
+
+    const LAST_OF_EQUAL: bool = true;
+
     fn product(
         &self,
-        a: &Labelled<Shape>,
-        b: &Labelled<Shape>,
-        output: Axes,
+        [a, b]: [&Labelled<Shape>; 2],
+        _: LabelSet,
+        stays: LabelSet,
     ) -> Result<Option<(Labelled<Shape>, f64)>, Error> {
+        let output = kept(&a.1, &b.1, |label| stays.has(*label));
         let labels = Labels { operands: vec![a.1.clone(), b.1.clone()], output };
         let plan = match SymbolicProduct::of(&labels, [&a.0, &b.0], None, self.scalar, &self.options) {
             Ok(plan) => plan,
@@ -214,95 +201,11 @@ impl Planning<'_> {
         Ok(Some(((plan.shape().clone(), labels.output), operations)))
     }
 
-    /// Of all orders the one of the fewest operations, of equal ones the first.
-    fn best(&self, factors: &[Labelled<Shape>]) -> Result<Option<Vec<[usize; 2]>>, Error> {
-        let full = (1_usize << factors.len()) - 1;
-        let mut made: Vec<Option<Planned>> = Vec::with_capacity(full + 1);
-        for set in 0..=full {
-            let of_set = |set: usize| (0..factors.len()).filter(move |at| set >> at & 1 != 0);
-            let mut best: Option<Planned> = None;
-            if set.count_ones() == 1 {
-                let shape = factors[set.trailing_zeros() as usize].clone();
-                made.push(Some(Planned { shape, operations: 0.0, parts: [0, 0] }));
-                continue;
-            }
-            // Each split once: the first factor is in the first half. Halves without a common label make a product that is larger than either,
-            // so they are looked at where nothing else is left.
-            let halves = || (1..set).filter(|half| half & !set == 0 && half & (set & set.wrapping_neg()) != 0);
-            for shares_label in [true, false] {
-                for half in halves() {
-                    let (Some(a), Some(b)) = (made[half].as_ref(), made[set & !half].as_ref()) else { continue };
-                    let before = a.operations + b.operations;
-                    let shares = a.shape.1.iter().any(|label| b.shape.1.contains(label));
-                    if shares != shares_label || best.as_ref().is_some_and(|best| best.operations <= before) {
-                        continue;
-                    }
-                    let others = of_set(full & !set).map(|at| &factors[at].1);
-                    let output = kept(&a.shape.1, &b.shape.1, others, self.output);
-                    let Some((shape, operations)) = self.product(&a.shape, &b.shape, output)? else { continue };
-                    let operations = before + operations;
-                    if best.as_ref().is_none_or(|best| operations < best.operations) {
-                        best = Some(Planned { shape, operations, parts: [half, set & !half] });
-                    }
-                }
-                if best.is_some() {
-                    break;
-                }
-            }
-            made.push(best);
-        }
-        let parts = |set: usize| made.get(set).and_then(Option::as_ref).map(|planned| planned.parts);
-        if parts(full).is_none() {
-            return Ok(None);
-        }
-        // The splits, from the whole down, are the products, from the last up.
-        let mut splits = vec![full];
-        let mut at = 0;
-        while at < splits.len() {
-            splits.extend(parts(splits[at]).into_iter().flatten().filter(|part| part.count_ones() > 1));
-            at += 1;
-        }
-        let mut left: Vec<usize> = (0..factors.len()).map(|at| 1 << at).collect();
-        let mut pairs = Vec::new();
-        for split in splits.into_iter().rev() {
-            let place = |part: usize| left.iter().position(|known| *known == part).unwrap_or_default();
-            let [a, b] = parts(split).unwrap_or_default().map(place);
-            pairs.push([a.min(b), a.max(b)]);
-            left.remove(a.max(b));
-            left.remove(a.min(b));
-            left.push(split);
-        }
-        Ok(Some(pairs))
+    fn size(&self, _: &Labelled<Shape>) -> f64 {
+        0.0
     }
 
-    /// Always the pair of the fewest operations, of equal ones the first.
-    fn greedy(&self, mut left: Vec<Labelled<Shape>>) -> Result<Option<Vec<[usize; 2]>>, Error> {
-        let mut pairs = Vec::new();
-        while left.len() > 1 {
-            let mut best: Option<([usize; 2], Labelled<Shape>, f64)> = None;
-            for shares_label in [true, false] {
-                for (a, b) in (0..left.len()).flat_map(|b| (0..b).map(move |a| (a, b))) {
-                    if left[a].1.iter().any(|label| left[b].1.contains(label)) != shares_label {
-                        continue;
-                    }
-                    let others =
-                        left.iter().enumerate().filter(|(at, _)| *at != a && *at != b).map(|(_, other)| &other.1);
-                    let output = kept(&left[a].1, &left[b].1, others, self.output);
-                    let Some((shape, operations)) = self.product(&left[a], &left[b], output)? else { continue };
-                    if best.as_ref().is_none_or(|(_, _, known)| operations < *known) {
-                        best = Some(([a, b], shape, operations));
-                    }
-                }
-                if best.is_some() {
-                    break;
-                }
-            }
-            let Some((pair, shape, _)) = best else { return Ok(None) };
-            pairs.push(pair);
-            left.remove(pair[1]);
-            left.remove(pair[0]);
-            left.push(shape);
-        }
-        Ok(Some(pairs))
+    fn precedence([a, b]: [usize; 2]) -> [usize; 2] {
+        [b, a]
     }
 }

@@ -2,7 +2,6 @@
 //! makes of zeros; each present tile is computed by one compiled expression, whatever its extents. Sums, differences, products and multiples of
 //! tensors of one tiling are those of the [`Evaluator`], which copies no tile that it need not.
 
-use crate::context::Context;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
 use crate::elements::views::reshaped;
@@ -14,6 +13,7 @@ use crate::graph::zeros::{Content, Pattern, magnitude};
 use crate::shape::algebra::check_same_tilings;
 use crate::shape::sparse::Building;
 use crate::shape::tiling::TileIndex;
+use crate::tasks::Workers;
 use crate::tiled::Tiled;
 use crate::tiled::tile::{Float, Tile, check_float, with_float};
 use crate::{Evaluator, Screening, Shape, Tiling};
@@ -196,11 +196,11 @@ impl Run<'_> {
     fn make<T: Float>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
-        let context = self.run.context();
+        let workers = self.run.workers();
         // A thread has a tile of each lazy tensor at a time.
         let each_bytes = self.leaves.iter().map(|leaf| lazy_bytes(leaf.tiled)).fold(0, usize::saturating_add);
-        if context.is_plan {
-            workers_for(&shape, T::SCALAR, &context, each_bytes)?;
+        if workers.is_plan {
+            workers_for(&shape, T::SCALAR, &workers, each_bytes)?;
             return self.planned::<T>(shape, &wanted, &patterns);
         }
         let of_leaf = |leaf: usize| {
@@ -216,9 +216,9 @@ impl Run<'_> {
         let leaves = self.leaves.iter().zip(&positions);
         let reads: Vec<Read<'_>> = leaves.map(|(leaf, positions)| Read { of: leaf.tiled, positions }).collect();
         let making = Making { operation: ("elements", 0), shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
-        tiled_of(&making, &context, |operands, at| {
+        tiled_of(&making, &workers, |operands, at| {
             let Wanted { number, pattern } = &wanted[at];
-            self.tile::<T>(operands, tiling, *number, &patterns[*pattern], &context)
+            self.tile::<T>(operands, tiling, *number, &patterns[*pattern], &workers)
         })
     }
 
@@ -229,7 +229,7 @@ impl Run<'_> {
         tiling: &Tiling,
         number: u64,
         pattern: &Pattern,
-        context: &Context,
+        workers: &Workers,
     ) -> Result<Tile, Error> {
         self.elements.go_on()?;
         let (index, extents) =
@@ -237,7 +237,7 @@ impl Run<'_> {
         let Some((body, read)) = &pattern.kernel else {
             // Zeros of absent tiles are tiles where all tiles are made.
             let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
-            let mut memory = context.memory::<T>(&extents)?;
+            let mut memory = workers.memory::<T>(&extents)?;
             memory.elements_mut().fill(T::from_bits(bits));
             return memory.into_tile(&extents);
         };
@@ -249,9 +249,9 @@ impl Run<'_> {
         }
         if let (true, [input]) = (body.steps.is_empty(), inputs.as_slice()) {
             // Nothing but more indices.
-            return Tile::copied_to(&input.broadcast_to(&extents)?, Some(&context.pool));
+            return Tile::copied_to(&input.broadcast_to(&extents)?, Some(&workers.pool));
         }
-        let mut memory = context.memory::<T>(&extents)?;
+        let mut memory = workers.memory::<T>(&extents)?;
         self.elements.map_into(body, &inputs, &extents, &mut [T::part(memory.elements_mut())])?;
         memory.into_tile(&extents)
     }

@@ -20,6 +20,7 @@ use crate::graph::grouping::{Grouping, Region, is_broadcast_product, is_elementw
 use crate::graph::placed::placed;
 use crate::tiled::tile::check_float;
 use crate::{Evaluator, Journal, StepKind, Tiled};
+use cembra_tensor::plan::last_uses;
 use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
@@ -57,9 +58,9 @@ impl Evaluator {
         elements: &dyn Elements,
         resumed: Resumed<'_>,
     ) -> Result<Vec<Tiled>, Error> {
-        let context = self.context();
-        let Some(ranks) = context.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
-        agree(ranks, &self.facts, &self.options, self.map.as_ref(), graph, outputs, inputs)?;
+        let workers = self.workers();
+        let Some(ranks) = workers.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
+        agree(ranks, &self.facts, &self.options, self.workers.map.as_ref(), graph, outputs, inputs)?;
         let before = ranks.shared_errors();
         let made = self.evaluated(graph, outputs, inputs, elements, resumed);
         // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
@@ -85,18 +86,13 @@ impl Evaluator {
         let needed = graph.needed(outputs);
         let around = around_slices(graph, &needed, inputs)?;
         let grouping = Grouping::of(graph, outputs, &needed);
-        let mut steps: Vec<(TensorNodeId, Option<Region>)> = Vec::new();
-        let mut uses = vec![0_usize; graph.len()];
+        let mut steps: Vec<GraphStep> = Vec::new();
         for (id, node) in graph.nodes().filter(|(id, _)| needed[id.index()] && grouping.is_made(*id)) {
             steps.push((id, is_elementwise(graph, node).then(|| grouping.region(graph, id))));
         }
         let (of_numbers, of_products) = (of_numbers(graph, outputs, &steps), of_products(graph, outputs, &steps));
         let steps = unknown(graph, outputs, steps, &values);
-        for (id, region) in &steps {
-            let read = region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves);
-            read.iter().for_each(|operand| uses[operand.index()] += 1);
-        }
-        outputs.iter().for_each(|output| uses[output.index()] += 1);
+        let last_uses = last_uses(graph, outputs, steps.iter().map(|step| read(graph, step).iter().copied()), |_| None);
         let mut unscreened = self.clone();
         unscreened.options = unscreened.options.screen(false);
         let mut held = Held::new(graph.len());
@@ -104,7 +100,7 @@ impl Evaluator {
         let mut own_bytes = inputs.iter().map(|input| input.own_bytes()).fold(0, usize::saturating_add);
         let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
         let (mut begun, count) = (0, steps.iter().filter(|(id, _)| !is_leaf(*id)).count());
-        for (id, region) in steps {
+        for ((id, region), last_uses) in steps.into_iter().zip(last_uses) {
             elements.go_on()?;
             let node = graph.node(id);
             let run = if of_numbers[id.index()] && region.is_some() { &unscreened } else { self };
@@ -113,9 +109,9 @@ impl Evaluator {
             let run = &run
                 .counting(own_bytes)
                 .map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
-            let before = self.journal.as_ref().map_or(0, Journal::len);
+            let before = self.workers.journal.as_ref().map_or(0, Journal::len);
             let is_of_products = of_products[id.index()];
-            if let (Some(journal), false) = (&self.journal, is_leaf(id)) {
+            if let (Some(journal), false) = (&self.workers.journal, is_leaf(id)) {
                 begun += 1;
                 journal.begin_step(begun, count);
             }
@@ -139,7 +135,7 @@ impl Evaluator {
                 }
             };
             let made = made.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
-            if let Some(journal) = &self.journal {
+            if let Some(journal) = &self.workers.journal {
                 match (&node.operation, &region) {
                     (Operation::Leaf(_), _) => {}
                     (_, Some(_)) => journal.note(StepKind::Elements, &made, held_bytes),
@@ -156,14 +152,10 @@ impl Evaluator {
             }
             let operands = region.as_ref().map_or(node.read(), |region| &region.leaves);
             held.add(id, is_leaf(id), &made, operands, &values);
-            for operand in operands {
-                let uses = &mut uses[operand.index()];
-                *uses = uses.saturating_sub(1);
-                if *uses == 0
-                    && let Some(value) = values[operand.index()].take()
-                {
-                    held.remove(*operand, &value);
-                    own_bytes -= if is_leaf(*operand) { 0 } else { value.own_bytes().min(own_bytes) };
+            for operand in last_uses {
+                if let Some(value) = values[operand.index()].take() {
+                    held.remove(operand, &value);
+                    own_bytes -= if is_leaf(operand) { 0 } else { value.own_bytes().min(own_bytes) };
                 }
             }
             for (at, _) in outputs.iter().enumerate().filter(|(_, output)| **output == id) {
@@ -230,13 +222,21 @@ impl Resumed<'_> {
     }
 }
 
+/// A node that is evaluated, and the expression of elements that it is, if it is one.
+type GraphStep = (TensorNodeId, Option<Region>);
+
+/// The nodes that a step reads.
+fn read<'s>(graph: &'s TensorGraph, (id, region): &'s GraphStep) -> &'s [TensorNodeId] {
+    region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves)
+}
+
 /// The steps that outputs need of which no value is known, in their order.
 fn unknown(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
-    steps: Vec<(TensorNodeId, Option<Region>)>,
+    steps: Vec<GraphStep>,
     values: &[Option<Tiled>],
-) -> Vec<(TensorNodeId, Option<Region>)> {
+) -> Vec<GraphStep> {
     let mut is_needed = vec![false; graph.len()];
     outputs.iter().for_each(|output| is_needed[output.index()] = true);
     let mut left = Vec::with_capacity(steps.len());
@@ -244,9 +244,9 @@ fn unknown(
         if !is_needed[id.index()] || values[id.index()].is_some() {
             continue;
         }
-        let read = region.as_ref().map_or(graph.node(id).read(), |region| &region.leaves);
-        read.iter().for_each(|operand| is_needed[operand.index()] = true);
-        left.push((id, region));
+        let step = (id, region);
+        read(graph, &step).iter().for_each(|operand| is_needed[operand.index()] = true);
+        left.push(step);
     }
     left.reverse();
     left
@@ -336,25 +336,26 @@ impl Held {
 
 /// Which expressions are read by nothing but what becomes numbers. They are not screened: squares of small elements are small, and their sum is
 /// not screened either.
-fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
+fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
     let mut of_numbers = vec![true; graph.len()];
     outputs.iter().for_each(|output| of_numbers[output.index()] = false);
-    for (id, region) in steps.iter().rev() {
+    for step in steps.iter().rev() {
+        let (id, region) = step;
         let node = graph.node(*id);
         let is_of_numbers = node.extents.is_empty() || (region.is_some() && of_numbers[id.index()]);
         if !is_of_numbers {
-            let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
-            read.iter().for_each(|operand| of_numbers[operand.index()] = false);
+            read(graph, step).iter().for_each(|operand| of_numbers[operand.index()] = false);
         }
     }
     of_numbers
 }
 
 /// Which values are read by products of tensors and by nothing else, be it in another order of axes or in part.
-fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNodeId, Option<Region>)]) -> Vec<bool> {
+fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
     let mut of_products = vec![true; graph.len()];
     outputs.iter().for_each(|output| of_products[output.index()] = false);
-    for (id, region) in steps.iter().rev() {
+    for step in steps.iter().rev() {
+        let (id, region) = step;
         let node = graph.node(*id);
         let is_product = match (region, &node.operation) {
             (None, Operation::Contract(_)) => true,
@@ -362,8 +363,7 @@ fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[(TensorNo
             _ => false,
         };
         if !is_product {
-            let read = region.as_ref().map_or(node.read(), |region| &region.leaves);
-            read.iter().for_each(|operand| of_products[operand.index()] = false);
+            read(graph, step).iter().for_each(|operand| of_products[operand.index()] = false);
         }
     }
     of_products

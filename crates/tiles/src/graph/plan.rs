@@ -127,6 +127,10 @@ impl Evaluator {
 
     /// An error if tiles of these operands are needed, and one has a shape alone.
     pub(crate) fn check_tiles(&self, operands: &[&Tiled]) -> Result<(), Error> {
-        if !self.is_plan && operands.iter().any(|operand| operand.is_planned()) { Err(without_tiles()) } else { Ok(()) }
+        if !self.workers.is_plan && operands.iter().any(|operand| operand.is_planned()) {
+            Err(without_tiles())
+        } else {
+            Ok(())
+        }
     }
 }

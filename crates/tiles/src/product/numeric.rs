@@ -3,7 +3,6 @@
 //! nothing but operands: each segment is summed from zero, and segments are added in their order, whoever made them. So no bit depends on
 //! blocks, on the panels that lazy tiles are made in, or on who runs which task.
 
-use crate::context::Context;
 use crate::distribution::each::spread_with;
 use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, shared_out};
 use crate::link::Ranks;
@@ -66,7 +65,7 @@ struct Run<'r> {
     plan: &'r SymbolicProduct,
     matrices: &'r dyn MatrixProduct,
     kernel: &'r TileKernel,
-    context: &'r Context,
+    workers: &'r Workers,
     /// Who makes which tiles, where ranks share them.
     makers: Option<Makers<'r>>,
     /// The bytes of the tiles that are made here.
@@ -80,35 +79,35 @@ pub(crate) fn multiply<T: Float>(
     plan: &SymbolicProduct,
     operands: [&Tiled; 2],
     matrices: &dyn MatrixProduct,
-    context: &Context,
+    workers: &Workers,
 ) -> Result<Tiled, Error> {
-    if let Some(ranks) = context.several() {
-        return multiply_on::<T>(ranks, plan, operands, matrices, context);
+    if let Some(ranks) = workers.several() {
+        return multiply_on::<T>(ranks, plan, operands, matrices, workers);
     }
     let kernel = TileKernel::of(&plan.roles);
-    let context = &context.counting(own_bytes::<T>(plan, operands, &kernel), || of_plan(plan))?;
+    let workers = &workers.counting(own_bytes::<T>(plan, operands, &kernel), || of_plan(plan))?;
     let result_bytes = bytes_of(T::SCALAR, plan.shape().present_elements());
     let lowest = AtomicU64::new(u64::MAX);
-    let run = Run { plan, matrices, kernel: &kernel, context, makers: None, result_bytes, lowest: &lowest };
+    let run = Run { plan, matrices, kernel: &kernel, workers, makers: None, result_bytes, lowest: &lowest };
     let blocks = run.blocks::<T>()?;
     let tasks = blocks.len();
     let supply = Supply::of(plan, operands, &kernel, None);
     let memory = run.memory(&supply, &blocks)?;
     let took = [tasks, memory.beside_bytes];
-    context.workers.check()?;
-    if context.is_plan {
-        return Tiled::planned(plan.shape(), T::SCALAR).inspect(|made| note(context, plan, operands, made, took));
+    workers.check()?;
+    if workers.is_plan {
+        return Tiled::planned(plan.shape(), T::SCALAR).inspect(|made| note(workers, plan, operands, made, took));
     }
     let made = run.panels(supply, blocks, &memory, None)?;
     let (tiles, norms) = made.into_iter().unzip();
     let made = Tiled::stored(plan.shape().with_norms(norms), T::SCALAR, tiles);
-    note(context, plan, operands, &made, took);
+    note(workers, plan, operands, &made, took);
     Ok(made)
 }
 
 /// Notes a product in the journal, with the tasks that it took and the bytes that it held beside its result.
-fn note(context: &Context, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
-    let Some(journal) = &context.journal else { return };
+fn note(workers: &Workers, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
+    let Some(journal) = &workers.journal else { return };
     let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {
         let axes = tiling.axes().iter().enumerate().filter(|(axis, _)| is_counted(*axis));
         axes.map(|(_, axis)| axis.tiles() as f64).product()
@@ -119,7 +118,7 @@ fn note(context: &Context, plan: &SymbolicProduct, operands: [&Tiled; 2], made: 
     let operations = 2.0 * plan.multiplications(a.shape());
     let [tasks, beside_bytes] = took;
     let kind = StepKind::Product { products: plan.product_count() as u64, of, operations };
-    journal.push(kind, made, [tasks, context.held_bytes.saturating_add(beside_bytes)]);
+    journal.push(kind, made, [tasks, workers.held_bytes.saturating_add(beside_bytes)]);
 }
 
 /// The bytes of a plan, and of what the tiles of its result and of operands take besides elements.
@@ -140,7 +139,7 @@ fn multiply_on<T: Float>(
     plan: &SymbolicProduct,
     operands: [&Tiled; 2],
     matrices: &dyn MatrixProduct,
-    context: &Context,
+    workers: &Workers,
 ) -> Result<Tiled, Error> {
     let (size, rank) = (ranks.link().size(), ranks.link().rank() as u32);
     let kernel = TileKernel::of(&plan.roles);
@@ -148,26 +147,26 @@ fn multiply_on<T: Float>(
     let readers = operands.iter().filter(|operand| operand.is_distributed());
     let readers = readers.map(|operand| operand.shape().len().saturating_mul(size.div_ceil(64) * size_of::<u64>()));
     let own = readers.fold(own_bytes::<T>(plan, operands, &kernel), usize::saturating_add);
-    let counted = context.counting(own, || of_plan(plan));
+    let counted = workers.counting(own, || of_plan(plan));
     let planned = || {
-        let context = counted.as_ref().map_err(Error::clone)?;
-        let owners = match &context.map {
+        let workers = counted.as_ref().map_err(Error::clone)?;
+        let owners = match &workers.map {
             Some(map) => map.owners(plan.shape(), size)?,
             None => owners_of_product(ranks, plan, operands)?,
         };
         let makers = Makers { owners: &owners, rank, ranks: size as u64 };
         let own = plan.shape().tiles().iter().enumerate().filter(|(at, _)| makers.is_own(*at));
         let result_bytes = bytes_of(T::SCALAR, own.map(|(_, tile)| plan.shape().tiling().volume(*tile)).sum());
-        context.check_result(plan.shape().len(), result_bytes)?;
+        workers.check_result(plan.shape().len(), result_bytes)?;
         let hash = hash_of(("product", plan.roles.number()), plan.shape(), &owners, &operands);
         let traffic = traffic_of(plan, operands, makers);
         Ok(PlannedStep { hash, traffic, own: (owners, result_bytes) })
     };
     let (((owners, took), made), norms) =
-        shared_out(context, ranks, &operands, planned(), |(owners, result_bytes), exchange, lowest| {
-            let context = counted.as_ref().map_err(Error::clone)?;
+        shared_out(workers, ranks, &operands, planned(), |(owners, result_bytes), exchange, lowest| {
+            let workers = counted.as_ref().map_err(Error::clone)?;
             let makers = Some(Makers { owners: &owners, rank, ranks: size as u64 });
-            let run = Run { plan, matrices, kernel: &kernel, context, makers, result_bytes, lowest };
+            let run = Run { plan, matrices, kernel: &kernel, workers, makers, result_bytes, lowest };
             let blocks = run.blocks::<T>()?;
             let supply = Supply::of(plan, operands, &kernel, makers);
             let memory = run.memory(&supply, &blocks)?;
@@ -178,7 +177,7 @@ fn multiply_on<T: Float>(
             Ok((((owners, took), tiles), norms))
         })?;
     let made = spread_with(plan.shape(), T::SCALAR, ranks, owners, made, &norms)?;
-    note(context, plan, operands, &made, took);
+    note(workers, plan, operands, &made, took);
     Ok(made)
 }
 
@@ -201,7 +200,7 @@ impl Run<'_> {
         memory: &Memory,
         mut exchange: Option<&mut Exchange<'_>>,
     ) -> Result<Vec<(Tile, f64)>, Error> {
-        self.context.begin(blocks.iter().flatten().map(|target| target.entry.count as usize).sum());
+        self.workers.begin(blocks.iter().flatten().map(|target| target.entry.count as usize).sum());
         let ends = &memory.panels.ends;
         let mut start = 0;
         for (at, end) in ends.iter().enumerate() {
@@ -245,7 +244,7 @@ impl Run<'_> {
         let count = plan.shape().len();
         let own = (0..count).filter(|entry| self.is_own(*entry)).count();
         let each = self.result_bytes / own.max(1);
-        let along = (self.context.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
+        let along = (self.workers.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
         let most = if plan.has_segments() { along * along } else { self.most_targets(along, own) };
         // As many rows as columns of the grid.
         let columns = (0..count).map(|entry| plan.entry(entry).column).max().map_or(1, |last| last as usize + 1);
@@ -259,7 +258,7 @@ impl Run<'_> {
             // Blocks of about one size.
             let parts = entries.len().div_ceil(most).max(1);
             for entries in entries.chunks(entries.len().div_ceil(parts).max(1)) {
-                self.context.workers.check()?;
+                self.workers.check()?;
                 blocks.push(entries.iter().map(|entry| self.target(*entry)).collect());
             }
         }
@@ -276,7 +275,7 @@ impl Run<'_> {
         // The part of operand tiles that are present, as far as products tell.
         let part = (plan.product_count() as f64 / targets as f64 / plan.key_count().max(1) as f64).sqrt();
         let side = (along as f64 / part.max(LEAST_PART)) as usize;
-        let shared_out = own / (BLOCKS_EACH * self.context.workers.threads.max(1));
+        let shared_out = own / (BLOCKS_EACH * self.workers.threads.max(1));
         side.saturating_mul(side).min(shared_out).max(along * along)
     }
 
@@ -293,7 +292,7 @@ impl Run<'_> {
     /// # Errors
     /// There are too few for one thread that holds the tiles of one key.
     fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
-        let most = self.context.most_bytes;
+        let most = self.workers.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
         let result = self.result_bytes;
         let tile = blocks.iter().flatten().map(bytes).max().unwrap_or(0);
@@ -324,7 +323,7 @@ impl Run<'_> {
             [true, true] => format!(" and {least} bytes of both operands' tiles at a time"),
         };
         let taken = held.saturating_add(panels.most_bytes);
-        let workers = self.context.workers_within(taken, each, || {
+        let workers = self.workers.within_bytes(taken, each, || {
             format!("a result of {} tiles with sums of {sums} bytes{what}", self.plan.shape().len())
         })?;
         let spare_bytes = most.saturating_sub(taken.saturating_add(each.saturating_mul(workers.threads)));
@@ -469,7 +468,7 @@ impl Run<'_> {
             let target = &mut block[target as usize];
             if target.segment != right.segment {
                 // A task of many segments is long.
-                self.context.workers.check()?;
+                self.workers.check()?;
                 close(target);
                 target.segment = right.segment;
             }
@@ -480,7 +479,7 @@ impl Run<'_> {
             let adds = target.part.is_some();
             let part = match &mut target.part {
                 Some(part) => part,
-                none => none.insert(self.context.memory(&target.packed)?),
+                none => none.insert(self.workers.memory(&target.packed)?),
             };
             self.kernel.multiply(
                 (left.elements::<T>(), left.extents()),
@@ -494,7 +493,7 @@ impl Run<'_> {
                 self.finish(target)?;
             }
         }
-        self.context.advance(count);
+        self.workers.advance(count);
         Ok(())
     }
 
@@ -509,7 +508,7 @@ impl Run<'_> {
             target.done = Some((sum.into_tile(&target.extents)?, norm));
             return Ok(());
         };
-        let mut memory = self.context.memory::<T>(&target.extents)?;
+        let mut memory = self.workers.memory::<T>(&target.extents)?;
         let strides = |extents: &[usize]| -> Vec<isize> {
             (0..extents.len()).map(|axis| volume(&extents[axis + 1..]).cast_signed()).collect()
         };

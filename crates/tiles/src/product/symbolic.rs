@@ -86,9 +86,9 @@ impl SymbolicProduct {
         let tiles = operands[0].len().saturating_add(operands[1].len());
         let of_factors = tiles.saturating_mul(FACTOR_BYTES);
         let options = options.clone().counting(of_factors, || format!("the plan of a product of {tiles} tiles"))?;
-        let factors = Factors::of(&roles, operands, &tiling, options.segments());
+        let factors = Factors::of(&roles, operands, &tiling, options.segment);
         let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
-        let most = [options.product_limit(), options.own_room() as u64];
+        let most = [options.most_products, options.own_room() as u64];
         let made = multiply(&factors, wanted.as_ref(), screening, most, token)?;
         let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));
         let (numbers, bounds) = match &orders {

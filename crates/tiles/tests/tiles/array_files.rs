@@ -122,7 +122,7 @@ fn a_file_is_an_operand() {
     let place = ArrayPlace { first: 0, scalar: Scalar::Float64, is_big_endian: false, is_column_major: true };
     fs::write(&path, written::<f64>(&dense.to_tensor().expect("a tensor"), place)).expect("written");
     let lazy = Tiled::from_file(&path, place, &tiling).expect("an array");
-    let run = Evaluator::new(Options::default().threads(2));
+    let run = Evaluator::new(Options::default()).threads(2);
     let [made, expected] = [&lazy, &dense].map(|a| run.product("ij,jk->ik", a, &dense).expect("a product"));
     assert_eq!(random::bits(&made), random::bits(&expected));
     assert_eq!(run.materialized(&lazy).expect("a tensor").shape(), dense.shape());

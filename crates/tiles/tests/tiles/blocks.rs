@@ -293,10 +293,10 @@ fn ranges_of_elements_have_the_same_bits_on_any_number_of_threads_and_within_any
                 );
             }
             for (threads, block_bytes) in [(2, 0), (5, 0), (5, 64)] {
-                let options = Options::default().threads(threads).block_bytes(block_bytes);
+                let options = Options::default().block_bytes(block_bytes);
                 for (whole, over) in [(whole.clone(), over.clone()), (lazy(&whole), lazy(&over))] {
                     // Results that are dropped leave memory of other elements.
-                    let run = run(options.clone());
+                    let run = run(options.clone()).threads(threads);
                     for _ in 0..2 {
                         let again = recut_by(&run, &whole, &over, &other, &ranges);
                         for (again, one) in again.into_iter().zip(&one) {
@@ -325,7 +325,7 @@ fn asked(boundaries: &[i64]) -> (Tiled, Arc<Mutex<Vec<u64>>>) {
 #[test]
 fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     let line = |boundaries: &[i64]| Tiling::new([Tiling1::new(boundaries.iter().copied()).unwrap()]).unwrap();
-    let run = |most: usize| Evaluator::new(Options::default().threshold(0.0).most_bytes(most));
+    let run = |most: usize| Evaluator::new(Options::default().threshold(0.0)).most_bytes(most);
     let message = |made: Result<Tiled, Error>| made.expect_err("an error").to_string();
     // Six elements of four tiles of which two are cut: a tile of four elements is held beside, and no other tile is made.
     let (a, log) = asked(&[0, 4, 8, 12, 16, 20]);
@@ -375,7 +375,7 @@ fn whole_tiles_of_a_range_are_shared() {
     let written = run.with_elements(&a, &[1], &over, &ALL).unwrap();
     assert_eq!([(0, 0), (1, 1), (2, 2)].map(|(at, from)| is_shared(&written, at, from)), [true, false, true]);
     // What nothing is copied of takes no bytes.
-    let none = Evaluator::new(Options::default().threshold(0.0).most_bytes(0));
+    let none = Evaluator::new(Options::default().threshold(0.0)).most_bytes(0);
     assert!(none.elements(&a, std::slice::from_ref(&(0..8)), Base::Kept, &ALL).is_ok());
     assert!(none.elements(&a, std::slice::from_ref(&(1..8)), Base::Kept, &ALL).is_err());
 }
@@ -409,7 +409,7 @@ fn ranges_of_elements_are_tasks_that_a_token_ends_and_a_journal_counts() {
     on_five_threads(|| {
         for threads in [1, 2, 5] {
             let journal = Journal::default();
-            let run = Evaluator::new(Options::default().threads(threads).block_bytes(0)).journal(journal.clone());
+            let run = Evaluator::new(Options::default().block_bytes(0)).threads(threads).journal(journal.clone());
             run.elements(&whole, range, Base::Zero, &ALL).unwrap();
             assert_eq!((journal.progress().done, journal.progress().of), (15, 15));
             let token = Cancellation::new();

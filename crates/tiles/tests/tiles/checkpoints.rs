@@ -400,7 +400,7 @@ fn products_of_lazy_tensors_have_the_same_bits() {
     let checkpoint = Checkpoint::open(&directory).expect("a checkpoint");
     let [lazy_a, lazy_b] = ["a", "b"].map(|name| checkpoint.lazy(name).expect("a tensor"));
     for threads in [1, 3] {
-        let run = Evaluator::new(Options::default().threads(threads));
+        let run = Evaluator::new(Options::default()).threads(threads);
         let expected = run.product("ij,jk->ik", &a, &b).expect("a product");
         assert_eq!(bits(&run.product("ij,jk->ik", &lazy_a, &lazy_b).expect("a product")), bits(&expected));
         assert_eq!(bits(&run.materialized(&lazy_a).expect("a tensor")), bits(&a));

@@ -1,8 +1,6 @@
 //! The golden cases of block sparsity, made with NumPy: estimates before tiles exist, tiles that are kept, and elements.
 //!
-//! A case has an operator `op` (labels, `add`, `hadamard`, or `scale` with a `factor`), the labels of each operand in `indices` and of the
-//! result, boundaries for each label, and a threshold. `operand_norms` and `result_norms` have a norm for each tile, 0 where it is absent;
-//! `expected` is the dense result, and `atol` how far each element may be from it. Arrays are the bits of their elements in hexadecimal digits.
+//! `tests/golden/README.md` describes them.
 
 use crate::ranks::{self, Bits, gathered_bits};
 use crate::threads::{all_bits, on_five_threads};
@@ -96,9 +94,10 @@ fn operands(case: &Json) -> Vec<Tiled> {
 fn on_ranks(case: &Json, size: usize, threads: usize) -> Vec<Result<Bits, Error>> {
     let threshold = case["threshold"].as_f64().expect("a threshold");
     let (operands, screening) = (operands(case), Screening::threshold(threshold));
-    let options = Options::default().threshold(threshold).block_bytes(0).threads(threads);
+    let options = Options::default().threshold(threshold).block_bytes(0);
     let seed = (size * threads) as u64;
     ranks::on_ranks(size, seed, &options, |run, _| {
+        let run = &run.clone().threads(threads);
         let maps = [TileMap::square(size), TileMap::hashed()];
         let shared = operands.iter().zip(maps.iter().cycle()).map(|(of, map)| run.distributed(of, map));
         let (_, result) = evaluate(case, run, &screening, &shared.collect::<Result<Vec<Tiled>, Error>>()?);
@@ -112,7 +111,7 @@ fn check(case: &Json, block_bytes: usize, threads: usize) -> Tiled {
     let tolerance = case["norm_rtol"].as_f64().expect("a tolerance");
     let threshold = case["threshold"].as_f64().expect("a threshold");
     let screening = Screening::threshold(threshold);
-    let run = Evaluator::new(Options::default().threshold(threshold).block_bytes(block_bytes).threads(threads));
+    let run = Evaluator::new(Options::default().threshold(threshold).block_bytes(block_bytes)).threads(threads);
     let mut operands = Vec::new();
     for ((letters, array), norms) in labels(case)
         .iter()
@@ -153,7 +152,7 @@ fn check(case: &Json, block_bytes: usize, threads: usize) -> Tiled {
 
 #[test]
 fn golden_cases_of_block_sparsity_pass() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/blocksparse.jsonl.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tensor/blocksparse.jsonl.gz");
     let lines = BufReader::new(GzDecoder::new(File::open(path).expect("the golden data"))).lines();
     let mut cases = 0;
     for line in lines {

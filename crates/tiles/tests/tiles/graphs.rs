@@ -49,11 +49,11 @@ fn evaluate(
     inputs: &[&Tiled],
     build: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
 ) -> Result<Tiled, Error> {
-    evaluate_with(Options::default().threshold(1e-12), inputs, build)
+    evaluate_with(Evaluator::new(Options::default().threshold(1e-12)), inputs, build)
 }
 
 fn evaluate_with(
-    options: Options,
+    run: Evaluator,
     inputs: &[&Tiled],
     build: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
 ) -> Result<Tiled, Error> {
@@ -61,7 +61,7 @@ fn evaluate_with(
     let leaf = |tiled: &&Tiled| graph.leaf("x", tiled.scalar_type(), &tiled.tiling().extents());
     let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>, Error>>()?;
     let output = build(&mut graph, &leaves)?;
-    Ok(Evaluator::new(options).evaluate(&graph, &[output], inputs, &NoElements)?.remove(0))
+    Ok(run.evaluate(&graph, &[output], inputs, &NoElements)?.remove(0))
 }
 
 fn elements(tiled: &Tiled) -> Vec<f64> {
@@ -267,8 +267,8 @@ fn what_earlier_steps_made_counts_against_the_bytes() {
     let of_three = graph.einsum("ij,jk,kl->il", &[leaf, leaf, leaf]).expect("a product");
     let chain = (0..4).fold(leaf, |before, _| graph.einsum("ij,jk->ik", &[before, leaf]).expect("a product"));
     let with = |most: usize, output: TensorNodeId| {
-        let options = Options::default().threshold(1e-12).threads(1).most_bytes(most);
-        Evaluator::new(options).evaluate(&graph, &[output], &[&a], &NoElements)
+        let run = Evaluator::new(Options::default().threshold(1e-12)).most_bytes(most);
+        run.evaluate(&graph, &[output], &[&a], &NoElements)
     };
     // Each product fits by itself. At the last one the two before are held beside it.
     assert!(with(3 * bytes, last).is_ok());
@@ -317,8 +317,8 @@ fn slices_that_begin_and_end_where_tiles_do_take_no_bytes() {
         let leaf = graph.leaf("a", Scalar::Float64, &[8, 6]).expect("a leaf");
         let part = graph.slice_anew(leaf, &slices).expect("a slice");
         let square = graph.einsum("ij,kj->ik", &[part, part]).expect("a product");
-        let options = Options::default().threshold(0.0).threads(1).most_bytes(most);
-        let made = Evaluator::new(options).evaluate(&graph, &[square], &[&a], &NoElements)?.remove(0);
+        let run = Evaluator::new(Options::default().threshold(0.0)).most_bytes(most);
+        let made = run.evaluate(&graph, &[square], &[&a], &NoElements)?.remove(0);
         Ok::<_, Error>((made.shape().len(), elements(&made)))
     };
     let range = |start, count| Slice { start, step: 1, count };
@@ -354,10 +354,9 @@ fn sums_of_all_elements_add_their_tiles_exactly_on_any_threads() {
         let a = Tiled::from_fn(&shape, |at| element(at[0])).expect("tiles");
         let narrow = Tiled::from_fn(&shape, |at| element(at[0]) as f32).expect("tiles");
         for threads in [1, 2, 5] {
-            let options = Options::default().threshold(0.0).threads(threads).block_bytes(64);
+            let run = Evaluator::new(Options::default().threshold(0.0).block_bytes(64)).threads(threads);
             let number = |reduction, of: &Tiled| {
-                evaluate_with(options.clone(), &[of], |g, leaves| g.reduce(reduction, leaves[0], &[0]))
-                    .expect("a value")
+                evaluate_with(run.clone(), &[of], |g, leaves| g.reduce(reduction, leaves[0], &[0])).expect("a value")
             };
             for a in [&a, &lazy(&a)] {
                 assert_eq!(elements(&number(Reduction::Sum, a)), [996.0], "{threads}");
@@ -378,9 +377,9 @@ fn reductions_of_rows_have_the_same_bits_on_any_threads() {
             let tiling = random::tiling(&mut rng, 2);
             let a = random::sparse::<f64>(&mut rng, &tiling, 0.7);
             let all = |threads: usize, of: &Tiled| {
-                let options = Options::default().threshold(0.0).threads(threads).block_bytes(64);
+                let run = Evaluator::new(Options::default().threshold(0.0).block_bytes(64)).threads(threads);
                 let reduce = |reduction, axis: usize| {
-                    evaluate_with(options.clone(), &[of], |g, leaves| g.reduce(reduction, leaves[0], &[axis]))
+                    evaluate_with(run.clone(), &[of], |g, leaves| g.reduce(reduction, leaves[0], &[axis]))
                 };
                 [Reduction::Sum, Reduction::Product, Reduction::Max]
                     .into_iter()

@@ -100,10 +100,10 @@ fn a_thousand_random_failures_come_to_the_same_on_any_number_of_threads() {
                 _ => (lazy(&left), right.clone()),
             };
             let most_bytes = if rng.u8(0..3) == 0 { rng.usize(0..3_000) } else { usize::MAX };
-            let options = Options::default().threshold(0.0).most_bytes(most_bytes).block_bytes(rng.usize(0..300));
+            let options = Options::default().threshold(0.0).block_bytes(rng.usize(0..300));
             let options = options.segment(Segment { elements: rng.usize(1..12), tiles: rng.usize(1..4) });
             let made = |threads: usize| {
-                let run = Evaluator::new(options.clone().threads(threads));
+                let run = Evaluator::new(options.clone()).threads(threads).most_bytes(most_bytes);
                 outcome(match text {
                     Some(text) => run.product(text, &a, &b),
                     None => of_elements(&run, case / 2, &a, &b),
@@ -142,7 +142,7 @@ fn evaluations_that_are_ended_at_any_moment_leave_nothing_behind() {
             let options = Options::default().threshold(0.0).segment(segment).block_bytes(rng.usize(0..300));
             let expected = outcome(Evaluator::new(options.clone()).product(text, &left, &right));
             for threads in [1, 2, 5] {
-                let run = Evaluator::new(options.clone().threads(threads));
+                let run = Evaluator::new(options.clone()).threads(threads);
                 let (token, asked, last) = (Cancellation::new(), AtomicUsize::new(0), rng.usize(0..12));
                 let (own, whole) = (token.clone(), left.clone());
                 let source = move |place: &TilePlace| {
@@ -199,7 +199,7 @@ fn norms_that_are_not_those_of_the_elements_decide_which_tiles_are_asked_for_and
     for case in 0..100 {
         let text = PRODUCTS[case % PRODUCTS.len()];
         let [left, right] = tilings(&mut rng, &parse(text)).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 0.7));
-        let run = |threshold: f64| Evaluator::new(Options::default().threshold(threshold).threads(1 + case % 3));
+        let run = |threshold: f64| Evaluator::new(Options::default().threshold(threshold)).threads(1 + case % 3);
         let expected = outcome(run(0.0).product(text, &left, &right));
         // Whatever is promised, results have true norms, and without a threshold all tiles.
         for norm in [0.0, 1e-300, 1e300, f64::INFINITY, f64::NAN] {
@@ -247,7 +247,7 @@ fn few_tiles_of_a_huge_grid_around_zero_cost_what_they_have() {
     let tiles = [0, (1 << 39) - 1, 1 << 39, (1 << 40) - 1];
     let shape = Shape::of_norms(&line, tiles.map(|tile| (tile, 1.0)), &ALL).unwrap();
     let a = Tiled::from_fn(&shape, |at| at[0] as f64).unwrap();
-    let run = Evaluator::new(Options::default().threshold(0.0).threads(2));
+    let run = Evaluator::new(Options::default().threshold(0.0)).threads(2);
     let elements = |of: &Tiled| [-half, -1, 0, 1, half - 1].map(|at| of.get::<f64>(&[at]).unwrap());
     let far = half as f64;
     assert_eq!(elements(&a), [-far, -1.0, 0.0, 0.0, far - 1.0]);

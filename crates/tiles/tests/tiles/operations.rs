@@ -41,7 +41,7 @@ fn tiles_are_those_that_the_rule_has_whatever_threads_make_them() {
             let parts: Vec<Tiled> = (0..1 + case % 4).map(|_| random::sparse::<f64>(&mut rng, &tiling, 0.6)).collect();
             let operands: Vec<&Tiled> = parts.iter().collect();
             let of = |is_of_all: bool, threads: usize, operands: &[&Tiled]| {
-                let run = Evaluator::new(Options::default().threshold(0.0).threads(threads).block_bytes(100));
+                let run = Evaluator::new(Options::default().threshold(0.0).block_bytes(100)).threads(threads);
                 run.apply(&Digits { is_of_all }, operands).expect("tiles")
             };
             let (either, all) = (of(false, 1, &operands), of(true, 1, &operands));
@@ -127,7 +127,7 @@ fn what_operations_do_wrong_is_an_error() {
     let other = random::dense::<f64>(&random::tiling(&mut Rng::with_seed(12), 2), 1);
     assert_eq!(kind(&[&a, &other]), Some(Kind::SizeMismatch));
     assert_eq!(kind(&[&a, &random::dense::<f32>(&tiling, 1)]), Some(Kind::ElementType));
-    let few = Evaluator::new(Options::default().most_bytes(a.memory_bytes() - 1));
+    let few = Evaluator::new(Options::default()).most_bytes(a.memory_bytes() - 1);
     assert_eq!(few.apply(&First, &[&a]).expect_err("an error").tensor_kind(), Some(Kind::Limit));
     // By default there is a tile where all have one.
     assert_eq!(run.apply(&First, &[&a, &b]).expect("tiles").shape().tiles(), b.shape().tiles());

@@ -34,7 +34,7 @@ type OnLeaves<'b> = &'b dyn Fn(&mut TensorGraph, &[TensorNodeId]) -> Result<Tens
 
 /// The values of an output of a graph of a tensor that is placed and one that it is placed in, and the steps. A plan has the same steps.
 fn evaluated(
-    options: &Options,
+    run: &Evaluator,
     inputs: &[&Tiled],
     build: impl Fn(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
 ) -> Result<(Tiled, Vec<Step>), Error> {
@@ -43,7 +43,7 @@ fn evaluated(
     let leaves = inputs.iter().map(leaf).collect::<Result<Vec<_>, Error>>()?;
     let output = build(&mut graph, &leaves)?;
     let journal = Journal::default();
-    let run = Evaluator::new(options.clone()).journal(journal.clone());
+    let run = run.clone().journal(journal.clone());
     let planned = run.plan_graph(&graph, &[output], inputs, &NoElements);
     let made = run.evaluate(&graph, &[output], inputs, &NoElements);
     match (&planned, &made) {
@@ -98,7 +98,7 @@ fn check_elements<T: Float>(seed: u64) {
         let part = random::sparse::<T>(&mut rng, &Tiling::new(own).expect("few tiles"), 0.7);
         let build = |g: &mut TensorGraph, leaves: &[TensorNodeId]| g.place_slice_in(leaves[0], &slices, leaves[1]);
         let options = Options::default().threshold(0.0);
-        let (made, steps) = evaluated(&options, &[&part, &x], build).expect("a value");
+        let (made, steps) = evaluated(&Evaluator::new(options.clone()), &[&part, &x], build).expect("a value");
         assert_eq!(made.tiling(), &within, "{case}");
         assert_eq!(made.shape().tiles(), touched(&within, &part, &slices), "{case}");
         let mut expected =
@@ -125,9 +125,10 @@ fn check_elements<T: Float>(seed: u64) {
         (views, parts) = (views + u32::from(is_view && count(&part) > 0.0), parts + u32::from(!is_view));
         let lazy = lazy(&part);
         for threads in [1, 2, 5] {
-            let options = options.clone().threads(threads).block_bytes(if case % 2 == 0 { 0 } else { 64 });
+            let options = options.clone().block_bytes(if case % 2 == 0 { 0 } else { 64 });
+            let run = Evaluator::new(options).threads(threads);
             for part in [&part, &lazy] {
-                let (again, _) = evaluated(&options, &[part, &x], build).expect("a value");
+                let (again, _) = evaluated(&run, &[part, &x], build).expect("a value");
                 assert_eq!(all_bits(&again), all_bits(&made), "{case}");
             }
         }
@@ -152,7 +153,7 @@ fn gradients_of_slices_are_cut_as_what_they_are_slices_of() {
         let slices: Vec<Slice> = tiling.axes().iter().map(|axis| range(&mut rng, axis)).collect();
         let options = Options::default().threshold(0.0);
         // The gradient is a slice of `b`, so the first one goes on to another tensor of the tiling, and the second one has a gradient itself.
-        let (made, _) = evaluated(&options, &[&a, &b], |g, leaves| {
+        let (made, _) = evaluated(&Evaluator::new(options.clone()), &[&a, &b], |g, leaves| {
             let parts = [g.slice_anew(leaves[0], &slices)?, g.slice_anew(leaves[1], &slices)?];
             let product = g.einsum("ij,ij->", &parts)?;
             let gradient = g.gradients(product, &[leaves[0]])?[0];
@@ -168,7 +169,7 @@ fn gradients_of_slices_are_cut_as_what_they_are_slices_of() {
         assert_eq!(made.tiling(), &tiling, "{case}");
         let found = made.to_tensor().expect("memory").to_vec::<f64>().expect("f64");
         assert_eq!(found, squares.collect::<Vec<f64>>(), "{case}");
-        let (second, _) = evaluated(&options, &[&a, &b], |g, leaves| {
+        let (second, _) = evaluated(&Evaluator::new(options.clone()), &[&a, &b], |g, leaves| {
             let part = g.slice_anew(leaves[0], &slices)?;
             let square = g.einsum("ij,ij->", &[part, part])?;
             let gradient = g.gradients(square, &[leaves[0]])?[0];
@@ -239,7 +240,7 @@ fn what_nobody_needs_says_how_a_slice_of_it_is_cut() {
         extents.extend(slices_of(&graph, node).iter().map(|slice| slice.count as u64));
         let one = extents.iter().map(|extent| Tiling1::blocked(*extent, (*extent).max(1)).expect("few tiles"));
         let part = random::dense::<f64>(&Tiling::new(one.collect::<Vec<_>>()).expect("few tiles"), 1);
-        let made = evaluated(&options, &[&a, &b, &part], |g, leaves| {
+        let made = evaluated(&Evaluator::new(options.clone()), &[&a, &b, &part], |g, leaves| {
             let node = within(g, leaves[0], leaves[1])?;
             let slices = slices_of(g, node);
             g.place_slice_in(leaves[2], &slices, node)
@@ -250,7 +251,9 @@ fn what_nobody_needs_says_how_a_slice_of_it_is_cut() {
             assert_eq!(made.tiling().axes(), [Tiling1::blocked(3, 3).expect("one tile"), axis], "{case}");
             continue;
         }
-        let (whole, _) = evaluated(&options, &[&a, &b], |g, leaves| within(g, leaves[0], leaves[1])).expect("a value");
+        let (whole, _) =
+            evaluated(&Evaluator::new(options.clone()), &[&a, &b], |g, leaves| within(g, leaves[0], leaves[1]))
+                .expect("a value");
         // How one element is cut out of nothing is of no interest.
         let axes = made.tiling().axes().iter().zip(whole.tiling().axes());
         assert!(axes.clone().all(|(a, b)| a == b || (a.extent() == 1 && b.extent() == 1)), "{case}");
@@ -273,8 +276,8 @@ fn part(start: usize, count: usize) -> [Slice; 1] {
 fn whole_tiles_take_no_bytes_and_others_are_counted() {
     let x = ones(&[-4, 0, 4, 8, 12]);
     let place = |of: &Tiled, slices: [Slice; 1], most: usize| {
-        let options = Options::default().threshold(0.0).threads(1).most_bytes(most);
-        evaluated(&options, &[of, &x], |g, leaves| g.place_slice_in(leaves[0], &slices, leaves[1]))
+        let run = Evaluator::new(Options::default().threshold(0.0)).most_bytes(most);
+        evaluated(&run, &[of, &x], |g, leaves| g.place_slice_in(leaves[0], &slices, leaves[1]))
     };
     let (made, steps) = place(&ones(&[0, 4, 8]), part(4, 8), 0).expect("a view");
     assert_eq!((made.shape().tiles(), steps[0].work), (&[1, 2][..], StepKind::View));
@@ -318,7 +321,7 @@ fn a_tile_that_is_partly_zeros_is_screened_by_its_norm() {
     let place = |threshold: f64| {
         let options = Options::default().threshold(threshold);
         let slices = part(99, 102);
-        let (made, _) = evaluated(&options, &[&ones(&[0, 1, 101, 102]), &x], |g, leaves| {
+        let (made, _) = evaluated(&Evaluator::new(options.clone()), &[&ones(&[0, 1, 101, 102]), &x], |g, leaves| {
             g.place_slice_in(leaves[0], &slices, leaves[1])
         })
         .expect("a value");
@@ -332,7 +335,7 @@ fn a_tile_that_is_partly_zeros_is_screened_by_its_norm() {
 fn what_is_not_known_or_does_not_fit_is_refused() {
     let (x, other, of) = (ones(&[0, 2, 6]), ones(&[0, 3, 6]), ones(&[0, 3]));
     let refused = |inputs: &[&Tiled], build: OnLeaves<'_>| {
-        let error = evaluated(&Options::default(), inputs, build).map(|_| ()).expect_err("an error");
+        let error = evaluated(&Evaluator::new(Options::default()), inputs, build).map(|_| ()).expect_err("an error");
         (error.tensor_kind(), error.to_string())
     };
     let (kind, message) = refused(&[&of], &|g, leaves| g.place_slice(leaves[0], &part(1, 3), &[6]));
@@ -356,8 +359,9 @@ fn what_is_not_known_or_does_not_fit_is_refused() {
     assert_eq!(kind, Some(Kind::Tiling));
     assert!(message.contains("tensor.concat"), "{message}");
     let options = Options::default().threshold(0.0).most_tiles(1);
-    let many =
-        evaluated(&options, &[&ones(&[0, 5]), &x], |g, leaves| g.place_slice_in(leaves[0], &part(0, 5), leaves[1]));
+    let many = evaluated(&Evaluator::new(options.clone()), &[&ones(&[0, 5]), &x], |g, leaves| {
+        g.place_slice_in(leaves[0], &part(0, 5), leaves[1])
+    });
     assert_eq!(many.expect_err("an error").tensor_kind(), Some(Kind::Limit));
 }
 

@@ -100,12 +100,12 @@ fn axis(rng: &mut Rng) -> Tiling1 {
 /// What a plan and an evaluation come to: the steps, or the kind and the text of the error.
 type Outcome = Result<Vec<Step>, (Option<Kind>, String)>;
 
-fn outcomes(build: Build, inputs: [&Tiled; 2], options: &Options) -> (Outcome, Outcome) {
+fn outcomes(build: Build, inputs: [&Tiled; 2], run: Evaluator) -> (Outcome, Outcome) {
     let mut graph = TensorGraph::standard();
     let [a, b] = inputs.map(|of| graph.leaf("x", of.scalar_type(), &of.tiling().extents()).expect("a leaf"));
     let output = build(&mut graph, a, b).expect("a graph");
     let journal = Journal::default();
-    let run = Evaluator::new(options.clone()).journal(journal.clone());
+    let run = run.journal(journal.clone());
     let failed = |error: Error| (error.tensor_kind(), error.to_string());
     let planned = run.plan_graph(&graph, &[output], &inputs, &NoElements).map_err(failed);
     assert!(journal.steps().is_empty(), "a plan is no evaluation");
@@ -124,16 +124,16 @@ fn the_steps_of_a_plan_are_those_of_the_evaluation() {
         let (a, b) = if rng.bool() { (lazy(&a), b) } else { (a, b) };
         let build = GRAPHS[case % GRAPHS.len()];
         let options = Options::default().threshold(0.0).block_bytes(*[0, 100, 1 << 20].get(case % 3).unwrap_or(&0));
-        let (planned, made) = outcomes(build, [&a, &b], &options);
+        let (planned, made) = outcomes(build, [&a, &b], Evaluator::new(options.clone()));
         assert_eq!(planned, made, "{case}");
         let steps = made.expect("values");
         // Whatever bytes there are, both have enough of them or not.
         let most = steps.iter().map(|step| step.bytes + step.held_bytes).max().unwrap_or(0);
         for bytes in [0, 8, most / 2, most.saturating_sub(1), most, most + 16, 2 * most + 64] {
-            let (planned, made) = outcomes(build, [&a, &b], &options.clone().most_bytes(bytes));
+            let (planned, made) = outcomes(build, [&a, &b], Evaluator::new(options.clone()).most_bytes(bytes));
             assert_eq!(planned, made, "{case} {bytes}");
         }
-        let (planned, made) = outcomes(build, [&a, &b], &options.clone().most_products(3).most_tiles(5));
+        let (planned, made) = outcomes(build, [&a, &b], Evaluator::new(options.clone().most_products(3).most_tiles(5)));
         assert_eq!(planned, made, "{case}");
     }
 }
@@ -145,27 +145,29 @@ fn steps_say_what_they_hold_beside_their_results() {
     let tiling = Tiling::new([&axis, &axis]).expect("few tiles");
     let (a, b) = (lazy(&random::dense::<f64>(&tiling, 1)), random::dense::<f64>(&tiling, 2));
     let options = Options::default().threshold(0.0).block_bytes(0);
-    let held = |build: Build, inputs: [&Tiled; 2], options: &Options| -> Vec<usize> {
-        let (planned, made) = outcomes(build, inputs, options);
+    let run = |options: &Options| Evaluator::new(options.clone());
+    let held_by = |build: Build, inputs: [&Tiled; 2], run: Evaluator| -> Vec<usize> {
+        let (planned, made) = outcomes(build, inputs, run);
         assert_eq!(planned, made);
         made.expect("values").iter().map(|step| step.held_bytes).collect()
     };
+    let held = |build, inputs, options: &Options| held_by(build, inputs, run(options));
     let (all, column, tile) = (16 * 16 * 8, 16 * 2 * 8, 2 * 2 * 8);
     let product: Build = |g, a, b| g.einsum("ij,jk->ik", &[a, b]);
     assert_eq!(held(product, [&b, &b], &options), [0]);
     assert_eq!(held(product, [&a, &b], &options), [all]);
     assert_eq!(held(product, [&a, &a], &options), [2 * all]);
-    assert_eq!(held(product, [&a, &b], &options.clone().most_bytes(all + 3 * column + tile)), [3 * column]);
+    assert_eq!(held_by(product, [&a, &b], run(&options).most_bytes(all + 3 * column + tile)), [3 * column]);
     // Segments of two keys: a sum of a tile waits for that of the segments before.
     let segments = options.clone().segment(Segment { elements: 8192, tiles: 2 });
     assert_eq!(held(product, [&b, &b], &segments), [tile]);
-    assert_eq!(held(product, [&a, &b], &segments.clone().most_bytes(all + 5 * column)), [4 * column + tile]);
+    assert_eq!(held_by(product, [&a, &b], run(&segments).most_bytes(all + 5 * column)), [4 * column + tile]);
     // Each thread has a sum, or a lazy tile.
-    assert_eq!(held(product, [&b, &b], &segments.clone().threads(3)), [3 * tile]);
+    assert_eq!(held_by(product, [&b, &b], run(&segments).threads(3)), [3 * tile]);
     // Few blocks: the segments of all are summed at once.
-    assert_eq!(held(product, [&b, &b], &segments.block_bytes(1 << 20).threads(2)), [all + 4 * all]);
+    assert_eq!(held_by(product, [&b, &b], run(&segments.block_bytes(1 << 20)).threads(2)), [all + 4 * all]);
     let sum: Build = |g, a, b| g.apply("math.add", &[a, b]);
-    assert_eq!([1, 3].map(|threads| held(sum, [&a, &b], &options.clone().threads(threads))), [[tile], [3 * tile]]);
+    assert_eq!([1, 3].map(|threads| held_by(sum, [&a, &b], run(&options).threads(threads))), [[tile], [3 * tile]]);
     let part: Build = |g, a, _| g.slice(a, &[Slice { start: 1, step: 1, count: 12 }, Slice::all(16)]);
     assert_eq!(held(part, [&a, &b], &options), [tile]);
 }
@@ -182,7 +184,7 @@ fn estimates_are_upper_ones() {
         let tiling = Tiling::new([&own, &own]).expect("few tiles");
         let [a, b] = [0.7, 0.9].map(|share| random::sparse::<f64>(&mut rng, &tiling, share));
         let options = Options::default().threshold(rng.f64() * 0.5);
-        let (planned, made) = outcomes(build, [&a, &b], &options);
+        let (planned, made) = outcomes(build, [&a, &b], Evaluator::new(options.clone()));
         let (planned, made) = (planned.expect("steps"), made.expect("values"));
         assert_eq!(planned.len(), made.len(), "{case}");
         for (planned, made) in planned.iter().zip(&made) {
@@ -296,7 +298,7 @@ fn progress_is_that_of_the_step_that_runs() {
         let square = graph.einsum("ij,jk->ik", &[leaf, leaf]).expect("a product");
         let sum = graph.apply("math.add", &[square, leaf]).expect("a sum");
         let number = graph.reduce(Reduction::Sum, sum, &[0, 1]).expect("a number");
-        let run = Evaluator::new(Options::default().threads(threads).block_bytes(0)).journal(journal.clone());
+        let run = Evaluator::new(Options::default().block_bytes(0)).threads(threads).journal(journal.clone());
         run.evaluate(&graph, &[number], &[&lazy], &NoElements).expect("a number");
         let seen = seen.lock().expect("no panic").clone();
         // The tiles of both operands, all before the first product; then those of the sum, one after the other.
@@ -312,8 +314,8 @@ fn progress_is_that_of_the_step_that_runs() {
         assert_eq!((last.step, last.steps, last.done, last.of), (3, 3, 36, 36));
         // Each product of tiles is counted once, in however many panels and segments. Panels have the 24 tiles of two keys here.
         for most in [usize::MAX, 2 * 36 * 32 + 24 * 32] {
-            let options = Options::default().threads(threads).segment(Segment { elements: 2, tiles: 1 });
-            let run = Evaluator::new(options.most_bytes(most)).journal(journal.clone());
+            let options = Options::default().segment(Segment { elements: 2, tiles: 1 });
+            let run = Evaluator::new(options).most_bytes(most).threads(threads).journal(journal.clone());
             run.product("ij,jk->ik", &lazy, &lazy).expect("a product");
             assert_eq!((journal.progress().done, journal.progress().of), (216, 216), "{most}");
         }

@@ -264,7 +264,7 @@ fn results_that_take_too_many_bytes_are_refused_before_tiles_are_made() {
     let a = Tiled::lazy(&column, Scalar::Float64, never).unwrap();
     let outer = Evaluator::new(Options::default()).product("i,j->ij", &a, &a).expect_err("an error");
     assert_eq!(outer.tensor_kind(), Some(Kind::Limit), "{outer}");
-    let run = Evaluator::new(Options::default().most_bytes(1000));
+    let run = Evaluator::new(Options::default()).most_bytes(1000);
     let message = run.add(&a, &a).expect_err("an error").to_string();
     assert!(
         message.starts_with("a result of 2 tiles takes 8388608 bytes: it may have 1000, so 8387608 are missing"),

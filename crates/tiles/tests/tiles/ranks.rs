@@ -77,7 +77,7 @@ fn products_have_the_same_bits_on_any_number_of_ranks() {
             let options = Options::default().threshold(0.0).segment(segment).block_bytes(rng.usize(0..200));
             let one = all_bits(&Evaluator::new(options.clone()).product(text, &left, &right).unwrap());
             for size in [1, 2, 3, 4, 6] {
-                let options = options.clone().threads([1, 2, 5][rng.usize(..3)]);
+                let threads = [1, 2, 5][rng.usize(..3)];
                 let maps = [map(&mut rng, size), map(&mut rng, size), map(&mut rng, size)];
                 let kinds = [rng.u32(..3), rng.u32(..3)];
                 let made = on_ranks(size, case, &options, |run, _| {
@@ -87,7 +87,7 @@ fn products_have_the_same_bits_on_any_number_of_ranks() {
                         _ => Ok(of.clone()),
                     };
                     let (left, right) = (given(&left, 0)?, given(&right, 1)?);
-                    let run = maps[2].iter().fold(run.clone(), |run, map| run.tile_map(map.clone()));
+                    let run = maps[2].iter().fold(run.clone().threads(threads), |run, map| run.tile_map(map.clone()));
                     gathered_bits(&run, &run.product(text, &left, &right)?)
                 });
                 assert_eq!(same(made, text), one, "{case} {text} on {size} ranks");
@@ -108,8 +108,8 @@ fn products_in_panels_have_the_same_bits_on_ranks() {
         let mut bytes = 0;
         // With the fewest bytes that do, tiles come in many panels.
         loop {
-            let options = options.clone().most_bytes(bytes);
             let made = on_ranks(size, case, &options, |run, ranks| {
+                let run = run.clone().most_bytes(bytes);
                 // The tensors themselves do not count.
                 let whole = Evaluator::new(Options::default()).ranks(ranks.clone(), []);
                 let [left, right] = [&left, &right].map(|of| whole.distributed(of, &TileMap::hashed()));
@@ -186,7 +186,8 @@ fn operators_have_the_same_bits_on_any_number_of_ranks() {
             let run = Evaluator::new(options.clone());
             let one = (operations(&run, &a, &b).unwrap(), numbers(&run, &a, &b).unwrap());
             for size in [2, 3, 4, 6] {
-                let options = options.clone().threads([1, 2, 5][rng.usize(..3)]).block_bytes(rng.usize(0..64));
+                let threads = [1, 2, 5][rng.usize(..3)];
+                let options = options.clone().block_bytes(rng.usize(0..64));
                 let maps = [map(&mut rng, size), map(&mut rng, size), map(&mut rng, size)];
                 let is_lazy = rng.bool();
                 let made = on_ranks(size, case, &options, |run, _| {
@@ -196,7 +197,7 @@ fn operators_have_the_same_bits_on_any_number_of_ranks() {
                         None => Ok(of.clone()),
                     };
                     let (a, b) = (given(&a, 0)?, given(&b, 1)?);
-                    let run = maps[2].iter().fold(run.clone(), |run, map| run.tile_map(map.clone()));
+                    let run = maps[2].iter().fold(run.clone().threads(threads), |run, map| run.tile_map(map.clone()));
                     Ok((operations(&run, &a, &b)?, numbers(&run, &a, &b)?))
                 });
                 let (tensors, numbers) = same(made, "operators");
@@ -343,9 +344,10 @@ fn failing(tiles: u64, fails: impl Fn(u64) -> bool + Send + Sync + 'static) -> T
 fn all_ranks_have_the_error_of_a_tile_that_fails() {
     for size in [2, 3, 4] {
         for threads in [1, 2] {
-            let options = Options::default().threads(threads).block_bytes(64);
+            let options = Options::default().block_bytes(64);
             let errors = |of: &(dyn Fn(&Evaluator, &Tiled) -> Result<(), Error> + Sync)| {
                 let made = on_ranks(size, 3, &options, |run, _| {
+                    let run = &run.clone().threads(threads);
                     let bad = failing(6, |number| number > 20);
                     let before = run.materialized(&square(6))?;
                     let error = of(run, &bad).expect_err("an error").to_string();

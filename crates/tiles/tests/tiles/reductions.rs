@@ -14,7 +14,7 @@ fn line(elements: &[f64], size: u64) -> Tiled {
 }
 
 fn run(threads: usize, block_bytes: usize) -> Evaluator {
-    Evaluator::new(Options::default().threshold(0.0).threads(threads).block_bytes(block_bytes))
+    Evaluator::new(Options::default().threshold(0.0).block_bytes(block_bytes)).threads(threads)
 }
 
 /// Small whole numbers, so that all sums are exact.

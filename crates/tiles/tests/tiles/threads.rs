@@ -32,18 +32,19 @@ fn products_have_the_same_bits_on_any_number_of_threads() {
                 tilings(&mut rng, &parse(text)).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 0.8));
             let segment = Segment { elements: rng.usize(1..12), tiles: rng.usize(1..4) };
             let options = Options::default().threshold(0.0).segment(segment);
-            let made = |options: Options, left: &Tiled| Evaluator::new(options).product(text, left, &right);
-            let one = made(options.clone(), &left).unwrap();
+            let made = |run: Evaluator, left: &Tiled| run.product(text, left, &right);
+            let one = made(Evaluator::new(options.clone()), &left).unwrap();
             for threads in [2, 5] {
                 for block_bytes in [0, 200, 1 << 18] {
-                    let options = options.clone().threads(threads).block_bytes(block_bytes);
-                    let again = made(options.clone(), &left).unwrap();
+                    let options = options.clone().block_bytes(block_bytes);
+                    let run = |most_bytes| Evaluator::new(options.clone()).most_bytes(most_bytes).threads(threads);
+                    let again = made(run(usize::MAX), &left).unwrap();
                     assert_eq!(all_bits(&again), all_bits(&one), "{case} {text}");
                     // With the fewest bytes that do, lazy tiles are made in many panels.
                     let lazy = lazy(&left);
                     let mut bytes = one.memory_bytes();
                     let least = loop {
-                        match made(options.clone().most_bytes(bytes), &lazy) {
+                        match made(run(bytes), &lazy) {
                             Err(error) if error.tensor_kind() == Some(Kind::Limit) => bytes += 8,
                             made => break made.unwrap(),
                         }
@@ -63,7 +64,7 @@ fn operators_on_elements_have_the_same_bits_on_any_number_of_threads() {
             let tiling = random::tiling(&mut rng, 1 + case % 3);
             let (a, b) = (random::sparse::<f64>(&mut rng, &tiling, 0.7), random::sparse::<f64>(&mut rng, &tiling, 0.7));
             let of = |threads: usize, block_bytes: usize| {
-                let run = Evaluator::new(Options::default().threshold(0.0).threads(threads).block_bytes(block_bytes));
+                let run = Evaluator::new(Options::default().threshold(0.0).block_bytes(block_bytes)).threads(threads);
                 let made = [
                     run.add(&a, &lazy(&b)),
                     run.subtract(&a, &b),
@@ -110,8 +111,7 @@ fn the_error_is_the_same_on_any_number_of_threads() {
         let ready = failing(12, |_| false).0.materialized().unwrap();
         for threads in [1, 2, 5] {
             for most_bytes in [usize::MAX, 24 * 24 * 8 + 2 * 12 * 32] {
-                let options = Options::default().threads(threads).block_bytes(64).most_bytes(most_bytes);
-                let run = Evaluator::new(options);
+                let run = Evaluator::new(Options::default().block_bytes(64)).most_bytes(most_bytes).threads(threads);
                 let message = |made: Result<Tiled, Error>| made.expect_err("an error").to_string();
                 // Tiles are asked for by what is summed: the first column that fails is the fourth, its first tile 52.
                 assert_eq!(message(run.product("ij,jk->ik", &a, &ready)), "the function of tiles panicked: tile 52");
@@ -126,11 +126,11 @@ fn the_error_is_the_same_on_any_number_of_threads() {
         // A source that only fails, from an odd tile on.
         let (odd, _) = failing(12, |number| number >= 77 && number % 2 == 1);
         let message = |threads| {
-            let run = Evaluator::new(Options::default().threads(threads).block_bytes(32));
+            let run = Evaluator::new(Options::default().block_bytes(32)).threads(threads);
             run.scale(&odd, 2.0).expect_err("an error").to_string()
         };
         assert_eq!([1, 2, 5].map(message), ["tile 77"; 3]);
-        let panics = Evaluator::new(Options::default().threads(5).block_bytes(32));
+        let panics = Evaluator::new(Options::default().block_bytes(32)).threads(5);
         let panics = panics.map::<f64>(&ready, |x| if x > 100.0 { panic!("{x} is too much") } else { 0.0 });
         assert_eq!(panics.expect_err("an error").to_string(), "the function of elements panicked: 101 is too much");
     });
@@ -150,7 +150,7 @@ fn tokens_end_evaluations_between_tasks() {
                 own.cancel();
                 Tensor::zeros(Scalar::Float64, &place.extents())
             });
-            let run = Evaluator::new(Options::default().threads(threads)).cancellation(token);
+            let run = Evaluator::new(Options::default()).threads(threads).cancellation(token);
             let ended = run.product("ij,jk->ik", &lazy.unwrap(), &stored).expect_err("an error");
             assert_eq!(ended.fault_kind(), Some(FaultKind::Cancelled));
             assert!(begun.load(Ordering::Relaxed) <= threads);
@@ -159,7 +159,7 @@ fn tokens_end_evaluations_between_tasks() {
             assert_eq!(run.norm(&stored).expect_err("an error").fault_kind(), Some(FaultKind::Cancelled));
         }
         let late = Cancellation::new().until(Instant::now());
-        let run = Evaluator::new(Options::default().threads(2)).cancellation(late);
+        let run = Evaluator::new(Options::default()).threads(2).cancellation(late);
         let ended = run.product("ij,jk->ik", &stored, &stored).expect_err("an error");
         assert_eq!(ended.fault_kind(), Some(FaultKind::Deadline));
     });
@@ -191,10 +191,10 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
     let column = 8 * 32;
     let run = |most_bytes: usize, segment: usize| {
         let segment = Segment { elements: 8192, tiles: segment };
-        let options = Options::default().threshold(0.0).segment(segment).most_bytes(most_bytes);
+        let options = Options::default().threshold(0.0).segment(segment);
         most.store(0, Ordering::Relaxed);
         asked.store(0, Ordering::Relaxed);
-        let made = Evaluator::new(options).product("ij,jk->ik", &a, &b)?;
+        let made = Evaluator::new(options).most_bytes(most_bytes).product("ij,jk->ik", &a, &b)?;
         assert_eq!((asked.load(Ordering::Relaxed), held.load(Ordering::Relaxed)), (64, 0));
         Ok::<(Vec<u64>, usize), Error>((bits(&made), most.load(Ordering::Relaxed)))
     };
@@ -217,7 +217,7 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
     let run = |most_bytes: usize| {
         let options = Options::default().threshold(0.0).segment(Segment { elements: 8192, tiles: 2 }).block_bytes(0);
         most.store(0, Ordering::Relaxed);
-        let made = Evaluator::new(options.most_bytes(most_bytes)).product("ij,j->i", &a, &vector)?;
+        let made = Evaluator::new(options).most_bytes(most_bytes).product("ij,j->i", &a, &vector)?;
         Ok::<(Vec<u64>, usize), Error>((bits(&made), most.load(Ordering::Relaxed)))
     };
     let (expected, _) = run(usize::MAX).unwrap();
@@ -285,7 +285,7 @@ fn fewer_threads_work_where_there_are_few_bytes() {
     let tiling = Tiling::new([&axis, &axis]).unwrap();
     let a = random::dense::<f64>(&tiling, 1);
     let bytes = a.memory_bytes();
-    let run = |most| Evaluator::new(Options::default().threshold(0.0).threads(2).most_bytes(most));
+    let run = |most| Evaluator::new(Options::default().threshold(0.0)).most_bytes(most).threads(2);
     let expected = bits(&run(usize::MAX).materialized(&lazy(&a)).unwrap());
     assert_eq!(bits(&run(bytes).materialized(&lazy(&a)).unwrap()), expected);
     assert!(run(bytes - 1).materialized(&lazy(&a)).is_err());

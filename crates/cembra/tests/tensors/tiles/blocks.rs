@@ -1,7 +1,7 @@
 //! Blocks of tiles in texts: their values on dense tensors and in tiles, how labels have to be cut, which lazy tiles are made, which bytes are held,
 //! and what is refused.
 
-use super::{Tilings, floats};
+use super::{Tilings, floats, most_bytes};
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
     Base, Journal, MOST_TILES, Operand, Options, Run, Screening, Shape, StepKind, TilePlace, Tiled, Tiling, Tiling1,
@@ -84,7 +84,7 @@ fn blocks_are_the_elements_of_their_tiles() {
         let reference = executor.run_reference(&inputs).expect("values");
         let run = Run::new(Options::default(), &cembra::Options::default().backend(backend));
         let operands = [("a", Operand::Dense(&a)), ("b", (&b).into()), ("c", (&c).into())];
-        let made = run.model(&executor, operands).expect("values");
+        let made = run.tiled(&executor).run(operands).expect("values");
         for (at, field) in executor.outputs().iter().enumerate() {
             let name = &*field.name;
             let tiled = made[name].to_tensor().expect("memory");
@@ -215,7 +215,8 @@ fn labels_are_cut_as_the_blocks_are() {
             let (a, b) = (tensor(&[21]), tensor(&[64]));
             let run = Run::new(Options::default(), &cembra::Options::default().backend(backend));
             let made = run
-                .model(&executor, [("a", Operand::Dense(&a)), ("b", Operand::Dense(&b))])
+                .tiled(&executor)
+                .run([("a", Operand::Dense(&a)), ("b", Operand::Dense(&b))])
                 .unwrap_or_else(|error| panic!("{text}: {error}"));
             let input = if &*executor.inputs()[0].name == "a" { a } else { b };
             let dense = executor.session().run_tensors(&[input]).expect("values")[0].clone();
@@ -366,7 +367,8 @@ fn tiles_that_data_do_not_have_are_refused_at_their_place() {
         let executor = compiled(text, backend).expect("a model");
         let (short, b) = (tensor(&[4, 8]), tensor(&[6]));
         let run = Run::new(Options::default(), &cembra::Options::default().backend(backend));
-        let tiled = run.model(&executor, [("a", Operand::Dense(&short)), ("b", (&b).into())]).map(|_| ()).unwrap_err();
+        let tiled =
+            run.tiled(&executor).run([("a", Operand::Dense(&short)), ("b", (&b).into())]).map(|_| ()).unwrap_err();
         let dense = executor.session().run_tensors(&[short, b.clone()]).map(|_| ()).unwrap_err();
         for error in [tiled, dense] {
             assert_eq!(error.tensor_kind(), Some(TensorErrorKind::Index), "{error}");
@@ -453,9 +455,8 @@ fn blocks_take_no_bytes_and_copy_nothing() {
     let b = cut(&tensor(&[8, 8]), a.tiling().axes());
     let bytes = 8 * 8 * 8;
     let with = |text: &str, most: usize| {
-        let options = Options::default().threshold(0.0).threads(1).most_bytes(most);
-        let made =
-            World::from_environment().expect("a world").evaluator(options).statement(text, [("a", &a), ("b", &b)]);
+        let run = World::from_environment().expect("a world").evaluator(Options::default().threshold(0.0));
+        let made = run.run_options(&most_bytes(most)).statement(text, [("a", &a), ("b", &b)]);
         made.map_err(|error| format!("{most} bytes: {error}"))
     };
     let is_least = |text: &str, least: usize| {

@@ -4,7 +4,7 @@
 use super::{Tilings, floats};
 use cembra::tensor::{Data, Layout, Tensor, TensorGraph};
 use cembra::tiles::{Options, Run, TileMap, Tiled, World};
-use cembra::{Backend, Error};
+use cembra::{Backend, Error, RunOptions};
 use flate2::read::GzDecoder;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -137,7 +137,8 @@ fn products_of_the_golden_data() {
 
 /// A number of what all golden cases come to on the ranks of a world, all bits of each.
 fn hashes(world: &World, threads: usize) -> Result<Vec<u64>, Error> {
-    let mut run = world.evaluator(Options::default().threshold(0.0).threads(threads).block_bytes(64));
+    let run = world.evaluator(Options::default().threshold(0.0).block_bytes(64));
+    let mut run = run.run_options(&RunOptions::new().threads(threads));
     let map = TileMap::square(world.size());
     let mut hashes = Vec::new();
     let mut note = |run: &Run, made: Result<Tiled, Error>| -> Result<(), Error> {

@@ -1,12 +1,12 @@
 //! Gradients through blocks of tiles and ranges of elements in texts: in tiles they are what they are of dense tensors, whose text cuts them alike.
 //! Elements are small whole numbers, of which sums in all orders are the same, so they are compared as they are.
 
-use super::floats;
+use super::{floats, most_bytes};
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
     Base, Journal, Known, Operand, Options, Run, Screening, Step, StepKind, Tiled, Tiling, Tiling1, World,
 };
-use cembra::{Backend, Error, Executor, Model};
+use cembra::{Backend, Error, Executor, Model, RunOptions};
 use fastrand::Rng;
 
 const BACKENDS: [Backend; 2] = [Backend::Native, Backend::Interpreter];
@@ -168,12 +168,13 @@ fn gradients_in_tiles_are_those_of_dense_tensors() {
             let mut bits = Vec::new();
             for threads in [1, 2, 5] {
                 let journal = Journal::default();
-                let options = Options::default().threshold(threshold).threads(threads);
-                let run = run(options, backend).journal(journal.clone());
-                let made = run.model(&executor, operands()).unwrap_or_else(|error| panic!("{text}: {error}"));
+                let terms = RunOptions::new().threads(threads);
+                let run =
+                    run(Options::default().threshold(threshold), backend).run_options(&terms).journal(journal.clone());
+                let made = run.tiled(&executor).run(operands()).unwrap_or_else(|error| panic!("{text}: {error}"));
                 if threshold == 0.0 {
                     let known = operands().map(|(name, operand)| (name, Known::Operand(operand)));
-                    assert_eq!(run.plan(&executor, known).expect("a plan"), journal.steps(), "{text}");
+                    assert_eq!(run.tiled(&executor).plan(known).expect("a plan"), journal.steps(), "{text}");
                 }
                 let mut all = Vec::new();
                 for (at, field) in executor.outputs().iter().enumerate() {
@@ -253,8 +254,8 @@ fn tiles_outside_of_the_block_are_absent_and_those_within_are_shared() {
     let text = "let y = tensor.sum(tensor.block(a, [1, 1], [3, 3]) * tensor.block(b, [1, 1], [3, 3]))";
     let steps = |text: &str, most: usize| -> Result<(Tiled, Vec<Step>), Error> {
         let journal = Journal::default();
-        let options = Options::default().threshold(0.0).threads(1).most_bytes(most);
-        let run = World::from_environment()?.evaluator(options).journal(journal.clone());
+        let run = World::from_environment()?.evaluator(Options::default().threshold(0.0));
+        let run = run.run_options(&most_bytes(most)).journal(journal.clone());
         let made = { run }.statement(&format!("{text}; output g = tensor.grad(y, a)"), [("a", &a), ("b", &b)])?;
         Ok((made, journal.steps()))
     };

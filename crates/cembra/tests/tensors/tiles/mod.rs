@@ -13,6 +13,7 @@ mod texts;
 
 use cembra::tensor::Tensor;
 use cembra::tiles::{Screening, Tiled, Tiling, Tiling1};
+use cembra::{Limits, RunOptions};
 use std::collections::BTreeMap;
 
 /// Tilings of axes by a seed: axes of one extent have one tiling, as axes with one label must.
@@ -51,6 +52,11 @@ impl Tilings {
     pub(crate) fn tiled(&mut self, tensor: &Tensor) -> Tiled {
         Tiled::from_tensor(tensor, &self.tiling(tensor.extents()), &Screening::threshold(0.0)).expect("floats")
     }
+}
+
+/// The options of a run that takes at most `most` bytes.
+pub(crate) fn most_bytes(most: usize) -> RunOptions {
+    RunOptions::new().limits(Limits { array_bytes: most as u64, ..Limits::default() })
 }
 
 /// Elements as `f64`.

@@ -18,7 +18,8 @@ fn tensor(extents: &[usize]) -> Tensor {
 fn evaluated(text: &str, inputs: &[(&str, &Tensor)]) -> Result<BTreeMap<String, Tiled>, Error> {
     let model = compiled(text)?;
     Run::new(Options::default(), &cembra::Options::default())
-        .model(&model, inputs.iter().map(|(name, tensor)| (*name, Operand::Dense(tensor))))
+        .tiled(&model)
+        .run(inputs.iter().map(|(name, tensor)| (*name, Operand::Dense(tensor))))
 }
 
 const TEXT: &str = r#"
@@ -41,7 +42,7 @@ fn values_are_those_of_dense_tensors_and_tiles_those_of_labels() {
         assert!(model.is_tiled());
         let run = Run::new(Options::default(), &options);
         let dense = [("a", Operand::Dense(&a)), ("b", (&b).into()), ("v", (&v).into()), ("by", (&by).into())];
-        let made = run.model(&model, dense).expect("values");
+        let made = run.tiled(&model).run(dense).expect("values");
         let mut session = model.session();
         let expected = session.run_tensors(&[a.clone(), b.clone(), v.clone(), by.clone()]).expect("values");
         for (field, dense) in model.outputs().iter().zip(expected) {
@@ -59,7 +60,7 @@ fn values_are_those_of_dense_tensors_and_tiles_those_of_labels() {
         let tiling = Tiling::new([fours(9), Tiling1::new([-2, 0, 3, 3, 5]).expect("tiles")]).expect("a tiling");
         let cut = Tiled::from_tensor(&a, &tiling, &Screening::threshold(f64::EPSILON)).expect("tiles");
         let again = [("a", Operand::Tiled(&cut)), ("b", (&b).into()), ("v", (&v).into()), ("by", (&by).into())];
-        let again = run.model(&model, again).expect("values");
+        let again = run.tiled(&model).run(again).expect("values");
         assert_eq!(again["c"].to_tensor().expect("memory"), made["c"].to_tensor().expect("memory"));
     }
 }
@@ -71,10 +72,10 @@ fn small_tiles_are_left_out_and_numbers_are_not() {
     let x = Tensor::new(&[6], vec![1.0, 0.0, 1e-9, 0.0, 0.0, 2.0]).expect("a tensor");
     let by = Tensor::scalar(1e-12);
     let run = Run::new(Options::default().threshold(1e-8), &cembra::Options::default());
-    let made = run.model(&model, [("x", Operand::Dense(&x)), ("by", Operand::Dense(&by))]).expect("values");
+    let made = run.tiled(&model).run([("x", Operand::Dense(&x)), ("by", Operand::Dense(&by))]).expect("values");
     assert_eq!(made["y"].shape().tiles(), [0; 0]);
     let by = Tensor::scalar(3.0);
-    let made = run.model(&model, [("x", Operand::Dense(&x)), ("by", Operand::Dense(&by))]).expect("values");
+    let made = run.tiled(&model).run([("x", Operand::Dense(&x)), ("by", Operand::Dense(&by))]).expect("values");
     assert_eq!(floats(&made["y"].to_tensor().expect("memory")), [3.0, 0.0, 0.0, 0.0, 0.0, 6.0]);
 }
 
@@ -145,12 +146,13 @@ fn data_that_do_not_fit_the_cuts_are_refused() {
     let cut = Tiled::from_tensor(&tensor(&[9]), &threes, &Screening::threshold(0.0)).expect("tiles");
     let a = tensor(&[9, 5]);
     let run = Run::new(Options::default(), &cembra::Options::default());
-    let error = run.model(&model, [("a", (&a).into()), ("b", Operand::Tiled(&cut))]).map(|_| ()).expect_err("an error");
+    let error =
+        run.tiled(&model).run([("a", (&a).into()), ("b", Operand::Tiled(&cut))]).map(|_| ()).expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(TensorErrorKind::SizeMismatch));
     assert!(format!("{error:?}").contains("retile") || error.diagnostics()[0].hints()[0].contains("retile"), "{error}");
     let fours = Tiling::new([Tiling1::blocked(9, 4).expect("tiles")]).expect("a tiling");
     let retiled = cut.retile(&fours, &Screening::threshold(0.0)).expect("tiles");
-    assert!(run.model(&model, [("a", (&a).into()), ("b", Operand::Tiled(&retiled))]).is_ok());
+    assert!(run.tiled(&model).run([("a", (&a).into()), ("b", Operand::Tiled(&retiled))]).is_ok());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Plans of models whose text cuts tensors: each has the steps of its evaluation. And the errors of extents, shapes and fills that do not fit.
 
+use super::most_bytes;
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
     Journal, Known, MOST_TILES, Operand, Options, Run, Screening, Shape, Step, StepKind, Tiled, Tiling, Tiling1,
@@ -40,14 +41,14 @@ const TEXT: &str = r#"
 /// What a plan and an evaluation come to.
 type Outcome = Result<Vec<Step>, (Option<TensorErrorKind>, String)>;
 
-fn outcomes(text: &str, options: &Options, inputs: &[(&str, Operand<'_>)]) -> (Outcome, Outcome) {
+fn outcomes(text: &str, options: &Options, most: usize, inputs: &[(&str, Operand<'_>)]) -> (Outcome, Outcome) {
     let model = compiled(text);
     let journal = Journal::default();
-    let run = run(options.clone()).journal(journal.clone());
+    let run = run(options.clone()).run_options(&most_bytes(most)).journal(journal.clone());
     let failed = |error: Error| (error.tensor_kind(), format!("{error:?}"));
     let known = inputs.iter().map(|(name, operand)| (*name, Known::Operand(*operand)));
-    let planned = run.plan(&model, known).map_err(failed);
-    let made = run.model(&model, inputs.iter().copied()).map(|_| journal.steps()).map_err(failed);
+    let planned = run.tiled(&model).plan(known).map_err(failed);
+    let made = run.tiled(&model).run(inputs.iter().copied()).map(|_| journal.steps()).map_err(failed);
     (planned, made)
 }
 
@@ -57,7 +58,7 @@ fn steps_are_those_of_the_evaluation() {
     let dense = [("a", Operand::Dense(&a)), ("b", (&b).into()), ("v", (&v).into()), ("by", (&by).into())];
     for (threshold, block_bytes) in [(0.0, 1 << 20), (1e-300, 0), (1e-300, 500)] {
         let options = Options::default().threshold(threshold).block_bytes(block_bytes);
-        let (planned, made) = outcomes(TEXT, &options, &dense);
+        let (planned, made) = outcomes(TEXT, &options, usize::MAX, &dense);
         assert_eq!(planned, made);
         let steps = made.expect("values");
         assert!(steps.len() > 8 && steps.iter().any(|step| step.work == StepKind::Elements), "{steps:?}");
@@ -65,22 +66,22 @@ fn steps_are_those_of_the_evaluation() {
         assert_eq!(steps.iter().all(|step| step.tiles as f64 == step.of), threshold == 0.0);
         let most = steps.iter().map(|step| step.bytes + step.held_bytes).max().expect("steps");
         for bytes in (0..most + 100).step_by(most / 20) {
-            let (planned, made) = outcomes(TEXT, &options.clone().most_bytes(bytes), &dense);
+            let (planned, made) = outcomes(TEXT, &options, bytes, &dense);
             assert_eq!(planned, made, "{bytes}");
         }
-        let (planned, made) = outcomes(TEXT, &options.clone().most_bytes(most - 1), &dense);
+        let (planned, made) = outcomes(TEXT, &options, most - 1, &dense);
         assert_eq!(planned, made);
         assert_eq!(made.map(|_| ()).expect_err("an error").0, Some(TensorErrorKind::Limit));
     }
     // Where nothing is known of norms all tiles are there.
-    let (_, made) = outcomes(TEXT, &Options::default().threshold(0.0), &dense);
+    let (_, made) = outcomes(TEXT, &Options::default().threshold(0.0), usize::MAX, &dense);
     let known = [
         ("a", Known::Extents(&[23, 17])),
         ("b", (&b).into()),
         ("v", Known::Extents(&[5])),
         ("by", Known::Extents(&[])),
     ];
-    let planned = run(Options::default().threshold(0.0)).plan(&compiled(TEXT), known).expect("steps");
+    let planned = run(Options::default().threshold(0.0)).tiled(&compiled(TEXT)).plan(known).expect("steps");
     assert_eq!(Ok(planned), made);
 }
 
@@ -95,7 +96,8 @@ fn shapes_are_enough() {
         (0..100_000_u64).flat_map(|row| (row.saturating_sub(1)..(row + 2).min(100_000)).map(move |at| (row, at)));
     let norms = band.map(|(row, at)| (row * 100_000 + at, if row == at { 1.0 } else { 1e-4 }));
     let shape = Shape::of_norms(&tiling, norms, &Screening::threshold(0.0)).expect("a shape");
-    let steps = |threshold: f64| run(Options::default().threshold(threshold)).plan(&model, [("h", (&shape).into())]);
+    let steps =
+        |threshold: f64| run(Options::default().threshold(threshold)).tiled(&model).plan([("h", (&shape).into())]);
     let product = |steps: &[Step]| match steps {
         [.., Step { work: StepKind::Product { products, of, .. }, tiles, bytes, .. }] => {
             (*products, *of, *tiles, *bytes)
@@ -107,7 +109,7 @@ fn shapes_are_enough() {
     // Neighbours of neighbours are estimated as 1e-8, times the square of ten elements.
     assert_eq!(product(&steps(2e-6).expect("steps")).2, 299_998);
     let part = Known::Part { extents: &[10_000, 10_000], part: 0.01, seed: 3 };
-    let steps = run(Options::default()).plan(&model, [("h", part)]).expect("steps");
+    let steps = run(Options::default()).tiled(&model).plan([("h", part)]).expect("steps");
     assert!(product(&steps).0.abs_diff(100_000) < 10_000, "{steps:?}");
 }
 
@@ -136,7 +138,7 @@ fn what_does_not_fit_is_refused_as_in_evaluations() {
     let text = "tile i = 4; tile k = [0, 2, 5]\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"i\"]\nc(\"k\") = a(\"i,k\") * b(\"i\")";
     let model = compiled(text);
     let refused = |a: Known<'_>, b: Known<'_>| {
-        let error = run(Options::default()).plan(&model, [("a", a), ("b", b)]).expect_err("an error");
+        let error = run(Options::default()).tiled(&model).plan([("a", a), ("b", b)]).expect_err("an error");
         (error.tensor_kind(), error.to_string())
     };
     let nine = Known::Extents(&[9]);
@@ -156,14 +158,15 @@ fn what_does_not_fit_is_refused_as_in_evaluations() {
     assert!(message.contains("input `b` is cut at"), "{message}");
     let planned = Tiled::planned(&shape, cembra::Scalar::Float64).expect("a shape");
     assert_eq!(refused(part(0.5), (&planned).into()).0, Some(TensorErrorKind::SizeMismatch));
-    let error = run(Options::default()).plan(&model, [("b", nine)]).expect_err("an error");
+    let error = run(Options::default()).tiled(&model).plan([("b", nine)]).expect_err("an error");
     assert!(error.to_string().contains("no tensor is given for `a`"), "{error}");
     // Axes without elements have no tiles.
-    let steps = run(Options::default()).plan(&model, [("a", Known::Extents(&[0, 5])), ("b", Known::Extents(&[0]))]);
+    let steps =
+        run(Options::default()).tiled(&model).plan([("a", Known::Extents(&[0, 5])), ("b", Known::Extents(&[0]))]);
     assert_eq!(steps.expect("steps").iter().map(|step| step.tiles).sum::<usize>(), 0);
     // Operations that tiles do not have are named with their place.
     let text = "tile i = 2; input a: tiled[f64, \"i\"]; 1.0 + tensor.reshape(a, (3, 3))";
-    let error = run(Options::default()).plan(&compiled(text), [("a", nine)]).expect_err("an error");
+    let error = run(Options::default()).tiled(&compiled(text)).plan([("a", nine)]).expect_err("an error");
     assert_eq!(error.span().map(|span| span.text(text)), Some("tensor.reshape(a, (3, 3))"));
     assert!(error.to_string().contains("torn apart"), "{error}");
 }

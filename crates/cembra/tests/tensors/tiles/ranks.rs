@@ -69,7 +69,7 @@ fn models_have_the_bits_of_one_process_and_go_on_from_outputs() {
         let run = world.evaluator(Options::default());
         let given = || [("a", Operand::Dense(&a))];
         let mut kept = Vec::new();
-        let made = run.model_from(&model, given(), BTreeMap::new(), |made| {
+        let made = run.tiled(&model).run_from(given(), BTreeMap::new(), |made| {
             kept.push(made.keys().cloned().collect::<Vec<String>>());
             Ok(())
         })?;
@@ -78,16 +78,16 @@ fn models_have_the_bits_of_one_process_and_go_on_from_outputs() {
         // From what is known already nothing is made again.
         let known: BTreeMap<String, Tiled> = made.iter().take(2).map(|(name, of)| (name.clone(), of.clone())).collect();
         let mut again = 0;
-        let rest = run.model_from(&model, given(), known, |_| {
+        let rest = run.tiled(&model).run_from(given(), known, |_| {
             again += 1;
             Ok(())
         })?;
         assert_eq!(again, 1);
         assert_eq!(rest.values().map(|made| bits(&run, made)).collect::<Result<Vec<_>, Error>>()?, all);
-        let wrong = run.model_from(&model, given(), BTreeMap::from([("c".to_owned(), matrix(1.0))]), |_| Ok(()));
+        let wrong = run.tiled(&model).run_from(given(), BTreeMap::from([("c".to_owned(), matrix(1.0))]), |_| Ok(()));
         assert!(wrong.expect_err("an error").to_string().contains("another program"));
         // What is handed an output may fail, on all ranks alike.
-        let failed = run.model_from(&model, given(), BTreeMap::new(), |made| match made.len() {
+        let failed = run.tiled(&model).run_from(given(), BTreeMap::new(), |made| match made.len() {
             1 => Ok(()),
             _ => Err(Error::values("no room")),
         });

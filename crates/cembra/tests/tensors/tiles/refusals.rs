@@ -1,5 +1,6 @@
 //! What is refused, and where in the text that is.
 
+use super::most_bytes;
 use cembra::Error;
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
@@ -14,7 +15,8 @@ fn dense(boundaries: &[&[i64]]) -> Tiled {
 /// The error of a text on two matrices of 4 x 4, whose tiles differ, and one of 4 x 3: its kind, its message, and the text that it points to.
 fn refused(text: &str) -> (TensorErrorKind, String, String) {
     let (a, b, c) = (dense(&[&[0, 2, 4], &[0, 2, 4]]), dense(&[&[0, 1, 4], &[0, 2, 4]]), dense(&[&[0, 2, 4], &[0, 3]]));
-    let mut run = World::from_environment().expect("a world").evaluator(Options::default().most_bytes(64 * 8));
+    let run = World::from_environment().expect("a world").evaluator(Options::default());
+    let mut run = run.run_options(&most_bytes(64 * 8));
     let error: Error =
         run.statement(text, [("a", &a), ("b", &b), ("c", &c)]).map(|made| panic!("{text} is {made:?}")).unwrap_err();
     let span = error.span().map_or("", |span| span.text(text));

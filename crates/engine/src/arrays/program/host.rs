@@ -2,7 +2,6 @@
 //! of its steps.
 
 use crate::rows::plan_rows::PlanRows;
-use crate::rows::threads::useful_threads;
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
 use crate::scalar::once::{OnceMemory, OncePlan};
 use crate::stages::faults::{self, FailedOperator};
@@ -11,7 +10,7 @@ use cembra_array::{ArrayProgram, PartId, Step};
 use cembra_expr::Program;
 use cembra_runtime::{BatchFunction, ColumnForm, Context, Fault, FaultKind, Scalar, Text};
 use cembra_value::Error;
-use cembra_value::{Array, ArrayData, StringViews, Value};
+use cembra_value::{Array, ArrayData, StringViews, Value, useful_threads};
 use cembra_value::{Limits, RunTerms};
 
 /// What runs a plan.

@@ -81,7 +81,7 @@ fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<TiledContents, St
 
 impl Tried {
     fn run(&self, threads: usize) -> Evaluator {
-        self.settings.evaluator(self.settings.options().threads(threads).block_bytes(64))
+        self.settings.evaluator(self.settings.options().block_bytes(64)).threads(threads)
     }
 
     /// What is not the same on other threads, on ranks, or of lazy tiles.
@@ -356,7 +356,7 @@ impl Tried {
     fn wanted(&self, random: &mut Rng) -> Checked {
         let labels = *pick(random, &["ij,kj->ik", "ij,kj->ki", "ji,jk->ik", "ij,ij->ij", "ij,ij->ji"]);
         let run = |threads: usize| {
-            self.settings.evaluator(self.settings.options().screen(false).threads(threads).block_bytes(64))
+            self.settings.evaluator(self.settings.options().screen(false).block_bytes(64)).threads(threads)
         };
         let whole = run(1).product(labels, &self.a, &self.b)?;
         let tiling = whole.tiling();

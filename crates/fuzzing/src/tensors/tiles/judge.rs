@@ -233,19 +233,18 @@ impl TileJudge {
             return wrong("values before it", &again);
         }
         for (threads, block_bytes) in [(2, *pick(random, &[0, 64])), (5, *pick(random, &[0, 100, 1000])), (1, 0)] {
-            let run = program.settings.evaluator(options().threads(threads).block_bytes(block_bytes));
+            let run = program.settings.evaluator(options().block_bytes(block_bytes)).threads(threads);
             let found = program.outcome(&run, &nodes, &host);
             if found != expected {
                 return wrong(&format!("{threads} threads with blocks of {block_bytes} bytes"), &found);
             }
         }
-        let found = program.outcome(&program.settings.evaluator(options().most_bytes(1 << 40)), &nodes, &native);
+        let found = program.outcome(&program.settings.evaluator(options()).most_bytes(1 << 40), &nodes, &native);
         if !is_same(&found) {
             return wrong("machine code", &found);
         }
-        let run = program
-            .settings
-            .evaluator(options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20])));
+        let threads = *pick(random, &[1, 2, 5]);
+        let run = program.settings.evaluator(options().block_bytes(*pick(random, &[0, 1 << 20]))).threads(threads);
         let (found, counts) = program.lazy_outcome(&run, &nodes, Promise::True, None, &host)?;
         if !is_same(&found) {
             return wrong("tiles that are made on demand", &found);
@@ -260,9 +259,12 @@ impl TileJudge {
             }
         }
         let size = *pick(random, &[2, 3, 4, 6]);
-        let options = options().threads(*pick(random, &[1, 2, 5])).block_bytes(*pick(random, &[0, 1 << 20]));
-        for (rank, found) in
-            program.on_ranks(size, self.link.as_ref(), &options, &nodes, &|| self.interpreter.host()).iter().enumerate()
+        let threads = *pick(random, &[1, 2, 5]);
+        let on_ranks = program.settings.evaluator(options().block_bytes(*pick(random, &[0, 1 << 20]))).threads(threads);
+        for (rank, found) in program
+            .on_ranks(size, self.link.as_ref(), &on_ranks, &nodes, &|| self.interpreter.host())
+            .iter()
+            .enumerate()
         {
             if !is_same(found) {
                 return wrong(&format!("{size} ranks, as rank {rank} has it,"), found);
@@ -296,8 +298,8 @@ impl TileJudge {
         let nodes = program.asked(asked);
         let host = self.interpreter.host();
         let run = |threads: usize, most_bytes: usize| {
-            let options = program.settings.options().threads(threads).block_bytes(64);
-            program.settings.evaluator(options.most_bytes(most_bytes))
+            let options = program.settings.options().block_bytes(64);
+            program.settings.evaluator(options).threads(threads).most_bytes(most_bytes)
         };
         let differs = |what: &str, a: &Outcome, b: &Outcome, threads: usize| {
             let detail = format!("{asked:?}, on {threads} threads: {}", first_difference(a, b));
@@ -355,8 +357,8 @@ impl TileJudge {
             inputs.map(|(stored, lazy)| lazy.as_ref().map_or(stored, |lazy| &lazy.tiled)).collect();
         let most = *pick(random, &[usize::MAX, usize::MAX, 0, 64, 200, 1000, 5000]);
         let journal = Journal::default();
-        let options = program.settings.options().block_bytes(*pick(random, &[0, 100, 1 << 20])).most_bytes(most);
-        let run = program.settings.evaluator(options).journal(journal.clone());
+        let options = program.settings.options().block_bytes(*pick(random, &[0, 100, 1 << 20]));
+        let run = program.settings.evaluator(options).most_bytes(most).journal(journal.clone());
         let made = program.evaluate(&run, &nodes, &inputs, &host).map(|_| journal.steps());
         let planned = run.plan_graph(&program.graph, &nodes, &inputs, &host);
         let (made, planned) = (made.map_err(|error| failed(&error)), planned.map_err(|error| failed(&error)));

@@ -9,7 +9,7 @@ use cembra::Error;
 use cembra::tensor::TensorNodeId;
 use cembra_tensor::Elements;
 use cembra_tiles::link::{Link, Ranks, Shuffled, run_ranks};
-use cembra_tiles::{Options, TileMap, Tiled};
+use cembra_tiles::{Evaluator, TileMap, Tiled};
 use fastrand::Rng;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -24,21 +24,21 @@ impl Program {
         &self,
         size: usize,
         link: Option<&Arc<dyn Link>>,
-        options: &Options,
+        run: &Evaluator,
         asked: &[TensorNodeId],
         host: &(dyn Fn() -> E + Sync),
     ) -> Vec<Outcome> {
         if let Some(link) = link {
-            return vec![self.on_rank(link.clone(), options, asked, &host())];
+            return vec![self.on_rank(link.clone(), run, asked, &host())];
         }
-        let outcomes = run_ranks(size, |link| Ok(self.on_rank(link, options, asked, &host())));
+        let outcomes = run_ranks(size, |link| Ok(self.on_rank(link, run, asked, &host())));
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|error| Err(failed(&error)))).collect()
     }
 
     fn on_rank(
         &self,
         link: Arc<dyn Link>,
-        options: &Options,
+        run: &Evaluator,
         asked: &[TensorNodeId],
         elements: &dyn Elements,
     ) -> Outcome {
@@ -47,7 +47,7 @@ impl Program {
         let random = &mut Rng::with_seed(seed);
         let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed))).map_err(|error| failed(&error))?;
         let ranks = Arc::new(ranks.stall(STALL));
-        let run = self.settings.evaluator(options.clone()).ranks(ranks.clone(), []);
+        let run = run.clone().ranks(ranks.clone(), []);
         let run = map(random, size).into_iter().fold(run, |run, map| run.tile_map(map));
         let mut evaluate = || {
             let mut inputs = Vec::with_capacity(self.inputs.len());
