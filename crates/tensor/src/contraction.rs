@@ -179,7 +179,7 @@ impl ProductCost for Dense<'_> {
 
     const APART_LAST: bool = false;
 
-    const LAST_OF_EQUAL: bool = false;
+    const LAST_OF_EQUAL: bool = true;
 
     fn product(&self, _: [&f64; 2], all: LabelSet, kept: LabelSet) -> Result<Option<(f64, f64)>, Error> {
         let size = self.elements(all);
@@ -291,9 +291,9 @@ impl ProductOrder {
             // Each split once: the first factor is in the first half.
             let first = part & part.wrapping_neg();
             for is_apart in [false, true] {
-                let mut half = part;
-                while half != 0 {
-                    half = (half - 1) & part;
+                let mut half = 0;
+                while half != part {
+                    half = half.wrapping_sub(part) & part;
                     let rest = part & !half;
                     let is_unlike = C::APART_LAST && (sets[half].and(sets[rest]) == LabelSet::default()) != is_apart;
                     if half & first == 0 || is_unlike {
@@ -366,7 +366,7 @@ impl ProductOrder {
         }
         let mut order = ProductOrder::none();
         while left.len() > 1 {
-            let Some(Candidate { pair, product, operations, .. }) = candidates.next()? else { return Ok(None) };
+            let Some(Candidate { pair, operations, .. }) = candidates.next()? else { return Ok(None) };
             // What is left is in ascending order.
             let [first, second] = pair.map(|of| left.binary_search(&of).unwrap_or(0));
             left.remove(second);
@@ -374,8 +374,8 @@ impl ProductOrder {
             left.push(candidates.made.len());
             order.pairs.push([first, second]);
             order.operations += operations;
-            order.largest = order.largest.max(cost.size(&product));
-            candidates.multiply(pair, product)?;
+            let Some(size) = candidates.multiply(pair)? else { return Ok(None) };
+            order.largest = order.largest.max(size);
         }
         Ok(Some(order))
     }
@@ -393,7 +393,7 @@ struct Candidates<'c, C: ProductCost, R> {
     made: Vec<Option<(C::Factor, LabelSet)>>,
     uses: Uses,
     /// Pairs of what is in `made`, those that were multiplied since included.
-    pairs: BinaryHeap<Reverse<Candidate<C::Factor>>>,
+    pairs: BinaryHeap<Reverse<Candidate>>,
     /// Pairs without a common label that were not looked at.
     apart: Vec<[usize; 2]>,
 }
@@ -422,13 +422,13 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
             let [size, a, b] = [&product, first, second].map(|factor| self.cost.size(factor));
             let value = (self.rule)(operations, size, [a, b]);
             let precedence = C::precedence(pair);
-            self.pairs.push(Reverse(Candidate { is_apart, value, precedence, pair, product, operations }));
+            self.pairs.push(Reverse(Candidate { is_apart, value, precedence, pair, operations }));
         }
         Ok(())
     }
 
     /// The best pair. `None` if there is none.
-    fn next(&mut self) -> Result<Option<Candidate<C::Factor>>, Error> {
+    fn next(&mut self) -> Result<Option<Candidate>, Error> {
         loop {
             if self.pairs.peek().is_none_or(|Reverse(best)| best.is_apart) {
                 for pair in std::mem::take(&mut self.apart) {
@@ -442,12 +442,16 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         }
     }
 
-    /// Puts the product of a pair in its place.
-    fn multiply(&mut self, pair: [usize; 2], product: C::Factor) -> Result<(), Error> {
-        let [Some((_, a)), Some((_, b))] = pair.map(|at| self.made[at].take()) else { return Ok(()) };
-        let kept = a.or(b).and(self.output.or(self.uses.others([a, b])));
+    /// Puts the product of a pair in its place, and returns its size. It is asked for again: those of all pairs may be large.
+    fn multiply(&mut self, pair: [usize; 2]) -> Result<Option<f64>, Error> {
+        let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].take()) else { return Ok(None) };
+        let all = a.or(b);
+        let kept = all.and(self.output.or(self.uses.others([a, b])));
+        let Some((product, _)) = self.cost.product([&first, &second], all, kept)? else { return Ok(None) };
+        let size = self.cost.size(&product);
         self.uses.multiply([a, b], kept);
-        self.compare((product, kept))
+        self.compare((product, kept))?;
+        Ok(Some(size))
     }
 }
 
@@ -483,37 +487,36 @@ impl Uses {
     }
 }
 
-/// Two factors that may be multiplied next, and their product. The least is the best.
-struct Candidate<F> {
+/// Two factors that may be multiplied next. The least is the best.
+struct Candidate {
     /// They share no label.
     is_apart: bool,
     value: f64,
     precedence: [usize; 2],
     pair: [usize; 2],
-    product: F,
     operations: f64,
 }
 
-impl<F> Ord for Candidate<F> {
-    fn cmp(&self, other: &Candidate<F>) -> Ordering {
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
         let by_value = self.is_apart.cmp(&other.is_apart).then(self.value.total_cmp(&other.value));
         by_value.then(self.precedence.cmp(&other.precedence))
     }
 }
 
-impl<F> PartialOrd for Candidate<F> {
-    fn partial_cmp(&self, other: &Candidate<F>) -> Option<Ordering> {
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<F> PartialEq for Candidate<F> {
-    fn eq(&self, other: &Candidate<F>) -> bool {
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<F> Eq for Candidate<F> {}
+impl Eq for Candidate {}
 
 impl TensorGraph {
     /// What outputs need, with all products of several factors as products of two; all leaves stay. None where there are no such products. The

@@ -31,5 +31,5 @@ pub use cembra_tiles::{
 };
 pub use iterations::{Solution, Stop};
 pub use run::Run;
-pub use session::{Known, Operand, TileExecutor, TiledSession};
-pub use world::World;
+pub use session::{Known, Operand, TiledSession};
+pub use world::{TileExecutor, World};

@@ -2,7 +2,6 @@
 //! meet the cuts of labels: dense tensors are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked
 //! when the model is compiled.
 
-use super::World;
 use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Extents, Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -163,35 +162,6 @@ pub(super) fn within(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
     let evaluator = options.thread_count().into_iter().fold(evaluator, Evaluator::threads);
     let most = options.run_limits().map(|limits| usize::try_from(limits.array_bytes).unwrap_or(usize::MAX));
     most.into_iter().fold(evaluator, Evaluator::most_bytes)
-}
-
-/// Models on tiled tensors: the door from a compiled model to its evaluation in tiles.
-pub trait TileExecutor {
-    /// A model with tensors that is evaluated in tiles, on the ranks of a world.
-    ///
-    /// ```
-    /// use cembra::tensor::Tensor;
-    /// use cembra::tiles::{Options, TileExecutor, World};
-    /// use cembra::{Model, RunOptions};
-    ///
-    /// let model = Model::parse("tile i = 2; input a: tiled[f64, \"i\"]; b(\"i\") = 2.0 * a(\"i\")")?;
-    /// let executor = model.compile(&cembra::Options::default())?;
-    /// let session = executor.tiled(&World::alone(), Options::default())?.run_options(&RunOptions::new().threads(2));
-    /// let made = session.run([("a", (&Tensor::new(&[3], vec![1.0, 2.0, 3.0])?).into())])?;
-    /// assert_eq!(made["b"].to_tensor()?.to_vec::<f64>()?, [2.0, 4.0, 6.0]);
-    /// # Ok::<(), cembra::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The model has other values than tensors.
-    fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error>;
-}
-
-impl TileExecutor for Executor {
-    fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error> {
-        let elements = self.tensor_evaluator()?.clone();
-        Ok(TiledSession { evaluator: world.joined(options), elements, model: Arc::new(TiledModel::new(self.clone())) })
-    }
 }
 
 /// A model that is evaluated on tiled tensors. It keeps the graph for inputs of the extents of the last ones.

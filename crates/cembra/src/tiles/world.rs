@@ -1,7 +1,8 @@
 //! Who computes together: this process alone, processes that a launcher of MPI started, or threads of this process. What computes is a [`Run`].
 
 use super::run::Run;
-use crate::Error;
+use super::session::{TiledModel, TiledSession};
+use crate::{Error, Executor};
 use cembra_tiles::link::{Link, Ranks, Sent, run_ranks};
 use cembra_tiles::{Evaluator, Options};
 use std::io::{self, Write};
@@ -197,6 +198,35 @@ impl World {
     /// The line cannot be written to standard output.
     pub fn say(&self, line: impl std::fmt::Display) -> io::Result<()> {
         writeln!(self.out(), "{line}")
+    }
+}
+
+/// Models on tiled tensors: the door from a compiled model to its evaluation in tiles.
+pub trait TileExecutor {
+    /// A model with tensors that is evaluated in tiles, on the ranks of a world.
+    ///
+    /// ```
+    /// use cembra::tensor::Tensor;
+    /// use cembra::tiles::{Options, TileExecutor, World};
+    /// use cembra::{Model, RunOptions};
+    ///
+    /// let model = Model::parse("tile i = 2; input a: tiled[f64, \"i\"]; b(\"i\") = 2.0 * a(\"i\")")?;
+    /// let executor = model.compile(&cembra::Options::default())?;
+    /// let session = executor.tiled(&World::alone(), Options::default())?.run_options(&RunOptions::new().threads(2));
+    /// let made = session.run([("a", (&Tensor::new(&[3], vec![1.0, 2.0, 3.0])?).into())])?;
+    /// assert_eq!(made["b"].to_tensor()?.to_vec::<f64>()?, [2.0, 4.0, 6.0]);
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The model has other values than tensors.
+    fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error>;
+}
+
+impl TileExecutor for Executor {
+    fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error> {
+        let elements = self.tensor_evaluator()?.clone();
+        Ok(TiledSession { evaluator: world.joined(options), elements, model: Arc::new(TiledModel::new(self.clone())) })
     }
 }
 

@@ -182,7 +182,7 @@ impl ProductCost for PlannedProducts {
 
     const APART_LAST: bool = true;
 
-    const LAST_OF_EQUAL: bool = true;
+    const LAST_OF_EQUAL: bool = false;
 
     fn product(
         &self,
