@@ -2,7 +2,7 @@
 
 use crate::errors::Error;
 use crate::failure::Failure;
-use crate::given::{Given, member};
+use crate::given::{Given, member, not_given};
 use crate::kinds;
 use crate::layouts;
 use crate::memory::{StridedMut, pointed};
@@ -73,10 +73,7 @@ fn is_written_over(old: &mut Value, given: Given<'_>) -> bool {
 fn value(field: &compiler::Field, given: Given<'_>, most: u64) -> Result<Value, Failure> {
     let kind = given.kind();
     if kind == kinds::NONE {
-        return match (&field.default, &field.qtype) {
-            (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-            _ => Err(Failure::values(format!("input `{}` is not given, and has no default", field.name))),
-        };
+        return not_given(field);
     }
     if !given.is_present() {
         return missing(field, kind);
