@@ -36,10 +36,7 @@ pub fn input_type(field: &Field) -> Option<QType> {
         DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
             Some(QType::Array(ArrayKind::Dense, scalar(element.data_type())?))
         }
-        other => {
-            let scalar = scalar(other)?;
-            Some(if field.is_nullable() { QType::Optional(scalar) } else { QType::Scalar(scalar) })
-        }
+        other => Some(QType::of(scalar(other)?, field.is_nullable())),
     }
 }
 

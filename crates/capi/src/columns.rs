@@ -5,6 +5,7 @@
 
 use crate::errors::Error;
 use crate::failure::Failure;
+use crate::given::not_given;
 use crate::kinds;
 use crate::layouts::{Column, ColumnMut};
 use crate::memory::{
@@ -402,14 +403,9 @@ impl Session {
         for field in batch.inputs() {
             let column = by_name.get(&*field.name).copied();
             let column = column.ok_or_else(|| Failure::values(format!("input `{}` has no column", field.name)))?;
-            staged.push(match (column.kind, &field.default, &field.qtype) {
-                (kinds::NONE, Some(_), QType::Optional(scalar)) => {
-                    Input { staged: Staged::Shared(Value::Missing(*scalar)), presence: None, rows }
-                }
-                (kinds::NONE, ..) => {
-                    return Err(Failure::values(format!("input `{}` is not given, and has no default", field.name)));
-                }
-                (_, _, qtype) if qtype.scalar().is_none() => {
+            staged.push(match (column.kind, &field.qtype) {
+                (kinds::NONE, _) => Input { staged: Staged::Shared(not_given(field)?), presence: None, rows },
+                (_, qtype) if qtype.scalar().is_none() => {
                     let message =
                         format!("input `{}` is {}, which no column of C's is", field.name, field.spelled_type());
                     return Err(Failure::values(message + ": evaluate rows one by one, or a table of Arrow"));

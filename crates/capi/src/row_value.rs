@@ -4,6 +4,14 @@ use crate::failure::Failure;
 use crate::layouts::{Payload, Value};
 use crate::memory::slice;
 
+/// The value of an input for which nothing is given.
+pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
+    match (&field.default, &field.qtype) {
+        (Some(_), compiler::QType::Optional(scalar)) => Ok(compiler::Value::Missing(*scalar)),
+        _ => Err(Failure::values(format!("input `{}` is not given, and has no default", field.name))),
+    }
+}
+
 /// A value of a row, as C gave it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowValue<'a>(&'a Value<'a>);

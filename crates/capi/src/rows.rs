@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts;
 use crate::memory::{StridedMut, pointed};
-use crate::row_value::{RowValue, member};
+use crate::row_value::{RowValue, member, not_given};
 use crate::session::{Session, with_session};
 use crate::tensors;
 use crate::views::{Terms, write_row};
@@ -73,10 +73,7 @@ fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
 fn value(field: &compiler::Field, given: RowValue<'_>, most: u64) -> Result<Value, Failure> {
     let kind = given.kind();
     if kind == kinds::NONE {
-        return match (&field.default, &field.qtype) {
-            (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-            _ => Err(Failure::values(format!("input `{}` is not given, and has no default", field.name))),
-        };
+        return not_given(field);
     }
     if !given.is_present() {
         return missing(field, kind);

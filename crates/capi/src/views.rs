@@ -117,7 +117,7 @@ fn payload(value: &ScalarValue) -> Payload<'static> {
         ScalarValue::Float32(value) => Payload { f32: *value },
         ScalarValue::Float64(value) | ScalarValue::WeakFloat(value) => Payload { f64: *value },
         ScalarValue::Text(text) => Payload { text: kept_text(text) },
-        ScalarValue::Bytes(bytes) => Payload { bytes: kept_bytes(bytes) },
+        ScalarValue::Bytes(bytes) => Payload { bytes: ByteString::kept(bytes) },
     }
 }
 
@@ -130,11 +130,6 @@ const fn missing_view(scalar: Scalar) -> layouts::Value<'static> {
 pub(crate) fn kept_text(text: &str) -> Text<'static> {
     // SAFETY: C-MEMORY: the session keeps the text until it is used again, which is what C is promised.
     unsafe { Text::from_raw(text.as_ptr().cast(), text.len()) }
-}
-
-/// Bytes that the session keeps, as C sees them.
-pub(crate) fn kept_bytes(bytes: &[u8]) -> ByteString<'static> {
-    ByteString::kept(bytes)
 }
 
 /// What C sees of the values of a row, beside the values themselves. Their addresses do not change.
@@ -249,7 +244,7 @@ impl Views {
                 (texts.as_ptr().cast(), size_of::<Text<'_>>())
             }
             Scalar::Bytes => {
-                bytes.extend((0..len).map(|at| kept_bytes(array.string(at).unwrap_or(&[]))));
+                bytes.extend((0..len).map(|at| ByteString::kept(array.string(at).unwrap_or(&[]))));
                 (bytes.as_ptr().cast(), size_of::<ByteString<'_>>())
             }
             number => {

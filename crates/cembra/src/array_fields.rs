@@ -2,10 +2,10 @@
 //! place, because its arrays lie in no frame.
 
 use crate::fields::sealed::Sealed;
-use crate::fields::{input_if_given, output_if_given};
+use crate::fields::{input_if_given, output_if_given, single};
 use crate::{InputField, InputValue, Output, OutputField, OutputValue};
 use cembra_engine::rows::{ArrayView, array_of_optionals, elements, optional_elements};
-use cembra_runtime::{ArrayKind, FramePtr, Optional, QType, Scalar, for_each_scalar};
+use cembra_runtime::{ArrayKind, Optional, QType, Scalar, for_each_scalar};
 use cembra_value::{Array, ScalarValue, Value};
 
 const fn array_type(scalar: Scalar) -> QType {
@@ -19,11 +19,6 @@ macro_rules! array_input {
 
         impl InputValue for $ty {
             fn qtype() -> QType { array_type($scalar) }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, _: FramePtr, _: u32) {
-                // No plan has such an input.
-            }
             fn value(&self) -> Value {
                 let $field = self;
                 Value::from($array)
@@ -39,12 +34,6 @@ macro_rules! array_output {
     ($($ty:ty: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
         impl OutputValue for $ty {
             fn qtype() -> QType { array_type($scalar) }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
-                // No plan has such an output.
-                Some(Vec::new())
-            }
             fn of_value(value: &Value) -> Option<Self> {
                 let Value::Array(ArrayKind::Dense, $array) = value else { return None };
                 $value
@@ -57,12 +46,7 @@ macro_rules! array_output {
 
         output_if_given!([] $ty);
 
-        // SAFETY: FIELD-TABLE: the value itself, at 0.
-        unsafe impl Output for $ty {
-            fn fields() -> Vec<OutputField> {
-                vec![OutputField::of::<$ty>("", 0)]
-            }
-        }
+        single!($ty);
     )* };
 }
 
@@ -81,11 +65,6 @@ macro_rules! plain_arrays {
 
         impl<const N: usize> InputValue for [$rust; N] {
             fn qtype() -> QType { array_type(Scalar::$plain) }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, _: FramePtr, _: u32) {
-                // No plan has such an input.
-            }
             fn value(&self) -> Value {
                 Value::from(ArrayView::new(&self[..]).array())
             }

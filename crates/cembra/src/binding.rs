@@ -414,15 +414,7 @@ fn bind_whole<S>(
         if !source.knows(&input.name) {
             return Err(no_data(&[(&*input.name, None)], source));
         }
-        inputs.push(match source.bind(&input.name, &input.qtype)? {
-            InputSource::Field(field) => {
-                check_field(&input.name, &input.qtype, &field)?;
-                WholeInput::Field(field)
-            }
-            InputSource::Read(read) => {
-                WholeInput::Read(Load { read, name: input.name.clone(), qtype: input.qtype.clone(), slot: 0 })
-            }
-        });
+        inputs.push(bind_input(source, &input.name, &input.qtype, 0)?);
     }
     let mut tells = Vec::with_capacity(heard.len());
     for (output, listener) in heard.iter().zip(std::iter::repeat(listener)) {
@@ -443,6 +435,17 @@ fn bind_whole<S>(
         may_panic,
     };
     Ok(Bound { executor, moves })
+}
+
+/// Binds an input, whose slot is this, to its source.
+fn bind_input(source: &dyn Source, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
+    Ok(match source.bind(name, qtype)? {
+        InputSource::Field(field) => {
+            check_field(name, qtype, &field)?;
+            WholeInput::Field(field)
+        }
+        InputSource::Read(read) => WholeInput::Read(Load { read, name: name.clone(), qtype: qtype.clone(), slot }),
+    })
 }
 
 /// Compares the type of an input with that of the field it is read from.
@@ -589,21 +592,16 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
     let mut bound = BoundInputs::default();
     for input in plan.inputs() {
         let value = plan.value(input.value);
-        let slot = value.slot;
-        match source.bind(&input.name, &value.qtype)? {
-            InputSource::Field(field) => {
-                check_field(&input.name, &value.qtype, &field)?;
+        match bind_input(source, &input.name, &value.qtype, value.slot)? {
+            WholeInput::Field(field) => {
                 if field.in_place {
                     bound.places.push(ValueLocation { base: Base::Input, offset: field.offset as u32 });
                     continue;
                 }
                 bound.may_panic |= field.may_panic;
-                bound.fields.push(FieldLoad { offset: field.offset, slot, write: field.write });
+                bound.fields.push(FieldLoad { offset: field.offset, slot: value.slot, write: field.write });
             }
-            InputSource::Read(read) => {
-                let (name, qtype) = (input.name.clone(), value.qtype.clone());
-                bound.reads.push(Load { read, name, qtype, slot });
-            }
+            WholeInput::Read(load) => bound.reads.push(load),
         }
         bound.places.push(plan.place(input.value));
     }

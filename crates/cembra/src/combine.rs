@@ -10,40 +10,26 @@ use std::sync::Arc;
 
 /// A loader or listener behind a pointer is one: the pointer may own, share or borrow it.
 macro_rules! through {
-    ($($pointer:ty),*) => { $(
-        impl<R, T: Loader<R> + ?Sized> Loader<R> for $pointer {
+    ($trait:ident, $known:ty, $qtype:ty, $bound:ident: $($pointer:ty),*) => { $(
+        impl<S, T: $trait<S> + ?Sized> $trait<S> for $pointer {
             fn knows(&self, name: &str) -> bool {
                 (**self).knows(name)
             }
-            fn qtype(&self, name: &str, declared: Option<&QType>) -> Option<QType> {
-                (**self).qtype(name, declared)
+            fn qtype(&self, name: &str, known: $known) -> $qtype {
+                (**self).qtype(name, known)
             }
             fn names(&self) -> Vec<String> {
                 (**self).names()
             }
-            fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error> {
-                (**self).bind(name, qtype)
-            }
-        }
-
-        impl<S, T: Listener<S> + ?Sized> Listener<S> for $pointer {
-            fn knows(&self, name: &str) -> bool {
-                (**self).knows(name)
-            }
-            fn qtype(&self, name: &str, given: &QType) -> QType {
-                (**self).qtype(name, given)
-            }
-            fn names(&self) -> Vec<String> {
-                (**self).names()
-            }
-            fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error> {
+            fn bind(&self, name: &str, qtype: &QType) -> Result<$bound<S>, Error> {
                 (**self).bind(name, qtype)
             }
         }
     )* };
 }
 
-through!(&T, Box<T>, Arc<T>);
+through!(Loader, Option<&QType>, Option<QType>, Accessor: &T, Box<T>, Arc<T>);
+through!(Listener, &QType, QType, Setter: &T, Box<T>, Arc<T>);
 
 /// A loader or listener that knows only some of the names of another.
 ///

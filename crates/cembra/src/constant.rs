@@ -124,8 +124,7 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
             if wanted.is_optional() { Some(Value::optional(Scalar::Unit, unit)) } else { unit.map(Value::Scalar) }
         }
         (Value::Nothing, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
-        (value, QType::Tuple(_)) if wanted.as_optional_struct().is_some() => {
-            let of = wanted.as_optional_struct()?;
+        (value, QType::Tuple(_)) if let Some(of) = wanted.as_optional_struct() => {
             match (value, value.as_optional_struct()) {
                 (Value::Nothing, _) | (_, Some(None)) => Value::optional_struct(of, None),
                 (_, Some(Some(inner))) => Value::optional_struct(of, Some(cast(inner, of)?)),

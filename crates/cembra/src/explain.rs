@@ -80,32 +80,27 @@ impl Stage {
     /// The name used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Expr => "expr",
-            Stage::Passes => "passes",
-            Stage::Prepared => "prepared",
-            Stage::Arrays => "arrays",
-            Stage::Tensors => "tensors",
-            Stage::Plan => "plan",
-            Stage::Lanes => "lanes",
-            Stage::Clif => "clif",
-            Stage::Asm => "asm",
-        }
+        self.words().0
     }
 
     /// What it shows, in a few words.
     #[must_use]
     pub const fn summary(self) -> &'static str {
+        self.words().1
+    }
+
+    /// The name, and what it shows.
+    const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Stage::Expr => "the model printed back",
-            Stage::Passes => "the typed graph after each pass of preparation that changed it",
-            Stage::Prepared => "the graph after the last pass",
-            Stage::Arrays => "what is done to whole arrays, and the plans for their elements",
-            Stage::Tensors => "the steps over whole tensors, for axes of 64 indices",
-            Stage::Plan => "the steps, where their values lie in the frame, and the literals",
-            Stage::Lanes => "what many rows at a time are played from",
-            Stage::Clif => "what the code generator is given",
-            Stage::Asm => "the machine code, with the operators that its parts are there for",
+            Stage::Expr => ("expr", "the model printed back"),
+            Stage::Passes => ("passes", "the typed graph after each pass of preparation that changed it"),
+            Stage::Prepared => ("prepared", "the graph after the last pass"),
+            Stage::Arrays => ("arrays", "what is done to whole arrays, and the plans for their elements"),
+            Stage::Tensors => ("tensors", "the steps over whole tensors, for axes of 64 indices"),
+            Stage::Plan => ("plan", "the steps, where their values lie in the frame, and the literals"),
+            Stage::Lanes => ("lanes", "what many rows at a time are played from"),
+            Stage::Clif => ("clif", "what the code generator is given"),
+            Stage::Asm => ("asm", "the machine code, with the operators that its parts are there for"),
         }
     }
 

@@ -1,11 +1,10 @@
 //! Types of one's own for fields of structs, and integers that models do not have: each stands for a type of models. One that
 //! lies in memory as that type does is read and written in place; others are converted while they are moved through the frame.
 
-use crate::fields::sealed::Sealed;
 use crate::fields::single;
 use crate::{InputValue, Output, OutputField, OutputValue};
-use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text, for_each_scalar};
-use cembra_value::{ScalarValue, Value};
+use cembra_runtime::{FramePtr, Slot, Text, for_each_scalar};
+use cembra_value::ScalarValue;
 
 /// Keeps the trait of models' types to those that it is implemented for here.
 mod sealed {
@@ -171,107 +170,7 @@ pub unsafe trait FieldType: Sized {
     fn of(view: <Self::Model as ModelScalar>::View<'_>) -> Option<Self>;
 }
 
-/// The QType of the type that another stands for, and of its optional with where the value lies in it.
-fn model_type<T: FieldType>() -> QType {
-    <T::Model as OutputValue>::qtype()
-}
-
-fn optional_type<T: FieldType>() -> (QType, u32) {
-    let qtype = model_type::<T>().to_optional();
-    let inside = qtype.optional_value_offset().unwrap_or(0);
-    (qtype, inside)
-}
-
-impl<T: FieldType + Copy, S> Sealed<S> for Optional<T> {}
-
 single!(T, T: FieldType);
-
-/// Writes a value that may be missing.
-///
-/// # Safety
-/// FRAME-SLOT for the optional of the model's type at `offset`; STRING-VIEW: the value outlives the call.
-unsafe fn write_optional<T: FieldType>(value: Option<&T>, frame: FramePtr, offset: u32) {
-    let inside = optional_type::<T>().1;
-    // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the documented offset. STRING-VIEW: a
-    // view of a text is borrowed from the value.
-    unsafe {
-        frame.write(Slot::<u8>::at(offset), u8::from(value.is_some()));
-        if let Some(value) = value {
-            value.view().write(frame, offset + inside);
-        }
-    }
-}
-
-/// Reads a value that may be missing; nothing if there is one that is none of the type.
-///
-/// # Safety
-/// FRAME-SLOT and STRING-VIEW, as for [`OutputValue::read`].
-unsafe fn read_optional<T: FieldType>(frame: FramePtr, offset: u32) -> Option<Option<T>> {
-    let inside = optional_type::<T>().1;
-    // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the documented offset and there if that
-    // is not 0. STRING-VIEW, promised by the caller.
-    unsafe {
-        match frame.read(Slot::<u8>::at(offset)) {
-            0 => Some(None),
-            _ => T::of(T::Model::read_view(frame, offset + inside)).map(Some),
-        }
-    }
-}
-
-fn optional_value<T: FieldType>(value: Option<&T>) -> Value {
-    match (value.map(|value| value.view().value()), model_type::<T>().scalar()) {
-        (Some(Value::Scalar(scalar)), _) => Value::Present(scalar),
-        (_, scalar) => Value::Missing(scalar.unwrap_or(Scalar::Unit)),
-    }
-}
-
-fn of_optional_value<T: FieldType>(value: &Value) -> Option<Option<T>> {
-    match value {
-        Value::Present(scalar) => T::of(T::Model::scalar_view(scalar)?).map(Some),
-        Value::Missing(scalar) => (model_type::<T>().scalar() == Some(*scalar)).then_some(None),
-        _ => None,
-    }
-}
-
-impl<T: FieldType + Copy> InputValue for Optional<T> {
-    fn may_panic() -> bool {
-        T::MAY_PANIC
-    }
-    fn qtype() -> QType {
-        optional_type::<T>().0
-    }
-    // What lies as a type does, with a presence in front of it, lies as the optional of that type.
-    const IN_PLACE: bool = <T as InputValue>::IN_PLACE;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn write(&self, frame: FramePtr, offset: u32) {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { write_optional(self.as_ref(), frame, offset) }
-    }
-    fn value(&self) -> Value {
-        optional_value(self.as_ref())
-    }
-}
-
-impl<T: FieldType + Copy> OutputValue for Optional<T> {
-    fn may_panic() -> bool {
-        T::MAY_PANIC
-    }
-    fn qtype() -> QType {
-        optional_type::<T>().0
-    }
-    const IN_PLACE: bool = <T as OutputValue>::IN_PLACE;
-    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
-    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
-        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
-        unsafe { read_optional::<T>(frame, offset) }.map(Self::from)
-    }
-    fn of_value(value: &Value) -> Option<Self> {
-        of_optional_value::<T>(value).map(Self::from)
-    }
-}
-
-single!(Optional<T>, T: FieldType + Copy);
 
 /// Integers of fewer bits than models have: those of the narrowest type that holds them all.
 macro_rules! narrow {

@@ -30,13 +30,13 @@ pub trait InputValue: Sealed<InputField> {
     fn qtype() -> QType;
 
     /// True if frames lay the type out as Rust does, so that it can be read in place.
-    const IN_PLACE: bool;
+    const IN_PLACE: bool = false;
 
-    /// Writes the value to a slot, for types that are not read in place.
+    /// Writes the value to a slot, for types that are not read in place. Nothing of types that lie in no frame: no plan has such an input.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: what the value borrows or owns outlives the call.
-    unsafe fn write(&self, frame: FramePtr, offset: u32);
+    unsafe fn write(&self, _frame: FramePtr, _offset: u32) {}
 
     /// The value by itself, for models with arrays: their inputs lie in no frame.
     fn value(&self) -> Value;
@@ -61,16 +61,19 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     fn qtype() -> QType;
 
     /// True if frames lay the type out as Rust does, so that it can be written in place.
-    const IN_PLACE: bool;
+    const IN_PLACE: bool = false;
 
     /// What values it has, as a message says it, if it has not all of its QType; else nothing.
     const EXPECTED: &'static str = "";
 
-    /// Reads the value from a slot, for types that are not written in place; none if it is no value of the type.
+    /// Reads the value from a slot, for types that are not written in place; none if it is no value of the type, and of types that lie in no
+    /// frame: no plan has such an output.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts are still alive.
-    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self>;
+    unsafe fn read(_frame: FramePtr, _offset: u32) -> Option<Self> {
+        None
+    }
 
     /// Reads the value from a slot into this one, whose memory is used again where it can be; false, and nothing read, if it is
     /// no value of the type.
@@ -522,11 +525,6 @@ macro_rules! input_if_given {
             fn qtype() -> QType {
                 <$ty as InputValue>::qtype()
             }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, _: FramePtr, _: u32) {
-                // No plan has such an input.
-            }
             fn value(&self) -> Value {
                 self.as_ref().map_or(Value::Nothing, InputValue::value)
             }
@@ -547,12 +545,6 @@ macro_rules! output_if_given {
         impl<$($parameter)*> OutputValue for Option<$ty> {
             fn qtype() -> QType {
                 <$ty as OutputValue>::qtype()
-            }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
-                // No plan has such an output.
-                Some(None)
             }
             fn of_value(value: &Value) -> Option<Self> {
                 <$ty as OutputValue>::of_value(value).map(Some)

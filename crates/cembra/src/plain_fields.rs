@@ -39,7 +39,6 @@ macro_rules! in_place {
 
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
-            const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 // SAFETY: FRAME-SLOT, promised by the caller.
@@ -50,7 +49,6 @@ macro_rules! in_place {
 
         impl OutputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
-            const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
                 // SAFETY: FRAME-SLOT, promised by the caller.

@@ -1,34 +1,22 @@
 //! Pools of sessions or model executors: threads that come and go take one and give it back, frames are made only as many
 //! as run at once.
 
-use crate::{Cancellation, ModelExecutor, RunOptions, Session};
+use crate::{ModelExecutor, RunOptions, Session};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What owns a frame and runs a model in it: a [`Session`] or a [`ModelExecutor`].
 pub trait Evaluator: Clone {
-    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away.
-    /// Without one nothing is looked at. A clone has none.
-    fn set_cancellation(&mut self, token: Option<Cancellation>);
-
     /// What ends the evaluations to come, their threads and limits. A clone has none of it.
     fn set_run_options(&mut self, options: &RunOptions);
 }
 
 impl Evaluator for Session {
-    fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        Session::set_cancellation(self, token);
-    }
-
     fn set_run_options(&mut self, options: &RunOptions) {
         Session::set_run_options(self, options);
     }
 }
 
 impl<I, O, S> Evaluator for ModelExecutor<I, O, S> {
-    fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        ModelExecutor::set_cancellation(self, token);
-    }
-
     fn set_run_options(&mut self, options: &RunOptions) {
         ModelExecutor::set_run_options(self, options);
     }

@@ -4,7 +4,7 @@
 use crate::fields::sealed::Sealed;
 use crate::fields::{input_if_given, output_if_given, single};
 use crate::{FieldType, InputField, InputValue, ModelScalar, Output, OutputField, OutputValue};
-use cembra_runtime::{ArrayKind, Fields, FramePtr, InFrame, Names, QType, Scalar};
+use cembra_runtime::{ArrayKind, Fields, FramePtr, InFrame, Names, Optional, QType, Scalar};
 use cembra_value::{Array, ListBuilder, ScalarValue, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
@@ -271,26 +271,34 @@ impl<T: Part<InputField>> InputValue for Option<T> {
     fn qtype() -> QType {
         optional_type::<T, InputField>().0
     }
-    const IN_PLACE: bool = false;
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn write(&self, frame: FramePtr, offset: u32) {
-        let (qtype, inside) = optional_type::<T, InputField>();
-        // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the offset that its type says. STRING-VIEW,
-        // promised by the caller.
-        unsafe {
-            match self {
-                Some(value) => {
-                    frame.write(cembra_runtime::Slot::<u8>::at(offset), 1);
-                    value.write_part(frame, offset + inside);
-                }
-                None => {
-                    let _always = crate::ValueRef::Missing.write_to(&qtype, frame, offset);
-                }
-            }
-        }
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { write_optional(self.as_ref(), frame, offset) }
     }
     fn value(&self) -> Value {
         optional_value(self.as_ref())
+    }
+}
+
+/// Writes a part that may be missing.
+///
+/// # Safety
+/// FRAME-SLOT for the optional of the part's type at `offset`; STRING-VIEW: what the part borrows or owns outlives the call.
+unsafe fn write_optional<T: Part<InputField>>(value: Option<&T>, frame: FramePtr, offset: u32) {
+    let (qtype, inside) = optional_type::<T, InputField>();
+    // SAFETY: FRAME-SLOT: the presence byte is at the start of an optional, its value at the offset that its type says. STRING-VIEW,
+    // promised by the caller.
+    unsafe {
+        match value {
+            Some(value) => {
+                frame.write(cembra_runtime::Slot::<u8>::at(offset), 1);
+                value.write_part(frame, offset + inside);
+            }
+            None => {
+                let _always = crate::ValueRef::Missing.write_to(&qtype, frame, offset);
+            }
+        }
     }
 }
 
@@ -323,7 +331,6 @@ impl<T: Part<OutputField>> OutputValue for Option<T> {
     fn qtype() -> QType {
         optional_type::<T, OutputField>().0
     }
-    const IN_PLACE: bool = false;
     const EXPECTED: &'static str = <T as Part<OutputField>>::EXPECTED;
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
@@ -343,6 +350,48 @@ impl<T: Part<OutputField>> OutputValue for Option<T> {
 }
 
 single!(Option<T>, T: Part<OutputField>);
+
+impl<T: FieldType + Copy, S> Sealed<S> for Optional<T> {}
+
+impl<T: FieldType + Copy> InputValue for Optional<T> {
+    fn may_panic() -> bool {
+        T::MAY_PANIC
+    }
+    fn qtype() -> QType {
+        <Option<T> as InputValue>::qtype()
+    }
+    // What lies as a type does, with a presence in front of it, lies as the optional of that type.
+    const IN_PLACE: bool = <T as InputValue>::IN_PLACE;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn write(&self, frame: FramePtr, offset: u32) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { write_optional(self.as_ref(), frame, offset) }
+    }
+    fn value(&self) -> Value {
+        optional_value(self.as_ref())
+    }
+}
+
+impl<T: FieldType + Copy> OutputValue for Optional<T> {
+    fn may_panic() -> bool {
+        T::MAY_PANIC
+    }
+    fn qtype() -> QType {
+        <Option<T> as OutputValue>::qtype()
+    }
+    const IN_PLACE: bool = <T as OutputValue>::IN_PLACE;
+    const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
+        unsafe { Option::<T>::read(frame, offset) }.map(Self::from)
+    }
+    fn of_value(value: &Value) -> Option<Self> {
+        Option::<T>::of_value(value).map(Self::from)
+    }
+}
+
+single!(Optional<T>, T: FieldType + Copy);
 
 /// The list of parts of this type, optional or not; an array where they are scalars.
 fn list_value<I>(
@@ -387,11 +436,6 @@ macro_rules! list_input {
             fn qtype() -> QType {
                 ($element).list_of().unwrap_or(QType::Nothing)
             }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, _: FramePtr, _: u32) {
-                // No plan has such an input.
-            }
             fn value(&self) -> Value {
                 list_value(&$element, self.iter(), |$one| $value, |$other, $list| $push)
             }
@@ -419,12 +463,6 @@ macro_rules! list_output {
             fn qtype() -> QType {
                 ($element).list_of().unwrap_or(QType::Nothing)
             }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
-                // No plan has such an output.
-                Some(Vec::new())
-            }
             fn of_value(value: &Value) -> Option<Self> {
                 elements(&$element, value)?.iter().map(|$one| $value).collect()
             }
@@ -432,12 +470,7 @@ macro_rules! list_output {
 
         output_if_given!([$($parameter)*] $ty);
 
-        // SAFETY: FIELD-TABLE: the value itself, at 0.
-        unsafe impl<$($parameter)*> Output for $ty {
-            fn fields() -> Vec<OutputField> {
-                vec![OutputField::of::<$ty>("", 0)]
-            }
-        }
+        single!($ty, $($parameter)*);
     )* };
 }
 
@@ -485,11 +518,6 @@ macro_rules! map_input {
         impl<$($parameter)*> InputValue for $ty {
             fn qtype() -> QType {
                 QType::Dict(scalar_of::<K>(), <$value as Entry>::scalar()).as_input()
-            }
-            const IN_PLACE: bool = false;
-            // SAFETY: FRAME-SLOT, as the trait says.
-            unsafe fn write(&self, _: FramePtr, _: u32) {
-                // No plan has such an input.
             }
             fn value(&self) -> Value {
                 let $map = self;

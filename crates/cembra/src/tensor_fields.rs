@@ -4,27 +4,8 @@
 use crate::fields::sealed::Sealed;
 use crate::fields::{ANY_TENSOR, single};
 use crate::{InputValue, Output, OutputField, OutputValue, Tensor};
-use cembra_runtime::{FramePtr, QType};
+use cembra_runtime::QType;
 use cembra_value::Value;
-
-/// The functions of a field that no frame has a slot for.
-macro_rules! beside_frames {
-    (input) => {
-        const IN_PLACE: bool = false;
-        // SAFETY: FRAME-SLOT, as the trait says.
-        unsafe fn write(&self, _: FramePtr, _: u32) {
-            // No plan has such an input.
-        }
-    };
-    (output) => {
-        const IN_PLACE: bool = false;
-        // SAFETY: FRAME-SLOT, as the trait says.
-        unsafe fn read(_: FramePtr, _: u32) -> Option<Self> {
-            // No plan has such an output.
-            None
-        }
-    };
-}
 
 impl<S> Sealed<S> for Tensor {}
 
@@ -32,7 +13,6 @@ impl InputValue for Tensor {
     fn qtype() -> QType {
         ANY_TENSOR
     }
-    beside_frames!(input);
     fn value(&self) -> Value {
         Value::from(self.clone())
     }
@@ -42,7 +22,6 @@ impl OutputValue for Tensor {
     fn qtype() -> QType {
         ANY_TENSOR
     }
-    beside_frames!(output);
     fn of_value(value: &Value) -> Option<Self> {
         value.as_tensor().cloned()
     }
@@ -70,7 +49,6 @@ mod arrays {
         fn qtype() -> QType {
             tensor_type::<T, D>()
         }
-        beside_frames!(input);
         fn value(&self) -> Value {
             Tensor::try_from(self.view()).map_or(Value::Nothing, Value::from)
         }
@@ -80,7 +58,6 @@ mod arrays {
         fn qtype() -> QType {
             tensor_type::<T, D>()
         }
-        beside_frames!(output);
         fn of_value(value: &Value) -> Option<Self> {
             ArrayD::<T>::try_from(value.as_tensor()?.clone()).ok()?.into_dimensionality::<D>().ok()
         }

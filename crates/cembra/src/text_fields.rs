@@ -16,7 +16,6 @@ macro_rules! text_input {
 
         impl InputValue for $ty {
             fn qtype() -> QType { QType::TEXT }
-            const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 let $text = self;
@@ -32,7 +31,6 @@ macro_rules! text_input {
 
         impl InputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::Text) }
-            const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
                 const EMPTY: &$ty = &$empty;
@@ -82,7 +80,6 @@ macro_rules! text_output {
     ($($ty:ty, |$text:ident| $made:expr, |$old:ident, $new:ident| $update:expr;)*) => { $(
         impl OutputValue for $ty {
             fn qtype() -> QType { QType::TEXT }
-            const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
                 // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
@@ -106,7 +103,6 @@ macro_rules! text_output {
 
         impl OutputValue for Option<$ty> {
             fn qtype() -> QType { QType::Optional(Scalar::Text) }
-            const IN_PLACE: bool = false;
             // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
             unsafe fn read(frame: FramePtr, offset: u32) -> Option<Self> {
                 // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.

@@ -41,15 +41,6 @@ pub(crate) struct Evaluated {
     pub(crate) failures: Vec<(usize, Error)>,
 }
 
-/// What came of rows that were to be evaluated at once.
-enum Columns {
-    Done(Evaluated),
-    /// Their outputs take too much together.
-    NoRoom,
-    /// They are to be evaluated one by one: a row fails that is to end the batch, or they are no columns of the model.
-    Not,
-}
-
 /// Evaluates batches, one at a time.
 pub(crate) struct Evaluator {
     session: Session,
@@ -108,24 +99,17 @@ impl Evaluator {
     pub(crate) fn evaluate(&mut self, batch: &RecordBatch, passed_over: &BTreeSet<usize>) -> Evaluated {
         while batch.num_rows().min(self.at_once) >= LEAST_ROWS && passed_over.is_empty() {
             let rows = batch.num_rows().min(self.at_once);
-            match self.columns(&batch.slice(0, rows)) {
-                Columns::Done(evaluated) => return evaluated,
-                Columns::NoRoom => self.at_once = rows / 8,
-                Columns::Not => break,
+            match self.run(&batch.slice(0, rows)) {
+                Some(Ok(evaluated)) => return evaluated,
+                // Their outputs take too much together.
+                Some(Err(error)) if error.row().is_none() && error.fault_kind() == Some(FaultKind::ArenaLimit) => {
+                    self.at_once = rows / 8;
+                }
+                // They are to be evaluated one by one: a row fails that is to end the batch, or they are no columns of the model.
+                _ => break,
             }
         }
         self.rows(batch, passed_over)
-    }
-
-    /// All rows at once, if that can be had.
-    fn columns(&self, batch: &RecordBatch) -> Columns {
-        match self.run(batch) {
-            Some(Ok(evaluated)) => Columns::Done(evaluated),
-            Some(Err(error)) if error.row().is_none() && error.fault_kind() == Some(FaultKind::ArenaLimit) => {
-                Columns::NoRoom
-            }
-            _ => Columns::Not,
-        }
     }
 
     /// The run of the model over all rows; none if the columns do not fit.

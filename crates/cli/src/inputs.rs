@@ -1,7 +1,7 @@
 //! The inputs of a model and where their values come from: constants of the command line, columns of the data, or both;
 //! the way from there to the executor. An input without a type gets one here: from its constant, or from the data.
 
-use crate::arguments::Assignment;
+use crate::arguments::{Assignment, DataOptions, ModelArgs};
 use crate::deadline::Deadline;
 use crate::evaluate::Feeding;
 use crate::failure::{Failure, usage};
@@ -125,6 +125,35 @@ impl Source for OneRow {
 }
 
 impl Feed {
+    /// The feed of a model whose rows are data of which nothing is carried through.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new); or an option has no effect on these data.
+    pub(crate) fn of_data(
+        (text, model): (&ModelText, &Model),
+        args: &ModelArgs,
+        constants: &[Assignment],
+        options: &DataOptions,
+        data: Dataset,
+        command: &'static str,
+    ) -> Result<Feed, Failure> {
+        options.check_origins(Some(data.format()), !constants.is_empty(), false, command)?;
+        let sources = Sources {
+            types: args.types().collect(),
+            constants,
+            spelling: &options.spelling(),
+            data: Some(data),
+            outputs: &[],
+            keep: Keep::None,
+            verbatim: true,
+            as_written: None,
+            deadline: &Deadline::start(None),
+        };
+        let feed = Feed::new(text, model, sources, command)?;
+        options.check_types(&feed, command)?;
+        Ok(feed)
+    }
+
     /// Finds a value for every input that is needed.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::{Batch, Decoded, HeldBlock, Piece, Room, Source, written};
+use clap::ValueEnum;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -17,15 +18,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What happens to a row that cannot be read or fails.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// What happens to a row that cannot be read or fails, as the help of the options says it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
 pub(crate) enum OnError {
-    /// It ends the run.
+    /// It ends the run
     #[default]
     Fail,
-    /// Its outputs are missing.
+    /// Its outputs are missing
     Missing,
-    /// It is left out.
+    /// It is left out
     Skip,
 }
 
@@ -325,9 +326,7 @@ impl Worker {
             let mut left = match piece {
                 Ok(piece) => Some(piece),
                 Err(error) => {
-                    let rows = RecordBatch::new_empty(self.recipe.schema.clone());
-                    let results = Results { rows, read: 0, failures: Vec::new() };
-                    if hand_on(Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }) {
+                    if hand_on(self.end(error)) {
                         continue;
                     }
                     return;
@@ -440,15 +439,18 @@ impl Worker {
         Done { results, stop: None, enough: false, is_last }
     }
 
+    /// What came of no rows, because of an error of the data.
+    fn end(&self, error: DataError) -> Done<RecordBatch> {
+        let rows = RecordBatch::new_empty(self.recipe.schema.clone());
+        let results = Results { rows, read: 0, failures: Vec::new() };
+        Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }
+    }
+
     /// What came of rows, in parts whose text is bounded.
     fn cut<T>(&self, mut done: Done<RecordBatch>, finish: &Finish<T>) -> Vec<Done<RecordBatch>> {
         let cuts = match finish.cuts(&done.results.rows) {
             Ok(cuts) => cuts,
-            Err(error) => {
-                let rows = RecordBatch::new_empty(self.recipe.schema.clone());
-                let results = Results { rows, read: 0, failures: Vec::new() };
-                return vec![Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }];
-            }
+            Err(error) => return vec![self.end(error)],
         };
         let whole = done.results.rows.clone();
         let (mut parts, mut first) = (Vec::with_capacity(cuts.len()), 0);

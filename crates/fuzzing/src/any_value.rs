@@ -20,8 +20,7 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
         QType::Scalar(of) => Value::Scalar(scalar(random, *of, config)),
         QType::Optional(of) if chance(random, config.missing) => Value::Missing(*of),
         QType::Optional(of) => Value::Present(scalar(random, *of, config)),
-        QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
-            let of = qtype.as_optional_struct().unwrap_or(qtype);
+        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
             let found = (!chance(random, config.missing)).then(|| of_size(random, of, config, len));
             Value::optional_struct(of, found).unwrap_or(Value::Nothing)
         }
@@ -39,8 +38,7 @@ fn of_size(random: &mut Rng, qtype: &QType, config: &Config, len: usize) -> Valu
                 .collect();
             Value::map(key, of, entries).unwrap_or(Value::Nothing)
         }
-        QType::Tuple(_) if qtype.element().is_some() => {
-            let element = qtype.element().unwrap_or(qtype);
+        QType::Tuple(_) if let Some(element) = qtype.element() => {
             let elements: Vec<Value> = (0..len).map(|_| of_size(random, element, config, 0)).collect();
             Value::list(element, elements).unwrap_or(Value::Nothing)
         }

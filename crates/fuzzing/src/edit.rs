@@ -1,6 +1,6 @@
 //! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
 
-use cembra_expr::{Input, Node, NodeId, Program};
+use cembra_expr::{Graph, Input, Node, NodeId, Program};
 use cembra_ops::{Argument, Registry, Typing, compare_types, id};
 use cembra_runtime::QType;
 use cembra_value::Value;
@@ -89,6 +89,14 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
     made
 }
 
+/// The value of a node that is a literal.
+pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
+    match graph.node(node) {
+        Node::Literal(value) => Some(value),
+        _ => None,
+    }
+}
+
 /// The type of every node that an output needs, found by the registry alone; `None` if the program is ill-typed.
 /// Types of other nodes are not looked for.
 pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
@@ -118,11 +126,8 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
             Node::Operator(name, operands) => {
                 let mut args = Vec::with_capacity(operands.len());
                 for operand in operands {
-                    let literal = match graph.node(*operand) {
-                        Node::Literal(value) => Some(value),
-                        _ => None,
-                    };
-                    args.push(Argument { qtype: types[operand.index()].as_ref()?, literal });
+                    let qtype = types[operand.index()].as_ref()?;
+                    args.push(Argument { qtype, literal: literal(graph, *operand) });
                 }
                 let op = registry.find(graph.name(name))?;
                 match &args[..] {

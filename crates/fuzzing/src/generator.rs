@@ -16,9 +16,10 @@ use crate::Config;
 use crate::any_value;
 use crate::catalogue::{Catalogue, Entry, Form, OperandChoice};
 use crate::config::{chance, pick};
+use crate::edit::literal;
 use crate::subject::Row;
 use crate::values;
-use cembra_expr::{ArgumentForm, Graph, Input, Node, NodeId, Output, Program};
+use cembra_expr::{ArgumentForm, Graph, Input, NodeId, Output, Program};
 use cembra_ops::{Argument, Registry, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -465,13 +466,7 @@ impl<'r> Pool<'r> {
         }
         let args: Vec<Argument<'_>> = operands
             .iter()
-            .map(|node| Argument {
-                qtype: &self.types[node.index()],
-                literal: match self.graph.node(*node) {
-                    Node::Literal(value) => Some(value),
-                    _ => None,
-                },
-            })
+            .map(|node| Argument { qtype: &self.types[node.index()], literal: literal(&self.graph, *node) })
             .collect();
         let resolved = entry.def.resolve(&args).ok()?;
         for operand in operands {

@@ -166,6 +166,11 @@ impl From<Finding> for Verdict {
     }
 }
 
+/// True if the value of an answer stays: a fault may become a value.
+fn kept(before: &Answer, after: &Answer) -> bool {
+    before.is_err() || same(before, after)
+}
+
 /// True for a fault of what an evaluation may take, which evaluating directly knows nothing of.
 fn is_limit(answer: &Answer) -> bool {
     let limits = [FaultKind::ArenaLimit, FaultKind::IterationLimit, FaultKind::WorkLimit];
@@ -242,18 +247,12 @@ impl Trial<'_> {
         let mut plans = vec![plan];
         if let Some(variant) = self.case.variant {
             plans.push(self.plan(model.program(), Some(variant))?);
-            let options = variant.options().limits(self.case.limits).tier(self.case.tier);
-            let other = self.agreed(&model, &options, variant.name())?;
+            let other = self.varied(&model, variant, &answers)?;
             if variant == Variant::Plain {
                 let law = Law::ValuesAreDirect;
                 self.compare_values(law, variant.name(), "directly", &direct, &other, |found, answer| {
                     found.is_none() && answer.is_err() || may_fault(answer)
                 })?;
-            }
-            if variant != Variant::Compat {
-                let kept = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
-                let said = [variant.name(), "optimised"];
-                self.compare(Law::OptimisingKeepsValues, "", said, &other, &answers, kept)?;
             }
         }
         self.alone(&model, defaults, &answers)?;
@@ -279,17 +278,22 @@ impl Trial<'_> {
         let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
         let answers = self.agreed(model, &defaults, "")?;
         self.promises(model, &defaults, &answers)?;
-        let keeps_values = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
         if let Some(variant) = self.case.variant {
-            let options = variant.options().limits(self.case.limits).tier(self.case.tier);
-            let other = self.agreed(model, &options, variant.name())?;
-            if variant != Variant::Compat {
-                let said = [variant.name(), "optimised"];
-                self.compare(Law::OptimisingKeepsValues, "", said, &other, &answers, keeps_values)?;
-            }
+            self.varied(model, variant, &answers)?;
         }
         self.alone(model, defaults, &answers)?;
         Ok(Verdict { answers, of_arrays: true, ..Verdict::default() })
+    }
+
+    /// The answers with the options of a variant, which must keep the values of these; those that change values apart.
+    fn varied(&self, model: &Model, variant: Variant, answers: &[Answer]) -> Result<Vec<Answer>, Finding> {
+        let options = variant.options().limits(self.case.limits).tier(self.case.tier);
+        let other = self.agreed(model, &options, variant.name())?;
+        if variant != Variant::Compat {
+            let said = [variant.name(), "optimised"];
+            self.compare(Law::OptimisingKeepsValues, "", said, &other, answers, kept)?;
+        }
+        Ok(other)
     }
 
     /// What the model says of its outputs holds.
@@ -315,7 +319,6 @@ impl Trial<'_> {
         let some = self.agreed(model, &options.outputs([&*outputs[alone].name]), "one output alone")?;
         let all: Vec<Answer> =
             answers.iter().map(|answer| answer.clone().map(|values| vec![values[alone].clone()])).collect();
-        let kept = |before: &Answer, after: &Answer| before.is_err() || same(before, after);
         self.compare(Law::OutputsAreIndependent, "", ["all", "alone"], &all, &some, kept)
     }
 

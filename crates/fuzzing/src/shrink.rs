@@ -2,7 +2,7 @@
 //! replaces one node and judges the case again; the number of tries is bounded.
 
 use crate::arrays;
-use crate::edit::{Edit, edited, stripped, types};
+use crate::edit::{Edit, edited, literal, stripped, types};
 use crate::judge::{Case, Finding};
 use crate::subject::{Row, Subject};
 use crate::values;
@@ -49,6 +49,9 @@ fn simpler(value: &Value) -> Vec<Value> {
     if of_size.is_empty() { values::simple(&value.qtype()) } else { of_size }
 }
 
+/// Whether a case has a part, and what takes it away.
+type Removal = (bool, fn(&mut Case));
+
 struct Shrinker<'a> {
     case: Case,
     finding: Finding,
@@ -80,12 +83,8 @@ impl Shrinker<'_> {
                 + arrays::sizes(value).into_iter().sum::<usize>()
         };
         let graph = &self.case.program.graph;
-        let literals = (0..graph.len())
-            .map(|at| match graph.node(NodeId::from_index(at)) {
-                Node::Literal(value) => plain(value),
-                _ => 0,
-            })
-            .sum::<usize>();
+        let literals = (0..graph.len()).filter_map(|at| literal(graph, NodeId::from_index(at)));
+        let literals: usize = literals.map(plain).sum();
         let rows: usize = self.case.rows.iter().flat_map(|row| row.values()).map(|(_, value)| plain(value)).sum();
         graph.len() + self.case.program.outputs.len() + self.case.program.inputs.len() + literals + rows
     }
@@ -100,26 +99,19 @@ impl Shrinker<'_> {
                 }
             }
         }
-        if self.case.variant.is_some() {
-            self.take(Case { variant: None, ..self.case.clone() });
-        }
-        if self.case.alone.is_some() {
-            self.take(Case { alone: None, ..self.case.clone() });
-        }
-        if self.case.tiered {
-            self.take(Case { tiered: false, ..self.case.clone() });
-        }
-        if self.case.batched {
-            self.take(Case { batched: false, ..self.case.clone() });
-        }
-        if self.case.in_place {
-            self.take(Case { in_place: false, ..self.case.clone() });
-        }
-        if self.case.limits != crate::few_rounds() {
-            self.take(Case { limits: crate::few_rounds(), ..self.case.clone() });
-        }
-        if self.case.tier != Tier::default() {
-            self.take(Case { tier: Tier::default(), ..self.case.clone() });
+        let parts: [Removal; 7] = [
+            (self.case.variant.is_some(), |case| case.variant = None),
+            (self.case.alone.is_some(), |case| case.alone = None),
+            (self.case.tiered, |case| case.tiered = false),
+            (self.case.batched, |case| case.batched = false),
+            (self.case.in_place, |case| case.in_place = false),
+            (self.case.limits != crate::few_rounds(), |case| case.limits = crate::few_rounds()),
+            (self.case.tier != Tier::default(), |case| case.tier = Tier::default()),
+        ];
+        for (_, remove) in parts.into_iter().filter(|(is_there, _)| *is_there) {
+            let mut case = self.case.clone();
+            remove(&mut case);
+            self.take(case);
         }
     }
 

@@ -438,13 +438,10 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         QType::Optional(of) => {
             std::iter::once(Value::Missing(*of)).chain(scalars(*of).into_iter().map(Value::Present)).collect()
         }
-        QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
-            let of = qtype.as_optional_struct().unwrap_or(qtype);
-            std::iter::once(None)
-                .chain(simple(of).into_iter().map(Some))
-                .filter_map(|of_one| Value::optional_struct(of, of_one))
-                .collect()
-        }
+        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => std::iter::once(None)
+            .chain(simple(of).into_iter().map(Some))
+            .filter_map(|of_one| Value::optional_struct(of, of_one))
+            .collect(),
         // Of the same size: `arrays::simpler`.
         QType::Tuple(_) if qtype.element().is_some() => Vec::new(),
         QType::Tuple(fields) => {
@@ -453,16 +450,7 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
         }
         QType::Shape(shape) => vec![Value::Shape(*shape)],
         // Of the same size: `arrays::simpler`.
-        QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Dict(..)
-        | QType::Sequence(_)
-        | QType::Tensor(..) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 

@@ -237,44 +237,29 @@ impl<H: Handle> Library<H> {
         Ok((own, rank, size))
     }
 
-    /// Begins to send bytes.
+    /// Begins to send bytes, or to receive them.
     ///
     /// # Safety
-    /// MPI-MESSAGE: the bytes stay there unchanged until a test says that the request is over, and so does the room for the request.
-    /// MPI-HANDLE: the communicator is one of this library, and this thread may call it.
-    pub(crate) unsafe fn send(
+    /// MPI-MESSAGE: the bytes are there until a test says that the request is over, and so is the room for the request. Until then bytes to send stay
+    /// unchanged, and nothing else uses bytes to receive. MPI-HANDLE: the communicator is one of this library, and this thread may call it.
+    pub(crate) unsafe fn begin(
         &self,
-        from: *const u8,
+        is_sent: bool,
+        place: *mut u8,
         bytes: c_int,
         stream: Stream<H>,
         request: *mut RequestRoom,
     ) -> Result<(), Error> {
         let Stream { peer, tag, communicator } = stream;
+        let (Functions { isend, irecv, .. }, byte) = (&self.functions, self.constants.byte);
         // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
-        let code = unsafe {
-            (self.functions.isend)(from.cast(), bytes, self.constants.byte, peer, tag, communicator, request)
+        let (code, what) = unsafe {
+            match is_sent {
+                true => (isend(place.cast_const().cast(), bytes, byte, peer, tag, communicator, request), "MPI_Isend"),
+                false => (irecv(place.cast(), bytes, byte, peer, tag, communicator, request), "MPI_Irecv"),
+            }
         };
-        self.check(code, "MPI_Isend")
-    }
-
-    /// Begins to receive bytes.
-    ///
-    /// # Safety
-    /// MPI-MESSAGE: the bytes are there, and nothing else uses them until a test says that the request is over; the room for the request stays.
-    /// MPI-HANDLE: the communicator is one of this library, and this thread may call it.
-    pub(crate) unsafe fn receive(
-        &self,
-        into: *mut u8,
-        bytes: c_int,
-        stream: Stream<H>,
-        request: *mut RequestRoom,
-    ) -> Result<(), Error> {
-        let Stream { peer, tag, communicator } = stream;
-        // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
-        let code = unsafe {
-            (self.functions.irecv)(into.cast(), bytes, self.constants.byte, peer, tag, communicator, request)
-        };
-        self.check(code, "MPI_Irecv")
+        self.check(code, what)
     }
 
     /// Whether a request is over.

@@ -190,11 +190,7 @@ impl<H: Handle> Message<H> {
                 let requests = &mut (*flight).requests;
                 requests.push(0);
                 let request = requests.as_mut_ptr().add(requests.len() - 1);
-                let begun = if is_sent {
-                    library.send(place.cast_const(), bytes, stream, request)
-                } else {
-                    library.receive(place, bytes, stream, request)
-                };
+                let begun = library.begin(is_sent, place, bytes, stream, request);
                 if begun.is_err() {
                     requests.pop();
                 }

@@ -295,7 +295,7 @@ pub(crate) fn numpy_array<'py>(
     }
     let values = match for_each_number!(numbers) {
         Some(values) => values,
-        None => numpy_looking(py, scalar, array.len(), look, |at| array.get(at))?,
+        None => numpy_of(py, scalar, array.len(), look, |at| array.get(at))?,
     };
     masked_by(values, missing(array, Vec::new()))
 }
@@ -311,19 +311,9 @@ pub(crate) const fn is_maskable(scalar: Scalar) -> bool {
     !matches!(scalar, Scalar::Unit | Scalar::Text | Scalar::Bytes)
 }
 
-/// The array of elements that lie in NumPy in another form than in the library: truth values, dates, moments, durations, strings. Signals are heard
-/// meanwhile.
+/// The array of elements that lie in NumPy in another form than in the library: truth values, dates, moments, durations, strings. `look` runs
+/// after every `LOOK` elements, and may end it.
 pub(crate) fn numpy_of<'py>(
-    py: Python<'py>,
-    scalar: Scalar,
-    len: usize,
-    element: impl Fn(usize) -> Option<ScalarValue>,
-) -> PyResult<Bound<'py, PyAny>> {
-    numpy_looking(py, scalar, len, || py.check_signals(), element)
-}
-
-/// The same, where `look` runs after every `LOOK` elements, and may end it.
-fn numpy_looking<'py>(
     py: Python<'py>,
     scalar: Scalar,
     len: usize,

@@ -1,6 +1,7 @@
 //! The limits of all imports of one call: bytes that are claimed before there is memory for them, and what ends a long import.
 
 use crate::errors;
+use crate::interrupt::check;
 use crate::scalars::type_name;
 use cembra::{Cancellation, Limits};
 use pyo3::prelude::*;
@@ -43,10 +44,6 @@ impl Bounds {
 
     /// Ends a long import if the handler of a signal raises, or the token is cancelled.
     pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.check_signals()?;
-        match &self.token {
-            Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
-            _ => Ok(()),
-        }
+        check(py, self.token.as_ref())
     }
 }

@@ -169,10 +169,9 @@ impl<'py> Column<'py> {
             return Err(crate::errors::data(message));
         }
         let presence = presence(object)?;
-        let optional = |scalar, is_optional| if is_optional { QType::Optional(scalar) } else { QType::Scalar(scalar) };
         // A masked array has the memory of its numbers itself.
         if let Some((scalar, data)) = numbers(object, None) {
-            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
+            return Ok((QType::of(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
         let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
@@ -184,12 +183,12 @@ impl<'py> Column<'py> {
         if let Some(numeric) = numeric {
             let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
             let (scalar, data) = numbers(&copied, None).ok_or_else(|| refused(&kind))?;
-            return Ok((optional(scalar, presence.is_some()), Column { data, presence, like: None }));
+            return Ok((QType::of(scalar, presence.is_some()), Column { data, presence, like: None }));
         }
         let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
         let array = arrays::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
         let is_optional = presence.is_some() || array.first_missing().is_some();
-        Ok((optional(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
+        Ok((QType::of(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
     }
 
     /// The value that all rows share, if they share one.
@@ -607,7 +606,10 @@ fn numpy_object<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<Bound<'
     }
     let array = match for_each_number!(copied) {
         Some(array) => array,
-        None => numpy_of(py, scalar, rows, |row| column.value(row).as_ref().and_then(Value::as_scalar).cloned())?,
+        None => {
+            let element = |row| column.value(row).as_ref().and_then(Value::as_scalar).cloned();
+            numpy_of(py, scalar, rows, || py.check_signals(), element)?
+        }
     };
     let missing = || (0..rows).map(|row| !column.is_present(row)).collect();
     masked_by(array, (is_optional && is_maskable(scalar)).then(missing))

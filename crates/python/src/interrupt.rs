@@ -1,6 +1,7 @@
 //! Evaluations that Ctrl-C ends. Python runs handlers of signals in its main thread and only between its own instructions, so long evaluations
 //! run in another thread, while this one asks for signals.
 
+use crate::errors;
 use crate::lock::{released, taken};
 use crate::user_operators;
 use cembra::{Cancellation, RunOptions, Value};
@@ -35,6 +36,15 @@ impl Token {
     #[getter]
     fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
+    }
+}
+
+/// Ends what goes on if the handler of a signal raises, or the token is cancelled.
+pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()> {
+    py.check_signals()?;
+    match token {
+        Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
+        _ => Ok(()),
     }
 }
 
@@ -95,7 +105,7 @@ pub(crate) fn detached<T: Send>(
             raised.map(|()| made)
         })
     });
-    made?.ok_or_else(|| crate::errors::data("the evaluation was taken twice"))
+    made?.ok_or_else(|| errors::data("the evaluation was taken twice"))
 }
 
 /// Whether Ctrl-C ends an evaluation of one row that may take long.

@@ -6,6 +6,7 @@ use crate::bounds::Bounds;
 use crate::edges::Edge;
 use crate::errors;
 use crate::handing;
+use crate::interrupt::check;
 use crate::packages::Imports;
 use crate::scalars::{self, Misfit, is_missing};
 use crate::tensors;
@@ -51,32 +52,21 @@ pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> 
     Some(if is_optional { Value::Present(number) } else { Value::Scalar(number) })
 }
 
-/// The value of an object, where there is one of before: memory of a tensor that nobody else has is written again.
-fn read_again(
-    object: &Bound<'_, PyAny>,
-    qtype: &QType,
-    before: Option<Value>,
-    bounds: &Bounds,
-) -> Result<Value, Misfit> {
-    match before {
-        Some(Value::Tensor(before)) => tensors::read(object, qtype, Some(before), bounds),
-        _ => read(object, qtype, bounds),
-    }
-}
-
-/// The value of an argument, where there is one of before; an array of Arrow that the call has imported is not imported again.
+/// The value of an argument, where there is one of before: memory of a tensor that nobody else has is written again. An array of
+/// Arrow that the call has imported is not imported again.
 pub(crate) fn read_argument<'py>(
     object: &Bound<'py, PyAny>,
     qtype: &QType,
     before: Option<Value>,
     imports: &Imports<'py>,
 ) -> Result<Value, Misfit> {
-    match qtype {
-        QType::Array(kind, scalar) if let Some(import) = imports.known(object) => {
+    match (qtype, before) {
+        (QType::Array(kind, scalar), _) if let Some(import) = imports.known(object) => {
             arrays::of_arrow(object, import.array, *scalar, imports.bounds())
                 .map(|array| Value::Array(*kind, array.into()))
         }
-        _ => read_again(object, qtype, before, imports.bounds()),
+        (_, Some(Value::Tensor(before))) => tensors::read(object, qtype, Some(before), imports.bounds()),
+        _ => read(object, qtype, imports.bounds()),
     }
 }
 
@@ -188,11 +178,7 @@ impl Making {
 
     /// Looks at signals and at what ends it.
     fn look(&self, py: Python<'_>) -> PyResult<()> {
-        py.check_signals()?;
-        match &self.token {
-            Some(token) if token.is_cancelled() => Err(errors::of_text(cembra::Error::ended_by(Some(token)), "", None)),
-            _ => Ok(()),
-        }
+        check(py, self.token.as_ref())
     }
 
     /// A list of the results of a function for each place, with a look after every `LOOK` elements of all lists.

@@ -17,13 +17,14 @@ use arrow_array::types::{
 };
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeListArray, LargeListArray, ListArray, MapArray,
-    PrimitiveArray, StringViewArray, StructArray,
+    PrimitiveArray, StringViewArray, StructArray, downcast_integer_array,
 };
 use arrow_buffer::{ArrowNativeType, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;
 use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Converts an array to the type `scalar`. An element that the type does not have is missing in the result. Whole numbers become dates and timestamps
@@ -54,8 +55,12 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
         }
         (Scalar::Int64, _) => integers::<Int64Type>(&values, exact),
         (Scalar::UInt64, _) => integers::<UInt64Type>(&values, exact_unsigned),
-        (Scalar::Float32, _) => floats::<Float32Type>(&values),
-        (Scalar::Float64 | Scalar::WeakFloat, _) => floats::<Float64Type>(&values),
+        (Scalar::Float32, _) => {
+            floats::<Float32Type>(&values, |int| int as f32, |int| int as f32, |float| float as f32)
+        }
+        (Scalar::Float64 | Scalar::WeakFloat, _) => {
+            floats::<Float64Type>(&values, |int| int as f64, |int| int as f64, |float| float)
+        }
         (Scalar::Date, found) if found.is_integer() && spelling.takes_counts(scalar) => {
             counted::<Date32Type>(&values, |count| spelling.parse_count(scalar, count), |bits| bits as i32)
         }
@@ -73,12 +78,8 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
         }
         (Scalar::Timestamp, DataType::Timestamp(unit, _)) => {
             let moments: PrimitiveArray<TimestampMicrosecondType> = match unit {
-                TimeUnit::Second => {
-                    values.as_primitive::<TimestampSecondType>().unary_opt(|count| count.checked_mul(1_000_000))
-                }
-                TimeUnit::Millisecond => {
-                    values.as_primitive::<TimestampMillisecondType>().unary_opt(|count| count.checked_mul(1_000))
-                }
+                TimeUnit::Second => times::<TimestampSecondType, _>(&values, 1_000_000),
+                TimeUnit::Millisecond => times::<TimestampMillisecondType, _>(&values, 1_000),
                 TimeUnit::Microsecond => values.as_primitive::<TimestampMicrosecondType>().clone(),
                 TimeUnit::Nanosecond => {
                     values.as_primitive::<TimestampNanosecondType>().unary(|count| count.div_euclid(1_000))
@@ -88,12 +89,8 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
         }
         (Scalar::Duration, DataType::Duration(unit)) => {
             let lengths: PrimitiveArray<DurationMicrosecondType> = match unit {
-                TimeUnit::Second => {
-                    values.as_primitive::<DurationSecondType>().unary_opt(|count| count.checked_mul(1_000_000))
-                }
-                TimeUnit::Millisecond => {
-                    values.as_primitive::<DurationMillisecondType>().unary_opt(|count| count.checked_mul(1_000))
-                }
+                TimeUnit::Second => times::<DurationSecondType, _>(&values, 1_000_000),
+                TimeUnit::Millisecond => times::<DurationMillisecondType, _>(&values, 1_000),
                 TimeUnit::Microsecond => values.as_primitive::<DurationMicrosecondType>().clone(),
                 // No digit is lost.
                 TimeUnit::Nanosecond => values
@@ -118,6 +115,15 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
         _ => None,
     };
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
+}
+
+/// Counts times a number; a product beyond 64 bits is missing.
+fn times<T, N>(values: &ArrayRef, by: i64) -> PrimitiveArray<N>
+where
+    T: ArrowPrimitiveType<Native = i64>,
+    N: ArrowPrimitiveType<Native = i64>,
+{
+    values.as_primitive::<T>().unary_opt(|count| count.checked_mul(by))
 }
 
 /// Converts whole numbers to values by `read`, and stores the bits of each value as an element by `of_bits`.
@@ -311,107 +317,46 @@ where
     N::Native: TryFrom<i8> + TryFrom<i16> + TryFrom<i32> + TryFrom<i64>,
     N::Native: TryFrom<u8> + TryFrom<u16> + TryFrom<u32> + TryFrom<u64>,
 {
-    fn narrowed<T: ArrowPrimitiveType, N: ArrowPrimitiveType>(values: &ArrayRef) -> ArrayRef
-    where
-        N::Native: TryFrom<T::Native>,
-    {
-        Arc::new(values.as_primitive::<T>().unary_opt::<_, N>(|value| N::Native::try_from(value).ok()))
+    fn each<T: ArrowPrimitiveType, N: ArrowPrimitiveType>(
+        values: &ArrayRef,
+        of: impl Fn(T::Native) -> Option<N::Native>,
+    ) -> ArrayRef {
+        Arc::new(values.as_primitive::<T>().unary_opt::<_, N>(of))
     }
-    Some(match values.data_type() {
-        DataType::Int8 => narrowed::<Int8Type, N>(values),
-        DataType::Int16 => narrowed::<Int16Type, N>(values),
-        DataType::Int32 => narrowed::<Int32Type, N>(values),
-        DataType::Int64 => narrowed::<Int64Type, N>(values),
-        DataType::UInt8 => narrowed::<UInt8Type, N>(values),
-        DataType::UInt16 => narrowed::<UInt16Type, N>(values),
-        DataType::UInt32 => narrowed::<UInt32Type, N>(values),
-        DataType::UInt64 => narrowed::<UInt64Type, N>(values),
-        DataType::Float16 => {
-            Arc::new(values.as_primitive::<Float16Type>().unary_opt::<_, N>(|float| of_float(float.to_f64())))
-        }
-        DataType::Float32 => {
-            Arc::new(values.as_primitive::<Float32Type>().unary_opt::<_, N>(|float| of_float(f64::from(float))))
-        }
-        DataType::Float64 => Arc::new(values.as_primitive::<Float64Type>().unary_opt::<_, N>(of_float)),
+    Some(downcast_integer_array!(
+        values => Arc::new(values.unary_opt::<_, N>(|value| value.try_into().ok())) as ArrayRef,
+        DataType::Float16 => each::<Float16Type, N>(values, |float| of_float(float.to_f64())),
+        DataType::Float32 => each::<Float32Type, N>(values, |float| of_float(float.into())),
+        DataType::Float64 => each::<Float64Type, N>(values, of_float),
         _ => return None,
-    })
+    ))
 }
 
-/// A float that numbers become, rounded once.
-trait Rounded: ArrowPrimitiveType {
-    fn of_i64(value: i64) -> Self::Native;
-    fn of_u64(value: u64) -> Self::Native;
-    fn of_f64(value: f64) -> Self::Native;
-    /// The float nearest to a number of decimal digits.
-    fn of_digits(digits: &str) -> Option<Self::Native>;
-}
-
-impl Rounded for Float32Type {
-    fn of_i64(value: i64) -> f32 {
-        value as f32
-    }
-
-    fn of_u64(value: u64) -> f32 {
-        value as f32
-    }
-
-    fn of_f64(value: f64) -> f32 {
-        value as f32
-    }
-
-    fn of_digits(digits: &str) -> Option<f32> {
-        digits.parse().ok()
-    }
-}
-
-impl Rounded for Float64Type {
-    fn of_i64(value: i64) -> f64 {
-        value as f64
-    }
-
-    fn of_u64(value: u64) -> f64 {
-        value as f64
-    }
-
-    fn of_f64(value: f64) -> f64 {
-        value
-    }
-
-    fn of_digits(digits: &str) -> Option<f64> {
-        digits.parse().ok()
-    }
-}
-
-/// Numbers as floats.
-fn floats<N: Rounded>(values: &ArrayRef) -> Option<ArrayRef> {
-    fn signed<T: ArrowPrimitiveType, N: Rounded>(values: &ArrayRef) -> ArrayRef
-    where
-        i64: From<T::Native>,
-    {
-        Arc::new(values.as_primitive::<T>().unary::<_, N>(|value| N::of_i64(i64::from(value))))
-    }
-    fn unsigned<T: ArrowPrimitiveType, N: Rounded>(values: &ArrayRef) -> ArrayRef
-    where
-        u64: From<T::Native>,
-    {
-        Arc::new(values.as_primitive::<T>().unary::<_, N>(|value| N::of_u64(u64::from(value))))
+/// Numbers as floats, each rounded once.
+fn floats<N: ArrowPrimitiveType<Native: FromStr>>(
+    values: &ArrayRef,
+    of_i64: impl Fn(i64) -> N::Native,
+    of_u64: impl Fn(u64) -> N::Native,
+    of_f64: impl Fn(f64) -> N::Native,
+) -> Option<ArrayRef> {
+    fn each<T: ArrowPrimitiveType, N: ArrowPrimitiveType>(
+        values: &ArrayRef,
+        of: impl Fn(T::Native) -> N::Native,
+    ) -> ArrayRef {
+        Arc::new(values.as_primitive::<T>().unary::<_, N>(of))
     }
     Some(match values.data_type() {
-        DataType::Int8 => signed::<Int8Type, N>(values),
-        DataType::Int16 => signed::<Int16Type, N>(values),
-        DataType::Int32 => signed::<Int32Type, N>(values),
-        DataType::Int64 => signed::<Int64Type, N>(values),
-        DataType::UInt8 => unsigned::<UInt8Type, N>(values),
-        DataType::UInt16 => unsigned::<UInt16Type, N>(values),
-        DataType::UInt32 => unsigned::<UInt32Type, N>(values),
-        DataType::UInt64 => unsigned::<UInt64Type, N>(values),
-        DataType::Float16 => {
-            Arc::new(values.as_primitive::<Float16Type>().unary::<_, N>(|float| N::of_f64(float.to_f64())))
-        }
-        DataType::Float32 => {
-            Arc::new(values.as_primitive::<Float32Type>().unary::<_, N>(|float| N::of_f64(f64::from(float))))
-        }
-        DataType::Float64 => Arc::new(values.as_primitive::<Float64Type>().unary::<_, N>(N::of_f64)),
+        DataType::Int8 => each::<Int8Type, N>(values, |value| of_i64(value.into())),
+        DataType::Int16 => each::<Int16Type, N>(values, |value| of_i64(value.into())),
+        DataType::Int32 => each::<Int32Type, N>(values, |value| of_i64(value.into())),
+        DataType::Int64 => each::<Int64Type, N>(values, of_i64),
+        DataType::UInt8 => each::<UInt8Type, N>(values, |value| of_u64(value.into())),
+        DataType::UInt16 => each::<UInt16Type, N>(values, |value| of_u64(value.into())),
+        DataType::UInt32 => each::<UInt32Type, N>(values, |value| of_u64(value.into())),
+        DataType::UInt64 => each::<UInt64Type, N>(values, of_u64),
+        DataType::Float16 => each::<Float16Type, N>(values, |float| of_f64(float.to_f64())),
+        DataType::Float32 => each::<Float32Type, N>(values, |float| of_f64(float.into())),
+        DataType::Float64 => each::<Float64Type, N>(values, of_f64),
         DataType::Decimal32(..) => decimals::<Decimal32Type, N>(values),
         DataType::Decimal64(..) => decimals::<Decimal64Type, N>(values),
         DataType::Decimal128(..) => decimals::<Decimal128Type, N>(values),
@@ -421,11 +366,11 @@ fn floats<N: Rounded>(values: &ArrayRef) -> Option<ArrayRef> {
 }
 
 /// Decimals as the floats nearest to them: their digits are read as any number is, which rounds once.
-fn decimals<T: DecimalType, N: Rounded>(values: &ArrayRef) -> ArrayRef
+fn decimals<T: DecimalType, N: ArrowPrimitiveType<Native: FromStr>>(values: &ArrayRef) -> ArrayRef
 where
     T::Native: Display,
 {
     let decimals: &PrimitiveArray<T> = values.as_primitive();
-    let read = |row: usize| decimals.is_valid(row).then(|| N::of_digits(&decimal_text(decimals, row))).flatten();
+    let read = |row: usize| decimals.is_valid(row).then(|| decimal_text(decimals, row).parse().ok()).flatten();
     Arc::new((0..decimals.len()).map(read).collect::<PrimitiveArray<N>>())
 }

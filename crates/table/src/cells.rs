@@ -90,8 +90,7 @@ impl<'a> Cells<'a> {
             QType::Scalar(scalar) | QType::Optional(scalar) => {
                 Some(Cells::Scalars { scalars: Scalars::of(array, *scalar)?, optional: qtype.is_optional() })
             }
-            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
-                let of = qtype.as_optional_struct()?;
+            QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
                 Some(Cells::Optional(of.clone(), array.as_struct_opt()?, Cells::of(array, of)?.into()))
             }
             QType::Tuple(_) if qtype.element().is_some() => {
@@ -140,9 +139,7 @@ impl<'a> Cells<'a> {
             }
         }
     }
-}
 
-impl Cells<'_> {
     /// The arrays of the list of these rows: of each scalar, zero where the whole is missing.
     fn add_arrays(&self, rows: Range<usize>, there: Option<&NullBuffer>, arrays: &mut Vec<cembra_value::Array>) {
         match self {
@@ -331,6 +328,25 @@ pub fn with_nulls(structs: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     }
 }
 
+/// Runs code on the builder of a column, whatever its values.
+macro_rules! with_builder {
+    ($column:expr, $builder:ident => $result:expr) => {
+        match $column {
+            ScalarBuilder::Flag($builder) => $result,
+            ScalarBuilder::Int32($builder) => $result,
+            ScalarBuilder::Date($builder) => $result,
+            ScalarBuilder::Int64($builder) => $result,
+            ScalarBuilder::Timestamp($builder) => $result,
+            ScalarBuilder::Duration($builder) => $result,
+            ScalarBuilder::UInt64($builder) => $result,
+            ScalarBuilder::Float32($builder) => $result,
+            ScalarBuilder::Float64($builder) => $result,
+            ScalarBuilder::Text($builder) => $result,
+            ScalarBuilder::Bytes($builder) => $result,
+        }
+    };
+}
+
 impl ScalarBuilder {
     /// A builder of values of this type.
     pub fn new(scalar: Scalar, rows: usize) -> ScalarBuilder {
@@ -380,53 +396,17 @@ impl ScalarBuilder {
 
     /// Adds a missing value.
     pub fn push_missing(&mut self) {
-        match self {
-            ScalarBuilder::Flag(builder) => builder.append_null(),
-            ScalarBuilder::Int32(builder) => builder.append_null(),
-            ScalarBuilder::Date(builder) => builder.append_null(),
-            ScalarBuilder::Int64(builder) => builder.append_null(),
-            ScalarBuilder::Timestamp(builder) => builder.append_null(),
-            ScalarBuilder::Duration(builder) => builder.append_null(),
-            ScalarBuilder::UInt64(builder) => builder.append_null(),
-            ScalarBuilder::Float32(builder) => builder.append_null(),
-            ScalarBuilder::Float64(builder) => builder.append_null(),
-            ScalarBuilder::Text(builder) => builder.append_null(),
-            ScalarBuilder::Bytes(builder) => builder.append_null(),
-        }
+        with_builder!(self, builder => builder.append_null());
     }
 
     /// The number of values so far.
     #[expect(clippy::len_without_is_empty, reason = "a column under construction is never asked whether it is empty")]
     pub fn len(&self) -> usize {
-        match self {
-            ScalarBuilder::Flag(builder) => builder.len(),
-            ScalarBuilder::Int32(builder) => builder.len(),
-            ScalarBuilder::Date(builder) => builder.len(),
-            ScalarBuilder::Int64(builder) => builder.len(),
-            ScalarBuilder::Timestamp(builder) => builder.len(),
-            ScalarBuilder::Duration(builder) => builder.len(),
-            ScalarBuilder::UInt64(builder) => builder.len(),
-            ScalarBuilder::Float32(builder) => builder.len(),
-            ScalarBuilder::Float64(builder) => builder.len(),
-            ScalarBuilder::Text(builder) => builder.len(),
-            ScalarBuilder::Bytes(builder) => builder.len(),
-        }
+        with_builder!(self, builder => builder.len())
     }
 
     /// The array.
     pub fn finish(&mut self) -> ArrayRef {
-        match self {
-            ScalarBuilder::Flag(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Int32(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Date(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Int64(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Timestamp(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Duration(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::UInt64(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Float32(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Float64(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Text(builder) => Arc::new(builder.finish()),
-            ScalarBuilder::Bytes(builder) => Arc::new(builder.finish()),
-        }
+        with_builder!(self, builder => Arc::new(builder.finish()))
     }
 }

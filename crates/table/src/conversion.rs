@@ -123,21 +123,21 @@ impl Conversion {
         };
         let mut kept = Vec::new();
         for name in names {
-            if let Some(at) = positions.get(name) {
-                check_given(file.field(*at), request)?;
-            }
-            match positions.get(name) {
-                Some(at) if foreign::has(file.field(*at).data_type(), is_broken_map) => {
-                    let message = "its type has a map without a key and a value";
-                    return Err(DataError::new(DataCode::ColumnType, message).in_column(name));
+            let Some(at) = positions.get(name) else {
+                absent.push(name.to_owned());
+                continue;
+            };
+            let field = file.field(*at);
+            check_given(field, request)?;
+            let message = match field.data_type() {
+                of if foreign::has(of, is_broken_map) => "its type has a map without a key and a value",
+                of if !foreign::is_shown(of) => "its type nests deeper than can be shown",
+                _ => {
+                    kept.push(*at);
+                    continue;
                 }
-                Some(at) if foreign::is_shown(file.field(*at).data_type()) => kept.push(*at),
-                Some(_) => {
-                    let error = DataError::new(DataCode::ColumnType, "its type nests deeper than can be shown");
-                    return Err(error.in_column(name));
-                }
-                None => absent.push(name.to_owned()),
-            }
+            };
+            return Err(DataError::new(DataCode::ColumnType, message).in_column(name));
         }
         let needs = |scalar: &Scalar| {
             let without = spelling.without(*scalar);
@@ -289,8 +289,7 @@ fn pick(
             let of_count = qtype.scalar().filter(|scalar| scalar.is_quoted() && field.data_type().is_integer());
             Err(of_count.and_then(|scalar| spelling.said(scalar, "0")).into_iter().fold(error, DataError::hint))
         }
-        (None, QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
-            let of = qtype.as_optional_struct().unwrap_or(qtype);
+        (None, QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
             match pick(path, &types::all_optional(of), positions, file, spelling, absent)? {
                 Pick::Tuple(_, parts) => Ok(Pick::Tuple(qtype.clone(), parts)),
                 Pick::Column(at) => Ok(Pick::Column(at)),
@@ -425,8 +424,7 @@ impl Reading<'_> {
 
     fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         match (pick, qtype) {
-            (Pick::Tuple(..), QType::Tuple(_)) if qtype.as_optional_struct().is_some() => {
-                let of = qtype.as_optional_struct().unwrap_or(qtype);
+            (Pick::Tuple(..), QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
                 let loose = types::all_optional(of);
                 let fields = self.values(pick, rows, &loose, place);
                 let parts = fields.as_struct_opt().map(|fields| fields.columns().to_vec()).unwrap_or_default();
@@ -442,9 +440,7 @@ impl Reading<'_> {
                 cells::tuple(qtype, arrays, rows.num_rows(), self.tolerant)
             }
             (Pick::Column(at), _) => self.convert(rows.column(*at), qtype, place),
-            (Pick::Tuple(whole, _), _) => {
-                arrow_array::new_null_array(&types::of_qtype(whole).unwrap_or(DataType::Null), rows.num_rows())
-            }
+            (Pick::Tuple(whole, _), _) => missing(whole, rows.num_rows()),
         }
     }
 
@@ -453,7 +449,7 @@ impl Reading<'_> {
         let rows = array.len();
         if let Some(of) = qtype.as_optional_struct() {
             let Some(found) = array.as_struct_opt() else {
-                return arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+                return missing(qtype, rows);
             };
             let fields = self.convert(array, &types::all_optional(of), place);
             return self.checked(of, cells::with_nulls(&fields, found.nulls().cloned()), place);
@@ -470,7 +466,7 @@ impl Reading<'_> {
                 match found.column_by_name(&label) {
                     // Where the whole tuple is missing, so are its fields.
                     Some(part) => self.convert(&under(part, found), qtype, place),
-                    None => arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows),
+                    None => missing(qtype, rows),
                 }
             });
             let parts = parts.collect();
@@ -510,9 +506,7 @@ impl Reading<'_> {
         }
         converted
     }
-}
 
-impl Reading<'_> {
     /// Optional structs, each of which has the fields that it must have.
     fn checked(&mut self, of: &QType, structs: ArrayRef, place: ColumnPlace<'_>) -> ArrayRef {
         let mut lacking = Vec::new();
@@ -532,7 +526,7 @@ impl Reading<'_> {
         place: ColumnPlace<'_>,
     ) -> ArrayRef {
         let rows = array.len();
-        let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+        let nothing = || missing(qtype, rows);
         let (Some(lists), Some(field)) = (large_lists(array), types::element_of(qtype)) else { return nothing() };
         let mut inner = Reading { first: None, tolerant: false, wrong: BTreeMap::new(), spelling: self.spelling };
         let mut elements = inner.convert(lists.values(), element, place);
@@ -560,7 +554,7 @@ impl Reading<'_> {
     /// The lists of a column as large lists, whose elements are of a type that they may become.
     fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         let rows = array.len();
-        let nothing = || arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows);
+        let nothing = || missing(qtype, rows);
         let read = || {
             let Some(lists) = large_lists(array) else { return Ok(None) };
             if *lists.values().data_type() == DataType::Null && lists.values().len() > MOST_NOTHINGS {
@@ -621,25 +615,19 @@ fn becomes(found: &DataType, qtype: &QType, spelling: &Spelling) -> bool {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match (qtype, found) {
         (QType::Tuple(_), DataType::Null) if qtype.as_optional_struct().is_some() => true,
-        (QType::Tuple(_), _) if qtype.as_optional_struct().is_some() => {
-            qtype.as_optional_struct().is_some_and(|of| becomes(found, &types::all_optional(of), spelling))
+        (QType::Tuple(_), _) if let Some(of) = qtype.as_optional_struct() => {
+            becomes(found, &types::all_optional(of), spelling)
         }
-        (QType::Tuple(_), _) if let Some((key, given)) = qtype.as_map() => match found {
-            DataType::Map(of, _) => match of.data_type() {
-                DataType::Struct(pair) => match &pair[..] {
-                    [own, found] => {
-                        becomes(own.data_type(), &QType::Scalar(key), spelling)
-                            && becomes(found.data_type(), &QType::Optional(given), spelling)
-                    }
-                    _ => false,
-                },
-                _ => false,
-            },
-            _ => false,
-        },
-        (QType::Tuple(_), _) if qtype.element().is_some() => match found {
+        (QType::Tuple(_), _) if let Some((key, given)) = qtype.as_map() => {
+            let DataType::Map(of, _) = found else { return false };
+            let DataType::Struct(pair) = of.data_type() else { return false };
+            let [own, found] = &pair[..] else { return false };
+            becomes(own.data_type(), &QType::Scalar(key), spelling)
+                && becomes(found.data_type(), &QType::Optional(given), spelling)
+        }
+        (QType::Tuple(_), _) if let Some(element) = qtype.element() => match found {
             DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
-                qtype.element().is_some_and(|element| becomes(of.data_type(), element, spelling))
+                becomes(of.data_type(), element, spelling)
             }
             _ => false,
         },
@@ -671,6 +659,11 @@ fn becomes(found: &DataType, qtype: &QType, spelling: &Spelling) -> bool {
         },
         _ => false,
     }
+}
+
+/// Rows whose values of this type are missing.
+fn missing(qtype: &QType, rows: usize) -> ArrayRef {
+    arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows)
 }
 
 /// A field of a struct that is missing where the struct is.

@@ -15,14 +15,15 @@ use crate::json_text;
 use crate::scalar;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
-    DecimalType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
-    IntervalMonthDayNanoType, IntervalYearMonthType, RunEndIndexType, Time32MillisecondType, Time32SecondType,
-    Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType, Float16Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType,
+    IntervalYearMonthType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray};
+use arrow_array::{
+    Array, ArrayRef, PrimitiveArray, downcast_integer_array, downcast_run_array, downcast_temporal_array,
+};
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use cembra_runtime::Date;
 use cembra_value::ValueRef;
@@ -136,29 +137,20 @@ fn write(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
         DataType::FixedSizeBinary(_) => {
             scalar_of(out, &ValueRef::Bytes(array.as_fixed_size_binary().value(row).into()), form);
         }
-        DataType::Date32 => quoted(out, &day(i64::from(native::<Date32Type>(array, row))), form),
-        DataType::Date64 => quoted(out, &date_of_milliseconds(native::<Date64Type>(array, row)), form),
-        DataType::Time32(TimeUnit::Second) => {
-            quoted(out, &time(i64::from(native::<Time32SecondType>(array, row)), 1), form);
+        DataType::Date32 => quoted(out, &day(count(array, row)), form),
+        DataType::Date64 => quoted(out, &date_of_milliseconds(count(array, row)), form),
+        DataType::Time32(unit) | DataType::Time64(unit) => {
+            quoted(out, &time(count(array, row), per_second(*unit)), form);
         }
-        DataType::Time32(_) => {
-            quoted(out, &time(i64::from(native::<Time32MillisecondType>(array, row)), 1_000), form);
-        }
-        DataType::Time64(TimeUnit::Nanosecond) => {
-            quoted(out, &time(native::<Time64NanosecondType>(array, row), 1_000_000_000), form);
-        }
-        DataType::Time64(_) => quoted(out, &time(native::<Time64MicrosecondType>(array, row), 1_000_000), form),
         DataType::Timestamp(unit, zone) => {
-            let (count, per_second) = moment_of(array, *unit, row);
-            let mut shown = moment(count, per_second);
+            let mut shown = moment(count(array, row), per_second(*unit));
             if zone.is_some() {
                 shown.push('Z');
             }
             quoted(out, &shown, form);
         }
         DataType::Duration(unit) => {
-            let (count, per_second) = duration_of(array, *unit, row);
-            quoted(out, &span(0, 0, i128::from(count), per_second), form);
+            quoted(out, &span(0, 0, count(array, row).into(), per_second(*unit)), form);
         }
         DataType::Interval(unit) => quoted(out, &interval(array, *unit, row), form),
         DataType::List(_) => list(out, &array.as_list::<i32>().value(row)),
@@ -176,12 +168,11 @@ fn write(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
             let at = key(dictionary.keys(), row);
             return at.is_some_and(|at| write(out, dictionary.values().as_ref(), at, form));
         }
-        DataType::RunEndEncoded(ends, _) => {
-            return match ends.data_type() {
-                DataType::Int16 => run::<Int16Type>(out, array, row, form),
-                DataType::Int32 => run::<Int32Type>(out, array, row, form),
-                _ => run::<Int64Type>(out, array, row, form),
-            };
+        DataType::RunEndEncoded(..) => {
+            return downcast_run_array!(
+                array => write(out, array.values().as_ref(), array.get_physical_index(row), form),
+                _ => false,
+            );
         }
         DataType::Union(..) => return write(out, array.as_union().value(row).as_ref(), 0, form),
     }
@@ -190,6 +181,27 @@ fn write(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
 
 fn native<T: ArrowPrimitiveType>(array: &dyn Array, row: usize) -> T::Native {
     array.as_primitive::<T>().value(row)
+}
+
+/// The number of days, of a moment, or of a length of time.
+fn count(array: &dyn Array, row: usize) -> i64 {
+    downcast_temporal_array!(
+        array => array.value(row).to_i64().unwrap_or(0),
+        DataType::Duration(TimeUnit::Second) => native::<DurationSecondType>(array, row),
+        DataType::Duration(TimeUnit::Millisecond) => native::<DurationMillisecondType>(array, row),
+        DataType::Duration(TimeUnit::Microsecond) => native::<DurationMicrosecondType>(array, row),
+        DataType::Duration(TimeUnit::Nanosecond) => native::<DurationNanosecondType>(array, row),
+        _ => 0,
+    )
+}
+
+const fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
 }
 
 fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
@@ -239,46 +251,19 @@ fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
 
 /// The number of a value of a dictionary.
 pub(crate) fn key(keys: &dyn Array, row: usize) -> Option<usize> {
-    match keys.data_type() {
-        DataType::Int8 => usize::try_from(native::<Int8Type>(keys, row)).ok(),
-        DataType::Int16 => usize::try_from(native::<Int16Type>(keys, row)).ok(),
-        DataType::Int32 => usize::try_from(native::<Int32Type>(keys, row)).ok(),
-        DataType::Int64 => usize::try_from(native::<Int64Type>(keys, row)).ok(),
-        DataType::UInt8 => Some(usize::from(native::<UInt8Type>(keys, row))),
-        DataType::UInt16 => Some(usize::from(native::<UInt16Type>(keys, row))),
-        DataType::UInt32 => usize::try_from(native::<UInt32Type>(keys, row)).ok(),
-        DataType::UInt64 => usize::try_from(native::<UInt64Type>(keys, row)).ok(),
-        _ => None,
-    }
-}
-
-fn run<T: RunEndIndexType>(out: &mut Vec<u8>, array: &dyn Array, row: usize, form: Form) -> bool {
-    let Some(runs) = array.as_run_opt::<T>() else { return false };
-    write(out, runs.values().as_ref(), runs.get_physical_index(row), form)
+    downcast_integer_array!(keys => keys.value(row).to_usize(), _ => None)
 }
 
 fn list(out: &mut Vec<u8>, elements: &ArrayRef) {
-    out.push(b'[');
-    for at in 0..elements.len() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_json(out, elements.as_ref(), at);
-    }
-    out.push(b']');
+    json_text::write_all(out, b"[]", 0..elements.len(), |out, at| write_json(out, elements.as_ref(), at));
 }
 
 fn object<'a>(out: &mut Vec<u8>, entries: impl Iterator<Item = (&'a str, &'a ArrayRef, usize)>) {
-    out.push(b'{');
-    for (at, (name, values, row)) in entries.enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
+    json_text::write_all(out, b"{}", entries, |out, (name, values, row)| {
         json_text::write_text(out, name);
         out.push(b':');
         write_json(out, values.as_ref(), row);
-    }
-    out.push(b'}');
+    });
 }
 
 fn map(out: &mut Vec<u8>, entries: &arrow_array::StructArray) {
@@ -286,22 +271,17 @@ fn map(out: &mut Vec<u8>, entries: &arrow_array::StructArray) {
         return list(out, &(std::sync::Arc::new(entries.clone()) as ArrayRef));
     };
     let is_text = matches!(keys.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    out.push(if is_text { b'{' } else { b'[' });
-    for row in 0..entries.len() {
-        if row > 0 {
-            out.push(b',');
-        }
-        if !is_text {
-            out.push(b'[');
-        }
-        write_json(out, keys.as_ref(), row);
-        out.push(if is_text { b':' } else { b',' });
-        write_json(out, values.as_ref(), row);
-        if !is_text {
-            out.push(b']');
-        }
+    if is_text {
+        json_text::write_all(out, b"{}", 0..entries.len(), |out, row| {
+            write_json(out, keys.as_ref(), row);
+            out.push(b':');
+            write_json(out, values.as_ref(), row);
+        });
+    } else {
+        json_text::write_all(out, b"[]", 0..entries.len(), |out, row| {
+            json_text::write_all(out, b"[]", [keys, values], |out, of| write_json(out, of.as_ref(), row));
+        });
     }
-    out.push(if is_text { b'}' } else { b']' });
 }
 
 /// A day, counted from 1970-01-01. The calendar repeats every 400 years.
@@ -383,23 +363,5 @@ fn interval(array: &dyn Array, unit: IntervalUnit, row: usize) -> String {
             let value = native::<IntervalMonthDayNanoType>(array, row);
             span(i64::from(value.months), i64::from(value.days), i128::from(value.nanoseconds), 1_000_000_000)
         }
-    }
-}
-
-fn moment_of(array: &dyn Array, unit: TimeUnit, row: usize) -> (i64, i64) {
-    match unit {
-        TimeUnit::Second => (native::<TimestampSecondType>(array, row), 1),
-        TimeUnit::Millisecond => (native::<TimestampMillisecondType>(array, row), 1_000),
-        TimeUnit::Microsecond => (native::<TimestampMicrosecondType>(array, row), 1_000_000),
-        TimeUnit::Nanosecond => (native::<TimestampNanosecondType>(array, row), 1_000_000_000),
-    }
-}
-
-fn duration_of(array: &dyn Array, unit: TimeUnit, row: usize) -> (i64, i64) {
-    match unit {
-        TimeUnit::Second => (native::<DurationSecondType>(array, row), 1),
-        TimeUnit::Millisecond => (native::<DurationMillisecondType>(array, row), 1_000),
-        TimeUnit::Microsecond => (native::<DurationMicrosecondType>(array, row), 1_000_000),
-        TimeUnit::Nanosecond => (native::<DurationNanosecondType>(array, row), 1_000_000_000),
     }
 }

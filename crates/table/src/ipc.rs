@@ -148,18 +148,8 @@ impl ArrowData {
             held: HeldBlock::default(),
             rows: 0,
         };
-        let (inferred, counted) = (Inferred::of_columns(&leaves), Some(counted));
-        Ok(Table {
-            name: String::new(),
-            leaves,
-            kept,
-            inferred,
-            counted,
-            schema,
-            numbered: true,
-            total: None,
-            source: Box::new(source),
-        })
+        let (inferred, counted, source) = (Inferred::of_columns(&leaves), Some(counted), Box::new(source));
+        Ok(Table { name: String::new(), leaves, kept, inferred, counted, schema, numbered: true, total: None, source })
     }
 }
 

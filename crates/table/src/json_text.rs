@@ -3,47 +3,50 @@
 use crate::scalar;
 use cembra_value::{Value, ValueRef};
 
+/// Adds what there is, each with `write`, with commas in between and these brackets around.
+#[inline]
+pub(crate) fn write_all<T>(
+    out: &mut Vec<u8>,
+    [open, close]: &[u8; 2],
+    all: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(*open);
+    for (at, one) in all.into_iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write(out, one);
+    }
+    out.push(*close);
+}
+
 /// Adds a value that is no tensor: an array as a list, a tuple as a list or an object; `null` for what is missing, and for what is no data.
 pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Array(_, array) => {
-            out.push(b'[');
-            for at in 0..array.len() {
-                if at > 0 {
-                    out.push(b',');
-                }
+            let write = |out: &mut Vec<u8>, at| {
                 write_scalar(out, &array.get(at).as_ref().map_or(ValueRef::Missing, ValueRef::from));
-            }
-            out.push(b']');
+            };
+            write_all(out, b"[]", 0..array.len(), write);
         }
         Value::Tuple(_) if value.as_optional_struct().is_some() => match value.as_optional_struct().flatten() {
             Some(of) => write_value(out, of),
             None => out.extend_from_slice(b"null"),
         },
-        Value::Tuple(_) if value.list_len().is_some() => {
-            out.push(b'[');
-            for (at, element) in (0..value.list_len().unwrap_or(0)).filter_map(|at| Some((at, value.element(at)?))) {
-                if at > 0 {
-                    out.push(b',');
-                }
-                write_value(out, &element);
-            }
-            out.push(b']');
+        Value::Tuple(_) if let Some(len) = value.list_len() => {
+            write_all(out, b"[]", (0..len).filter_map(|at| value.element(at)), |out, one| write_value(out, &one));
         }
         Value::Tuple(fields) => {
-            out.push(if fields.names().is_some() { b'{' } else { b'[' });
-            for (at, field) in fields.iter().enumerate() {
-                if at > 0 {
-                    out.push(b',');
-                }
+            let brackets = if fields.names().is_some() { b"{}" } else { b"[]" };
+            write_all(out, brackets, fields.iter().enumerate(), |out, (at, field)| {
                 if let Some(name) = fields.names().and_then(|names| names.get(at)) {
                     write_text(out, name);
                     out.push(b':');
                 }
                 // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
                 write_value(out, field);
-            }
-            out.push(if fields.names().is_some() { b'}' } else { b']' });
+            });
         }
         other => match other.as_scalar() {
             Some(scalar) => write_scalar(out, &ValueRef::from(scalar)),

@@ -72,6 +72,15 @@ impl Output {
         }
     }
 
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Output::Stdout(out) => out,
+            Output::Stderr(out) => out,
+            Output::File { unfinished, .. } => unfinished.file_mut(),
+            Output::Special(file) => file,
+        }
+    }
+
     /// Puts the file into its place; everything must have been written.
     ///
     /// # Errors
@@ -90,21 +99,11 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Output::Stdout(out) => out.write(bytes),
-            Output::Stderr(out) => out.write(bytes),
-            Output::File { unfinished, .. } => unfinished.file_mut().write(bytes),
-            Output::Special(file) => file.write(bytes),
-        }
+        self.writer().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::Stdout(out) => out.flush(),
-            Output::Stderr(out) => out.flush(),
-            Output::File { unfinished, .. } => unfinished.file_mut().flush(),
-            Output::Special(file) => file.flush(),
-        }
+        self.writer().flush()
     }
 }
 

@@ -28,16 +28,7 @@ pub fn of_qtype(qtype: &QType) -> Option<DataType> {
             Some(DataType::Struct(fields?.into()))
         }
         QType::Array(_, scalar) => Some(DataType::LargeList(Arc::new(element(*scalar)))),
-        QType::Shape(_)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Dict(..)
-        | QType::Sequence(_)
-        | QType::Tensor(..) => None,
+        _ => None,
     }
 }
 

@@ -6,8 +6,8 @@ use crate::chunks::too_large;
 use crate::error::DataError;
 use crate::foreign;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ByteViewType, Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{Array, GenericByteViewArray, RecordBatch};
+use arrow_array::types::ByteViewType;
+use arrow_array::{Array, GenericByteViewArray, RecordBatch, downcast_run_array};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use std::ops::Range;
@@ -126,11 +126,10 @@ fn size(array: &dyn Array, row: usize, left: u64) -> u64 {
             let key = foreign::key(dictionary.keys(), row);
             key.map_or(VALUE_BYTES, |key| size(dictionary.values().as_ref(), key, left))
         }
-        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
-            DataType::Int16 => run::<Int16Type>(array, row, left),
-            DataType::Int32 => run::<Int32Type>(array, row, left),
-            _ => run::<Int64Type>(array, row, left),
-        },
+        DataType::RunEndEncoded(..) => downcast_run_array!(
+            array => size(array.values().as_ref(), array.get_physical_index(row), left),
+            _ => VALUE_BYTES,
+        ),
         DataType::Union(..) => size(array.as_union().value(row).as_ref(), 0, left),
         _ => VALUE_BYTES,
     }
@@ -163,9 +162,4 @@ fn elements(values: &dyn Array, places: Range<usize>, left: u64) -> u64 {
         sum = sum.saturating_add(size(values, at, left - sum));
     }
     sum
-}
-
-fn run<T: RunEndIndexType>(array: &dyn Array, row: usize, left: u64) -> u64 {
-    let Some(runs) = array.as_run_opt::<T>() else { return VALUE_BYTES };
-    size(runs.values().as_ref(), runs.get_physical_index(row), left)
 }

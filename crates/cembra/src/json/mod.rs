@@ -24,6 +24,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use cembra_runtime::{ArrayKind, Excerpt, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, ScalarValue, Value, mask_holds};
 use serde_json::{Map, Value as Object};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
@@ -98,8 +99,8 @@ impl Json {
                     Some(of) => Json::object(&of.into())?,
                     None => Object::Null,
                 },
-                list if list.list_len().is_some() => {
-                    let elements = (0..list.list_len().unwrap_or(0)).filter_map(|at| list.element(at));
+                list if let Some(len) = list.list_len() => {
+                    let elements = (0..len).filter_map(|at| list.element(at));
                     elements.map(|element| Json::object(&(&element).into())).collect::<Result<_, _>>()?
                 }
                 Value::Tuple(fields) => match fields.names() {
@@ -357,42 +358,25 @@ pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>
     }
 }
 
-/// The digits of a number, without an allocation where they are as few as `serde_json` has of itself.
-struct Digits {
-    short: [u8; 40],
-    length: usize,
-    /// All of them, where they are more: a program may let `serde_json` keep any number.
-    long: String,
-}
+/// The digits of a number, without an allocation where they are as few as `serde_json` has of itself: a program may let it keep any number.
+struct Digits(SmallVec<[u8; 64]>);
 
 impl Digits {
     fn of(number: fmt::Arguments<'_>) -> Digits {
-        let mut digits = Digits { short: [0; 40], length: 0, long: String::new() };
+        let mut digits = Digits(SmallVec::new());
         // Only the number could fail, and it does not.
         let _never_fails = digits.write_fmt(number);
         digits
     }
 
     fn as_str(&self) -> &str {
-        if self.long.is_empty() { str::from_utf8(&self.short[..self.length]).unwrap_or_default() } else { &self.long }
+        str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
 impl Write for Digits {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.length + text.len();
-        match self.short.get_mut(self.length..end) {
-            Some(place) if self.long.is_empty() => {
-                place.copy_from_slice(text.as_bytes());
-                self.length = end;
-            }
-            _ => {
-                if self.long.is_empty() {
-                    self.long.push_str(str::from_utf8(&self.short[..self.length]).unwrap_or_default());
-                }
-                self.long.push_str(text);
-            }
-        }
+        self.0.extend_from_slice(text.as_bytes());
         Ok(())
     }
 }

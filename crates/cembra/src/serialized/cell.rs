@@ -1,6 +1,6 @@
 //! One input of a row that is being serialised: a value is put there as the type that the input has, or refused.
 
-use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants};
+use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};
 use crate::json::{excerpt, field, of_boolean, of_text};
 use crate::{Error, ValueRef};
 use cembra_runtime::{QType, Scalar};

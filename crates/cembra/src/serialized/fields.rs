@@ -2,7 +2,7 @@
 
 use super::SerializedRow;
 use super::cell::{Refused, a_sequence};
-use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants};
+use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};
 use crate::Error;
 use serde::Serialize;
 use serde::ser::{Impossible, SerializeMap, SerializeStruct, Serializer};
@@ -15,15 +15,6 @@ pub(super) struct FieldSerializer<'r> {
     row: &'r mut SerializedRow,
     /// How many fields were there.
     at: usize,
-}
-
-/// What is no row.
-macro_rules! no_rows {
-    ($($method:ident($($ty:ty),*) => $found:expr;)*) => { $(
-        fn $method(self, $(_: $ty),*) -> Result<(), Refused> {
-            Err($found)
-        }
-    )* };
 }
 
 fn a(what: &str) -> Refused {
@@ -40,7 +31,7 @@ impl<'r> Serializer for RowSerializer<'r> {
     no_sequences!(a_sequence());
     no_variants!(a("a variant with several fields"));
 
-    no_rows! {
+    refuse! {
         serialize_bool(bool) => a("a boolean");
         serialize_i8(i8) => a("a number");
         serialize_i16(i16) => a("a number");
@@ -138,7 +129,7 @@ fn no_key() -> Refused {
 }
 
 macro_rules! no_keys {
-    ($($method:ident($ty:ty))*) => { no_rows! { $($method($ty) => no_key();)* } };
+    ($($method:ident($ty:ty))*) => { refuse! { $($method($ty) => no_key();)* } };
 }
 
 impl Serializer for KeySerializer<'_> {
@@ -157,7 +148,7 @@ impl Serializer for KeySerializer<'_> {
         serialize_bytes(&[u8]) serialize_unit_struct(&'static str)
     }
 
-    no_rows! {
+    refuse! {
         serialize_none() => no_key();
         serialize_unit() => no_key();
     }

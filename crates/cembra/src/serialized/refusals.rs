@@ -1,6 +1,17 @@
 //! What serialisers of rows refuse in the same way, as parts of their implementations: the trait has a method for each form that
 //! values have.
 
+/// Methods that refuse what they are given; what they would make else is `()` unless it is said.
+macro_rules! refuse {
+    (@) => { () };
+    (@ $made:ty) => { $made };
+    ($($method:ident($($ty:ty),*) $(-> $made:ty)? => $refused:expr;)*) => { $(
+        fn $method(self, $(_: $ty),*) -> Result<refuse!(@ $($made)?), Refused> {
+            Err($refused)
+        }
+    )* };
+}
+
 /// Values inside of an option or of a struct around one value are taken for what they are.
 macro_rules! inner_values {
     () => {
@@ -21,16 +32,10 @@ macro_rules! no_sequences {
         type SerializeTuple = Impossible<(), Refused>;
         type SerializeTupleStruct = Impossible<(), Refused>;
 
-        fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Refused> {
-            Err($refused)
-        }
-
-        fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Refused> {
-            Err($refused)
-        }
-
-        fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, Refused> {
-            Err($refused)
+        refuse! {
+            serialize_seq(Option<usize>) -> Self::SerializeSeq => $refused;
+            serialize_tuple(usize) -> Self::SerializeTuple => $refused;
+            serialize_tuple_struct(&'static str, usize) -> Self::SerializeTupleStruct => $refused;
         }
     };
 }
@@ -41,24 +46,9 @@ macro_rules! no_variants {
         type SerializeTupleVariant = Impossible<(), Refused>;
         type SerializeStructVariant = Impossible<(), Refused>;
 
-        fn serialize_tuple_variant(
-            self,
-            _: &'static str,
-            _: u32,
-            _: &'static str,
-            _: usize,
-        ) -> Result<Self::SerializeTupleVariant, Refused> {
-            Err($refused)
-        }
-
-        fn serialize_struct_variant(
-            self,
-            _: &'static str,
-            _: u32,
-            _: &'static str,
-            _: usize,
-        ) -> Result<Self::SerializeStructVariant, Refused> {
-            Err($refused)
+        refuse! {
+            serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Self::SerializeTupleVariant => $refused;
+            serialize_struct_variant(&'static str, u32, &'static str, usize) -> Self::SerializeStructVariant => $refused;
         }
     };
 }
@@ -84,14 +74,11 @@ macro_rules! no_maps {
         type SerializeMap = Impossible<(), Refused>;
         type SerializeStruct = Impossible<(), Refused>;
 
-        fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, Refused> {
-            Err($refused)
-        }
-
-        fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, Refused> {
-            Err($refused)
+        refuse! {
+            serialize_map(Option<usize>) -> Self::SerializeMap => $refused;
+            serialize_struct(&'static str, usize) -> Self::SerializeStruct => $refused;
         }
     };
 }
 
-pub(super) use {inner_values, no_maps, no_newtype_variants, no_sequences, no_variants};
+pub(super) use {inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};

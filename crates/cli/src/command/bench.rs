@@ -6,18 +6,16 @@
 use super::{options_with_types, print, print_json};
 use crate::arguments::DataOptions;
 use crate::arguments::{ModelArgs, Report, WarningArgs};
-use crate::command::eval_arguments::OnErrorChoice;
 use crate::data_files::{DataFiles, Opening};
-use crate::deadline::Deadline;
-
 use crate::failure::Failure;
-use crate::inputs::{Feed, Sources};
+use crate::inputs::Feed;
+use crate::pipeline::OnError;
 use crate::source::ModelText;
 use crate::turns::share;
 use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
 use cembra_engine::LoadedRows;
 use cembra_runtime::MachineType;
-use cembra_table::{Decoded, Keep, Room, Spelling};
+use cembra_table::{Decoded, Room};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::hint::black_box;
@@ -66,7 +64,7 @@ pub(crate) struct Args {
 
     /// What happens to a row of DATA that cannot be read, or whose evaluation fails: it ends the run, or is left out
     #[arg(long, value_enum, default_value_t)]
-    on_error: OnErrorChoice,
+    on_error: OnError,
 
     /// Seeds the random rows
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -86,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = DataFiles::of(&paths)?;
     let model = text.parse()?;
     let mut options = options_with_types(&text, &model, &args.model, NAME)?;
-    let goes_on = !matches!(args.on_error, OnErrorChoice::Fail);
+    let goes_on = args.on_error != OnError::Fail;
     let opening = Opening {
         options: args.data_options.clone(),
         most_bytes: text.limits().array_bytes,
@@ -100,21 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             None
         }
         Some(dataset) => {
-            args.data_options.check_origins(Some(dataset.format()), false, false, NAME)?;
-            let types = args.model.types().collect();
-            let sources = Sources {
-                types,
-                constants: &[],
-                spelling: &Spelling::default(),
-                data: Some(dataset),
-                outputs: &[],
-                keep: Keep::None,
-                verbatim: true,
-                as_written: None,
-                deadline: &Deadline::start(None),
-            };
-            let feed = Feed::new(&text, &model, sources, NAME)?;
-            args.data_options.check_types(&feed, NAME)?;
+            let feed = Feed::of_data((&text, &model), &args.model, &[], &args.data_options, dataset, NAME)?;
             options = feed.with_types(options);
             Some(feed)
         }
@@ -222,16 +206,7 @@ fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
         QType::Optional(scalar) => Value::Present(random_scalar(random, *scalar)),
         QType::Tuple(fields) => Value::Tuple(fields.map(|field| random_value(random, field))),
         QType::Shape(shape) => Value::Shape(*shape),
-        QType::Array(..)
-        | QType::ArrayShape(_)
-        | QType::Edge(_)
-        | QType::Meta
-        | QType::Nothing
-        | QType::Unspecified
-        | QType::Function
-        | QType::Dict(..)
-        | QType::Sequence(_)
-        | QType::Tensor(..) => Value::Nothing,
+        _ => Value::Nothing,
     }
 }
 

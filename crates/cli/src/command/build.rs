@@ -1,15 +1,15 @@
 //! `cembra build`: compiles a model ahead of time into an object file, with declarations for C and Rust.
 
-use super::options_with_types;
+use super::{options_with_types, write_file};
 use crate::arguments::ModelArgs;
 use crate::failure::Failure;
 use cembra::Target;
-use cembra_table::error::DataError;
-use cembra_table::output::Output;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const NAME: &str = "build";
+
+/// What is said where a file cannot be written.
+const WRONG: &str = "cannot write here";
 
 /// Compiles a model ahead of time into an object file
 ///
@@ -64,19 +64,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let name = args.name.as_deref().or(args.model.file_stem()).unwrap_or("model");
     let object = model.object(name, &target, &options).map_err(|error| text.blame(&error))?;
-    write(&args.output, object.bytes())?;
+    write_file(&args.output, object.bytes(), WRONG)?;
     if let Some(path) = &args.header {
-        write(path, object.header().as_bytes())?;
+        write_file(path, object.header().as_bytes(), WRONG)?;
     }
     if let Some(path) = &args.rust {
-        write(path, object.rust().as_bytes())?;
+        write_file(path, object.rust().as_bytes(), WRONG)?;
     }
     Ok(())
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut file = Output::create(path)?;
-    let written = file.write_all(bytes);
-    written.map_err(|cause| DataError::io("cannot write here", cause).in_file(&path.display().to_string()))?;
-    Ok(file.commit()?)
 }

@@ -3,13 +3,11 @@
 use super::{options_with_types, print, print_json, tell_json};
 use crate::arguments::{Assignment, DataOptions, ModelArgs, Report};
 use crate::data_files::{DataFiles, Opening};
-use crate::deadline::Deadline;
 use crate::diagnose;
 use crate::failure::{Failure, usage};
-use crate::inputs::{Feed, Sources};
+use crate::inputs::Feed;
 use crate::source::ModelText;
 use cembra::{Code, Diagnostic, Error, Field, Model, Options, Signature, Warnings};
-use cembra_table::Keep;
 use cembra_value::dashed_code;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
@@ -183,21 +181,7 @@ fn feed(
     if model.has_tensors(options) {
         return Err(usage(NAME, "leave DATA out: the types of tensors are not taken from data"));
     }
-    args.data_options.check_origins(Some(dataset.format()), !args.set.is_empty(), false, NAME)?;
-    let sources = Sources {
-        types: args.model.types().collect(),
-        constants: &args.set,
-        spelling: &args.data_options.spelling(),
-        data: Some(dataset),
-        outputs: &[],
-        keep: Keep::None,
-        verbatim: true,
-        as_written: None,
-        deadline: &Deadline::start(None),
-    };
-    let feed = Feed::new(text, model, sources, NAME)?;
-    args.data_options.check_types(&feed, NAME)?;
-    Ok(Some(feed))
+    Feed::of_data((text, model), &args.model, &args.set, &args.data_options, dataset, NAME).map(Some)
 }
 
 fn is_denied(warning: &Diagnostic, args: &Args) -> bool {

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let format = args.format()?;
     args.check_errors()?;
-    let on_error = OnError::from(args.on_error);
+    let on_error = args.on_error;
     let results_on_terminal = args.output_path().is_none() && io::stdout().is_terminal();
     let size = files.size();
     let mut progress = Progress::new(size, results_on_terminal);
@@ -324,7 +324,7 @@ pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
     }
 }
 
-fn ran(executor: &Executor) -> &'static str {
+pub(super) fn ran(executor: &Executor) -> &'static str {
     match executor.backend() {
         Backend::Native => "machine code",
         Backend::Interpreter | Backend::Auto | Backend::Tiered => "the interpreter",

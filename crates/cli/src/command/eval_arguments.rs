@@ -98,7 +98,7 @@ pub(crate) struct Args {
 
     /// What happens to a row that cannot be read, or whose evaluation fails
     #[arg(long, value_enum, default_value_t)]
-    pub(super) on_error: OnErrorChoice,
+    pub(super) on_error: OnError,
 
     /// Write the rows that failed as CSV to a file; `-` is standard error
     #[arg(long, value_name = "FILE")]
@@ -156,27 +156,6 @@ pub(super) enum OutputFormat {
     Npy,
     /// Named arrays of NumPy, of a model with tensors
     Npz,
-}
-
-#[derive(Clone, Copy, ValueEnum, Default, Debug)]
-pub(crate) enum OnErrorChoice {
-    /// It ends the run
-    #[default]
-    Fail,
-    /// Its outputs are missing
-    Missing,
-    /// It is left out
-    Skip,
-}
-
-impl From<OnErrorChoice> for OnError {
-    fn from(choice: OnErrorChoice) -> OnError {
-        match choice {
-            OnErrorChoice::Fail => OnError::Fail,
-            OnErrorChoice::Missing => OnError::Missing,
-            OnErrorChoice::Skip => OnError::Skip,
-        }
-    }
 }
 
 impl Args {
@@ -237,7 +216,7 @@ impl Args {
                 format!("`--errors {path}`: failed rows are written as CSV; end the name in `.csv`"),
             ));
         }
-        if matches!(self.on_error, OnErrorChoice::Fail) {
+        if self.on_error == OnError::Fail {
             let message = "add `--on-error skip` or `--on-error missing`: without it the first row that fails ends the run, and \
                            `--errors` has nothing to write";
             return Err(usage(NAME, message));

@@ -1,13 +1,14 @@
 //! `cembra eval` of a model with tensors: arrays of NumPy's files for its inputs, and its outputs as text, as JSON or as such files. There
 //! are no rows: the model is evaluated once, on whole tensors.
 
-use super::eval_arguments::{Args, ArrayFile, NAME, OnErrorChoice, OutputFormat};
+use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat};
 use super::eval_tiles::{self, Stored, Task};
 use crate::arguments::Assignment;
 use crate::data_files::open;
 use crate::deadline::{Deadline, Timed};
 use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
+use crate::pipeline::OnError;
 use crate::progress::watched;
 use crate::ranks;
 use crate::source::ModelText;
@@ -17,7 +18,7 @@ use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value}
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
 use cembra_table::{Keep, Spelling, json_text, numpy, scalar};
-use cembra_value::ValueRef;
+use cembra_value::{ValueRef, with_data};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -158,7 +159,7 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
         ("--errors", args.errors.is_some()),
         ("--limit", args.limit.is_some()),
         ("--output-decimal", args.output_decimal.is_some()),
-        ("--on-error", !matches!(args.on_error, OnErrorChoice::Fail)),
+        ("--on-error", args.on_error != OnError::Fail),
     ];
     let option = option.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option);
     match option.or_else(|| args.data_options.of_rows(!args.set.is_empty())) {
@@ -221,7 +222,9 @@ fn inputs(
     let is_apart = |field: &Field| field.default.is_none() && field.qtype.is_optional();
     // All arrays have so many bytes together.
     let left = |tensors: &BTreeMap<String, Tensor>| {
-        let taken = tensors.values().map(|tensor| tensor.layout().len() as u64 * size_of_element(tensor));
+        let taken = tensors
+            .values()
+            .map(|tensor| tensor.layout().len() as u64 * u64::from(QType::Scalar(tensor.scalar_type()).layout().size));
         most_bytes.saturating_sub(taken.sum())
     };
     let spelling = args.data_options.spelling();
@@ -403,15 +406,6 @@ fn bytes_of(path: &Path, most_bytes: u64) -> Result<(String, ArrayBytes), Failur
     Ok((name, ArrayBytes { file, len, first }))
 }
 
-/// The bytes of an element.
-fn size_of_element(tensor: &Tensor) -> u64 {
-    match tensor.data() {
-        Data::Bool(_) => 1,
-        Data::Int32(_) | Data::Float32(_) => 4,
-        Data::Int64(_) | Data::Float64(_) => 8,
-    }
-}
-
 /// An error if an array is of another type than its input.
 fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
     let (scalar, rank) = (tensor.scalar_type(), tensor.extents().len());
@@ -543,11 +537,5 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, form: Form) -> io::Resu
 }
 
 fn element_at(data: &Data, at: usize) -> ValueRef<'static> {
-    match data {
-        Data::Bool(elements) => ValueRef::Boolean(elements[at]),
-        Data::Int32(elements) => ValueRef::Int32(elements[at]),
-        Data::Int64(elements) => ValueRef::Int64(elements[at]),
-        Data::Float32(elements) => ValueRef::Float32(elements[at]),
-        Data::Float64(elements) => ValueRef::Float64(elements[at]),
-    }
+    with_data!(data, elements => elements[at].into())
 }

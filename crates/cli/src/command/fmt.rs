@@ -1,13 +1,10 @@
 //! `cembra fmt`: writes models in their canonical layout.
 
-use super::{print, print_data};
+use super::{print, print_data, write_file};
 use crate::failure::{Failure, usage};
 use crate::source::{ModelText, STANDARD};
 use cembra::Limits;
 use cembra_runtime::visible;
-use cembra_table::error::DataError;
-use cembra_table::output::Output;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "fmt";
@@ -66,14 +63,7 @@ fn formatted(file: &Path, check: bool) -> Result<bool, Failure> {
         (true, _) => print(&format!("{}\n", visible(text.name())))?,
         (false, true) => print_data(&made)?,
         (false, false) if is_formatted => {}
-        (false, false) => write(file, &made)?,
+        (false, false) => write_file(file, made.as_bytes(), "cannot write the model")?,
     }
     Ok(is_formatted)
-}
-
-fn write(file: &Path, text: &str) -> Result<(), DataError> {
-    let mut out = Output::create(file)?;
-    let written = out.write_all(text.as_bytes());
-    written.map_err(|cause| DataError::io("cannot write the model", cause).in_file(&file.display().to_string()))?;
-    out.commit()
 }

@@ -28,9 +28,11 @@ use cembra::{Code, Diagnostic, Model, Options};
 use cembra_runtime::{visible, visible_lines};
 use cembra_table::Keep;
 use cembra_table::error::DataError;
+use cembra_table::output::Output;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Prints what a command has to say. Texts of others in it cannot steer a terminal.
 fn print(text: &str) -> Result<(), Failure> {
@@ -42,6 +44,14 @@ fn print_data(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|cause| Failure::Data(DataError::io("cannot write the results", cause)))
+}
+
+/// Writes a file, which appears only when it is complete; `wrong` says of an error what cannot be done.
+fn write_file(path: &Path, bytes: &[u8], wrong: &str) -> Result<(), DataError> {
+    let mut file = Output::create(path)?;
+    let written = file.write_all(bytes);
+    written.map_err(|cause| DataError::io(wrong, cause).in_file(&path.display().to_string()))?;
+    file.commit()
 }
 
 /// Prints a value as JSON.

@@ -7,6 +7,7 @@
 mod given;
 
 use super::bench::seconds;
+use super::eval::ran;
 use super::{explain, test};
 use crate::arguments::Assignment;
 use crate::deadline::Deadline;
@@ -14,8 +15,7 @@ use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
 use cembra::{
-    Backend, Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, RunOptions, Span, Stage, Value,
-    cast_literal,
+    Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, RunOptions, Span, Stage, Value, cast_literal,
 };
 use cembra_engine::LoadedRows;
 use cembra_expr::Input;
@@ -325,10 +325,7 @@ impl Session {
         });
         let mut loaded = LoadedRows::of(&executor, std::slice::from_ref(&row)).map_err(blame)?;
         let evaluate = seconds(|| loaded.evaluate()).map_err(blame)?;
-        let by = match executor.backend() {
-            Backend::Native => "machine code",
-            Backend::Interpreter | Backend::Auto | Backend::Tiered => "the interpreter",
-        };
+        let by = ran(&executor);
         let compile = 1e6 * compile.map_err(blame)?;
         Ok(format!("compile: {compile:.1} us\nevaluate: {:.1} ns by {by}\n", 1e9 * evaluate))
     }

@@ -260,22 +260,26 @@ impl Grower<'_> {
         }
     }
 
+    /// What an aggregation makes of these operands, its others being their defaults.
+    fn aggregated(&mut self, mut operands: Vec<NodeId>) -> Option<NodeId> {
+        let reduces = |entry: &&Entry| {
+            matches!(entry.def.over_arrays, OverArrays::Kernel(ArrayOperator { form: ArrayForm::Reduce(_), .. }))
+        };
+        let aggregations: Vec<&Entry> = Catalogue::standard().of_arrays.iter().filter(reduces).collect();
+        let aggregation = *pick(self.pool.random, &aggregations);
+        for param in aggregation.def.params.iter().skip(operands.len()) {
+            operands.push(self.pool.exactly(param.default.clone()?));
+        }
+        self.pool.apply(aggregation, &operands)
+    }
+
     /// What an array has to do with its own groups: it meets what an aggregation makes of them, at every element again.
     fn there_and_back(&mut self) -> Option<NodeId> {
         let size = self.focus();
         let scalar = self.scalar_at(size);
         let (array, edge) = (self.array(scalar, size), self.edge(size));
-        let reduces = |entry: &&Entry| {
-            matches!(entry.def.over_arrays, OverArrays::Kernel(ArrayOperator { form: ArrayForm::Reduce(_), .. }))
-        };
         let catalogue = Catalogue::standard();
-        let aggregations: Vec<&Entry> = catalogue.of_arrays.iter().filter(reduces).collect();
-        let aggregation = *pick(self.pool.random, &aggregations);
-        let mut operands = vec![array, edge];
-        for param in aggregation.def.params.iter().skip(2) {
-            operands.push(self.pool.exactly(param.default.clone()?));
-        }
-        let values = self.pool.apply(aggregation, &operands)?;
+        let values = self.aggregated(vec![array, edge])?;
         let values = self.tried(values)?;
         let spread = self.pool.apply(catalogue.known(id::ARRAY_EXPAND)?, &[values, edge])?;
         let spread = self.tried(spread)?;

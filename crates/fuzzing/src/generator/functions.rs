@@ -80,14 +80,19 @@ impl Pool<'_> {
             None => self.of_type(result),
         };
         let function = self.operator(id::LAMBDA, &operands, &QType::Function);
-        for at in from..self.types.len() {
-            // Literals and inputs stay; the function itself is used by whoever asked for it.
-            if !self.graph.operands(from_index(at)).is_empty() || operands[1..].contains(&from_index(at)) {
-                self.depths[at] = HIDDEN;
-            }
-        }
+        self.hide(from, &operands[1..]);
         self.nested -= 1;
         function
+    }
+
+    /// Puts the operators of a function, which begin with the node `from`, and its parameters out of reach. Literals and inputs stay; the function
+    /// itself is used by whoever asked for it.
+    pub(super) fn hide(&mut self, from: usize, parameters: &[NodeId]) {
+        for at in (from..self.types.len()).map(from_index) {
+            if !self.graph.operands(at).is_empty() || parameters.contains(&at) {
+                self.depths[at.index()] = HIDDEN;
+            }
+        }
     }
 
     /// An operator that takes just these types, now and then.
@@ -200,11 +205,7 @@ impl Pool<'_> {
                 self.operator(id::MAKE_TUPLE, &[count, value], &state)
             };
             let function = self.operator(id::LAMBDA, &[result, state_node], &QType::Function);
-            for at in from..self.types.len() {
-                if !self.graph.operands(from_index(at)).is_empty() {
-                    self.depths[at] = HIDDEN;
-                }
-            }
+            self.hide(from, &[]);
             function
         });
         self.operator(id::WHILE_LOOP, &[first, condition, body], &state);

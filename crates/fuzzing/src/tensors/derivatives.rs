@@ -94,7 +94,8 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
         let mut along = along.iter();
         for (at, input) in plain.iter().enumerate() {
             let is_leaf = case.graph.leaves().get(at).is_some_and(|leaf| leaves.contains(&leaf.node));
-            moved.push(match along.next_if_leaf(is_leaf) {
+            // Directions belong to the leaves that are differentiated by, in their order.
+            moved.push(match is_leaf.then(|| along.next()).flatten() {
                 Some(direction) => {
                     let (x, v) = (input.to_vec::<f64>()?, direction.to_vec::<f64>()?);
                     let x = x.iter().zip(v).map(|(x, v)| x + step * v).collect();
@@ -115,17 +116,6 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
         return wrong(format!("the gradient says {product}, differences {near}"));
     }
     Ok(Verdict::Holds)
-}
-
-/// Directions belong to the leaves that are differentiated by, in their order.
-trait Directions<'d> {
-    fn next_if_leaf(&mut self, is_leaf: bool) -> Option<&'d Tensor>;
-}
-
-impl<'d> Directions<'d> for std::slice::Iter<'d, Tensor> {
-    fn next_if_leaf(&mut self, is_leaf: bool) -> Option<&'d Tensor> {
-        if is_leaf { self.next() } else { None }
-    }
 }
 
 /// The sum of all elements.

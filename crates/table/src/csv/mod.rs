@@ -299,16 +299,7 @@ impl CsvData {
                 let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is an array, as {qtype} is"));
                 Err(error.in_column(&place.path).hint("arrays are read from JSON, Parquet and Arrow"))
             }
-            QType::Shape(_)
-            | QType::ArrayShape(_)
-            | QType::Edge(_)
-            | QType::Meta
-            | QType::Nothing
-            | QType::Unspecified
-            | QType::Function
-            | QType::Dict(..)
-            | QType::Sequence(_)
-            | QType::Tensor(..) => Err(DataError::no_data(qtype).in_column(&place.path)),
+            _ => Err(DataError::no_data(qtype).in_column(&place.path)),
         }
     }
 

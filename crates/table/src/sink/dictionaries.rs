@@ -4,11 +4,8 @@
 use crate::error::{DataCode, DataError};
 use crate::foreign;
 use arrow_array::builder::PrimitiveBuilder;
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowDictionaryKeyType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
-use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, UInt64Array, make_array};
+use arrow_array::types::ArrowDictionaryKeyType;
+use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, UInt64Array, downcast_dictionary_array, make_array};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, Schema};
 use std::collections::HashMap;
@@ -82,26 +79,19 @@ impl Dictionaries {
 
     /// Calls itself for what is inside of a type, as often as the type nests (`is_shown`).
     fn array(&mut self, array: &ArrayRef, next: &mut usize) -> Result<ArrayRef, Refused> {
-        let DataType::Dictionary(keys, _) = array.data_type() else {
-            let data = array.to_data();
-            let parts = data.child_data().iter().map(|part| {
-                let part = self.array(&make_array(part.clone()), next)?;
-                Ok(part.to_data())
-            });
-            let parts = parts.collect::<Result<Vec<_>, _>>()?;
-            let made = data.into_builder().child_data(parts).build();
-            return made.map(make_array).map_err(|error| Refused::Arrow(error.to_string()));
-        };
-        match **keys {
-            DataType::Int8 => self.dictionary::<Int8Type>(array.as_dictionary(), next),
-            DataType::Int16 => self.dictionary::<Int16Type>(array.as_dictionary(), next),
-            DataType::Int32 => self.dictionary::<Int32Type>(array.as_dictionary(), next),
-            DataType::Int64 => self.dictionary::<Int64Type>(array.as_dictionary(), next),
-            DataType::UInt8 => self.dictionary::<UInt8Type>(array.as_dictionary(), next),
-            DataType::UInt16 => self.dictionary::<UInt16Type>(array.as_dictionary(), next),
-            DataType::UInt32 => self.dictionary::<UInt32Type>(array.as_dictionary(), next),
-            _ => self.dictionary::<UInt64Type>(array.as_dictionary(), next),
-        }
+        downcast_dictionary_array!(
+            array => self.dictionary(array, next),
+            _ => {
+                let data = array.to_data();
+                let parts = data.child_data().iter().map(|part| {
+                    let part = self.array(&make_array(part.clone()), next)?;
+                    Ok(part.to_data())
+                });
+                let parts = parts.collect::<Result<Vec<_>, _>>()?;
+                let made = data.into_builder().child_data(parts).build();
+                made.map(make_array).map_err(|error| Refused::Arrow(error.to_string()))
+            }
+        )
     }
 
     fn dictionary<K: ArrowDictionaryKeyType>(

@@ -4,7 +4,7 @@
 use super::lines::{Encoder, Frame};
 use crate::cells::{Lists, Scalars};
 use crate::foreign;
-use crate::json_text::write_scalar;
+use crate::json_text::{write_all, write_scalar};
 use crate::{Form, Named};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeListArray, RecordBatch};
@@ -121,42 +121,22 @@ impl<'a> Node<'a> {
     pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) {
         match self {
             Node::Arrays(lists) => match lists.at(row) {
-                Some(elements) => {
-                    out.push(b'[');
-                    for (at, element) in elements.enumerate() {
-                        if at > 0 {
-                            out.push(b',');
-                        }
-                        write_scalar(out, &element);
-                    }
-                    out.push(b']');
-                }
+                Some(elements) => write_all(out, b"[]", elements, |out, element| write_scalar(out, &element)),
                 None => out.extend_from_slice(b"null"),
             },
             Node::Structs(list, _) if list.is_null(row) => out.extend_from_slice(b"null"),
             Node::Structs(list, element) => {
                 let ends = list.offsets();
                 let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
-                out.push(b'[');
-                for place in at(row)..at(row + 1) {
-                    if place > at(row) {
-                        out.push(b',');
-                    }
-                    element.write(out, place);
-                }
-                out.push(b']');
+                write_all(out, b"[]", at(row)..at(row + 1), |out, place| element.write(out, place));
             }
             Node::Tuple { there: Some(there), .. } if there.is_null(row) => out.extend_from_slice(b"null"),
             Node::Tuple { keys, named, fields, .. } => {
-                out.push(if *named { b'{' } else { b'[' });
-                for (index, field) in fields.iter().enumerate() {
-                    if index > 0 {
-                        out.push(b',');
-                    }
+                let brackets = if *named { b"{}" } else { b"[]" };
+                write_all(out, brackets, fields.iter().enumerate(), |out, (index, field)| {
                     out.extend_from_slice(keys.get(index).map_or(b"", |key| key.as_bytes()));
                     field.write(out, row);
-                }
-                out.push(if *named { b'}' } else { b']' });
+                });
             }
             Node::Foreign(array) => foreign::write_json(out, *array, row),
             Node::Scalars(scalars) => write_scalar(out, &scalars.at(row)),

@@ -30,9 +30,7 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     fn push(name: &str, qtype: &QType, flat: &mut Vec<FlatColumn>) {
         match qtype {
-            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
-                qtype.as_optional_struct().into_iter().for_each(|of| push(name, of, flat));
-            }
+            QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => push(name, of, flat),
             QType::Tuple(fields) if qtype.as_tuple().is_some() => {
                 for (index, field) in fields.iter().enumerate() {
                     push(&format!("{name}.{}", fields.label(index)), field, flat);

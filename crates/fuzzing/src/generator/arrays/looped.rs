@@ -2,11 +2,10 @@
 //! from outside, with the number of the round, and with what all of the elements come to.
 
 use super::Grower;
-use crate::catalogue::{Catalogue, Entry};
+use crate::catalogue::Catalogue;
 use crate::config::pick;
-use crate::generator::HIDDEN;
 use cembra_expr::NodeId;
-use cembra_ops::{ArrayForm, ArrayOperator, OverArrays, id};
+use cembra_ops::id;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
@@ -31,11 +30,7 @@ impl Grower<'_> {
             next = made.filter(|made| self.pool.types[made.index()] == qtype).unwrap_or(next);
         }
         let function = self.pool.operator(id::LAMBDA, &[next, state, index], &QType::Function);
-        for at in (from..self.pool.types.len()).map(NodeId::from_index) {
-            if !self.pool.graph.operands(at).is_empty() || [state, index].contains(&at) {
-                self.pool.depths[at.index()] = HIDDEN;
-            }
-        }
+        self.pool.hide(from, &[state, index]);
         let range = [rounds, self.pool.exactly(Value::Missing(Scalar::Int64)), self.pool.integer(1)];
         let range = self.pool.operator(id::SEQ_RANGE, &range, &QType::Sequence(QType::INT64.into()));
         let node = self.pool.operator(id::SEQ_REDUCE, &[function, range, start], &qtype);
@@ -51,17 +46,7 @@ impl Grower<'_> {
             0 | 1 => self.pool.apply(pair, &[array, other]),
             2 => self.pool.apply(pair, &[other, array]),
             3 => {
-                let reduces = |entry: &&Entry| {
-                    let form = |operator: &ArrayOperator| matches!(operator.form, ArrayForm::Reduce(_));
-                    matches!(entry.def.over_arrays, OverArrays::Kernel(operator) if form(operator))
-                };
-                let aggregations: Vec<&Entry> = catalogue.of_arrays.iter().filter(reduces).collect();
-                let aggregation = *pick(self.pool.random, &aggregations);
-                let mut operands = vec![array];
-                for param in aggregation.def.params.iter().skip(1) {
-                    operands.push(self.pool.exactly(param.default.clone()?));
-                }
-                let all = self.pool.apply(aggregation, &operands)?;
+                let all = self.aggregated(vec![array])?;
                 self.pool.apply(pair, &[array, all])
             }
             4 => {

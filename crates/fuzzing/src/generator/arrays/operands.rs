@@ -5,8 +5,9 @@ use super::{Grower, TOO_LARGE};
 use crate::arrays::{self, Role};
 use crate::catalogue::Entry;
 use crate::config::pick;
+use crate::edit::literal;
 use crate::values;
-use cembra_expr::{ArgumentForm, Input, Node, NodeId};
+use cembra_expr::{ArgumentForm, Input, NodeId};
 use cembra_ops::{Argument, id};
 use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Edge, Promise, Value};
@@ -189,10 +190,7 @@ impl Grower<'_> {
     }
 
     pub(super) fn literal(&self, node: NodeId) -> Option<&Value> {
-        match self.pool.graph.node(node) {
-            Node::Literal(value) => Some(value),
-            _ => None,
-        }
+        literal(&self.pool.graph, node)
     }
 
     pub(super) fn scalar_of(&self, node: NodeId) -> Option<Scalar> {

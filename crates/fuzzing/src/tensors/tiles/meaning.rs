@@ -18,28 +18,17 @@ pub(super) enum Origin {
     Present,
 }
 
-const ABSENT: i32 = 0;
-const NUMBER: i32 = 1;
-const NUMBER_OF_ABSENT: i32 = 2;
-const PRESENT: i32 = 3;
+/// The origins in the order of their codes.
+const ORIGINS: [Origin; 4] =
+    [Origin::Absent, Origin::Number { of_absent: false }, Origin::Number { of_absent: true }, Origin::Present];
 
 impl Origin {
-    const fn code(self) -> i32 {
-        match self {
-            Origin::Absent => ABSENT,
-            Origin::Number { of_absent: false } => NUMBER,
-            Origin::Number { of_absent: true } => NUMBER_OF_ABSENT,
-            Origin::Present => PRESENT,
-        }
+    fn code(self) -> i32 {
+        ORIGINS.iter().zip(0..).find_map(|(one, code)| (*one == self).then_some(code)).unwrap_or(0)
     }
 
-    const fn of(code: i32) -> Origin {
-        match code {
-            ABSENT => Origin::Absent,
-            NUMBER => Origin::Number { of_absent: false },
-            NUMBER_OF_ABSENT => Origin::Number { of_absent: true },
-            _ => Origin::Present,
-        }
+    fn of(code: i32) -> Origin {
+        ORIGINS[code as usize]
     }
 }
 
