@@ -534,7 +534,13 @@ pub(crate) const UNARY: OpDef = OpDef {
     integers: Integers::Stay,
 };
 
-/// The same on two numbers.
+/// The same with a rule of its own for missing operands.
+pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY };
+
+/// The same with rules of its own for missing operands and for arrays.
+pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
+
+/// A strict operator on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 
 /// A parameter that must be given.

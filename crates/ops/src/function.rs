@@ -1,30 +1,14 @@
 //! Operators on functions: calling them, taking them over the fields of a tuple, and the loop. Each stands for an expression
 //! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
 
-use crate::definition::{
-    Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, UNARY, ex, param,
-};
+use crate::definition::{Instantiation, Meaning, NodeHandle, OWN, OpDef, Stop, Typing, ex, param};
 use crate::id;
 use crate::typing::TypeFault;
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 
 /// What operators on functions and sequences share.
-pub(crate) const HIGHER_ORDER: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::Instantiated,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+pub(crate) const HIGHER_ORDER: OpDef = OpDef { params: &[], typing: Typing::Instantiated, ..OWN };
 
 /// An INT64 literal.
 pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {

@@ -2,7 +2,7 @@
 
 use crate::Rule;
 use crate::array::reduce;
-use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Law, Meaning, OWN, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::derivative::FIRST;
 use crate::id;
 use crate::kernel::{MaskValue, custom, mask};
@@ -54,16 +54,10 @@ pub(crate) static HAS: OpDef = OpDef {
     of_structs: Some(id::STRUCT_HAS),
     aliases: &["has"],
     summary: "Present if `x` is. For a plain value the result is a unit, present by type.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| unary_types(HAS.name, args, |_, optional| QType::of(Scalar::Unit, optional))),
     meaning: for_scalars!(unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE;)),
-    laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(i32?{5})", "present"), ex("has(5)", "unit")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 const PRESENCE_NOT_RULE: Rule = |t, a| {
@@ -76,16 +70,10 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     of_structs: Some(id::STRUCT_NOT),
     aliases: &["presence_not"],
     summary: "Present if `x` is missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| unary_types(PRESENCE_NOT.name, args, |_, _| QType::MASK)),
     meaning: for_scalars!(unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE;)),
-    laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
@@ -94,16 +82,11 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     of_structs: Some(id::STRUCT_TO_OPTIONAL),
     aliases: &["to_optional"],
     summary: "`x` as an optional value; optionals stay as they are.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| unary_types(TO_OPTIONAL.name, args, |scalar, _| QType::Optional(scalar))),
     meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE;)),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "i32?{5}")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 const GET_VALUE_RULE: Rule = |t, a| {
@@ -117,17 +100,12 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     of_structs: Some(id::STRUCT_VALUE),
     aliases: &["get_optional_value"],
     summary: "The value of an optional; an error if it is missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::MissingValue],
     typing: Typing::Rule(|args| unary_types(GET_OPTIONAL_VALUE.name, args, |scalar, _| QType::Scalar(scalar))),
     meaning: for_scalars!(unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE;)),
-    laws: &[],
     examples: &[ex("get_optional_value(i32?{5})", "5"), ex("get_optional_value(5)", "5")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
-    ..UNARY
+    ..CUSTOM
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -170,15 +148,10 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     aliases: &["presence_and"],
     summary: "`x` where the mask is present, else missing. Written `&`.",
     params: &[param("x"), param("mask")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(presence_and_types),
     meaning: for_scalars!(presence_and!()),
-    laws: &[],
     examples: &[ex("5 & (1 < 2)", "i32?{5}"), ex("5 & (1 > 2)", "i32?{NA}")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -224,22 +197,17 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     aliases: &["presence_or"],
     summary: "`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`.",
     params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(presence_or_types),
     meaning: for_scalars!(presence_or!()),
-    laws: &[],
     examples: &[
         ex("missing[i32] ?? 7", "7"),
         ex("missing ?? \"none\"", "'none'"),
         ex("missing[f32] | missing[f32]", "f32?{NA}"),
     ],
-    over_arrays: OverArrays::Elementwise,
     // Of values that are never missing, which is what derivatives are of.
     derivative: Some(FIRST),
-    ..UNARY
+    ..CUSTOM
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -273,22 +241,16 @@ macro_rules! presence_and_or {
 
 pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
     name: "core._presence_and_or",
-    aliases: &[],
     summary: "`x` if it is present and the mask too, else `y`: `(x & mask) | y`. All are evaluated.",
     params: &[param("x"), param("mask"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(presence_and_or_types),
     meaning: for_scalars!(presence_and_or!()),
-    laws: &[],
     examples: &[
         ex("core._presence_and_or(5, 1 < 2, 7)", "5"),
         ex("core._presence_and_or(5, 1 > 2, 7.5f32)", "7.5"),
         ex("core._presence_and_or(missing[i32], present, missing[i32])", "i32?{NA}"),
     ],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -338,19 +300,13 @@ macro_rules! wheres {
 pub(crate) static WHERE: OpDef = OpDef {
     name: "core.where",
     of_structs: Some(id::STRUCT_WHERE),
-    aliases: &[],
     summary: "`if_true` where the condition is present, else `if_false`, in their common type. What only one branch needs is evaluated only when that branch is chosen.",
     params: &[param("condition"), param("if_true"), param("if_false")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(where_types),
     meaning: for_scalars!(wheres!()),
-    laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -398,15 +354,11 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     aliases: &["with_assertion"],
     summary: "`value`, if the condition is present; else an error with the message. In a branch that is not chosen it does not fire.",
     params: &[param("value"), param("condition"), param("message")],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::Assertion],
     typing: Typing::Rule(with_assertion_types),
     meaning: for_scalars!(assertions!()),
-    laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 /// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
@@ -429,19 +381,10 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
 
 /// What the two records share: of one value all and any are the same.
 const AGGREGATE: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
     params: &[param("x"), param_or("into", Value::Unspecified)],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 pub(crate) static ANY: OpDef = OpDef {

@@ -2,7 +2,7 @@
 //! results have no names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OWN, OpDef, Typing, ex, param};
 use crate::derivative::FIRST;
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -51,21 +51,7 @@ fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Sign
 }
 
 /// What the records of this file share.
-const TUPLE: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[param("tuple")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::Overloads,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+const TUPLE: OpDef = OpDef { params: &[param("tuple")], typing: Typing::Overloads, ..OWN };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {
     name: "core.get_first",

@@ -38,7 +38,7 @@ pub(crate) use limits::string_bytes;
 pub use operands::ArrayOperands;
 use strip::InStrips;
 
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, param};
+use crate::definition::{OWN, OpDef, Typing};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
@@ -102,21 +102,7 @@ pub enum FullRule {
 }
 
 /// What records of array operators share, to be filled in.
-pub(crate) const ARRAY: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::OfArrays,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
 /// The array of an operand.
 ///

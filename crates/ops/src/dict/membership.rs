@@ -2,9 +2,7 @@
 
 use super::{CONTAINS, FEW, contained, contains};
 use crate::comparison::{EQUAL, LESS};
-use crate::definition::{
-    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
-};
+use crate::definition::{CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, Typing, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use cembra_expr::Integers;
@@ -13,12 +11,7 @@ use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 
-const MEMBERSHIP: OpDef = OpDef {
-    presence: PresenceRule::Custom,
-    over_arrays: OverArrays::Elementwise,
-    meaning: Meaning::Overloads(&[]),
-    ..UNARY
-};
+const MEMBERSHIP: OpDef = OpDef { ..CUSTOM };
 
 /// A mask, if a comparison takes each operand with the first.
 fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> Result<Signature, TypeFault> {

@@ -1,6 +1,6 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
-use crate::definition::{BINARY, Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{FIRST, FLAT, all};
 use crate::kernel::strict;
 use crate::{Promotion, Rule, id};
@@ -183,15 +183,10 @@ pub(crate) static FLOAT: OpDef = OpDef {
     name: "math.float",
     aliases: &["float"],
     summary: "The number as a float: integers become f32, floats stay as they are.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, POS_RULE), strict!(|x: f64| -> f64 { x }, POS_RULE)]),
     laws: &[Law::Idempotent],
     examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "f64{0.1}")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
     ..UNARY
 };
@@ -206,13 +201,8 @@ const ADD4_RULE: Rule = |t, a| {
 };
 pub(crate) static ADD4: OpDef = OpDef {
     name: "math._add4",
-    aliases: &[],
     summary: "The sum of four numbers, added from the left. Integers wrap around.",
     params: &[param("a"), param("b"), param("c"), param("d")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
-    typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[
         strict!(
             |a: i32, b: i32, c: i32, d: i32| -> i32 { a.wrapping_add(b).wrapping_add(c).wrapping_add(d) },
@@ -225,9 +215,7 @@ pub(crate) static ADD4: OpDef = OpDef {
         strict!(|a: f32, b: f32, c: f32, d: f32| -> f32 { a + b + c + d }, ADD4_RULE),
         strict!(|a: f64, b: f64, c: f64, d: f64| -> f64 { a + b + c + d }, ADD4_RULE),
     ]),
-    laws: &[],
     examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(|d| all([d.cotangent; 4])),
     ..UNARY
 };

@@ -1,7 +1,7 @@
 //! Nearness of two numbers, computed in FLOAT64 whatever their types.
 
 use crate::Rule;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::Integers;
@@ -69,7 +69,6 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
     ],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(is_close_types),
-    presence: PresenceRule::Custom,
     meaning: Meaning::Overloads(&[
         custom!(
             |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue { mask(is_close(x, y, Some((rtol, atol)))) },
@@ -91,5 +90,5 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
         ex("is_close(1, 1, missing[f64])", "present"),
         ex("is_close(1, 1.000001, missing[f64])", "missing"),
     ],
-    ..UNARY
+    ..CUSTOM
 };

@@ -4,7 +4,7 @@
 //! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    CUSTOM, Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, UNARY, ex, param, param_or,
 };
 use crate::derivative::FLAT;
 use crate::kernel::strict;
@@ -187,11 +187,10 @@ fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding
 }
 
 const TO_DIGITS: OpDef = OpDef {
-    presence: PresenceRule::Custom,
     over_arrays: OverArrays::Expanded,
     params: &[param("x"), param("digits").of(ArgumentForm::Position)],
     derivative: Some(FLAT),
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static ROUND_DECIMAL: OpDef = OpDef {

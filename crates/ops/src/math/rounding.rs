@@ -1,9 +1,9 @@
 //! Rounding to whole numbers. The type stays; integers are whole already. Rounding to decimal digits is in `decimal.rs`.
 
-use crate::definition::{Law, Meaning, OpDef, Typing, UNARY, ex};
+use crate::definition::{Law, Meaning, OpDef, UNARY, ex};
 use crate::derivative::FLAT;
 use crate::kernel::strict;
-use crate::{Example, Promotion, Rule};
+use crate::{Example, Rule};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
 const fn rounding(
@@ -13,16 +13,7 @@ const fn rounding(
     meaning: Meaning,
     examples: &'static [Example],
 ) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        typing: Typing::Promote(Promotion::Numeric),
-        meaning,
-        laws: &[Law::Idempotent],
-        examples,
-        ..UNARY
-    }
+    OpDef { name, aliases, summary, meaning, laws: &[Law::Idempotent], examples, ..UNARY }
 }
 
 const SAME: Rule = |_, a| a[0];

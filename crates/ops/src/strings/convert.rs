@@ -2,7 +2,7 @@
 
 use super::made::{ArenaBytes, ArenaText, StackText, copied};
 use super::{invalid, number};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::id;
 use crate::kernel::{custom, strict};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -173,7 +173,6 @@ pub(crate) static DECODE: OpDef = OpDef {
     name: "strings.decode",
     summary: "The bytes as a text, from UTF-8. Where they are not UTF-8, `errors` decides: `strict` is an error, which it is without it, `ignore` leaves the bytes out, `replace` puts U+FFFD in the place of each broken character. To those two a NUL is broken, as in Arolla.",
     params: &[param("x"), param_or("errors", Value::Nothing).of(ArgumentForm::DecodingErrors)],
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
@@ -189,7 +188,7 @@ pub(crate) static DECODE: OpDef = OpDef {
         ex("strings.decode(b\"a\\xffb\", \"ignore\")", "'ab'"),
         ex("strings.decode(b\"a\\xffb\", \"replace\")", "'a\u{fffd}b'"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 fn static_decode_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {

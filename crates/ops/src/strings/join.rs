@@ -1,7 +1,7 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -73,49 +73,39 @@ macro_rules! join_few {
 
 pub(crate) static JOIN_FEW: OpDef = OpDef {
     name: "strings._join",
-    aliases: &[],
     summary: "Two to six strings one after the other: what `strings.join` is made of.",
     params: &[param("first"), param("rest")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: join_few!(
         (a, b), (a, b, c), (a, b, c, d), (a, b, c, d, e), (a, b, c, d, e, f);
         Text<'static>, Bytes<'static>
     ),
-    laws: &[],
     examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
 pub(crate) static JOIN: OpDef = OpDef {
     name: "strings.join",
-    aliases: &[],
     summary: "The strings one after the other, all of them texts or all of them bytes.",
     params: &[param("first"), param("rest")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| join_types(JOIN.name, args)),
     meaning: Meaning::Expand(join),
-    laws: &[],
     examples: &[
         ex("strings.join(\"a\", \"b\", \"c\")", "'abc'"),
         ex("strings.join(b\"a\", missing[bytes])", "bytes?{NA}"),
     ],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
 pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
     name: "strings.join_with_separator",
-    aliases: &[],
     summary: "The strings one after the other with `sep` between them.",
     params: &[param("sep"), param("first"), param("rest")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| join_types(JOIN_WITH_SEPARATOR.name, args)),
     meaning: Meaning::Expand(|graph, args| {
@@ -124,9 +114,7 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
         strings.extend(args[2..].iter().flat_map(|arg| [between, *arg]));
         join(graph, &strings)
     }),
-    laws: &[],
     examples: &[ex("strings.join_with_separator(\", \", \"a\", \"b\", \"c\")", "'a, b, c'")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 

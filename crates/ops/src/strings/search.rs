@@ -2,7 +2,7 @@
 
 use super::Chars;
 use super::slice::{NO_POSITION, bytes_of, positions};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask, strict};
 use cembra_runtime::{Bytes, Text};
 use memchr::memmem;
@@ -37,7 +37,6 @@ pub(crate) static FIND: OpDef = OpDef {
     name: "strings.find",
     summary: "The position in `s` of its first part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    presence: PresenceRule::Custom,
     typing: Typing::Overloads,
     meaning: find!(memmem::find; Text<'static>, Bytes<'static>),
     examples: &[
@@ -45,21 +44,20 @@ pub(crate) static FIND: OpDef = OpDef {
         ex("strings.find(\"hello\", \"l\", 3)", "i64?{3}"),
         ex("strings.find(\"hello\", \"z\")", "i64?{NA}"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static RFIND: OpDef = OpDef {
     name: "strings.rfind",
     summary: "The position in `s` of its last part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    presence: PresenceRule::Custom,
     typing: Typing::Overloads,
     meaning: find!(memmem::rfind; Text<'static>, Bytes<'static>),
     examples: &[
         ex("strings.rfind(\"hello\", \"l\")", "i64?{3}"),
         ex("strings.rfind(\"hello\", \"l\", 0, 3)", "i64?{2}"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static CONTAINS: OpDef = OpDef {

@@ -1,7 +1,7 @@
 //! Lengths and parts of strings.
 
 use super::Chars;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::kernel::{custom, strict};
 use cembra_runtime::{Bytes, Scalar, Text};
 use cembra_value::Value;
@@ -70,7 +70,6 @@ pub(crate) static SUBSTR: OpDef = OpDef {
     aliases: &["substr"],
     summary: "The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end.",
     params: &[param("s"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    presence: PresenceRule::Custom,
     typing: Typing::Overloads,
     meaning: substr!(Text<'static>, Bytes<'static>),
     examples: &[
@@ -78,7 +77,7 @@ pub(crate) static SUBSTR: OpDef = OpDef {
         ex("strings.substr(\"hello\", -2)", "'lo'"),
         ex("strings.substr(b\"hello\", 3, 1)", "b''"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 #[cfg(test)]
