@@ -445,16 +445,6 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// The same operator, with its derivative.
-    pub(crate) const fn derived(self, derivative: Derivative) -> OpDef {
-        OpDef { derivative: Some(derivative), ..self }
-    }
-
-    /// The same operator, which is another one of durations and timestamps.
-    pub(crate) const fn of_durations(self, op: OpId) -> OpDef {
-        OpDef { of_durations: Some(op), ..self }
-    }
-
     /// The overloads; none for expansions and structure.
     #[must_use]
     pub fn overloads(&self) -> &'static [Overload] {

@@ -10,7 +10,7 @@ use crate::derivative::FLAT;
 use crate::kernel::strict;
 use crate::strings::made::StackText;
 use crate::typing::{Argument, Signature, TypeFault};
-use crate::{Example, OpId, Registry, id};
+use crate::{OpId, Registry, id};
 use cembra_expr::{ArgumentForm, Parameter};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -222,16 +222,7 @@ pub(crate) static ROUND_EVEN: OpDef = OpDef {
 };
 
 /// An operator that rounds to whole numbers without `digits`, and on decimal digits with them.
-const fn with_digits(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    typing: Typing,
-    meaning: Meaning,
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef { name, aliases, summary, params: X_AND_DIGITS, typing, meaning, examples, ..TO_DIGITS }
-}
+const WITH_DIGITS: OpDef = OpDef { params: X_AND_DIGITS, ..TO_DIGITS };
 
 const X_AND_DIGITS: &[Parameter] = &[param("x"), param_or("digits", Value::Unspecified).of(ArgumentForm::Position)];
 
@@ -256,29 +247,36 @@ fn whole_or_digits(
     }
 }
 
-pub(crate) static CEIL: OpDef = with_digits(
-    "core._ceil",
-    &["ceil"],
-    "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
-    Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Rounding::Up)),
-    &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
-);
+pub(crate) static CEIL: OpDef = OpDef {
+    name: "core._ceil",
+    aliases: &["ceil"],
+    summary: "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
+    typing: Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
+    meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Rounding::Up)),
+    examples: &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
+    ..WITH_DIGITS
+};
 
-pub(crate) static FLOOR: OpDef = with_digits(
-    "core._floor",
-    &["floor"],
-    "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
-    Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Rounding::Down)),
-    &[ex("floor(-2.5f32)", "-3."), ex("floor(-1.001f64, 2)", "f64{-1.01}"), ex("floor(1999f64, -3)", "f64{1000}")],
-);
+pub(crate) static FLOOR: OpDef = OpDef {
+    name: "core._floor",
+    aliases: &["floor"],
+    summary: "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
+    typing: Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
+    meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Rounding::Down)),
+    examples: &[
+        ex("floor(-2.5f32)", "-3."),
+        ex("floor(-1.001f64, 2)", "f64{-1.01}"),
+        ex("floor(1999f64, -3)", "f64{1000}"),
+    ],
+    ..WITH_DIGITS
+};
 
-pub(crate) static SHORT_TRUNC: OpDef = with_digits(
-    "core._trunc",
-    &["trunc"],
-    "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
-    Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Rounding::Cut)),
-    &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
-);
+pub(crate) static SHORT_TRUNC: OpDef = OpDef {
+    name: "core._trunc",
+    aliases: &["trunc"],
+    summary: "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
+    typing: Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
+    meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Rounding::Cut)),
+    examples: &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
+    ..WITH_DIGITS
+};
