@@ -1,6 +1,7 @@
 //! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
 
-use crate::array::ArrayOperator;
+use crate::array::strip::InStrips;
+use crate::array::{ArrayOperator, FullRule};
 use crate::derivative::Derivative;
 use crate::sequence::Sequence;
 use crate::structure::structs::{is_formed, is_of_structs};
@@ -419,6 +420,10 @@ pub struct OpDef {
     pub examples: &'static [Example],
     /// What it is of arrays.
     pub over_arrays: OverArrays,
+    /// How its kernel on whole arrays works on strips; `None` if it does not.
+    pub in_strips: Option<InStrips>,
+    /// When the result of its kernel on whole arrays is full.
+    pub full: FullRule,
     /// Its derivative, if it is known.
     pub derivative: Option<Derivative>,
     /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
@@ -518,6 +523,8 @@ pub(crate) const UNARY: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Elementwise,
+    in_strips: None,
+    full: FullRule::Never,
     derivative: None,
     of_durations: None,
     of_structs: None,

@@ -8,6 +8,7 @@ use crate::id;
 use crate::kernel::{MaskValue, custom, mask};
 use crate::scalars::for_scalars;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::{Finish, Fold, Gathers, InStrips};
 use cembra_expr::Integers;
 use cembra_runtime::{Bytes, EdgeType, Fault, FaultKind, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
@@ -394,6 +395,7 @@ pub(crate) static ANY: OpDef = OpDef {
     typing: Typing::Rule(|args| aggregate_types(ANY.name, args)),
     examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
     over_arrays: OverArrays::Kernel(&reduce::ANY),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Any })),
     ..AGGREGATE
 };
 
@@ -404,5 +406,6 @@ pub(crate) static ALL: OpDef = OpDef {
     typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
     examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(unit{})", "unit")],
     over_arrays: OverArrays::Kernel(&reduce::ALL),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Missing, finish: Finish::None })),
     ..AGGREGATE
 };

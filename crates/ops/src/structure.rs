@@ -2,7 +2,7 @@
 
 pub mod structs;
 
-use crate::array::{edge_parts, elements};
+use crate::array::{FullRule, edge_parts, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{
@@ -211,6 +211,7 @@ pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
         ex("const_with_shape(SCALAR_SHAPE{}, 'a')", "'a'"),
     ],
     over_arrays: OverArrays::Kernel(&elements::CONST_WITH_SHAPE),
+    full: FullRule::Operands,
     ..BINARY
 };
 

@@ -61,9 +61,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let edges: Vec<&Edge> = args.iter().map(sure_edge).collect::<Result<_, _>>()?;
             if edges.windows(2).any(|two| two[0].child_size() != two[1].parent_size()) {
@@ -79,6 +77,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
             Ok(Value::from(made))
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex(
         "edge.mapping(edge.compose(edge.from_mapping([2, 1, 0], 3), edge.from_sizes([1, 0, 2])))",
         "[2, 0, 0]",

@@ -57,14 +57,13 @@ pub(crate) static FROM_SIZES: OpDef = OpDef {
     params: &[param("sizes")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_integers,
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
             Ok(made.map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_sizes([1, 2]))", "[1, 5]")],
     ..EDGE
 };
@@ -76,14 +75,13 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     params: &[param("split_points")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_integers,
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let made = Edge::from_split_points(kind_of(ret), integers(array_of(&args[0])?)?);
             Ok(made.map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_split_points([0, 1, 3]))", "[1, 5]")],
     ..EDGE
 };
@@ -96,12 +94,10 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             integer_argument(name, args, 1)?;
             of_integers(name, args)
         },
-        full: FullRule::First,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let parents = integer_of(&args[1])?;
@@ -119,6 +115,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
             Ok(Edge::from_mapping(kind_of(ret), groups, parents).map_err(refused)?.into())
         },
     }),
+    full: FullRule::First,
     examples: &[ex("math.sum([1, 2, 3, 4], into=edge.from_mapping([0, missing, 2, 0], 3))", "[5, 0, 3]")],
     ..EDGE
 };
@@ -145,14 +142,13 @@ pub(crate) static FROM_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| of_shape(FROM_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_shape,
-        full: FullRule::Always,
         evaluate: |args, _| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             _ => Ok(Edge::scalars().into()),
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.from_shape(core.shape_of([1, 2])))", "3")],
     ..EDGE
 };
@@ -165,12 +161,10 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| of_shape(FROM_SIZES_OR_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| match args[0].qtype {
             QType::Array(..) => of_integers(name, args),
             _ => of_shape(name, args),
         },
-        full: FullRule::Always,
         evaluate: |args, ret| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             Value::Shape(_) => Ok(Edge::scalars().into()),
@@ -180,6 +174,7 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
             }
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_sizes_or_shape([1, 2]))", "[1, 5]")],
     ..EDGE
 };
@@ -208,14 +203,13 @@ pub(crate) static TO_SCALAR: OpDef = OpDef {
     typing: Typing::Rule(|args| to_scalar_types(TO_SCALAR.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: to_scalar_types,
-        full: FullRule::Always,
         evaluate: |args, ret| match &args[0] {
             Value::Array(_, array) => Ok(Edge::to_scalar(kind_of(ret), array.len()).into()),
             _ => Ok(Edge::scalars().into()),
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.to_scalar([1, 2]))", "3")],
     ..EDGE
 };
@@ -228,17 +222,16 @@ pub(crate) static TO_SINGLE: OpDef = OpDef {
     faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let size = array_of(&args[0])?.len() as i64;
             Ok(Edge::from_sizes(kind_of(ret), [size]).map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.to_single([1, 2]))", "[3]")],
     ..EDGE
 };

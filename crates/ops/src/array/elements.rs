@@ -37,9 +37,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     typing: Typing::Rule(|args| of_elements(MAKE_DENSE_ARRAY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: of_elements,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
             let mut all = ArrayBuilder::new(scalar, args.len());
@@ -47,6 +45,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
             made(all.finish(), ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("[1, missing, 3]", "[1, NA, 3]"), ex("[1, 2.5f32]", "[1, 2.5]")],
     ..ARRAY
 };
@@ -54,7 +53,6 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
 /// `core.const_with_shape` of the shape of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
-    in_strips: None,
     typing: |name, args| {
         let QType::ArrayShape(kind) = args[0].qtype else {
             return Err(TypeFault::mismatch(format!("{name} expects a shape, found {}", args[0].qtype), Some(0)));
@@ -65,7 +63,6 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
             .ok_or_else(|| TypeFault::mismatch(format!("{name} expects a scalar, found {found}"), Some(1)))?;
         Ok(Signature::unchanged(args, QType::Array(*kind, scalar)))
     },
-    full: FullRule::Operands,
     evaluate: |args, ret| {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
@@ -99,9 +96,7 @@ pub(crate) static AT: OpDef = OpDef {
     faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: at_types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             match &args[1] {
@@ -115,6 +110,7 @@ pub(crate) static AT: OpDef = OpDef {
             }
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("[5, missing, 7][2]", "i32?{7}"), ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]")],
     ..ARRAY
 };
@@ -127,12 +123,10 @@ pub(crate) static SIZE: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
-        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(array_of(&args[0])?.len() as i64)),
     }),
     examples: &[ex("array.size([5, missing, 7])", "i64{3}")],

@@ -57,12 +57,10 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let places: Vec<i64> = (0..array.len()).filter(|at| array.is_present(*at)).map(|at| at as i64).collect();
@@ -70,6 +68,7 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
             made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("array.present_indices([5, missing, 7])", "[0, 2]")],
     ..ARRAY
 };
@@ -81,7 +80,6 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let indices = indices_argument(name, args, 0)?;
             let (values, _) = array_argument(name, args, 1)?;
@@ -93,7 +91,6 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[1].qtype.clone()))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let (indices, values) = (array_of(&args[0])?, array_of(&args[1])?);
             let size = usize::try_from(integer_of(&args[2])?).map_err(|_| invalid("the size is negative"))?;
@@ -144,7 +141,6 @@ pub(crate) static TAKE: OpDef = OpDef {
     faults: &[FaultKind::IndexRange, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             if indices_argument(name, args, 1)? != kind {
@@ -158,7 +154,6 @@ pub(crate) static TAKE: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
             if !is_grouped(&args[2]) {
@@ -186,6 +181,7 @@ pub(crate) static TAKE: OpDef = OpDef {
             made(limits::taken(args, array, places.into_iter())?, ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.take([5, 6, 7], [2, missing, 0, 0])", "[7, NA, 5, 5]"),
         ex("array.take([5, 6, 7], [0, 1, 0], over=edge.from_sizes([2, 1]))", "[5, 6, 7]"),
@@ -200,13 +196,11 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             let kind = indices_argument(name, args, 0)?;
             edge_argument(name, args, 1, kind)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let indices = array_of(&args[0])?;
             let index = as_integers(indices);

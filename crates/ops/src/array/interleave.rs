@@ -2,7 +2,7 @@
 //! what comes from one place.
 
 use super::making::{cast_elements, common_of};
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, limits, sizes_differ};
+use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, no_common_type};
@@ -64,9 +64,7 @@ pub(crate) static INTERLEAVE_CAST: OpDef = OpDef {
     typing: Typing::Rule(|args| types(INTERLEAVE_CAST.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let QType::Tuple(fields) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
             let Some(QType::Array(kind, scalar)) = fields.first() else { return Err(Fault::new(FaultKind::Invalid)) };

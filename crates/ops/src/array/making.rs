@@ -31,12 +31,10 @@ pub(crate) static IOTA: OpDef = OpDef {
     }),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let size = size_of(&args[0])?;
             args.room_for(size, 8)?;
@@ -46,6 +44,7 @@ pub(crate) static IOTA: OpDef = OpDef {
             made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("array.iota(shape_of([5, missing, 7]))", "[0, 1, 2]"), ex("array.iota(shape_of(5))", "i64{0}")],
     ..ARRAY
 };
@@ -57,7 +56,6 @@ pub(crate) static SHAPED: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 1)?;
             match args[0].qtype {
@@ -70,7 +68,6 @@ pub(crate) static SHAPED: OpDef = OpDef {
                 }
             }
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| match (&args[0], ret) {
             (Value::Array(_, array), QType::Array(kind, _)) => Ok(Value::Array(*kind, array.clone())),
             (value, QType::Array(_, scalar)) => {
@@ -80,6 +77,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
             _ => Err(Fault::new(FaultKind::Invalid)),
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.shaped(5, array.make_dense_array_shape(2))", "[5, 5]")],
     ..ARRAY
 };
@@ -105,11 +103,10 @@ pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
     summary: "An array of Arolla's other form, `ARRAY`, as a dense array: what `array.as_dense_array` of it stands for.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Dense),
-        full: FullRule::First,
         evaluate: converted,
     }),
+    full: FullRule::First,
     examples: &[ex("array._as_dense_array(array.iota(array.make_array_shape(2)))", "[0, 1]")],
     ..ARRAY
 };
@@ -119,11 +116,10 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
     summary: "A dense array as one of Arolla's other form, `ARRAY`: what `array.as_array` of it stands for.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Sparse),
-        full: FullRule::First,
         evaluate: converted,
     }),
+    full: FullRule::First,
     examples: &[ex("array._as_array([5, 6])", "[5, 6]")],
     ..ARRAY
 };

@@ -36,7 +36,6 @@ pub(crate) mod strip;
 pub use limits::MOST_ELEMENTS;
 pub(crate) use limits::string_bytes;
 pub use operands::ArrayOperands;
-use strip::InStrips;
 
 use crate::definition::{OWN, OpDef, Typing};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -49,12 +48,8 @@ use std::sync::Arc;
 pub struct ArrayOperator {
     /// What it does with elements.
     pub form: ArrayForm,
-    /// How it works on strips; none if it works on whole arrays only.
-    pub in_strips: Option<InStrips>,
     /// Its types, by its own name.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
-    /// When what it makes is full.
-    pub full: FullRule,
     /// Its value, of the type that typing found. Operands are of the types that it accepted.
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }

@@ -8,8 +8,7 @@ use super::nth::{Rooms, nth};
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
 use super::strip::Element;
 use super::{
-    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid,
-    sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, array_argument, array_of, edge_argument, invalid, sizes_differ,
 };
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::id;
@@ -175,9 +174,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
     summary: "The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret| quantiles(args, 1, ret, &|count| (count - 1) / 2),
     }),
     examples: &[
@@ -219,9 +216,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: inverse_cdf_types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let share = share(&args[1])?;
             // A count is rounded to FLOAT32 too, and may come out above all.
@@ -342,7 +337,6 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
     summary: "`math.cdf` of elements and weights of one type, which is not weak_float.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             let types = cdf_types(name, args)?;
             match types.operands.iter().zip(args).position(|(wanted, arg)| wanted != arg.qtype) {
@@ -353,7 +347,6 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
                 }
             }
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let weights = match &args[1] {

@@ -92,11 +92,10 @@ pub(crate) static RANDINT_WITH_SHAPE: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| types(name, args, shape_argument(name, args, 0)?),
-        full: FullRule::Operands,
         evaluate: |args, ret| drawn(args, size_of(&args[0])?, ret),
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.randint_with_shape(array.make_dense_array_shape(6), 0, 10, 1)", "[7, 8, 6, 9, 9, 0]")],
     ..RANDINT
 };
@@ -112,11 +111,10 @@ pub(crate) static RANDINT_LIKE: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| types(name, args, array_argument(name, args, 0)?.0),
-        full: FullRule::Operands,
         evaluate: |args, ret| drawn(args, array_of(&args[0])?.len(), ret),
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.randint_like([5, missing, 7], 0, 10, 1)", "[8, 5, 0]")],
     ..RANDINT
 };

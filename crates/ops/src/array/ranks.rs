@@ -118,7 +118,6 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             match args[1].qtype {
@@ -131,7 +130,6 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             }
             rank_types(name, args, 2)
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let mut ranks = Ranks::new(args, array.len())?;
@@ -164,6 +162,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             ranks.finish(ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.ordinal_rank([10, 5, missing, 10])", "[1, 0, NA, 2]"),
         ex("array.ordinal_rank([10, 5, 10], tie_breaker=[2, 0, 1], descending=true)", "[1, 2, 0]"),
@@ -227,9 +226,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| rank_types(name, args, 1),
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let mut ranks = Ranks::new(args, array.len())?;
@@ -244,6 +241,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
             ranks.finish(ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.dense_rank([10, 5, missing, 10, 30])", "[1, 0, NA, 1, 2]"),
         ex("array.dense_rank([\"b\", \"a\", \"b\"], descending=true)", "[0, 1, 0]"),

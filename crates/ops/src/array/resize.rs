@@ -94,7 +94,6 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
     params: &[param("edge"), param("size"), param_or("offsets", Value::Unspecified)],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let (_, kind) = edge_and_size(name, args)?;
             match args[2].qtype {
@@ -107,7 +106,6 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             let runs = runs(edge)?;
@@ -136,12 +134,10 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
     params: &[param("edge"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let (edge, _) = edge_and_size(name, args)?;
             Ok(Signature::unchanged(args, QType::Edge(edge)))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Even if there is no group to have it; the operator above takes it then, in Arolla too.
@@ -158,6 +154,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
             }
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("edge.sizes(edge.resize_groups_parent_side(edge.from_sizes([2, 0, 1]), [1, 2, 3]))", "[1, 2, 3]")],
     ..RESIZE
 };

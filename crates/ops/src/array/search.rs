@@ -157,13 +157,8 @@ pub(crate) static SEARCHSORTED: OpDef = OpDef {
     summary: "Where `needle`, or each of its elements, is to be put into a sorted array so that it stays sorted: before what is equal to it, or behind that if `right` is true. No element of `haystack` may be missing.",
     params: &[param("haystack"), param("needle"), param_or("right", Value::Scalar(ScalarValue::Boolean(false)))],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
-    over_arrays: OverArrays::Kernel(&ArrayOperator {
-        form: ArrayForm::Index,
-        in_strips: None,
-        typing: types,
-        full: FullRule::Operands,
-        evaluate: searched,
-    }),
+    over_arrays: OverArrays::Kernel(&ArrayOperator { form: ArrayForm::Index, typing: types, evaluate: searched }),
+    full: FullRule::Operands,
     examples: &[
         ex("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 2.0, 9.0])", "[0, 1, 4]"),
         ex("math.searchsorted([1, 2, 2, 5], 2, true)", "i64{3}"),

@@ -143,9 +143,7 @@ pub(crate) static ROWS: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: rows_types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let keys = array_of(&args[0])?;
             let rows = Rows::of(args, keys)?;
@@ -172,18 +170,17 @@ pub(crate) static CHECKED: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |operator, args| {
             array_argument(operator, args, 0)?;
             keys_argument(operator, args, 1)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::First,
         evaluate: |args, _| {
             Rows::of(args, array_of(&args[1])?)?;
             Ok(args[0].clone())
         },
     }),
+    full: FullRule::First,
     examples: &[ex("dict._checked([5, missing], [2, 1])", "[5, NA]")],
     ..ARRAY
 };

@@ -2,7 +2,7 @@
 
 use crate::array::groups::Groups;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, Order, array_argument, array_of, edge_argument, made,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
@@ -146,9 +146,7 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = args.groups(1, array.len())?;

@@ -5,7 +5,7 @@ use super::agg_join::strings_argument;
 use super::limits;
 use super::pattern::Pattern;
 use super::split::{counted, with_edges};
-use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, invalid, string_bytes};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, invalid, string_bytes};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -115,9 +115,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
     typing: Typing::Rule(|args| types(FINDALL_REGEX.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, _| {
             let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;
             let (kind, (found, groups)) = match &args[0] {
