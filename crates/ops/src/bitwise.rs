@@ -1,15 +1,10 @@
 //! Bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and its like.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex};
-use crate::kernel::strict;
+use crate::kernel::{strict, two};
 use crate::{Promotion, Rule};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Shift, Tape, Un, Val};
-
-fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
-    let (x, y) = (a[0].val(t), a[1].val(t));
-    Cell::num(t.bin(op, x, y))
-}
 
 const AND_RULE: Rule = |t, a| two(t, Bin::And, a);
 pub(crate) static BITWISE_AND: OpDef = OpDef {

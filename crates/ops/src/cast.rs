@@ -4,7 +4,7 @@
 use crate::definition::{CUSTOM, Expansion, Meaning, NodeHandle, OWN, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::derivative::FIRST;
 use crate::direct::Weak;
-use crate::kernel::strict;
+use crate::kernel::{SAME, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use crate::{OpId, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
@@ -62,7 +62,6 @@ const TO_I64: Rule = |t, a| {
     let x = a[0].val(t);
     Cell::num(convert(t, x, MachineType::I64))
 };
-const SAME: Rule = |_, a| a[0];
 
 /// A float truncated to an integer; a fault if the whole part does not lie in `[low, high)`.
 fn truncate(t: &mut Tape, a: &[Cell], to: MachineType, low: f64, high: f64) -> Cell {

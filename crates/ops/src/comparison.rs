@@ -123,21 +123,9 @@ fn flags(t: &mut Tape, op: Cmp, x: Mask, y: Mask) -> Mask {
 const COMPARISON: OpDef = OpDef { typing: Typing::Promote(Promotion::Comparable), derivative: Some(FLAT), ..BINARY };
 
 macro_rules! overloads {
-    (@mask $how:ident, |$found:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
+    (@each $how:ident, |$found:ident| $holds:expr => $ret:ty, $rule:expr; $($ty:ty),*) => {
         [$(strict!(
-            try in context |x: $ty, y: $ty| -> MaskValue {
-                let $found = x.$how(y, context);
-                if const { <$ty as Work>::STRING } {
-                    context.check_compared()?;
-                }
-                Ok(mask($holds))
-            },
-            $rule
-        )),*]
-    };
-    (@bool $how:ident, |$found:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
-        [$(strict!(
-            try in context |x: $ty, y: $ty| -> bool {
+            try in context |x: $ty, y: $ty| -> $ret {
                 let $found = x.$how(y, context);
                 if const { <$ty as Work>::STRING } {
                     context.check_compared()?;
@@ -150,20 +138,20 @@ macro_rules! overloads {
     // UINT64 is compared for equality by masks, and in every way by booleans.
     (mask, $cmp:expr, |$order:ident| $holds:expr) => {
         Meaning::Overloads(const { &for_scalars!(ordered overloads!(
-            @mask order, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+            @each order, |$order| mask($holds) => MaskValue, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
         )) })
     };
     (equality, $cmp:expr, |$same:ident| $holds:expr) => {
         Meaning::Overloads(const { &for_scalars!(overloads!(
-            @mask same, |$same| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+            @each same, |$same| mask($holds) => MaskValue, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
         )) })
     };
     (bool $how:ident, $cmp:expr, |$found:ident| $holds:expr) => {
         Meaning::Overloads(const { &join(
             for_scalars!(ordered overloads!(
-                @bool $how, |$found| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
+                @each $how, |$found| $holds => bool, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
             )),
-            overloads!(@bool $how, |$found| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
+            overloads!(@each $how, |$found| $holds => bool, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
         ) })
     };
 }

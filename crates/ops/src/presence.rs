@@ -5,8 +5,9 @@ use crate::array::reduce;
 use crate::definition::{CUSTOM, Law, Meaning, OWN, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::derivative::FIRST;
 use crate::id;
-use crate::kernel::{MaskValue, custom, mask};
+use crate::kernel::{MaskValue, SAME, custom, mask};
 use crate::scalars::for_scalars;
+use crate::strings::text_fault;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
 use crate::{Finish, Fold, Gathers, InStrips};
 use cembra_expr::Integers;
@@ -77,14 +78,13 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     ..CUSTOM
 };
 
-const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
 pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     name: "core.to_optional",
     of_structs: Some(id::STRUCT_TO_OPTIONAL),
     aliases: &["to_optional"],
     summary: "`x` as an optional value; optionals stay as they are.",
     typing: Typing::Rule(|args| unary_types(TO_OPTIONAL.name, args, |scalar, _| QType::Optional(scalar))),
-    meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE;)),
+    meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, SAME;)),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "i32?{5}")],
     ..CUSTOM
@@ -156,10 +156,8 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let common = common_type(args[0].qtype, args[1].qtype)
-        .filter(|common| common.scalar().is_some())
-        .ok_or_else(|| no_common_type(PRESENCE_OR.name, args))?;
-    let Some(scalar) = common.scalar() else { return Err(no_common_type(PRESENCE_OR.name, args)) };
+    let common = common_type(args[0].qtype, args[1].qtype).and_then(|common| common.scalar());
+    let scalar = common.ok_or_else(|| no_common_type(PRESENCE_OR.name, args))?;
     let optional = [args[0].qtype.is_optional(), args[1].qtype.is_optional()];
     Ok(Signature {
         operands: smallvec![QType::of(scalar, optional[0]), QType::of(scalar, optional[1])],
@@ -346,8 +344,7 @@ macro_rules! assertions {
 }
 
 fn broken(message: Text<'static>) -> Fault {
-    let text = message.as_str();
-    Fault { kind: FaultKind::Assertion, operands: [text.as_ptr() as u64, text.len() as u64] }
+    text_fault(FaultKind::Assertion, message)
 }
 
 pub(crate) static WITH_ASSERTION: OpDef = OpDef {

@@ -258,7 +258,6 @@ pub(crate) static RANGE_SIZE: OpDef = OpDef {
 
 pub(crate) static RANGE: OpDef = OpDef {
     name: "seq.range",
-    aliases: &[],
     summary: "The i64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps.",
     params: &[
         param("start"),

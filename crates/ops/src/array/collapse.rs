@@ -36,7 +36,6 @@ fn equal(array: &Array, a: usize, b: usize) -> bool {
 
 pub(crate) static COLLAPSE: OpDef = OpDef {
     name: "array.collapse",
-    aliases: &[],
     summary: "The value that all elements that are there have in common, of each group of the edge `into`; missing if there is no one value. Without an edge an array of the one value of all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),

@@ -52,7 +52,6 @@ pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {
     name: "edge.from_sizes",
-    aliases: &[],
     summary: "The edge of contiguous groups of these sizes.",
     params: &[param("sizes")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -70,7 +69,6 @@ pub(crate) static FROM_SIZES: OpDef = OpDef {
 
 pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     name: "edge.from_split_points",
-    aliases: &[],
     summary: "The edge of contiguous groups between neighbouring points, the first of which is 0.",
     params: &[param("split_points")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -88,7 +86,6 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
 
 pub(crate) static FROM_MAPPING: OpDef = OpDef {
     name: "edge.from_mapping",
-    aliases: &[],
     summary: "The edge of elements each of which names its group, counted from 0, out of `parent_size`; a missing number says that an element belongs to no group.",
     params: &[param("mapping"), param("parent_size")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
@@ -135,10 +132,8 @@ fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 
 pub(crate) static FROM_SHAPE: OpDef = OpDef {
     name: "edge.from_shape",
-    aliases: &[],
     summary: "The edge that puts all elements of an array of a shape into one group; of the shape of a scalar, that of a scalar with a scalar.",
     params: &[param("child_side_shape")],
-    faults: &[],
     typing: Typing::Rule(|args| of_shape(FROM_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -150,12 +145,11 @@ pub(crate) static FROM_SHAPE: OpDef = OpDef {
     }),
     full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.from_shape(core.shape_of([1, 2])))", "3")],
-    ..EDGE
+    ..ARRAY
 };
 
 pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     name: "edge.from_sizes_or_shape",
-    aliases: &[],
     summary: "`edge.from_sizes` of an array, `edge.from_shape` of a shape.",
     params: &[param("x")],
     typing: Typing::Rule(|args| of_shape(FROM_SIZES_OR_SHAPE.name, args)),
@@ -196,10 +190,8 @@ fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Sign
 
 pub(crate) static TO_SCALAR: OpDef = OpDef {
     name: "edge.to_scalar",
-    aliases: &[],
     summary: "The edge that puts all elements of an array into one group; of a scalar, that of a scalar with a scalar.",
     params: &[param("x")],
-    faults: &[],
     typing: Typing::Rule(|args| to_scalar_types(TO_SCALAR.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -211,15 +203,13 @@ pub(crate) static TO_SCALAR: OpDef = OpDef {
     }),
     full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.to_scalar([1, 2]))", "3")],
-    ..EDGE
+    ..ARRAY
 };
 
 pub(crate) static TO_SINGLE: OpDef = OpDef {
     name: "edge.to_single",
-    aliases: &[],
     summary: "The edge that puts all elements of an array into the one group of an array of one element.",
     params: &[param("array")],
-    faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
@@ -233,5 +223,5 @@ pub(crate) static TO_SINGLE: OpDef = OpDef {
     }),
     full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.to_single([1, 2]))", "[3]")],
-    ..EDGE
+    ..ARRAY
 };

@@ -29,7 +29,6 @@ fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     name: "array.make_dense_array",
     of_structs: Some(id::LIST_MAKE),
-    aliases: &[],
     summary: "An array of the operands, cast to what they have in common. Written `[a, b]`.",
     params: &[param("x0"), param("xs")],
     variadic: true,
@@ -90,7 +89,6 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 pub(crate) static AT: OpDef = OpDef {
     name: "array.at",
     of_structs: Some(id::LIST_AT),
-    aliases: &[],
     summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one.",
     params: &[param("array"), param("index")],
     faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
@@ -118,7 +116,6 @@ pub(crate) static AT: OpDef = OpDef {
 pub(crate) static SIZE: OpDef = OpDef {
     name: "array.size",
     of_structs: Some(id::LIST_SIZE),
-    aliases: &[],
     summary: "How many elements an array has, missing ones included.",
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

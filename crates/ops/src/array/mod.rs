@@ -218,7 +218,4 @@ pub(crate) const fn out_of_range(index: i64, size: usize) -> Fault {
     Fault { kind: FaultKind::IndexRange, operands: [index.cast_unsigned(), size as u64] }
 }
 
-/// The fault of an argument outside of an operator's domain, in words.
-pub(crate) fn invalid(words: &'static str) -> Fault {
-    Fault { kind: FaultKind::Invalid, operands: [words.as_ptr() as u64, words.len() as u64] }
-}
+pub(crate) use crate::strings::invalid;

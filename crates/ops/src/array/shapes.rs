@@ -97,7 +97,6 @@ pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
     name: "array.array_shape_size",
     summary: "How many elements arrays of a shape have.",
     params: &[param("array_shape")],
-    faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
@@ -107,5 +106,5 @@ pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
         evaluate: |args, _| Ok(Value::from(size_of(&args[0])? as i64)),
     }),
     examples: &[ex("array.array_shape_size(shape_of([5, missing]))", "i64{2}")],
-    ..SHAPE
+    ..ARRAY
 };

@@ -4,7 +4,7 @@
 use super::civil::{float, number};
 use crate::Rule;
 use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex, param};
-use crate::kernel::strict;
+use crate::kernel::{SAME, strict};
 use crate::math::division::{
     INT_FLOORDIV_RULE, INT_MOD_RULE, Truncated, ZERO, floored_quotient, floored_rest, truncated,
 };
@@ -335,8 +335,6 @@ pub(crate) static MILLISECONDS: OpDef =
     length!("duration.milliseconds", "milliseconds", 1e3, ex("duration.milliseconds(1.5s)", "f64{1500}"));
 pub(crate) static MICROSECONDS: OpDef =
     length!("duration.microseconds", "microseconds", 1.0, ex("duration.microseconds(1ms)", "f64{1000}"));
-
-const SAME: Rule = |_, a| a[0];
 
 /// What conversions between a type and the microseconds that it is made of share.
 const RAW: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };

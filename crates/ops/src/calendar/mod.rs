@@ -11,7 +11,7 @@ pub(crate) mod zones;
 
 use crate::Rule;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
-use crate::kernel::{MaskValue, mask, strict};
+use crate::kernel::{MaskValue, SAME, mask, strict};
 use cembra_runtime::{Date, Fault, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 use civil::{FromMarch, day_of_year, days, number, plus, quotient, rest, split, weekday, whole};
@@ -253,8 +253,6 @@ pub(crate) static DATE: OpDef = OpDef {
     examples: &[ex("timestamp.date(timestamp\"1969-12-31T23:59:59.5Z\")", "date{1969-12-31}")],
     ..UNARY
 };
-
-const SAME: Rule = |_, a| a[0];
 
 pub(crate) static TO_DATE: OpDef = OpDef {
     name: "core.to_date",

@@ -17,7 +17,7 @@ pub(crate) use rows::{CHECKED, MAKE, ROWS};
 use crate::array::composites::cast;
 use crate::compound::field_type;
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    Expansion, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// How many numbers are compared one after the other, at most.
 const FEW: usize = 8;
 
-const DICT: OpDef = OpDef { params: &[param("dict")], over_arrays: OverArrays::Elementwise, ..UNARY };
+const DICT: OpDef = OpDef { params: &[param("dict")], ..UNARY };
 
 /// The types of keys and values of a dictionary.
 fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scalar, Scalar), TypeFault> {
@@ -278,7 +278,6 @@ pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._table",
     summary: "The value of a key of the dictionary's own type, found in a table that is made with the model.",
     params: &[param("dict"), param("key")],
-    presence: PresenceRule::Strict,
     typing: Typing::Rule(|args| {
         let (keys, value) = dict_types(TABLE.name, args, 0)?;
         if args[1].qtype.scalar() != Some(keys) {

@@ -306,7 +306,6 @@ pub(crate) static RANGED: OpDef = OpDef {
     name: "dict._ranged",
     summary: "The value of the range that a key is in; missing where it is in none. `ranges` is a known dictionary of ranges, and the key of the type of its bounds.",
     params: &[param("ranges"), param("key")],
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| {
         let (bounds, values) = dict_types(RANGED.name, args, 0)?;

@@ -2,20 +2,10 @@
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{FIRST, FLAT, all};
-use crate::kernel::strict;
+use crate::kernel::{SAME, one, strict, two};
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{Date, Duration, MachineType};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
-
-fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
-    let (x, y) = (a[0].val(t), a[1].val(t));
-    Cell::num(t.bin(op, x, y))
-}
-
-fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
-    let x = a[0].val(t);
-    Cell::num(t.un(op, x))
-}
 
 const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
 
@@ -140,17 +130,16 @@ pub(crate) static ABS: OpDef = OpDef {
     ..UNARY
 };
 
-const POS_RULE: Rule = |_, a| a[0];
 pub(crate) static POS: OpDef = OpDef {
     name: "math.pos",
     aliases: &["pos"],
     summary: "The number or duration itself.",
     meaning: Meaning::Overloads(&[
-        strict!(|x: i32| -> i32 { x }, POS_RULE),
-        strict!(|x: i64| -> i64 { x }, POS_RULE),
-        strict!(|x: f32| -> f32 { x }, POS_RULE),
-        strict!(|x: f64| -> f64 { x }, POS_RULE),
-        strict!(|x: Duration| -> Duration { x }, POS_RULE),
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x }, SAME),
+        strict!(|x: f64| -> f64 { x }, SAME),
+        strict!(|x: Duration| -> Duration { x }, SAME),
     ]),
     laws: &[Law::Idempotent],
     examples: &[ex("math.pos(-3)", "-3")],
@@ -163,7 +152,7 @@ pub(crate) static FLOAT: OpDef = OpDef {
     aliases: &["float"],
     summary: "The number as a float: integers become f32, floats stay as they are.",
     typing: Typing::Promote(Promotion::Float),
-    meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, POS_RULE), strict!(|x: f64| -> f64 { x }, POS_RULE)]),
+    meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, SAME), strict!(|x: f64| -> f64 { x }, SAME)]),
     laws: &[Law::Idempotent],
     examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "f64{0.1}")],
     derivative: Some(FIRST),

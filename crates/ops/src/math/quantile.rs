@@ -3,13 +3,9 @@
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::all;
 use crate::kernel::strict;
+use crate::strings::invalid;
 use crate::{Promotion, id};
-use cembra_runtime::{Fault, FaultKind, quantile};
-
-/// The fault of arguments outside of the domain.
-fn outside(of: &'static str) -> Fault {
-    Fault { kind: FaultKind::Invalid, operands: [of.as_ptr() as u64, of.len() as u64] }
-}
+use cembra_runtime::{FaultKind, quantile};
 
 const QUANTILE: OpDef = OpDef { faults: &[FaultKind::Invalid], typing: Typing::Promote(Promotion::Float), ..UNARY };
 
@@ -21,9 +17,9 @@ pub(crate) static NORMAL_INVERSE_CDF: OpDef = OpDef {
     params: const { &[param("x")] },
     meaning: Meaning::Overloads(&[
         strict!(try |x: f32| -> f32 {
-            quantile::normal(f64::from(x)).map(|z| z as f32).ok_or_else(|| outside(NORMAL_DOMAIN))
+            quantile::normal(f64::from(x)).map(|z| z as f32).ok_or_else(|| invalid(NORMAL_DOMAIN))
         }),
-        strict!(try |x: f64| -> f64 { quantile::normal(x).ok_or_else(|| outside(NORMAL_DOMAIN)) }),
+        strict!(try |x: f64| -> f64 { quantile::normal(x).ok_or_else(|| invalid(NORMAL_DOMAIN)) }),
     ]),
     examples: &[
         ex("normal_distribution_inverse_cdf(0.5f32)", "0."),
@@ -51,9 +47,9 @@ pub(crate) static T_INVERSE_CDF: OpDef = OpDef {
     meaning: Meaning::Overloads(&[
         strict!(try |x: f32, df: f32| -> f32 {
             let t = quantile::student_t(f64::from(x), f64::from(df));
-            t.map(|t| t as f32).ok_or_else(|| outside(T_DOMAIN))
+            t.map(|t| t as f32).ok_or_else(|| invalid(T_DOMAIN))
         }),
-        strict!(try |x: f64, df: f64| -> f64 { quantile::student_t(x, df).ok_or_else(|| outside(T_DOMAIN)) }),
+        strict!(try |x: f64, df: f64| -> f64 { quantile::student_t(x, df).ok_or_else(|| invalid(T_DOMAIN)) }),
     ]),
     examples: &[
         ex("t_distribution_inverse_cdf(0.5, 3)", "0."),
@@ -72,10 +68,10 @@ pub(crate) static BETA_INVERSE_CDF: OpDef = OpDef {
     meaning: Meaning::Overloads(&[
         strict!(try |x: f32, alpha: f32, beta: f32| -> f32 {
             let value = quantile::beta(f64::from(x), f64::from(alpha), f64::from(beta));
-            value.map(|value| value as f32).ok_or_else(|| outside(BETA_DOMAIN))
+            value.map(|value| value as f32).ok_or_else(|| invalid(BETA_DOMAIN))
         }),
         strict!(try |x: f64, alpha: f64, beta: f64| -> f64 {
-            quantile::beta(x, alpha, beta).ok_or_else(|| outside(BETA_DOMAIN))
+            quantile::beta(x, alpha, beta).ok_or_else(|| invalid(BETA_DOMAIN))
         }),
     ]),
     examples: &[

@@ -3,17 +3,10 @@
 use crate::Rule;
 use crate::definition::{Law, Meaning, OpDef, UNARY, ex};
 use crate::derivative::FLAT;
-use crate::kernel::strict;
-use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
+use crate::kernel::{SAME, one, strict};
+use cembra_tape::{Bin, Cell, Cmp, Un};
 
 const ROUNDING: OpDef = OpDef { laws: &[Law::Idempotent], ..UNARY };
-
-const SAME: Rule = |_, a| a[0];
-
-fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
-    let x = a[0].val(t);
-    Cell::num(t.un(op, x))
-}
 
 const FLOOR_RULE: Rule = |t, a| one(t, Un::Floor, a);
 pub(crate) static FLOOR: OpDef = OpDef {

@@ -4,7 +4,8 @@
 use super::counts::Counts;
 use super::extremes::Extremes;
 use super::groups::{Gather, Gathering, Table};
-use super::{Gathers, floats, integers, logical};
+use super::integers::Integers;
+use super::{Gathers, floats, logical};
 use cembra_runtime::{Addition, Scalar};
 
 /// The groups of an array with what is gathered of them.
@@ -15,14 +16,14 @@ pub type Accumulator = Box<dyn Gathering>;
 pub fn accumulator(gathers: Gathers, scalar: Scalar) -> Option<Accumulator> {
     use Scalar::{Float32, Float64, Int32, Int64};
     Some(match (gathers.of(scalar), scalar.representation()) {
-        (Gathers::Sum, Int32) => table::<integers::Integers<i32, integers::Add>>(),
-        (Gathers::Sum, Int64) => table::<integers::Integers<i64, integers::Add>>(),
+        (Gathers::Sum, Int32) => table::<Integers<i32, false>>(),
+        (Gathers::Sum, Int64) => table::<Integers<i64, false>>(),
         (Gathers::Sum, Float32) => table::<floats::Floats<f32, Addition>>(),
         (Gathers::Sum, Float64) => table::<floats::Floats<f64, Addition>>(),
         (Gathers::FloatSum, Int32) => table::<floats::Floats<i32, Addition>>(),
         (Gathers::FloatSum, Int64) => table::<floats::Floats<i64, Addition>>(),
-        (Gathers::Product, Int32) => table::<integers::Integers<i32, integers::Multiply>>(),
-        (Gathers::Product, Int64) => table::<integers::Integers<i64, integers::Multiply>>(),
+        (Gathers::Product, Int32) => table::<Integers<i32, true>>(),
+        (Gathers::Product, Int64) => table::<Integers<i64, true>>(),
         (Gathers::Product, Float32) => table::<floats::Floats<f32, floats::Multiply>>(),
         (Gathers::Product, Float64) => table::<floats::Floats<f64, floats::Multiply>>(),
         (Gathers::Count, _) => table::<Counts<false>>(),
