@@ -5,7 +5,7 @@
 use crate::definition::{Instantiation, Meaning, NodeHandle, OWN, OpDef, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 
@@ -46,7 +46,7 @@ fn annotated(
 ) -> Result<NodeHandle, Stop> {
     for (at, wanted) in (1..).zip(wanted) {
         if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {
-            return Err(TypeFault::mismatch(format!("{operator} expects a literal {wanted}"), Some(at)).into());
+            return refuse(at, format!("{operator} expects a literal {wanted}"));
         }
     }
     Ok(args[0])
@@ -89,8 +89,7 @@ pub(crate) static QTYPE: OpDef = OpDef {
         if found == wanted {
             return Ok(args[0]);
         }
-        let message = format!("annotation.qtype expects a value of type {wanted}, found {found}");
-        Err(TypeFault::mismatch(message, Some(0)).into())
+        refuse(0, format!("annotation.qtype expects a value of type {wanted}, found {found}"))
     }),
     examples: &[ex("annotation.qtype(1 + 1, i32)", "2")],
     ..HIGHER_ORDER

@@ -5,7 +5,7 @@ use crate::definition::{CUSTOM, Expansion, Meaning, NodeHandle, OWN, OpDef, Typi
 use crate::derivative::FIRST;
 use crate::direct::Weak;
 use crate::kernel::{SAME, strict};
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un, Val};
@@ -342,7 +342,7 @@ fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     };
     let implicit_only = match args[2].literal {
         Some(Value::Scalar(ScalarValue::Boolean(flag))) => *flag,
-        _ => return Err(TypeFault::mismatch("core.cast expects a literal boolean for `implicit_only`", Some(2))),
+        _ => return refuse(2, "core.cast expects a literal boolean for `implicit_only`"),
     };
     let from = args[0].qtype;
     let refuse = |why: &str| TypeFault::mismatch(format!("core.cast cannot cast {from} to {target}{why}"), Some(0));
@@ -370,9 +370,9 @@ pub(crate) static CAST: OpDef = OpDef {
     meaning: Meaning::Expand(|g, args| match g.value(args[1]) {
         Some(Value::Type(target)) => match target.scalar() {
             Some(scalar) => cast_to(g, args[0], scalar, target.is_optional()),
-            None => Err(TypeFault::mismatch("core.cast expects a scalar type", Some(1))),
+            None => refuse(1, "core.cast expects a scalar type"),
         },
-        _ => Err(TypeFault::mismatch("core.cast expects a type for `type`", Some(1))),
+        _ => refuse(1, "core.cast expects a type for `type`"),
     }),
     examples: &[
         ex("cast(2.5f64, i32)", "2"),
@@ -402,7 +402,7 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         (None, QType::Array(kind, source)) if can_cast(*source, target) => {
             Ok(Signature::unchanged(args, QType::Array(*kind, target)))
         }
-        _ => Err(TypeFault::mismatch(format!("core.cast_values cannot cast values of {from} to {target}"), Some(0))),
+        _ => refuse(0, format!("core.cast_values cannot cast values of {from} to {target}")),
     }
 }
 
@@ -415,7 +415,7 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
     typing: Typing::Rule(cast_values_types),
     meaning: Meaning::Expand(|g, args| match g.value(args[1]) {
         Some(Value::Type(QType::Scalar(scalar))) => cast_to(g, args[0], scalar, false),
-        _ => Err(TypeFault::mismatch("core.cast_values expects a scalar type for `scalar_qtype`", Some(1))),
+        _ => refuse(1, "core.cast_values expects a scalar type for `scalar_qtype`"),
     }),
     examples: &[
         ex("core.cast_values(2.5f64, i32)", "2"),

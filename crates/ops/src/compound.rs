@@ -4,7 +4,7 @@
 
 use crate::definition::{Expansion, NodeHandle};
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -80,6 +80,6 @@ pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<
             let zero = graph.literal(Value::Scalar(ScalarValue::zero(scalar)));
             graph.apply(id::PRESENCE_OR, &[args[0], zero])
         }
-        (found, _) => Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0))),
+        (found, _) => refuse(0, format!("core.get_nth expects a tuple, found {found}")),
     }
 }

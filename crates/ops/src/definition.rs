@@ -537,6 +537,9 @@ pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY
 /// The same with rules of its own for missing operands and for arrays.
 pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
 
+/// A strict operator that takes what its overloads take.
+pub(crate) const OVERLOADED: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
+
 /// A strict operator on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 

@@ -1,12 +1,12 @@
 //! Operators of the host that a text declares and that are not there: the text can be checked, but what needs one cannot run.
 
 use crate::definition::{Meaning, OWN, OpDef, Typing, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_value::{Code, ScalarValue, Value};
 
 fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(Value::Type(ret)) = args.get(1).and_then(|arg| arg.literal) else {
-        return Err(TypeFault::mismatch("core._extern expects a type for `type`", Some(1)));
+        return refuse(1, "core._extern expects a type for `type`");
     };
     Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: ret.clone() })
 }

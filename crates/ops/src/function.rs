@@ -3,7 +3,7 @@
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, OWN, OpDef, Stop, Typing, ex, param};
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 
@@ -30,7 +30,7 @@ fn fields(
 ) -> Result<Vec<NodeHandle>, TypeFault> {
     let qtype = graph.qtype(tuple);
     let Some(types) = qtype.as_tuple() else {
-        return Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {qtype}"), Some(at)));
+        return refuse(at, format!("{operator} expects a tuple, found {qtype}"));
     };
     (0..types.len()).map(|index| field(graph, tuple, index)).collect()
 }
@@ -109,7 +109,7 @@ pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let fields = fields(g, REDUCE_TUPLE.name, args[1], 1)?;
         let Some((first, others)) = fields.split_first() else {
-            return Err(TypeFault::mismatch("core.reduce_tuple expects at least one field", Some(1)).into());
+            return refuse(1, "core.reduce_tuple expects at least one field");
         };
         others.iter().try_fold(*first, |so_far, field| g.call(args[0], &[so_far, *field]))
     }),

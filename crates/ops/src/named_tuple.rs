@@ -6,7 +6,7 @@ use crate::definition::{Meaning, OWN, OpDef, Structure, Typing, ex, param};
 use crate::id;
 use crate::structure::structs::fields_of;
 use crate::tuple::check_count;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
 use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
@@ -60,7 +60,7 @@ fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let types: Vec<QType> = args[1..].iter().map(|arg| arg.qtype.clone()).collect();
     match Fields::named(names, types) {
         Some(fields) => Ok(Signature::unchanged(args, QType::Tuple(fields))),
-        None => Err(TypeFault::mismatch(format!("namedtuple.make has {named} names for {given} fields"), Some(0))),
+        None => refuse(0, format!("namedtuple.make has {named} names for {given} fields")),
     }
 }
 
@@ -173,8 +173,7 @@ fn union_names(first: &QType, second: &QType, fields: &[(bool, usize)]) -> Strin
 fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     for (index, arg) in args.iter().enumerate() {
         if arg.qtype.as_tuple().is_none_or(|fields| fields.names().is_none()) {
-            let message = format!("namedtuple.union expects named tuples, found {}", arg.qtype);
-            return Err(TypeFault::mismatch(message, Some(index)));
+            return refuse(index, format!("namedtuple.union expects named tuples, found {}", arg.qtype));
         }
     }
     let (first, second) = (args[0].qtype, args[1].qtype);

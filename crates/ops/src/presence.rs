@@ -8,7 +8,7 @@ use crate::id;
 use crate::kernel::{MaskValue, SAME, custom, mask};
 use crate::scalars::for_scalars;
 use crate::strings::text_fault;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use crate::{Finish, Fold, Gathers, InStrips};
 use cembra_expr::Integers;
 use cembra_runtime::{Bytes, EdgeType, Fault, FaultKind, QType, Scalar, Text};
@@ -213,8 +213,7 @@ fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> 
     let operator = PRESENCE_AND_OR.name;
     let condition = args[1].qtype;
     if condition.scalar() != Some(Scalar::Unit) {
-        let text = format!("{operator} expects a mask for `mask`, found {condition}");
-        return Err(TypeFault::mismatch(text, Some(1)));
+        return refuse(1, format!("{operator} expects a mask for `mask`, found {condition}"));
     }
     let common = common_type(args[0].qtype, args[2].qtype);
     let Some(scalar) = common.as_ref().and_then(QType::scalar) else {
@@ -312,12 +311,10 @@ fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let scalar = expect_scalar(WITH_ASSERTION.name, "value", 0, args)?;
     let (condition, message) = (args[1].qtype, args[2].qtype);
     if condition.scalar() != Some(Scalar::Unit) {
-        let text = format!("core.with_assertion expects a mask for `condition`, found {condition}");
-        return Err(TypeFault::mismatch(text, Some(1)));
+        return refuse(1, format!("core.with_assertion expects a mask for `condition`, found {condition}"));
     }
     if *message != QType::TEXT {
-        let text = format!("core.with_assertion expects a text for `message`, found {message}");
-        return Err(TypeFault::mismatch(text, Some(2)));
+        return refuse(2, format!("core.with_assertion expects a text for `message`, found {message}"));
     }
     let value = QType::of(scalar, args[0].qtype.is_optional());
     Ok(Signature { operands: smallvec![value.clone(), QType::MASK, QType::TEXT], ret: value })

@@ -11,7 +11,7 @@ use crate::cast::cast_to;
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
-use crate::typing::{TypeFault, common_type};
+use crate::typing::{TypeFault, common_type, refuse};
 use crate::{OpId, id};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -187,8 +187,7 @@ fn sources(
         if let (Some(a), Some(b)) = (first.known_size(), other.known_size())
             && a != b
         {
-            let message = format!("{operator} expects sequences of the same size, found {a} and {b}");
-            return Err(TypeFault::mismatch(message, Some(from + at)).into());
+            return refuse(from + at, format!("{operator} expects sequences of the same size, found {a} and {b}"));
         }
         if other.size != size {
             let alike = graph.apply(id::EQUAL, &[size, other.size])?;
@@ -224,7 +223,7 @@ fn int64(
     let found = graph.qtype(args[at]);
     match found {
         QType::Scalar(scalar) if scalar.is_integer() => cast_to(graph, args[at], Scalar::Int64, false),
-        _ => Err(TypeFault::mismatch(format!("{operator} expects an integer for `{name}`, found {found}"), Some(at))),
+        _ => refuse(at, format!("{operator} expects an integer for `{name}`, found {found}")),
     }
 }
 
@@ -299,9 +298,7 @@ pub(crate) static MAKE: OpDef = OpDef {
         for (at, arg) in args.iter().enumerate() {
             let found = g.qtype(*arg);
             if !found.is_run_time() {
-                return Err(
-                    TypeFault::mismatch(format!("seq.make cannot hold a value of type {found}"), Some(at)).into()
-                );
+                return refuse(at, format!("seq.make cannot hold a value of type {found}"));
             }
             element = common_type(&element, &found).ok_or_else(|| {
                 TypeFault::mismatch(
@@ -316,8 +313,7 @@ pub(crate) static MAKE: OpDef = OpDef {
             match (&element, &found) {
                 _ if found == element => {}
                 (QType::Array(..), QType::Scalar(_) | QType::Optional(_) | QType::Nothing) => {
-                    let message = format!("seq.make makes no sequence of {found} and of {element}");
-                    return Err(TypeFault::mismatch(message, Some(at)).into());
+                    return refuse(at, format!("seq.make makes no sequence of {found} and of {element}"));
                 }
                 _ => {
                     if let Some(scalar) = element.of_each().scalar() {
@@ -344,9 +340,7 @@ pub(crate) static REPEAT: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let element = g.qtype(args[0]);
         if !element.is_run_time() {
-            return Err(
-                TypeFault::mismatch(format!("seq.repeat cannot repeat a value of type {element}"), Some(0)).into()
-            );
+            return refuse(0, format!("seq.repeat cannot repeat a value of type {element}"));
         }
         let n = int64(g, REPEAT.name, "n", args, 1)?;
         let zero = integer(g, 0);
@@ -398,11 +392,10 @@ fn mapped(
     };
     let element = g.qtype(first);
     if let Some(other) = values.iter().map(|value| g.qtype(*value)).find(|other| *other != element) {
-        let message = format!("seq.map cannot make elements of types {element} and {other}");
-        return Err(TypeFault::mismatch(message, Some(0)).into());
+        return refuse(0, format!("seq.map cannot make elements of types {element} and {other}"));
     }
     if !element.is_run_time() && element != QType::Meta {
-        return Err(TypeFault::mismatch(format!("seq.map cannot make elements of type {element}"), Some(0)).into());
+        return refuse(0, format!("seq.map cannot make elements of type {element}"));
     }
     Ok(Sequence::of(g, element, values))
 }
@@ -425,7 +418,7 @@ pub(crate) static MAP: OpDef = OpDef {
         let mapped = g.call(args[0], &example)?;
         let element = g.qtype(mapped);
         if !element.is_run_time() {
-            return Err(TypeFault::mismatch(format!("seq.map cannot make elements of type {element}"), Some(0)).into());
+            return refuse(0, format!("seq.map cannot make elements of type {element}"));
         }
         let elements = Elements::Mapped { function: args[0], sources };
         Ok(g.make_sequence(Sequence { size, element, elements, nesting }))
@@ -482,11 +475,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
         let initial = g.qtype(args[2]);
         // A type is no state of a loop, but what is called for each of so many values needs none.
         if !initial.is_run_time() && (initial != QType::Meta || sequence.known_size().is_none()) {
-            return Err(TypeFault::mismatch(
-                format!("seq.reduce cannot start with a value of type {initial}"),
-                Some(2),
-            )
-            .into());
+            return refuse(2, format!("seq.reduce cannot start with a value of type {initial}"));
         }
         reduce(g, &sequence, args[2], &mut |g, so_far, element| g.call(args[0], &[so_far, element]))
     }),
@@ -568,11 +557,7 @@ fn masks(
     let sequence = sequence(g, operator, args, 0)?;
     if sequence.element != QType::MASK {
         let found = &sequence.element;
-        return Err(TypeFault::mismatch(
-            format!("{operator} expects a sequence of masks, found one of {found}"),
-            Some(0),
-        )
-        .into());
+        return refuse(0, format!("{operator} expects a sequence of masks, found one of {found}"));
     }
     let init = g.literal(init);
     reduce(g, &sequence, init, &mut |g, so_far, element| Ok(g.apply(with, &[so_far, element])?))

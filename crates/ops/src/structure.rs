@@ -11,7 +11,7 @@ use crate::definition::{
 use crate::derivative::{FIRST, FLAT, SECOND};
 use crate::function::HIGHER_ORDER;
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
@@ -69,7 +69,7 @@ pub(crate) static NAMED: OpDef = OpDef {
 fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let found = args[0].qtype;
     let Some(count) = field_count(found) else {
-        return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)));
+        return refuse(0, format!("core.get_nth expects a tuple, found {found}"));
     };
     let Some(index) = literal_integer(args[1].literal) else {
         return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("as in `t.0`"));
@@ -117,7 +117,7 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
         Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => {
             Ok(Signature::unchanged(args, qtype.clone()))
         }
-        _ => Err(TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {qtype}"), Some(0))),
+        _ => refuse(0, format!("{operator} expects a number or a boolean, found {qtype}")),
     }
 }
 
@@ -236,7 +236,7 @@ fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let source = scalar_of(CONST_LIKE.name, args, 1)?;
     if source != target && !(source.is_castable() && target.is_castable()) {
         let (like, value) = (args[0].qtype, args[1].qtype);
-        return Err(TypeFault::mismatch(format!("core.const_like cannot cast {value} to {like}"), Some(1)));
+        return refuse(1, format!("core.const_like cannot cast {value} to {like}"));
     }
     let optional = args[0].qtype.is_optional() || args[1].qtype.is_optional();
     Ok(Signature::unchanged(args, QType::of(target, optional)))

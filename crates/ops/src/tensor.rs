@@ -1,7 +1,7 @@
 //! Operators on the elements of tensors, where they differ from Arolla's: extremes that order zeros, rounding to even, conditions that are
 //! truth values. They are operators on scalars like all others.
 
-use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{self, FLAT, all};
 use crate::kernel::{SAME, strict};
 use crate::math::extremes::{INT_MAX_RULE, INT_MIN_RULE};
@@ -198,9 +198,8 @@ pub(crate) static WHERE: OpDef = OpDef {
     name: "tensor.where",
     summary: "`x` if the truth value is true, else `y`. Both are evaluated.",
     params: &[param("condition"), param("x"), param("y")],
-    typing: Typing::Overloads,
     meaning: choices!(bool i32 i64 f32 f64),
     examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
     derivative: Some(derivative::chosen),
-    ..UNARY
+    ..OVERLOADED
 };

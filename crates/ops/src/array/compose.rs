@@ -3,7 +3,7 @@
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};
 use crate::definition::{OpDef, OverArrays, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 
@@ -11,7 +11,7 @@ use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let first = any_edge_argument(operator, args, 0)?;
     if !matches!(first, EdgeType::Arrays(_)) {
-        return Err(TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(first)), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", QType::Edge(first)));
     }
     for at in 1..args.len() {
         let other = any_edge_argument(operator, args, at)?;

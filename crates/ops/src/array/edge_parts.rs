@@ -5,7 +5,7 @@ use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{EdgeForm, Value};
 
@@ -218,8 +218,7 @@ pub(crate) static AS_DENSE_ARRAY_EDGE: OpDef = OpDef {
                 EdgeType::ToScalar(_) => EdgeType::ToScalar(ArrayKind::Dense),
                 EdgeType::Arrays(_) => EdgeType::Arrays(ArrayKind::Dense),
                 EdgeType::Scalars => {
-                    let message = format!("{name} does not take {}", args[0].qtype);
-                    return Err(TypeFault::mismatch(message, Some(0)));
+                    return refuse(0, format!("{name} does not take {}", args[0].qtype));
                 }
             };
             Ok(Signature::unchanged(args, QType::Edge(to)))

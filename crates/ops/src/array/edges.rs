@@ -4,7 +4,7 @@ use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeFault, Value};
 
@@ -34,7 +34,7 @@ pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Resu
         (kind, Scalar::Int32 | Scalar::Int64) => Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind)))),
         _ => {
             let found = args[0].qtype;
-            Err(TypeFault::mismatch(format!("{operator} expects an array of integers, found {found}"), Some(0)))
+            refuse(0, format!("{operator} expects an array of integers, found {found}"))
         }
     }
 }
@@ -179,10 +179,7 @@ fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Sign
         QType::Array(kind, _) => EdgeType::ToScalar(*kind),
         QType::Scalar(_) | QType::Optional(_) => EdgeType::Scalars,
         found => {
-            return Err(TypeFault::mismatch(
-                format!("{operator} expects an array or a scalar, found {found}"),
-                Some(0),
-            ));
+            return refuse(0, format!("{operator} expects an array or a scalar, found {found}"));
         }
     };
     Ok(Signature::unchanged(args, QType::Edge(edge)))

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Value};
@@ -54,7 +54,7 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
     typing: |name, args| {
         let QType::ArrayShape(kind) = args[0].qtype else {
-            return Err(TypeFault::mismatch(format!("{name} expects a shape, found {}", args[0].qtype), Some(0)));
+            return refuse(0, format!("{name} expects a shape, found {}", args[0].qtype));
         };
         let found = args[1].qtype;
         let scalar = found
@@ -80,7 +80,7 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
         // As in Arolla, the result is of the form of the indices.
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => QType::Array(*kind, scalar),
         found => {
-            return Err(TypeFault::mismatch(format!("{operator} expects an index, found {found}"), Some(1)));
+            return refuse(1, format!("{operator} expects an index, found {found}"));
         }
     };
     Ok(Signature::unchanged(args, ret))

@@ -6,7 +6,7 @@ use super::{
     integer_argument, integer_of, invalid, limits, made, out_of_range, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayData, Number, ScalarValue, Value};
 
@@ -14,7 +14,7 @@ use cembra_value::{Array, ArrayData, Number, ScalarValue, Value};
 fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
     match args[at].qtype {
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => Ok(*kind),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an array of integers, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an array of integers, found {found}")),
     }
 }
 
@@ -85,8 +85,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
             let (values, _) = array_argument(name, args, 1)?;
             if indices != values {
                 let [indices, values] = [args[0].qtype, args[1].qtype];
-                let message = format!("{name} expects arrays of one form, found {indices} and {values}");
-                return Err(TypeFault::mismatch(message, Some(1)));
+                return refuse(1, format!("{name} expects arrays of one form, found {indices} and {values}"));
             }
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[1].qtype.clone()))
@@ -125,7 +124,7 @@ fn has_groups(operator: &'static str, args: &[Argument<'_>], at: usize, of: Arra
     match args[at].qtype {
         QType::Scalar(Scalar::Unit) => Ok(false),
         QType::Edge(_) => edge_argument(operator, args, at, of),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an edge, found {found}")),
     }
 }
 
@@ -145,12 +144,11 @@ pub(crate) static TAKE: OpDef = OpDef {
             let (kind, _) = array_argument(name, args, 0)?;
             if indices_argument(name, args, 1)? != kind {
                 let [x, ids] = [args[0].qtype, args[1].qtype];
-                return Err(TypeFault::mismatch(format!("{name} does not take {ids} of {x}"), Some(1)));
+                return refuse(1, format!("{name} does not take {ids} of {x}"));
             }
             let (over, ids_over) = (has_groups(name, args, 2, kind)?, has_groups(name, args, 3, kind)?);
             if over != ids_over && !(over && matches!(args[3].qtype, QType::Scalar(_))) {
-                let message = format!("{name} expects edges to the same groups, and one of them has none");
-                return Err(TypeFault::mismatch(message, Some(3)));
+                return refuse(3, format!("{name} expects edges to the same groups, and one of them has none"));
             }
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },

@@ -5,7 +5,7 @@ use super::making::{cast_elements, common_of};
 use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, no_common_type, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
 use cembra_value::{Array, Edge, Value};
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
             (ArrayKind::Dense, EdgeType::ToScalar(ArrayKind::Dense), scalar)
         }
         Some(found) => {
-            return Err(TypeFault::mismatch(format!("{operator} expects arrays or scalars, found {found}"), Some(0)));
+            return refuse(0, format!("{operator} expects arrays or scalars, found {found}"));
         }
     };
     Ok(Signature::unchanged(args, QType::tuple([QType::Array(kind, scalar), QType::Edge(edge)])))

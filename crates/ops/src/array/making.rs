@@ -6,7 +6,7 @@ use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, 
 use crate::cast::cast_operator;
 use crate::compound::{field, field_count};
 use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, id};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{Array, ScalarValue, Value};
@@ -62,10 +62,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
                 QType::Scalar(scalar) | QType::Array(_, scalar) => {
                     Ok(Signature::unchanged(args, QType::Array(kind, *scalar)))
                 }
-                found => {
-                    let message = format!("{name} expects an array or a scalar that is not optional, found {found}");
-                    Err(TypeFault::mismatch(message, Some(0)))
-                }
+                found => refuse(0, format!("{name} expects an array or a scalar that is not optional, found {found}")),
             }
         },
         evaluate: |args, ret| match (&args[0], ret) {
@@ -86,7 +83,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
 fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind) -> Result<Signature, TypeFault> {
     match args[0].qtype {
         QType::Array(from, scalar) if *from != to => Ok(Signature::unchanged(args, QType::Array(to, *scalar))),
-        found => Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0))),
+        found => refuse(0, format!("{operator} does not take {found}")),
     }
 }
 

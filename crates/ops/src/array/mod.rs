@@ -38,7 +38,7 @@ pub(crate) use limits::string_bytes;
 pub use operands::ArrayOperands;
 
 use crate::definition::{OWN, OpDef, Typing};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub(crate) fn array_argument(
 ) -> Result<(ArrayKind, Scalar), TypeFault> {
     match args[at].qtype {
         QType::Array(kind, scalar) => Ok((*kind, *scalar)),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an array, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an array, found {found}")),
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn array_argument(
 pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     match args[at].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an integer, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an integer, found {found}")),
     }
 }
 

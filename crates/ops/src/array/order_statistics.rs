@@ -12,7 +12,7 @@ use super::{
 };
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, ScalarValue, Value};
@@ -189,10 +189,7 @@ fn inverse_cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Si
     let array = array.map_err(|fault| TypeFault { operand: fault.operand.map(|at| 2 * at), ..fault })?;
     match args[1].qtype {
         QType::Scalar(scalar) if scalar.is_numeric() => Ok(Signature::unchanged(args, array.ret)),
-        found => {
-            let message = format!("{operator} expects a number for `cdf_arg`, found {found}");
-            Err(TypeFault::mismatch(message, Some(1)))
-        }
+        found => refuse(1, format!("{operator} expects a number for `cdf_arg`, found {found}")),
     }
 }
 
@@ -242,13 +239,12 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
         QType::Unspecified => scalar,
         QType::Array(of, weights) if *of == kind => *weights,
         _ => {
-            let message = format!("{operator} expects an array of numbers for `weights`, found {found}");
-            return Err(TypeFault::mismatch(message, Some(1)));
+            return refuse(1, format!("{operator} expects an array of numbers for `weights`, found {found}"));
         }
     };
     for (at, scalar) in [scalar, weights].into_iter().enumerate() {
         if !scalar.is_numeric() {
-            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[at].qtype), Some(at)));
+            return refuse(at, format!("{operator} does not take {}", args[at].qtype));
         }
     }
     edge_argument(operator, args, 2, kind)?;
@@ -341,10 +337,7 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
             let types = cdf_types(name, args)?;
             match types.operands.iter().zip(args).position(|(wanted, arg)| wanted != arg.qtype) {
                 None => Ok(types),
-                Some(at) => {
-                    let message = format!("{name} expects {}, found {}", types.operands[at], args[at].qtype);
-                    Err(TypeFault::mismatch(message, Some(at)))
-                }
+                Some(at) => refuse(at, format!("{name} expects {}, found {}", types.operands[at], args[at].qtype)),
             }
         },
         evaluate: |args, ret| {

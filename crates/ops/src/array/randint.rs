@@ -8,7 +8,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::random::mersenne::Mersenne;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value};
 
@@ -23,7 +23,7 @@ fn types(operator: &'static str, args: &[Argument<'_>], kind: ArrayKind) -> Resu
             QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => {}
             QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => {}
             found => {
-                return Err(TypeFault::mismatch(format!("{operator} expects integers, found {found}"), Some(at)));
+                return refuse(at, format!("{operator} expects integers, found {found}"));
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{
     sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
 use std::cmp::Reverse;
@@ -20,14 +20,13 @@ fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Res
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if scalar == Scalar::UInt64 {
         let found = args[0].qtype;
-        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+        return refuse(0, format!("{operator} does not take {found}"));
     }
     edge_argument(operator, args, over, kind)?;
     let descending = args.len() - 1;
     if *args[descending].qtype != QType::BOOLEAN {
         let found = args[descending].qtype;
-        let message = format!("{operator} expects a boolean for `descending`, found {found}");
-        return Err(TypeFault::mismatch(message, Some(descending)));
+        return refuse(descending, format!("{operator} expects a boolean for `descending`, found {found}"));
     }
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
 }
@@ -124,8 +123,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
                 QType::Unspecified => {}
                 QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => {}
                 found => {
-                    let message = format!("{name} expects an array of integers for `tie_breaker`, found {found}");
-                    return Err(TypeFault::mismatch(message, Some(1)));
+                    return refuse(1, format!("{name} expects an array of integers for `tie_breaker`, found {found}"));
                 }
             }
             rank_types(name, args, 2)

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
@@ -30,7 +30,7 @@ pub(crate) fn aggregate_types(
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
         let found = args[0].qtype;
-        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+        return refuse(0, format!("{operator} does not take {found}"));
     }
     let into = args.len() - 1;
     let ret = ret(scalar);

@@ -8,7 +8,7 @@ use super::{
     sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
@@ -20,15 +20,12 @@ const RESIZE: OpDef = OpDef { faults: &[FaultKind::Invalid, FaultKind::ArenaLimi
 fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeType, ArrayKind), TypeFault> {
     let edge = any_edge_argument(operator, args, 0)?;
     let Some(kind) = child_kind(edge) else {
-        return Err(TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(edge)), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", QType::Edge(edge)));
     };
     match args[1].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok((edge, kind)),
         QType::Array(of, Scalar::Int32 | Scalar::Int64) if parent_kind(edge) == Some(*of) => Ok((edge, kind)),
-        found => {
-            let message = format!("{operator} expects an integer, or one for each group, for `size`, found {found}");
-            Err(TypeFault::mismatch(message, Some(1)))
-        }
+        found => refuse(1, format!("{operator} expects an integer, or one for each group, for `size`, found {found}")),
     }
 }
 

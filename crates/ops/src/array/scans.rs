@@ -5,7 +5,7 @@ use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
@@ -24,7 +24,7 @@ fn scan_types(
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
         let found = args[0].qtype;
-        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+        return refuse(0, format!("{operator} does not take {found}"));
     }
     edge_argument(operator, args, 1, kind)?;
     Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))

@@ -3,7 +3,7 @@
 
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, invalid, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
 
@@ -38,8 +38,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         return Err(numbers(needle, 1));
     }
     if args[2].qtype.scalar() != Some(Scalar::Boolean) {
-        let message = format!("{operator} expects a boolean for `right`, found {}", args[2].qtype);
-        return Err(TypeFault::mismatch(message, Some(2)));
+        return refuse(2, format!("{operator} expects a boolean for `right`, found {}", args[2].qtype));
     }
     let ret = match needle {
         QType::Array(kind, _) => QType::Array(*kind, Scalar::Int64),

@@ -3,7 +3,7 @@
 
 use super::civil::{float, number};
 use crate::Rule;
-use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Meaning, OVERLOADED, OpDef, Typing, ex, param};
 use crate::kernel::{SAME, strict};
 use crate::math::division::{
     INT_FLOORDIV_RULE, INT_MOD_RULE, Truncated, ZERO, floored_quotient, floored_rest, truncated,
@@ -110,26 +110,24 @@ pub(crate) static NEG: OpDef = OpDef {
     name: "duration.neg",
     summary: "The duration with the other sign. The shortest has none, which is an error.",
     faults: TIME_RANGE,
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration| -> Duration { x.0.checked_neg().map(Duration).ok_or(beyond(x.0)) },
         NEG_RULE
     )]),
     examples: &[ex("-(1d 12h)", "-1d 12h")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static ABS: OpDef = OpDef {
     name: "duration.abs",
     summary: "The duration without its sign. The shortest has no such, which is an error.",
     faults: TIME_RANGE,
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration| -> Duration { x.0.checked_abs().map(Duration).ok_or(beyond(x.0)) },
         ABS_RULE
     )]),
     examples: &[ex("abs(-90s)", "1min 30s")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 const TIMES_INTEGER_RULE: Rule = |t, a| {
@@ -314,12 +312,11 @@ macro_rules! length {
             name: $name,
             summary: concat!("The whole length of a duration in ", $unit, ", as an f64."),
             params: &[param("d")],
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[strict!(|d: Duration| -> f64 { d.0 as f64 / $micros }, |t, a| in_units(
                 t, a, $micros
             ))]),
             examples: &[$example],
-            ..UNARY
+            ..OVERLOADED
         }
     };
 }
@@ -337,7 +334,7 @@ pub(crate) static MICROSECONDS: OpDef =
     length!("duration.microseconds", "microseconds", 1.0, ex("duration.microseconds(1ms)", "f64{1000}"));
 
 /// What conversions between a type and the microseconds that it is made of share.
-const RAW: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
+const RAW: OpDef = OVERLOADED;
 
 pub(crate) static MICROS: OpDef = OpDef {
     name: "duration._micros",

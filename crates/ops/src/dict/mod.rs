@@ -20,7 +20,7 @@ use crate::definition::{
     Expansion, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Dict, Value, common_scalar};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
     match common {
         // Floats are bounds of ranges alone, among which any number is looked up.
         Some(common) if Dict::may_be_keys(common) || keys.is_float() && common == keys => Ok(()),
-        _ => Err(TypeFault::mismatch(format!("{operator} looks up keys of type {keys}, found {found}"), Some(at))),
+        _ => refuse(at, format!("{operator} looks up keys of type {keys}, found {found}")),
     }
 }
 
@@ -242,8 +242,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
             _ => QType::Optional(value),
         };
         let Some(common) = common_type(&value, default) else {
-            let message = format!("{} finds {value}, and the default is {default}", LOOKUP.name);
-            return Err(TypeFault::mismatch(message, Some(2)));
+            return refuse(2, format!("{} finds {value}, and the default is {default}", LOOKUP.name));
         };
         let is_there = !default.is_optional() && *default != QType::Nothing && !args[0].qtype.is_optional();
         let scalar = common.scalar().unwrap_or(Scalar::Unit);
@@ -282,7 +281,7 @@ pub(crate) static TABLE: OpDef = OpDef {
         let (keys, value) = dict_types(TABLE.name, args, 0)?;
         if args[1].qtype.scalar() != Some(keys) {
             let found = args[1].qtype;
-            return Err(TypeFault::mismatch(format!("{} expects {keys}, found {found}", TABLE.name), Some(1)));
+            return refuse(1, format!("{} expects {keys}, found {found}", TABLE.name));
         }
         Ok(Signature::unchanged(args, QType::Optional(value)))
     }),

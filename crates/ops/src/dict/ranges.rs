@@ -10,7 +10,7 @@ use crate::definition::{
 };
 use crate::id;
 use crate::kernel::{Body, Repr};
-use crate::typing::{Signature, TypeFault};
+use crate::typing::{Signature, TypeFault, refuse};
 use crate::{Lower, OperandType};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Plain, QType, Scalar, Text};
 use cembra_value::{Array, Dict, ScalarValue, Value};
@@ -311,7 +311,7 @@ pub(crate) static RANGED: OpDef = OpDef {
         let (bounds, values) = dict_types(RANGED.name, args, 0)?;
         if args[1].qtype.scalar() != Some(bounds) {
             let found = args[1].qtype;
-            return Err(TypeFault::mismatch(format!("{} expects {bounds}, found {found}", RANGED.name), Some(1)));
+            return refuse(1, format!("{} expects {bounds}, found {found}", RANGED.name));
         }
         Ok(Signature::unchanged(args, QType::Optional(values)))
     }),

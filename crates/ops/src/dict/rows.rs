@@ -13,7 +13,7 @@ use crate::definition::{
     Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, ex, param,
 };
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Dict, Value};
 use foldhash::fast::RandomState;
@@ -48,7 +48,7 @@ fn rows_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature
     let (_, keys) = keys_argument(operator, args, 0)?;
     let found = args[1].qtype;
     if found.of_each().scalar() != Some(keys) {
-        return Err(TypeFault::mismatch(format!("{operator} expects {keys}, found {found}"), Some(1)));
+        return refuse(1, format!("{operator} expects {keys}, found {found}"));
     }
     let ret = match found {
         QType::Array(kind, _) => QType::Array(*kind, Scalar::Int64),

@@ -3,7 +3,7 @@
 use crate::Rule;
 use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{QType, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Un};
@@ -12,8 +12,7 @@ use cembra_value::{ScalarValue, Value};
 fn is_close_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     for (index, (arg, name)) in args.iter().zip(["x", "y", "rtol", "atol"]).enumerate() {
         if *arg.qtype != QType::Nothing && !arg.qtype.scalar().is_some_and(Scalar::is_numeric) {
-            let text = format!("math.is_close expects a number for `{name}`, found {}", arg.qtype);
-            return Err(TypeFault::mismatch(text, Some(index)));
+            return refuse(index, format!("math.is_close expects a number for `{name}`, found {}", arg.qtype));
         }
     }
     let optional = args.iter().any(|arg| arg.qtype.is_optional() || *arg.qtype == QType::Nothing);

@@ -4,12 +4,12 @@
 //! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 
 use crate::definition::{
-    CUSTOM, Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, UNARY, ex, param, param_or,
+    CUSTOM, Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, OverArrays, Typing, ex, param, param_or,
 };
 use crate::derivative::FLAT;
 use crate::kernel::strict;
 use crate::strings::made::StackText;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use crate::{OpId, Registry, id};
 use cembra_expr::{ArgumentForm, Parameter};
 use cembra_runtime::{QType, Scalar};
@@ -122,13 +122,12 @@ pub(crate) static DECIMAL: OpDef = OpDef {
     name: "math._decimal",
     summary: "`x` rounded to `digits` decimal digits, -22 to 22 of them, on its shortest decimal digits: halves away from zero, or to the even digit where `way` is 1; up where it is 2, down where it is 3, toward zero where it is 4.",
     params: &[param("x"), param("digits").of(ArgumentForm::Position), param("way").of(ArgumentForm::Position)],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, digits: i32, way: i32| -> f32 { rounded_f32(x, digits, way) }),
         strict!(|x: f64, digits: i32, way: i32| -> f64 { rounded_f64(x, digits, way) }),
     ]),
     examples: &[ex("math._decimal(1.005f64, 2, 0)", "f64{1.01}"), ex("math._decimal(2.5f64, 0, 1)", "f64{2}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// The literal `digits` of an operator, of which there are at most `most` before or behind the point.
@@ -143,10 +142,7 @@ pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> R
     };
     match i32::try_from(found).ok().filter(|found| (-most..=most).contains(found)) {
         Some(digits) => Ok(digits),
-        None => {
-            let message = format!("{name} expects at most {most} for `digits`, found {found}");
-            Err(TypeFault::mismatch(message, Some(1)))
-        }
+        None => refuse(1, format!("{name} expects at most {most} for `digits`, found {found}")),
     }
 }
 
@@ -164,7 +160,7 @@ fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFaul
     let x = args[0].qtype;
     let is_number = |scalar: Scalar| scalar.is_float() || matches!(scalar, Scalar::Int32 | Scalar::Int64);
     if !x.scalar().is_some_and(is_number) || !matches!(x, QType::Scalar(_) | QType::Optional(_)) {
-        return Err(TypeFault::mismatch(format!("{name} expects a number, found {x}"), Some(0)));
+        return refuse(0, format!("{name} expects a number, found {x}"));
     }
     check_digits(name, literal_digits(name, MOST_DIGITS, args[1].literal)?, x)?;
     Ok(Signature::unchanged(args, x.clone()))

@@ -9,7 +9,7 @@ use crate::array::{
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::strings::convert::{quoted, with_integer};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Bytes, Context, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 
@@ -131,8 +131,7 @@ fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
     };
     if !fits {
         let expected = if grouped { "an array of integers, one for each group," } else { "an integer" };
-        let message = format!("{operator} expects {expected} for `n`, found {}", args[1].qtype);
-        return Err(TypeFault::mismatch(message, Some(1)));
+        return refuse(1, format!("{operator} expects {expected} for `n`, found {}", args[1].qtype));
     }
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
 }

@@ -1,10 +1,10 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
 use cembra_value::Value;
 
@@ -29,7 +29,7 @@ fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), Type
     }
     match common {
         Some(scalar) => Ok((scalar, args.iter().any(|arg| arg.qtype.is_optional()))),
-        None => Err(TypeFault::mismatch(format!("{operator} cannot tell the type of `missing`"), Some(0))),
+        None => refuse(0, format!("{operator} cannot tell the type of `missing`")),
     }
 }
 
@@ -77,13 +77,12 @@ pub(crate) static JOIN_FEW: OpDef = OpDef {
     params: &[param("first"), param("rest")],
     variadic: true,
     faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: join_few!(
         (a, b), (a, b, c), (a, b, c, d), (a, b, c, d, e), (a, b, c, d, e, f);
         Text<'static>, Bytes<'static>
     ),
     examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static JOIN: OpDef = OpDef {

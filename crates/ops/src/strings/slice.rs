@@ -1,7 +1,7 @@
 //! Lengths and parts of strings.
 
 use super::Chars;
-use crate::definition::{CUSTOM, Meaning, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, ex, param, param_or};
 use crate::kernel::{custom, strict};
 use cembra_runtime::{Bytes, Scalar, Text};
 use cembra_value::Value;
@@ -13,13 +13,12 @@ pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
 pub(crate) static LENGTH: OpDef = OpDef {
     name: "strings.length",
     summary: "How long a string is: a text in code points, bytes in bytes.",
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: Text<'static>| -> i64 { x.length() as i64 }),
         strict!(|x: Bytes<'static>| -> i64 { x.length() as i64 }),
     ]),
     examples: &[ex("strings.length(\"h\u{e9}llo\")", "i64{5}"), ex("strings.length(b\"ab\")", "i64{2}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// The characters that a slice from `start` to `end` takes of `length`: negative positions count from the end, missing

@@ -9,7 +9,7 @@ mod recording;
 pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
-use crate::definition::{CompiledFrom, Lower, Meaning, OpDef, Overload, PresenceRule, Typing, UNARY};
+use crate::definition::{CompiledFrom, Lower, Meaning, OVERLOADED, OpDef, Overload, PresenceRule};
 use crate::kernel::Repr;
 use crate::{Compile, CompiledLiteral, OpId, Registry};
 use cembra_expr::Parameter;
@@ -228,9 +228,8 @@ impl Registry {
             presence: if all_strict { PresenceRule::Strict } else { PresenceRule::Custom },
             // A panic is an Invalid fault too, but not one that an operator declares.
             faults: if total { &[] } else { &[FaultKind::Invalid] },
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(made.leak()),
-            ..UNARY
+            ..OVERLOADED
         })
     }
 }

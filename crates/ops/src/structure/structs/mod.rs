@@ -14,7 +14,7 @@ use crate::definition::{
 };
 use crate::function::HIGHER_ORDER;
 use crate::named_tuple::no_field;
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OverArrays, PresenceRule, id};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -177,7 +177,7 @@ fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let found = g.qtype(args[0]);
     let key = g.value(args[1]);
     let Some(fields) = fields_of(&found) else {
-        return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)).into());
+        return refuse(0, format!("core.get_nth expects a tuple, found {found}"));
     };
     let index = match key.as_ref().and_then(Value::as_scalar) {
         Some(ScalarValue::Text(name)) => fields.position(name).ok_or_else(|| no_field(&found, name))?,
@@ -216,7 +216,7 @@ pub(crate) static PART: OpDef = OpDef {
             (QType::Tuple(members), Some(index)) if index < members.len() => {
                 Ok(Signature::unchanged(args, members[index].clone()))
             }
-            (found, _) => Err(TypeFault::mismatch(format!("core._part expects a member of {found}"), Some(0))),
+            (found, _) => refuse(0, format!("core._part expects a member of {found}")),
         }
     }),
     meaning: Meaning::Structure(Structure::GetNth),
@@ -237,7 +237,7 @@ pub(crate) static FORMED: OpDef = OpDef {
 
 fn formed_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(Value::Type(qtype @ QType::Tuple(members))) = args[0].literal else {
-        return Err(TypeFault::mismatch("core._formed expects the type that it makes", Some(0)));
+        return refuse(0, "core._formed expects the type that it makes");
     };
     if !members.iter().eq(args[1..].iter().map(|arg| arg.qtype)) {
         let found: Vec<QType> = args[1..].iter().map(|arg| arg.qtype.clone()).collect();
