@@ -2,7 +2,7 @@
 //! expression as an output; whoever compiles a model finds them before preparation, which drops them. The others are there
 //! for models that were written elsewhere: a type is checked, a name and a place in another source are dropped.
 
-use crate::definition::{Instantiation, Meaning, NodeHandle, OWN, OpDef, Stop, Typing, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
@@ -38,12 +38,7 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
 };
 
 /// The first operand, if those behind it are literals of these types.
-fn annotated(
-    g: &dyn Instantiation,
-    operator: &str,
-    args: &[NodeHandle],
-    wanted: &[Scalar],
-) -> Result<NodeHandle, Stop> {
+fn annotated(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], wanted: &[Scalar]) -> NodeResult<Stop> {
     for (at, wanted) in (1..).zip(wanted) {
         if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {
             return refuse(at, format!("{operator} expects a literal {wanted}"));

@@ -1,14 +1,16 @@
 //! Casts between numbers and booleans. To a float they round to nearest; to an integer they truncate and refuse what
 //! does not fit; to a boolean they ask whether the number is not 0.
 
-use crate::definition::{CUSTOM, Expansion, Meaning, NodeHandle, OWN, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::definition::{
+    CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, UNARY, ex, param, param_or,
+};
 use crate::derivative::FIRST;
 use crate::direct::Weak;
 use crate::kernel::{SAME, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
-use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un, Val};
+use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
@@ -34,8 +36,9 @@ fn range(bits: u64) -> Fault {
     Fault::with(FaultKind::CastRange, bits)
 }
 
-fn convert(t: &mut Tape, x: Val, to: MachineType) -> Val {
-    if t.ty(x) == to { x } else { t.un(Un::Convert(to), x) }
+fn convert(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
+    let x = a[0].val(t);
+    Cell::num(if t.ty(x) == to { x } else { t.un(Un::Convert(to), x) })
 }
 
 const FROM_BOOL_RULE_I32: Rule = |t, a| from_bool(t, a, MachineType::I32);
@@ -50,18 +53,9 @@ fn from_bool(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
     Cell::num(t.select(flag, one, zero))
 }
 
-const TO_F32: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(convert(t, x, MachineType::F32))
-};
-const TO_F64: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(convert(t, x, MachineType::F64))
-};
-const TO_I64: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(convert(t, x, MachineType::I64))
-};
+const TO_F32: Rule = |t, a| convert(t, a, MachineType::F32);
+const TO_F64: Rule = |t, a| convert(t, a, MachineType::F64);
+const TO_I64: Rule = |t, a| convert(t, a, MachineType::I64);
 
 /// A float truncated to an integer; a fault if the whole part does not lie in `[low, high)`.
 fn truncate(t: &mut Tape, a: &[Cell], to: MachineType, low: f64, high: f64) -> Cell {
@@ -307,12 +301,7 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
 }
 
 /// Casts a value to a scalar type, explicitly; it stays optional if it was, and becomes so if `optional`.
-pub(crate) fn cast_to(
-    graph: &mut dyn Expansion,
-    arg: NodeHandle,
-    to: Scalar,
-    optional: bool,
-) -> Result<NodeHandle, TypeFault> {
+pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: NodeHandle, to: Scalar, optional: bool) -> NodeResult {
     let from = graph.qtype(arg);
     let mut result = arg;
     let of_each = match &from {

@@ -1,7 +1,7 @@
 //! Operators on functions: calling them, taking them over the fields of a tuple, and the loop. Each stands for an expression
 //! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
 
-use crate::definition::{Instantiation, Meaning, NodeHandle, OWN, OpDef, Stop, Typing, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::id;
 use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{FaultKind, QType};
@@ -16,7 +16,7 @@ pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
 }
 
 /// A field of a tuple.
-pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
+pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> NodeResult {
     let index = integer(graph, index as i64);
     graph.apply(id::GET_NTH, &[tuple, index])
 }

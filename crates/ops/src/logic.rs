@@ -2,7 +2,8 @@
 //! of the text language, which mean presence logic on masks and three-valued logic on booleans.
 
 use crate::definition::{
-    BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
+    BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY,
+    ex, param,
 };
 use crate::derivative::chosen;
 use crate::kernel::{custom, strict};
@@ -231,7 +232,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
 }
 
 /// The operand as a mask.
-fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> NodeResult {
     match graph.qtype(arg) {
         QType::Nothing => Ok(graph.literal(Value::Missing(Scalar::Unit))),
         qtype if is_mask(&qtype) => Ok(arg),
@@ -242,12 +243,7 @@ fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, Typ
     }
 }
 
-fn expand_logic(
-    graph: &mut dyn Expansion,
-    args: &[NodeHandle],
-    on_masks: OpId,
-    on_booleans: OpId,
-) -> Result<NodeHandle, TypeFault> {
+fn expand_logic(graph: &mut dyn Expansion, args: &[NodeHandle], on_masks: OpId, on_booleans: OpId) -> NodeResult {
     let masks = args.iter().any(|a| matches!(graph.qtype(*a), QType::Nothing) || is_mask(&graph.qtype(*a)));
     if !masks {
         return graph.apply(on_booleans, args);

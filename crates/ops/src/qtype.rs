@@ -319,9 +319,7 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
             Some(Value::Missing(_)) => false,
             Some(_) => true,
             None if condition == QType::UNIT => true,
-            None => {
-                return refuse(0, format!("{operator} expects a condition that is known while types are found"));
-            }
+            None => return refuse(0, format!("{operator} expects a condition that is known while types are found")),
         };
         let yes = type_at(g, operator, args, 1)?;
         let no = type_at(g, operator, args, 2)?;

@@ -8,7 +8,9 @@ pub(crate) mod slice;
 
 use crate::Rule;
 use crate::cast::cast_to;
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
+use crate::definition::{
+    Instantiation, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Stop, Typing, ex, param, param_or,
+};
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
 use crate::typing::{TypeFault, common_type, refuse};
@@ -89,7 +91,7 @@ impl Sequence {
     }
 
     /// The element at an index that is known to be in range.
-    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> Result<NodeHandle, Stop> {
+    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> NodeResult<Stop> {
         match &self.elements {
             Elements::Range { start, step } => {
                 // Most ranges count from 0 by 1: the element is the index.
@@ -129,7 +131,7 @@ fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
 }
 
 /// The sum of two INT64; a literal if both are, so that an index that is known stays so.
-fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResult {
     match (known(graph, a), known(graph, b)) {
         (Some(0), _) => Ok(b),
         (_, Some(0)) => Ok(a),
@@ -148,7 +150,7 @@ fn elements(
 }
 
 /// One of several values, by index.
-fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> Result<NodeHandle, Stop> {
+fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<Stop> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);
     }
@@ -210,13 +212,7 @@ fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, Type
 }
 
 /// An integer operand as an INT64.
-fn int64(
-    graph: &mut dyn Instantiation,
-    operator: &str,
-    name: &str,
-    args: &[NodeHandle],
-    at: usize,
-) -> Result<NodeHandle, TypeFault> {
+fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[NodeHandle], at: usize) -> NodeResult {
     if let Some(Value::Scalar(ScalarValue::Int32(value))) = graph.value(args[at]) {
         return Ok(integer(graph, i64::from(value)));
     }
@@ -428,12 +424,7 @@ pub(crate) static MAP: OpDef = OpDef {
 };
 
 /// Folds a sequence: a loop over indexes, or one call for each of the values it was made of.
-fn reduce(
-    g: &mut dyn Instantiation,
-    sequence: &Sequence,
-    init: NodeHandle,
-    call: Combine<'_>,
-) -> Result<NodeHandle, Stop> {
+fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call: Combine<'_>) -> NodeResult<Stop> {
     if let Some(size) = sequence.known_size() {
         let mut so_far = init;
         for at in 0..size {
@@ -463,7 +454,7 @@ fn reduce(
 }
 
 /// What takes the result so far and an element together.
-type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> Result<NodeHandle, Stop>;
+type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> NodeResult<Stop>;
 
 pub(crate) static REDUCE: OpDef = OpDef {
     name: "seq.reduce",
@@ -553,7 +544,7 @@ fn masks(
     with: OpId,
     args: &[NodeHandle],
     init: Value,
-) -> Result<NodeHandle, Stop> {
+) -> NodeResult<Stop> {
     let sequence = sequence(g, operator, args, 0)?;
     if sequence.element != QType::MASK {
         let found = &sequence.element;

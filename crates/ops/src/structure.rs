@@ -6,7 +6,8 @@ use crate::array::{FullRule, edge_parts, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{
-    BINARY, CUSTOM, Expansion, Meaning, NodeHandle, OWN, OpDef, OverArrays, PresenceRule, Structure, Typing, ex, param,
+    BINARY, CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OWN, OpDef, OverArrays, PresenceRule, Structure,
+    Typing, ex, param,
 };
 use crate::derivative::{FIRST, FLAT, SECOND};
 use crate::function::HIGHER_ORDER;
@@ -122,7 +123,7 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
 }
 
 /// A present constant of the type of `arg`, of which only the type is used.
-fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> Result<NodeHandle, TypeFault> {
+fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> NodeResult {
     let qtype = graph.qtype(arg);
     let scalar = qtype.scalar().unwrap_or(Scalar::Int32);
     let literal = match scalar {

@@ -160,15 +160,18 @@ pub(crate) static SIZES: OpDef = OpDef {
     ..PART
 };
 
+/// A number for each element of an edge.
+fn number_each(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let kind = array_side(operator, args, child_kind)?;
+    Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
+}
+
 pub(crate) static MAPPING: OpDef = OpDef {
     name: "edge.mapping",
     summary: "The number of the group of each element of an edge, missing for an element of no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        typing: |name, args| {
-            let kind = array_side(name, args, child_kind)?;
-            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
-        },
+        typing: number_each,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Sizes of groups may add up to more than anybody has elements for.
@@ -187,10 +190,7 @@ pub(crate) static INDICES: OpDef = OpDef {
     summary: "The position of each element of an edge in its group, missing for an element of no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        typing: |name, args| {
-            let kind = array_side(name, args, child_kind)?;
-            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
-        },
+        typing: number_each,
         evaluate: |args, ret| {
             let size = args.room_for(sure_edge(&args[0])?.child_size(), 24)?;
             let groups = args.groups(0, size)?;
@@ -217,9 +217,7 @@ pub(crate) static AS_DENSE_ARRAY_EDGE: OpDef = OpDef {
             let to = match any_edge_argument(name, args, 0)? {
                 EdgeType::ToScalar(_) => EdgeType::ToScalar(ArrayKind::Dense),
                 EdgeType::Arrays(_) => EdgeType::Arrays(ArrayKind::Dense),
-                EdgeType::Scalars => {
-                    return refuse(0, format!("{name} does not take {}", args[0].qtype));
-                }
+                EdgeType::Scalars => return refuse(0, format!("{name} does not take {}", args[0].qtype)),
             };
             Ok(Signature::unchanged(args, QType::Edge(to)))
         },

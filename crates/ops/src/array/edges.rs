@@ -178,9 +178,7 @@ fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Sign
     let edge = match args[0].qtype {
         QType::Array(kind, _) => EdgeType::ToScalar(*kind),
         QType::Scalar(_) | QType::Optional(_) => EdgeType::Scalars,
-        found => {
-            return refuse(0, format!("{operator} expects an array or a scalar, found {found}"));
-        }
+        found => return refuse(0, format!("{operator} expects an array or a scalar, found {found}")),
     };
     Ok(Signature::unchanged(args, QType::Edge(edge)))
 }

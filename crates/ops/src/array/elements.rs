@@ -79,9 +79,7 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
         }
         // As in Arolla, the result is of the form of the indices.
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => QType::Array(*kind, scalar),
-        found => {
-            return refuse(1, format!("{operator} expects an index, found {found}"));
-        }
+        found => return refuse(1, format!("{operator} expects an index, found {found}")),
     };
     Ok(Signature::unchanged(args, ret))
 }

@@ -21,9 +21,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         Some(QType::Scalar(scalar) | QType::Optional(scalar)) => {
             (ArrayKind::Dense, EdgeType::ToScalar(ArrayKind::Dense), scalar)
         }
-        Some(found) => {
-            return refuse(0, format!("{operator} expects arrays or scalars, found {found}"));
-        }
+        Some(found) => return refuse(0, format!("{operator} expects arrays or scalars, found {found}")),
     };
     Ok(Signature::unchanged(args, QType::tuple([QType::Array(kind, scalar), QType::Edge(edge)])))
 }

@@ -5,7 +5,7 @@ use super::shapes::{shape_argument, size_of};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, limits, made};
 use crate::cast::cast_operator;
 use crate::compound::{field, field_count};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, id};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar, ShapeType};
@@ -129,7 +129,7 @@ pub(super) fn common_of<'q>(types: impl IntoIterator<Item = &'q QType>) -> Optio
 }
 
 /// A value, or the elements of an array, cast to a scalar type. It stays optional if it was.
-pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> Result<NodeHandle, TypeFault> {
+pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> NodeResult {
     let from = g.qtype(arg);
     if from.of_each().scalar() == Some(to) {
         return Ok(arg);
@@ -151,7 +151,7 @@ fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scala
 }
 
 /// What `array.as_dense_array` and `array.as_array` make of a value: `convert` brings an array to their form.
-fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> Result<NodeHandle, TypeFault> {
+fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> NodeResult {
     let array = match g.qtype(arg) {
         QType::Array(..) => arg,
         QType::Tuple(fields) => {

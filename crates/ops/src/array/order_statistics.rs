@@ -238,9 +238,7 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
     let weights = match found {
         QType::Unspecified => scalar,
         QType::Array(of, weights) if *of == kind => *weights,
-        _ => {
-            return refuse(1, format!("{operator} expects an array of numbers for `weights`, found {found}"));
-        }
+        _ => return refuse(1, format!("{operator} expects an array of numbers for `weights`, found {found}")),
     };
     for (at, scalar) in [scalar, weights].into_iter().enumerate() {
         if !scalar.is_numeric() {

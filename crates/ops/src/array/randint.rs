@@ -22,9 +22,7 @@ fn types(operator: &'static str, args: &[Argument<'_>], kind: ArrayKind) -> Resu
         match args[at].qtype {
             QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => {}
             QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => {}
-            found => {
-                return refuse(at, format!("{operator} expects integers, found {found}"));
-            }
+            found => return refuse(at, format!("{operator} expects integers, found {found}")),
         }
     }
     integer_argument(operator, args, 3)?;

@@ -19,8 +19,7 @@ const RANK: OpDef = OpDef { faults: &[FaultKind::SizeMismatch], ..ARRAY };
 fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if scalar == Scalar::UInt64 {
-        let found = args[0].qtype;
-        return refuse(0, format!("{operator} does not take {found}"));
+        return refuse(0, format!("{operator} does not take {}", args[0].qtype));
     }
     edge_argument(operator, args, over, kind)?;
     let descending = args.len() - 1;

@@ -29,8 +29,7 @@ pub(crate) fn aggregate_types(
 ) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
-        let found = args[0].qtype;
-        return refuse(0, format!("{operator} does not take {found}"));
+        return refuse(0, format!("{operator} does not take {}", args[0].qtype));
     }
     let into = args.len() - 1;
     let ret = ret(scalar);

@@ -23,8 +23,7 @@ fn scan_types(
 ) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
-        let found = args[0].qtype;
-        return refuse(0, format!("{operator} does not take {found}"));
+        return refuse(0, format!("{operator} does not take {}", args[0].qtype));
     }
     edge_argument(operator, args, 1, kind)?;
     Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))

@@ -1,7 +1,7 @@
 //! Where the year, the week or the hour begins that a date or a timestamp is in.
 
 use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
-use crate::definition::{Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::refuse;
 use crate::{Argument, OpId, Rule, Signature, TypeFault, id};
@@ -204,7 +204,7 @@ fn starting(x: Option<Scalar>, unit: Option<&Value>) -> Result<OpId, TypeFault> 
     Err(TypeFault::mismatch(format!("date.truncate has no unit {unit:?} of {what}"), Some(1)).hint(hint))
 }
 
-fn truncated(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn truncated(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let operator = starting(graph.qtype(args[0]).scalar(), graph.value(args[1]).as_ref())?;
     graph.apply(operator, &args[..1])
 }

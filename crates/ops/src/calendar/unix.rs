@@ -1,7 +1,7 @@
 //! Timestamps from numbers that count the time since 1970-01-01T00:00:00Z, in seconds or in parts of a second.
 
 use super::civil::number;
-use crate::definition::{Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::refuse;
 use crate::{Argument, Rule, Signature, TypeFault, id};
@@ -59,7 +59,7 @@ fn unit(literal: Option<&Value>) -> Result<UnixUnit, TypeFault> {
     })
 }
 
-fn from_unix(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn from_unix(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let (micros, units) = unit(graph.value(args[1]).as_ref())?.ratio();
     let mut count = graph.apply(id::TO_INT64, &args[..1])?;
     if units != 1 {

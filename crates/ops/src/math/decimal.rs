@@ -4,7 +4,7 @@
 //! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 
 use crate::definition::{
-    CUSTOM, Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, OverArrays, Typing, ex, param, param_or,
+    CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, OverArrays, Typing, ex, param, param_or,
 };
 use crate::derivative::FLAT;
 use crate::kernel::strict;
@@ -166,7 +166,7 @@ fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFaul
     Ok(Signature::unchanged(args, x.clone()))
 }
 
-fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding) -> Result<NodeHandle, TypeFault> {
+fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding) -> NodeResult {
     let digits = literal_digits(name, MOST_DIGITS, g.value(args[1]).as_ref())?;
     let scalar = g.qtype(args[0]).of_each().scalar();
     // An integer has no digits behind the point.
@@ -230,13 +230,7 @@ fn whole_or_decimal(name: &str, whole: OpId, args: &[Argument<'_>]) -> Result<Si
     Ok(Signature::unchanged(args, resolved.signature.ret))
 }
 
-fn whole_or_digits(
-    g: &mut dyn Expansion,
-    args: &[NodeHandle],
-    name: &str,
-    whole: OpId,
-    way: Rounding,
-) -> Result<NodeHandle, TypeFault> {
+fn whole_or_digits(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, whole: OpId, way: Rounding) -> NodeResult {
     match g.qtype(args[1]) == QType::Unspecified {
         true => g.apply(whole, &args[..1]),
         false => decimal(g, args, name, way),

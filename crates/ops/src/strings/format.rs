@@ -7,7 +7,9 @@ use super::made::ArenaBytes;
 use super::number;
 use super::packed::{Packed, PackedRun, packed};
 use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
-use crate::definition::{Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or,
+};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
@@ -245,7 +247,7 @@ fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
 }
 
-fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     format_scalar(FORMAT.name, &graph.qtype(args[0]))?;
     let (names, known) = match graph.value(args[1]) {
         None if graph.qtype(args[1]) != QType::Nothing => (args[1], None),

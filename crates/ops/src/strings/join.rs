@@ -1,7 +1,7 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
@@ -44,7 +44,7 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 const WIDEST: usize = 6;
 
 /// Joins strings, one at least: six at a time, then the results, so that no string is copied often.
-pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> NodeResult {
     // An untyped missing string may be left alone with others of its kind: it takes the type of any other string now.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());
     let typed = |graph: &mut dyn Expansion, arg: NodeHandle| match (graph.qtype(arg), scalar) {

@@ -7,7 +7,7 @@ use super::fields::{Amount, Field, Fields, Piece, within_limit};
 use super::made::ArenaBytes;
 use super::packed::{Packed, PackedRun, packed};
 use super::rendering::{Form, Rendered};
-use crate::definition::{Expansion, Meaning, NodeHandle, OVERLOADED, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -175,7 +175,7 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
     Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: QType::of(format, optional) })
 }
 
-fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let run = packed(graph, &args[1..])?;
     graph.apply(id::STRINGS_PRINTF_PACKED, &[args[0], run])
 }

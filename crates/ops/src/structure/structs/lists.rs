@@ -104,7 +104,7 @@ pub fn list_of_arrays(
     g: &mut dyn Instantiation,
     element: &QType,
     arrays: &mut dyn Iterator<Item = NodeHandle>,
-) -> Result<NodeHandle, TypeFault> {
+) -> NodeResult {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return arrays.next().ok_or_else(|| TypeFault::mismatch("a list lacks an array", None));
     };
