@@ -1,7 +1,7 @@
 //! For tests: operators on values, expansions included, with the implicit casts that preparation would write out.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult};
-use crate::typing::{Argument, TypeFault};
+use crate::typing::Argument;
 use crate::{OpId, Registry, call as call_resolved};
 use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
