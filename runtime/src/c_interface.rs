@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_fault(evaluator: &EvaluatorHand
 /// Allows so many rounds of loops in each evaluation.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_evaluator_set_loop_rounds(evaluator: &mut EvaluatorHandle, limit: u64) {
-    evaluator.evaluator.set_loop_rounds(limit);
+    evaluator.evaluator.context.set_iterations(limit);
 }
 
 /// Gives the evaluations to come a token to look at, or none.
@@ -90,7 +90,7 @@ pub(crate) extern "C" fn cembra_evaluator_set_cancellation(
     evaluator: &mut EvaluatorHandle,
     token: Option<&Cancellation>,
 ) {
-    evaluator.evaluator.set_cancellation(token.cloned());
+    evaluator.evaluator.context.set_cancellation(token.cloned());
 }
 
 /// Makes a token that is not cancelled.

@@ -146,17 +146,17 @@ impl<M: Declared> Evaluator<M> {
 
     /// Allows so many rounds of loops in each evaluation.
     pub fn set_loop_rounds(&mut self, limit: u64) {
-        self.evaluator.set_loop_rounds(limit);
+        self.evaluator.context.set_iterations(limit);
     }
 
     /// Allows so much work on strings in each evaluation.
     pub fn set_string_work(&mut self, limit: u64) {
-        self.evaluator.set_string_work(limit);
+        self.evaluator.context.set_string_work(limit);
     }
 
     /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        self.evaluator.set_cancellation(token);
+        self.evaluator.context.set_cancellation(token);
     }
 }
 
@@ -166,7 +166,8 @@ impl<M: Declared> Evaluator<M> {
 pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,
     frame: Frame,
-    context: Context,
+    /// What its evaluations may do is set here.
+    pub(crate) context: Context,
 }
 
 impl AnyEvaluator {
@@ -238,21 +239,6 @@ impl AnyEvaluator {
         let span = site.map(|site| (site.start, site.end)).filter(|(start, end)| start < end);
         let message = operator.map_or_else(|| detail.clone(), |operator| format!("{operator}: {detail}"));
         ModelFault { kind, operator, span, operands: record.operands, message }
-    }
-
-    /// Allows so many rounds of loops in each evaluation.
-    pub(crate) fn set_loop_rounds(&mut self, limit: u64) {
-        self.context.set_iterations(limit);
-    }
-
-    /// Allows so much work on strings in each evaluation.
-    pub(crate) fn set_string_work(&mut self, limit: u64) {
-        self.context.set_string_work(limit);
-    }
-
-    /// The evaluations to come look at this token, when they start and now and then while they run; none takes it away.
-    pub(crate) fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        self.context.set_cancellation(token);
     }
 }
 

@@ -4,7 +4,7 @@
 //! that it would be of otherwise, and may keep bits of presence all the same, each of which is set then.
 
 use crate::passes::is_of_splits;
-use cembra_ops::{Argument, ArrayOperator, FullRule, InStrips, OpId, OverArrays, Registry, Structure, id};
+use cembra_ops::{Argument, FullRule, InStrips, Registry, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::{EdgeForm, Promise, Value};
@@ -132,23 +132,15 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
                 (_, at) => full[operands[0].index()] || is_full_of_list(graph.qtype(operands[0]), at),
             },
             Some(_) => false,
-            None => match kernel(registry, op).map(|operator| operator.full) {
-                None | Some(FullRule::Never) => false,
-                Some(FullRule::Always) => is_of_arrays(graph.qtype(node)),
-                Some(FullRule::Operands) => is_of_arrays(graph.qtype(node)) && all(operands),
-                Some(FullRule::First) => is_of_arrays(graph.qtype(node)) && all(&operands[..1]),
+            None => match registry.get(op).full {
+                FullRule::Never => false,
+                FullRule::Always => is_of_arrays(graph.qtype(node)),
+                FullRule::Operands => is_of_arrays(graph.qtype(node)) && all(operands),
+                FullRule::First => is_of_arrays(graph.qtype(node)) && all(&operands[..1]),
             },
         },
         // What is known of loops is known from all of their rounds.
         Kind::Loop(_) | Kind::State(_) | Kind::CompileTime(_) => false,
-    }
-}
-
-/// The kernel that an operator on whole arrays is.
-fn kernel(registry: &Registry, op: OpId) -> Option<&'static ArrayOperator> {
-    match registry.get(op).over_arrays {
-        OverArrays::Kernel(operator) => Some(operator),
-        _ => None,
     }
 }
 
@@ -157,8 +149,7 @@ fn kernel(registry: &Registry, op: OpId) -> Option<&'static ArrayOperator> {
 fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: &[bool]) -> bool {
     let [gathered, edge] = graph.operands(expanded) else { return false };
     let ([x, into], Some(op)) = (graph.operands(*gathered), graph.op(*gathered)) else { return false };
-    let in_strips = kernel(registry, op).and_then(|operator| operator.in_strips);
-    let is_there = matches!(in_strips, Some(InStrips::Fold(fold)) if fold.is_there_of_full());
+    let is_there = matches!(registry.get(op).in_strips, Some(InStrips::Fold(fold)) if fold.is_there_of_full());
     is_there && into == edge && is_of_splits(graph, *edge) && full[x.index()]
 }
 

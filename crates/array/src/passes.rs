@@ -7,7 +7,7 @@
 //! pass does over one space, and over the groups of its edge, is a domain's.
 
 use crate::joined::Joined;
-use cembra_ops::{ArrayOperator, InStrips, OverArrays, id};
+use cembra_ops::{InStrips, id};
 use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::Promise;
@@ -69,17 +69,6 @@ pub(crate) struct Passes {
     pub(crate) spaces: Vec<u32>,
 }
 
-/// The operator on whole arrays that a node is.
-pub(crate) fn array_operator(placed: &Placed, node: Id) -> Option<&'static ArrayOperator> {
-    match placed.model.graph.kind(node) {
-        Kind::Operator { op, overload: None, .. } => match placed.model.registry.get(op).over_arrays {
-            OverArrays::Kernel(operator) => Some(operator),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// True for arrays and scalars whose values a strip holds as numbers or bits.
 fn is_plain(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(|scalar| !scalar.is_string())
@@ -111,9 +100,12 @@ pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool)
         return Role::Scalar;
     }
     let gathers = |at: usize| operands.get(at).is_some_and(|x| is_plain(graph.qtype(*x)));
-    let Some(operator) = array_operator(placed, node) else { return Role::Whole };
+    let in_strips = match graph.kind(node) {
+        Kind::Operator { op, overload: None, .. } => placed.model.registry.get(op).in_strips,
+        _ => None,
+    };
     let is_expand = graph.op(node) == Some(id::ARRAY_EXPAND);
-    match (operands, operator.in_strips) {
+    match (operands, in_strips) {
         ([_, edge], _) if is_expand && gathers(0) && is_arrays(graph, *edge) => Role::Expand,
         ([_, _], Some(InStrips::Scan(_))) if gathers(0) => Role::Scan,
         ([_, _], Some(InStrips::Fold(_))) if gathers(0) => Role::Fold,

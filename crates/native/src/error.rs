@@ -1,7 +1,6 @@
 //! Why a plan was not compiled.
 
 use cembra_value::Diagnostic;
-use std::fmt;
 
 /// The kinds of failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +21,8 @@ pub enum ErrorKind {
 }
 
 /// A plan could not be compiled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -52,11 +52,3 @@ impl From<Diagnostic> for Error {
         Error { kind: ErrorKind::Limit, message: limit.to_string(), limit: Some(Box::new(limit)) }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Error {}

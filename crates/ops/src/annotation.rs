@@ -2,12 +2,10 @@
 //! expression as an output; whoever compiles a model finds them before preparation, which drops them. The others are there
 //! for models that were written elsewhere: a type is checked, a name and a place in another source are dropped.
 
-use crate::definition::{
-    Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, UNARY, ex, param,
-};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 
@@ -21,46 +19,29 @@ fn export_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, Type
 
 pub(crate) static EXPORT: OpDef = OpDef {
     name: "annotation.export",
-    aliases: &[],
     summary: "`x`, which is also an output of the model, called `tag`.",
     params: &[param("x"), param("tag")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| export_types(EXPORT.name, args)),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
-    laws: &[],
     examples: &[ex("annotation.export(2, \"half\") * 2", "4")],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     name: "annotation.export_value",
-    aliases: &[],
     summary: "`x`; beside it, `value` is an output of the model, called `tag`.",
     params: &[param("x"), param("tag"), param("value")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| export_types(EXPORT_VALUE.name, args)),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
-    laws: &[],
     examples: &[ex("annotation.export_value(4, \"tag\", true)", "4")],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 /// The first operand, if those behind it are literals of these types.
-fn annotated(
-    g: &dyn Instantiation,
-    operator: &str,
-    args: &[NodeHandle],
-    wanted: &[Scalar],
-) -> Result<NodeHandle, Stop> {
+fn annotated(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], wanted: &[Scalar]) -> NodeResult<Stop> {
     for (at, wanted) in (1..).zip(wanted) {
         if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {
-            return Err(TypeFault::mismatch(format!("{operator} expects a literal {wanted}"), Some(at)).into());
+            return refuse(at, format!("{operator} expects a literal {wanted}"));
         }
     }
     Ok(args[0])
@@ -103,8 +84,7 @@ pub(crate) static QTYPE: OpDef = OpDef {
         if found == wanted {
             return Ok(args[0]);
         }
-        let message = format!("annotation.qtype expects a value of type {wanted}, found {found}");
-        Err(TypeFault::mismatch(message, Some(0)).into())
+        refuse(0, format!("annotation.qtype expects a value of type {wanted}, found {found}"))
     }),
     examples: &[ex("annotation.qtype(1 + 1, i32)", "2")],
     ..HIGHER_ORDER

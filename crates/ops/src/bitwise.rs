@@ -1,84 +1,74 @@
 //! Bits of integers in two's complement. Booleans are not bits: they have `bool.logical_and` and its like.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex};
-use crate::kernel::strict;
-use crate::{Example, Overload, Promotion, Rule};
+use crate::kernel::{strict, two};
+use crate::{Promotion, Rule};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Shift, Tape, Un, Val};
 
-const fn operator(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    kind: OpDef,
-    overloads: &'static [Overload],
-    laws: &'static [Law],
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        typing: Typing::Promote(Promotion::Integer),
-        meaning: Meaning::Overloads(overloads),
-        laws,
-        examples,
-        ..kind
-    }
-}
-
-fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
-    let (x, y) = (a[0].val(t), a[1].val(t));
-    Cell::num(t.bin(op, x, y))
-}
-
 const AND_RULE: Rule = |t, a| two(t, Bin::And, a);
-pub(crate) static BITWISE_AND: OpDef = operator(
-    "bitwise.bitwise_and",
-    &["bitwise_and"],
-    "The bits that both integers have.",
-    BINARY,
-    &[strict!(|x: i32, y: i32| -> i32 { x & y }, AND_RULE), strict!(|x: i64, y: i64| -> i64 { x & y }, AND_RULE)],
-    &[Law::Commutative],
-    &[ex("bitwise_and(12, 10)", "8"), ex("bitwise_and(-1, 7i64)", "i64{7}")],
-);
+pub(crate) static BITWISE_AND: OpDef = OpDef {
+    name: "bitwise.bitwise_and",
+    aliases: &["bitwise_and"],
+    summary: "The bits that both integers have.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x & y }, AND_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x & y }, AND_RULE),
+    ]),
+    laws: &[Law::Commutative],
+    examples: &[ex("bitwise_and(12, 10)", "8"), ex("bitwise_and(-1, 7i64)", "i64{7}")],
+    typing: Typing::Promote(Promotion::Integer),
+    ..BINARY
+};
 
 const OR_RULE: Rule = |t, a| two(t, Bin::Or, a);
-pub(crate) static BITWISE_OR: OpDef = operator(
-    "bitwise.bitwise_or",
-    &["bitwise_or"],
-    "The bits that at least one of the integers has.",
-    BINARY,
-    &[strict!(|x: i32, y: i32| -> i32 { x | y }, OR_RULE), strict!(|x: i64, y: i64| -> i64 { x | y }, OR_RULE)],
-    &[Law::Commutative],
-    &[ex("bitwise_or(12, 10)", "14"), ex("bitwise_or(1, missing[i32])", "i32?{NA}")],
-);
+pub(crate) static BITWISE_OR: OpDef = OpDef {
+    name: "bitwise.bitwise_or",
+    aliases: &["bitwise_or"],
+    summary: "The bits that at least one of the integers has.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x | y }, OR_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x | y }, OR_RULE),
+    ]),
+    laws: &[Law::Commutative],
+    examples: &[ex("bitwise_or(12, 10)", "14"), ex("bitwise_or(1, missing[i32])", "i32?{NA}")],
+    typing: Typing::Promote(Promotion::Integer),
+    ..BINARY
+};
 
 const XOR_RULE: Rule = |t, a| two(t, Bin::Xor, a);
-pub(crate) static BITWISE_XOR: OpDef = operator(
-    "bitwise.bitwise_xor",
-    &["bitwise_xor"],
-    "The bits that exactly one of the integers has.",
-    BINARY,
-    &[strict!(|x: i32, y: i32| -> i32 { x ^ y }, XOR_RULE), strict!(|x: i64, y: i64| -> i64 { x ^ y }, XOR_RULE)],
-    &[Law::Commutative],
-    &[ex("bitwise_xor(12, 10)", "6")],
-);
+pub(crate) static BITWISE_XOR: OpDef = OpDef {
+    name: "bitwise.bitwise_xor",
+    aliases: &["bitwise_xor"],
+    summary: "The bits that exactly one of the integers has.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32, y: i32| -> i32 { x ^ y }, XOR_RULE),
+        strict!(|x: i64, y: i64| -> i64 { x ^ y }, XOR_RULE),
+    ]),
+    laws: &[Law::Commutative],
+    examples: &[ex("bitwise_xor(12, 10)", "6")],
+    typing: Typing::Promote(Promotion::Integer),
+    ..BINARY
+};
 
 const INVERT_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let all = t.konst_like(x, -1.0);
     Cell::num(t.bin(Bin::Xor, x, all))
 };
-pub(crate) static INVERT: OpDef = operator(
-    "bitwise.invert",
-    &["invert"],
-    "The bits that the integer does not have: `-1 - x`.",
-    UNARY,
-    &[strict!(|x: i32| -> i32 { !x }, INVERT_RULE), strict!(|x: i64| -> i64 { !x }, INVERT_RULE)],
-    &[Law::Involution],
-    &[ex("invert(0)", "-1"), ex("invert(5i64)", "i64{-6}")],
-);
+pub(crate) static INVERT: OpDef = OpDef {
+    name: "bitwise.invert",
+    aliases: &["invert"],
+    summary: "The bits that the integer does not have: `-1 - x`.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { !x }, INVERT_RULE),
+        strict!(|x: i64| -> i64 { !x }, INVERT_RULE),
+    ]),
+    laws: &[Law::Involution],
+    examples: &[ex("invert(0)", "-1"), ex("invert(5i64)", "i64{-6}")],
+    typing: Typing::Promote(Promotion::Integer),
+    ..UNARY
+};
 
 /// A constant of the type of `x` from a pattern of 64 bits, cut to its width.
 fn pattern(t: &mut Tape, x: Val, bits: u64) -> Val {
@@ -111,15 +101,15 @@ const COUNT_RULE: Rule = |t, a| {
         }
     }
 };
-pub(crate) static COUNT: OpDef = operator(
-    "bitwise.count",
-    &["count_bits"],
-    "How many bits are set in two's complement, as i32.",
-    UNARY,
-    &[
+pub(crate) static COUNT: OpDef = OpDef {
+    name: "bitwise.count",
+    aliases: &["count_bits"],
+    summary: "How many bits are set in two's complement, as i32.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),
         strict!(|x: i64| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),
-    ],
-    &[],
-    &[ex("bitwise.count(7)", "3"), ex("count_bits(-1i64)", "64")],
-);
+    ]),
+    examples: &[ex("bitwise.count(7)", "3"), ex("count_bits(-1i64)", "64")],
+    typing: Typing::Promote(Promotion::Integer),
+    ..UNARY
+};

@@ -2,15 +2,15 @@
 //! does not fit; to a boolean they ask whether the number is not 0.
 
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, UNARY, ex, param, param_or,
 };
 use crate::derivative::FIRST;
 use crate::direct::Weak;
-use crate::kernel::strict;
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::kernel::{SAME, strict};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, Rule, id};
 use cembra_runtime::{Fault, FaultKind, MachineType, QType, Scalar};
-use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un, Val};
+use cembra_tape::{Bin, Cell, Cmp, Shift, Tape, Un};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
@@ -36,8 +36,9 @@ fn range(bits: u64) -> Fault {
     Fault::with(FaultKind::CastRange, bits)
 }
 
-fn convert(t: &mut Tape, x: Val, to: MachineType) -> Val {
-    if t.ty(x) == to { x } else { t.un(Un::Convert(to), x) }
+fn convert(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
+    let x = a[0].val(t);
+    Cell::num(if t.ty(x) == to { x } else { t.un(Un::Convert(to), x) })
 }
 
 const FROM_BOOL_RULE_I32: Rule = |t, a| from_bool(t, a, MachineType::I32);
@@ -52,19 +53,9 @@ fn from_bool(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
     Cell::num(t.select(flag, one, zero))
 }
 
-const TO_F32: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(convert(t, x, MachineType::F32))
-};
-const TO_F64: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(convert(t, x, MachineType::F64))
-};
-const TO_I64: Rule = |t, a| {
-    let x = a[0].val(t);
-    Cell::num(convert(t, x, MachineType::I64))
-};
-const SAME: Rule = |_, a| a[0];
+const TO_F32: Rule = |t, a| convert(t, a, MachineType::F32);
+const TO_F64: Rule = |t, a| convert(t, a, MachineType::F64);
+const TO_I64: Rule = |t, a| convert(t, a, MachineType::I64);
 
 /// A float truncated to an integer; a fault if the whole part does not lie in `[low, high)`.
 fn truncate(t: &mut Tape, a: &[Cell], to: MachineType, low: f64, high: f64) -> Cell {
@@ -170,10 +161,6 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
     name: "core.to_bool",
     aliases: &["to_bool"],
     summary: "True if the number is not 0; NaN is true.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Rule(|args| cast_types(TO_BOOLEAN.name, Scalar::Boolean, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> bool { x }, SAME),
@@ -183,9 +170,7 @@ pub(crate) static TO_BOOLEAN: OpDef = OpDef {
         strict!(|x: f32| -> bool { x != 0.0 }, TO_BOOL),
         strict!(|x: f64| -> bool { x != 0.0 }, TO_BOOL),
     ]),
-    laws: &[],
     examples: &[ex("core.to_bool(nan)", "true"), ex("core.to_bool(-0f32)", "false")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
@@ -193,9 +178,6 @@ pub(crate) static TO_INT32: OpDef = OpDef {
     name: "core.to_int32",
     aliases: &["to_int32"],
     summary: "The number as i32, truncated towards zero; an error if it does not fit.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(|args| cast_types(TO_INT32.name, Scalar::Int32, args)),
     meaning: Meaning::Overloads(&[
@@ -206,13 +188,11 @@ pub(crate) static TO_INT32: OpDef = OpDef {
         strict!(try |x: f32| -> i32 { float_to_int!(x, i32, -2_147_483_648_f32, 2_147_483_648_f32) }, FLOAT_TO_I32),
         strict!(try |x: f64| -> i32 { float_to_int!(x, i32, -TWO_31, TWO_31) }, FLOAT_TO_I32),
     ]),
-    laws: &[],
     examples: &[
         ex("to_int32(-2.9f64)", "-2"),
         ex("to_int32(true)", "1"),
         ex("to_int32(2147483647.9f64)", "2147483647"),
     ],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
@@ -220,9 +200,6 @@ pub(crate) static TO_INT64: OpDef = OpDef {
     name: "core.to_int64",
     aliases: &["to_int64"],
     summary: "The number as i64, truncated towards zero; an error if it does not fit.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(|args| cast_types(TO_INT64.name, Scalar::Int64, args)),
     meaning: Meaning::Overloads(&[
@@ -233,9 +210,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
         strict!(try |x: f32| -> i64 { float_to_int!(x, i64, -9_223_372_036_854_775_808_f32, 9_223_372_036_854_775_808_f32) }, FLOAT_TO_I64),
         strict!(try |x: f64| -> i64 { float_to_int!(x, i64, -TWO_63, TWO_63) }, FLOAT_TO_I64),
     ]),
-    laws: &[],
     examples: &[ex("to_int64(1e15f64)", "i64{1000000000000000}"), ex("to_int64(false)", "i64{0}")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
@@ -243,9 +218,6 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
     name: "core.to_uint64",
     aliases: &["to_uint64"],
     summary: "The number as u64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(|args| cast_types(TO_UINT64.name, Scalar::UInt64, args)),
     meaning: Meaning::Overloads(&[
@@ -256,9 +228,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
         strict!(try |x: f32| -> u64 { if (0.0..18_446_744_073_709_551_616_f32).contains(&x) { Ok(x as u64) } else { Err(range(u64::from(x.to_bits()))) } }, FLOAT_TO_UNSIGNED),
         strict!(try |x: f64| -> u64 { if (0.0..2.0 * TWO_63).contains(&x) { Ok(x as u64) } else { Err(range(x.to_bits())) } }, FLOAT_TO_UNSIGNED),
     ]),
-    laws: &[],
     examples: &[ex("to_uint64(2.9f64)", "u64{2}"), ex("to_uint64(-0f32)", "u64{0}")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
@@ -266,10 +236,6 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
     name: "core.to_float32",
     aliases: &["to_float32"],
     summary: "The number as f32, rounded to nearest; an f64 too large becomes an infinity.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Rule(|args| cast_types(TO_FLOAT32.name, Scalar::Float32, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> f32 { f32::from(x) }, FROM_BOOL_RULE_F32),
@@ -279,9 +245,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
         strict!(|x: f32| -> f32 { x }, SAME),
         strict!(|x: f64| -> f32 { x as f32 }, TO_F32),
     ]),
-    laws: &[],
     examples: &[ex("to_float32(16777217)", "16777216."), ex("to_float32(1e300)", "inf")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
     ..UNARY
 };
@@ -290,10 +254,6 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
     name: "core.to_float64",
     aliases: &["to_float64"],
     summary: "The number as f64, rounded to nearest.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Rule(|args| cast_types(TO_FLOAT64.name, Scalar::Float64, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> f64 { f64::from(x) }, FROM_BOOL_RULE_F64),
@@ -303,21 +263,14 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
         strict!(|x: f32| -> f64 { f64::from(x) }, TO_F64),
         strict!(|x: f64| -> f64 { x }, SAME),
     ]),
-    laws: &[],
     examples: &[ex("to_float64(0.1f32)", "f64{0.10000000149011612}")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
     ..UNARY
 };
 
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     name: "core._to_weak_float",
-    aliases: &[],
     summary: "The number as weak_float: f64 that takes on the float type it meets.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Rule(|args| cast_types(TO_WEAK_FLOAT.name, Scalar::WeakFloat, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> Weak { Weak(f64::from(x)) }, FROM_BOOL_RULE_F64),
@@ -327,9 +280,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
         strict!(|x: f32| -> Weak { Weak(f64::from(x)) }, TO_F64),
         strict!(|x: f64| -> Weak { Weak(x) }, SAME),
     ]),
-    laws: &[],
     examples: &[ex("core._to_weak_float(1)", "weak_float{1}")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
@@ -350,12 +301,7 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
 }
 
 /// Casts a value to a scalar type, explicitly; it stays optional if it was, and becomes so if `optional`.
-pub(crate) fn cast_to(
-    graph: &mut dyn Expansion,
-    arg: NodeHandle,
-    to: Scalar,
-    optional: bool,
-) -> Result<NodeHandle, TypeFault> {
+pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: NodeHandle, to: Scalar, optional: bool) -> NodeResult {
     let from = graph.qtype(arg);
     let mut result = arg;
     let of_each = match &from {
@@ -385,7 +331,7 @@ fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     };
     let implicit_only = match args[2].literal {
         Some(Value::Scalar(ScalarValue::Boolean(flag))) => *flag,
-        _ => return Err(TypeFault::mismatch("core.cast expects a literal boolean for `implicit_only`", Some(2))),
+        _ => return refuse(2, "core.cast expects a literal boolean for `implicit_only`"),
     };
     let from = args[0].qtype;
     let refuse = |why: &str| TypeFault::mismatch(format!("core.cast cannot cast {from} to {target}{why}"), Some(0));
@@ -408,25 +354,21 @@ pub(crate) static CAST: OpDef = OpDef {
     aliases: &["cast"],
     summary: "`x` as a value of another type: numbers and booleans among each other, dates and timestamps, and a plain value as an optional. An optional never becomes plain.",
     params: &[param("x"), param("type"), param_or("implicit_only", Value::Scalar(ScalarValue::Boolean(false)))],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(explicit_types),
     meaning: Meaning::Expand(|g, args| match g.value(args[1]) {
         Some(Value::Type(target)) => match target.scalar() {
             Some(scalar) => cast_to(g, args[0], scalar, target.is_optional()),
-            None => Err(TypeFault::mismatch("core.cast expects a scalar type", Some(1))),
+            None => refuse(1, "core.cast expects a scalar type"),
         },
-        _ => Err(TypeFault::mismatch("core.cast expects a type for `type`", Some(1))),
+        _ => refuse(1, "core.cast expects a type for `type`"),
     }),
-    laws: &[],
     examples: &[
         ex("cast(2.5f64, i32)", "2"),
         ex("cast(1, f64?)", "f64?{1}"),
         ex("cast(timestamp\"2026-11-20T10:15:00Z\", date)", "date{2026-11-20}"),
     ],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -449,7 +391,7 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         (None, QType::Array(kind, source)) if can_cast(*source, target) => {
             Ok(Signature::unchanged(args, QType::Array(*kind, target)))
         }
-        _ => Err(TypeFault::mismatch(format!("core.cast_values cannot cast values of {from} to {target}"), Some(0))),
+        _ => refuse(0, format!("core.cast_values cannot cast values of {from} to {target}")),
     }
 }
 
@@ -458,20 +400,16 @@ pub(crate) static CAST_VALUES: OpDef = OpDef {
     aliases: &["cast_values"],
     summary: "`arg` with its values cast to a scalar type: an optional stays one, and an array.",
     params: &[param("arg"), param("scalar_qtype")],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(cast_values_types),
     meaning: Meaning::Expand(|g, args| match g.value(args[1]) {
         Some(Value::Type(QType::Scalar(scalar))) => cast_to(g, args[0], scalar, false),
-        _ => Err(TypeFault::mismatch("core.cast_values expects a scalar type for `scalar_qtype`", Some(1))),
+        _ => refuse(1, "core.cast_values expects a scalar type for `scalar_qtype`"),
     }),
-    laws: &[],
     examples: &[
         ex("core.cast_values(2.5f64, i32)", "2"),
         ex("core.cast_values(i32?{7}, f32)", "f32?{7}"),
         ex("core.cast_values([5, missing], f64)", "[5, NA]"),
     ],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };

@@ -7,7 +7,7 @@ use crate::derivative::FLAT;
 use crate::kernel::{MaskValue, mask, strict};
 use crate::scalars::for_scalars;
 use crate::work::Work;
-use crate::{Example, Overload, Promotion};
+use crate::{Overload, Promotion};
 use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Tape, Val};
 use std::cmp::Ordering;
@@ -120,43 +120,12 @@ fn flags(t: &mut Tape, op: Cmp, x: Mask, y: Mask) -> Mask {
     }
 }
 
-const fn comparison(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    meaning: Meaning,
-    laws: &'static [Law],
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        typing: Typing::Promote(Promotion::Comparable),
-        meaning,
-        laws,
-        examples,
-        derivative: Some(FLAT),
-        ..BINARY
-    }
-}
+const COMPARISON: OpDef = OpDef { typing: Typing::Promote(Promotion::Comparable), derivative: Some(FLAT), ..BINARY };
 
 macro_rules! overloads {
-    (@mask $how:ident, |$found:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
+    (@each $how:ident, |$found:ident| $holds:expr => $ret:ty, $rule:expr; $($ty:ty),*) => {
         [$(strict!(
-            try in context |x: $ty, y: $ty| -> MaskValue {
-                let $found = x.$how(y, context);
-                if const { <$ty as Work>::STRING } {
-                    context.check_compared()?;
-                }
-                Ok(mask($holds))
-            },
-            $rule
-        )),*]
-    };
-    (@bool $how:ident, |$found:ident| $holds:expr, $rule:expr; $($ty:ty),*) => {
-        [$(strict!(
-            try in context |x: $ty, y: $ty| -> bool {
+            try in context |x: $ty, y: $ty| -> $ret {
                 let $found = x.$how(y, context);
                 if const { <$ty as Work>::STRING } {
                     context.check_compared()?;
@@ -169,20 +138,20 @@ macro_rules! overloads {
     // UINT64 is compared for equality by masks, and in every way by booleans.
     (mask, $cmp:expr, |$order:ident| $holds:expr) => {
         Meaning::Overloads(const { &for_scalars!(ordered overloads!(
-            @mask order, |$order| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+            @each order, |$order| mask($holds) => MaskValue, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
         )) })
     };
     (equality, $cmp:expr, |$same:ident| $holds:expr) => {
         Meaning::Overloads(const { &for_scalars!(overloads!(
-            @mask same, |$same| $holds, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
+            @each same, |$same| mask($holds) => MaskValue, |t, a| Cell::mask(record(t, $cmp, a[0].datum, a[1].datum));
         )) })
     };
     (bool $how:ident, $cmp:expr, |$found:ident| $holds:expr) => {
         Meaning::Overloads(const { &join(
             for_scalars!(ordered overloads!(
-                @bool $how, |$found| $holds, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
+                @each $how, |$found| $holds => bool, |t, a| Cell::flag(record(t, $cmp, a[0].datum, a[1].datum));
             )),
-            overloads!(@bool $how, |$found| $holds, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
+            overloads!(@each $how, |$found| $holds => bool, |t, a| Cell::flag(unsigned(t, $cmp, a)); u64),
         ) })
     };
 }
@@ -193,110 +162,108 @@ const fn join(many: [Overload; 8], [last]: [Overload; 1]) -> [Overload; 9] {
     [a, b, c, d, e, f, g, h, last]
 }
 
-pub(crate) static EQUAL: OpDef = comparison(
-    "core.equal",
-    &["equal"],
-    "Present if `x` equals `y`. Written `==`.",
-    overloads!(equality, Cmp::Eq, |same| same),
-    &[Law::Commutative],
-    &[ex("1 == 1.0", "present"), ex("nan == nan", "missing"), ex("\"a\" == \"b\"", "missing")],
-);
+pub(crate) static EQUAL: OpDef = OpDef {
+    name: "core.equal",
+    aliases: &["equal"],
+    summary: "Present if `x` equals `y`. Written `==`.",
+    meaning: overloads!(equality, Cmp::Eq, |same| same),
+    laws: &[Law::Commutative],
+    examples: &[ex("1 == 1.0", "present"), ex("nan == nan", "missing"), ex("\"a\" == \"b\"", "missing")],
+    ..COMPARISON
+};
 
-pub(crate) static NOT_EQUAL: OpDef = comparison(
-    "core.not_equal",
-    &["not_equal"],
-    "Present if `x` differs from `y`. Written `!=`.",
-    overloads!(equality, Cmp::Ne, |same| !same),
-    &[Law::Commutative],
-    &[ex("nan != nan", "present"), ex("missing[i32] != 1", "missing")],
-);
+pub(crate) static NOT_EQUAL: OpDef = OpDef {
+    name: "core.not_equal",
+    aliases: &["not_equal"],
+    summary: "Present if `x` differs from `y`. Written `!=`.",
+    meaning: overloads!(equality, Cmp::Ne, |same| !same),
+    laws: &[Law::Commutative],
+    examples: &[ex("nan != nan", "present"), ex("missing[i32] != 1", "missing")],
+    ..COMPARISON
+};
 
-pub(crate) static LESS: OpDef = comparison(
-    "core.less",
-    &["less"],
-    "Present if `x` is before `y`. Written `<`.",
-    overloads!(mask, Cmp::Lt, |o| o == Some(Ordering::Less)),
-    &[],
-    &[ex("1 < 2", "present"), ex("false < true", "present"), ex("nan < 1", "missing")],
-);
+pub(crate) static LESS: OpDef = OpDef {
+    name: "core.less",
+    aliases: &["less"],
+    summary: "Present if `x` is before `y`. Written `<`.",
+    meaning: overloads!(mask, Cmp::Lt, |o| o == Some(Ordering::Less)),
+    examples: &[ex("1 < 2", "present"), ex("false < true", "present"), ex("nan < 1", "missing")],
+    ..COMPARISON
+};
 
-pub(crate) static LESS_EQUAL: OpDef = comparison(
-    "core.less_equal",
-    &["less_equal"],
-    "Present if `x` is before `y` or equals it. Written `<=`.",
-    overloads!(mask, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
-    &[],
-    &[ex("2 <= 2", "present"), ex("\"b\" <= \"a\"", "missing")],
-);
+pub(crate) static LESS_EQUAL: OpDef = OpDef {
+    name: "core.less_equal",
+    aliases: &["less_equal"],
+    summary: "Present if `x` is before `y` or equals it. Written `<=`.",
+    meaning: overloads!(mask, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
+    examples: &[ex("2 <= 2", "present"), ex("\"b\" <= \"a\"", "missing")],
+    ..COMPARISON
+};
 
-pub(crate) static GREATER: OpDef = comparison(
-    "core.greater",
-    &["greater"],
-    "Present if `x` is after `y`. Written `>`.",
-    overloads!(mask, Cmp::Gt, |o| o == Some(Ordering::Greater)),
-    &[],
-    &[ex("2 > 1", "present"), ex("1 > nan", "missing")],
-);
+pub(crate) static GREATER: OpDef = OpDef {
+    name: "core.greater",
+    aliases: &["greater"],
+    summary: "Present if `x` is after `y`. Written `>`.",
+    meaning: overloads!(mask, Cmp::Gt, |o| o == Some(Ordering::Greater)),
+    examples: &[ex("2 > 1", "present"), ex("1 > nan", "missing")],
+    ..COMPARISON
+};
 
-pub(crate) static GREATER_EQUAL: OpDef = comparison(
-    "core.greater_equal",
-    &["greater_equal"],
-    "Present if `x` is after `y` or equals it. Written `>=`.",
-    overloads!(mask, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
-    &[],
-    &[ex("0f32 >= -0f32", "present"), ex("1 >= 2", "missing")],
-);
+pub(crate) static GREATER_EQUAL: OpDef = OpDef {
+    name: "core.greater_equal",
+    aliases: &["greater_equal"],
+    summary: "Present if `x` is after `y` or equals it. Written `>=`.",
+    meaning: overloads!(mask, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
+    examples: &[ex("0f32 >= -0f32", "present"), ex("1 >= 2", "missing")],
+    ..COMPARISON
+};
 
-pub(crate) static BOOL_EQUAL: OpDef = comparison(
-    "bool.equal",
-    &[],
-    "True if `x` equals `y`.",
-    overloads!(bool same, Cmp::Eq, |same| same),
-    &[Law::Commutative],
-    &[ex("bool.equal(1, 2)", "false"), ex("bool.equal(1, missing[i32])", "bool?{NA}")],
-);
+pub(crate) static BOOL_EQUAL: OpDef = OpDef {
+    name: "bool.equal",
+    summary: "True if `x` equals `y`.",
+    meaning: overloads!(bool same, Cmp::Eq, |same| same),
+    laws: &[Law::Commutative],
+    examples: &[ex("bool.equal(1, 2)", "false"), ex("bool.equal(1, missing[i32])", "bool?{NA}")],
+    ..COMPARISON
+};
 
-pub(crate) static BOOL_NOT_EQUAL: OpDef = comparison(
-    "bool.not_equal",
-    &[],
-    "True if `x` differs from `y`.",
-    overloads!(bool same, Cmp::Ne, |same| !same),
-    &[Law::Commutative],
-    &[ex("bool.not_equal(nan, nan)", "true")],
-);
+pub(crate) static BOOL_NOT_EQUAL: OpDef = OpDef {
+    name: "bool.not_equal",
+    summary: "True if `x` differs from `y`.",
+    meaning: overloads!(bool same, Cmp::Ne, |same| !same),
+    laws: &[Law::Commutative],
+    examples: &[ex("bool.not_equal(nan, nan)", "true")],
+    ..COMPARISON
+};
 
-pub(crate) static BOOL_LESS: OpDef = comparison(
-    "bool.less",
-    &[],
-    "True if `x` is before `y`.",
-    overloads!(bool order, Cmp::Lt, |o| o == Some(Ordering::Less)),
-    &[],
-    &[ex("bool.less(1, 2)", "true"), ex("bool.less(nan, 2)", "false")],
-);
+pub(crate) static BOOL_LESS: OpDef = OpDef {
+    name: "bool.less",
+    summary: "True if `x` is before `y`.",
+    meaning: overloads!(bool order, Cmp::Lt, |o| o == Some(Ordering::Less)),
+    examples: &[ex("bool.less(1, 2)", "true"), ex("bool.less(nan, 2)", "false")],
+    ..COMPARISON
+};
 
-pub(crate) static BOOL_LESS_EQUAL: OpDef = comparison(
-    "bool.less_equal",
-    &[],
-    "True if `x` is before `y` or equals it.",
-    overloads!(bool order, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
-    &[],
-    &[ex("bool.less_equal(2, 2)", "true")],
-);
+pub(crate) static BOOL_LESS_EQUAL: OpDef = OpDef {
+    name: "bool.less_equal",
+    summary: "True if `x` is before `y` or equals it.",
+    meaning: overloads!(bool order, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
+    examples: &[ex("bool.less_equal(2, 2)", "true")],
+    ..COMPARISON
+};
 
-pub(crate) static BOOL_GREATER: OpDef = comparison(
-    "bool.greater",
-    &[],
-    "True if `x` is after `y`.",
-    overloads!(bool order, Cmp::Gt, |o| o == Some(Ordering::Greater)),
-    &[],
-    &[ex("bool.greater(2, 1)", "true")],
-);
+pub(crate) static BOOL_GREATER: OpDef = OpDef {
+    name: "bool.greater",
+    summary: "True if `x` is after `y`.",
+    meaning: overloads!(bool order, Cmp::Gt, |o| o == Some(Ordering::Greater)),
+    examples: &[ex("bool.greater(2, 1)", "true")],
+    ..COMPARISON
+};
 
-pub(crate) static BOOL_GREATER_EQUAL: OpDef = comparison(
-    "bool.greater_equal",
-    &[],
-    "True if `x` is after `y` or equals it.",
-    overloads!(bool order, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
-    &[],
-    &[ex("bool.greater_equal(1, 2)", "false")],
-);
+pub(crate) static BOOL_GREATER_EQUAL: OpDef = OpDef {
+    name: "bool.greater_equal",
+    summary: "True if `x` is after `y` or equals it.",
+    meaning: overloads!(bool order, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
+    examples: &[ex("bool.greater_equal(1, 2)", "false")],
+    ..COMPARISON
+};

@@ -2,9 +2,9 @@
 //! is present, as a boolean, and its value. The value of a missing optional is the zero of its type, in every backend: its
 //! bytes in a frame may be anything, and are never looked at.
 
-use crate::definition::{Expansion, NodeHandle};
+use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::refuse;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -59,7 +59,7 @@ pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
 }
 
 /// A field of a value, by a position that it has.
-pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
+pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> NodeResult {
     let index = graph.literal(Value::from(index as i64));
     graph.apply(id::GET_NTH, &[value, index])
 }
@@ -68,7 +68,7 @@ pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) 
 ///
 /// # Errors
 /// There is no such field.
-pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let index = literal_integer(graph.value(args[1]).as_ref());
     match (graph.qtype(args[0]), index) {
         (QType::Optional(_), Some(0)) => {
@@ -80,6 +80,6 @@ pub fn optional_field(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<
             let zero = graph.literal(Value::Scalar(ScalarValue::zero(scalar)));
             graph.apply(id::PRESENCE_OR, &[args[0], zero])
         }
-        (found, _) => Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0))),
+        (found, _) => refuse(0, format!("core.get_nth expects a tuple, found {found}")),
     }
 }

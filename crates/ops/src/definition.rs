@@ -1,6 +1,7 @@
 //! The shape of an operator's record: everything the project knows about an operator is one static `OpDef`.
 
-use crate::array::ArrayOperator;
+use crate::array::strip::InStrips;
+use crate::array::{ArrayOperator, FullRule};
 use crate::derivative::Derivative;
 use crate::sequence::Sequence;
 use crate::structure::structs::{is_formed, is_of_structs};
@@ -419,6 +420,10 @@ pub struct OpDef {
     pub examples: &'static [Example],
     /// What it is of arrays.
     pub over_arrays: OverArrays,
+    /// How its kernel on whole arrays works on strips; `None` if it does not.
+    pub in_strips: Option<InStrips>,
+    /// When the result of its kernel on whole arrays is full.
+    pub full: FullRule,
     /// Its derivative, if it is known.
     pub derivative: Option<Derivative>,
     /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
@@ -445,16 +450,6 @@ impl std::fmt::Debug for OpDef {
 }
 
 impl OpDef {
-    /// The same operator, with its derivative.
-    pub(crate) const fn derived(self, derivative: Derivative) -> OpDef {
-        OpDef { derivative: Some(derivative), ..self }
-    }
-
-    /// The same operator, which is another one of durations and timestamps.
-    pub(crate) const fn of_durations(self, op: OpId) -> OpDef {
-        OpDef { of_durations: Some(op), ..self }
-    }
-
     /// The overloads; none for expansions and structure.
     #[must_use]
     pub fn overloads(&self) -> &'static [Overload] {
@@ -528,13 +523,24 @@ pub(crate) const UNARY: OpDef = OpDef {
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Elementwise,
+    in_strips: None,
+    full: FullRule::Never,
     derivative: None,
     of_durations: None,
     of_structs: None,
     integers: Integers::Stay,
 };
 
-/// The same on two numbers.
+/// The same with a rule of its own for missing operands.
+pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY };
+
+/// The same with rules of its own for missing operands and for arrays.
+pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
+
+/// A strict operator that takes what its overloads take.
+pub(crate) const OVERLOADED: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
+
+/// A strict operator on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 
 /// A parameter that must be given.

@@ -7,7 +7,7 @@ use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, par
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::qtype::{decayed, type_at};
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{Date, QType, Scalar};
 use cembra_value::Value;
 
@@ -23,8 +23,7 @@ fn operands(
     if found == expected {
         return Ok(qtype);
     }
-    let message = format!("{operator} expects a value of type {expected}, found {found}");
-    Err(TypeFault::mismatch(message, Some(1)).into())
+    refuse(1, format!("{operator} expects a value of type {expected}, found {found}"))
 }
 
 fn fields(g: &mut dyn Instantiation, value: NodeHandle, count: usize) -> Result<Vec<NodeHandle>, TypeFault> {

@@ -1,24 +1,21 @@
 //! Operators of the host that a text declares and that are not there: the text can be checked, but what needs one cannot run.
 
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::definition::{Meaning, OWN, OpDef, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_value::{Code, ScalarValue, Value};
 
 fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(Value::Type(ret)) = args.get(1).and_then(|arg| arg.literal) else {
-        return Err(TypeFault::mismatch("core._extern expects a type for `type`", Some(1)));
+        return refuse(1, "core._extern expects a type for `type`");
     };
     Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: ret.clone() })
 }
 
 pub(crate) static EXTERN: OpDef = OpDef {
     name: "core._extern",
-    aliases: &[],
     summary: "A call of the operator `name`, which the text declares to give this type and the host does not have.",
     params: &[param("name"), param("type"), param("args")],
     variadic: true,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(types),
     meaning: Meaning::Expand(|g, args| {
         let name = match g.value(args[0]) {
@@ -29,8 +26,6 @@ pub(crate) static EXTERN: OpDef = OpDef {
         let fault = TypeFault { code: Code::Extern, ..TypeFault::mismatch(message, None) };
         Err(fault.hint("register it, or evaluate outputs that do not need it"))
     }),
-    laws: &[],
     examples: &[ex("extern fn fx.rate(text): f64; 1", "1")],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };

@@ -1,30 +1,14 @@
 //! Operators on functions: calling them, taking them over the fields of a tuple, and the loop. Each stands for an expression
 //! that is made while types are found, so that no function is left for the backends; a loop is structure they know.
 
-use crate::definition::{
-    Instantiation, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Stop, Typing, UNARY, ex, param,
-};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 
 /// What operators on functions and sequences share.
-pub(crate) const HIGHER_ORDER: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::Instantiated,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+pub(crate) const HIGHER_ORDER: OpDef = OpDef { params: &[], typing: Typing::Instantiated, ..OWN };
 
 /// An INT64 literal.
 pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
@@ -32,7 +16,7 @@ pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
 }
 
 /// A field of a tuple.
-pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
+pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> NodeResult {
     let index = integer(graph, index as i64);
     graph.apply(id::GET_NTH, &[tuple, index])
 }
@@ -46,7 +30,7 @@ fn fields(
 ) -> Result<Vec<NodeHandle>, TypeFault> {
     let qtype = graph.qtype(tuple);
     let Some(types) = qtype.as_tuple() else {
-        return Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {qtype}"), Some(at)));
+        return refuse(at, format!("{operator} expects a tuple, found {qtype}"));
     };
     (0..types.len()).map(|index| field(graph, tuple, index)).collect()
 }
@@ -125,7 +109,7 @@ pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let fields = fields(g, REDUCE_TUPLE.name, args[1], 1)?;
         let Some((first, others)) = fields.split_first() else {
-            return Err(TypeFault::mismatch("core.reduce_tuple expects at least one field", Some(1)).into());
+            return refuse(1, "core.reduce_tuple expects at least one field");
         };
         others.iter().try_fold(*first, |so_far, field| g.call(args[0], &[so_far, *field]))
     }),

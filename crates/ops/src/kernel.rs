@@ -5,10 +5,11 @@
 
 use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
 use crate::work::Work;
-use crate::{KernelData, Lower, OperandType, Overload};
+use crate::{KernelData, Lower, OperandType, Overload, Rule};
 use cembra_runtime::{
     Bytes, Call, Context, Date, Duration, Fault, FramePtr, RegisterResult, Scalar, Slot, Text, Timestamp,
 };
+use cembra_tape::{Bin, Cell, Tape, Un};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -404,7 +405,7 @@ unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, cal
 }
 
 /// The arguments that must be there for the function to be called: those that are no optionals.
-const fn required(args: &[OperandType]) -> u64 {
+pub(crate) const fn required(args: &[OperandType]) -> u64 {
     let (mut at, mut bits) = (0, 0);
     while at < args.len() {
         if !args[at].optional {
@@ -453,6 +454,21 @@ impl Overload {
             pure: true,
         }
     }
+}
+
+/// The rule of what gives its first operand.
+pub(crate) const SAME: Rule = |_, a| a[0];
+
+/// The rule of one operation on a number.
+pub(crate) fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
+    let x = a[0].val(t);
+    Cell::num(t.un(op, x))
+}
+
+/// The rule of one operation on two numbers.
+pub(crate) fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    Cell::num(t.bin(op, x, y))
 }
 
 /// The overload of a strict operator: `strict!(|x: i32, y: i32| -> i32 { body }, rule)`. The body sees present scalars.

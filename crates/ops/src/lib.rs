@@ -50,8 +50,8 @@ mod random;
 mod strings;
 
 pub use array::strip::{
-    Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues,
-    divide_by_groups, expand,
+    Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, accumulator,
+    divide_by_groups, expand, scanner,
 };
 pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use calendar::zones::time_zones;

@@ -2,7 +2,8 @@
 //! of the text language, which mean presence logic on masks and three-valued logic on booleans.
 
 use crate::definition::{
-    BINARY, Expansion, Law, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
+    BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY,
+    ex, param,
 };
 use crate::derivative::chosen;
 use crate::kernel::{custom, strict};
@@ -171,7 +172,6 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
     aliases: &["logical_if"],
     summary: "`if_true`, `if_false` or `if_missing` as the condition is. All operands are evaluated.",
     params: &[param("condition"), param("if_true"), param("if_false"), param("if_missing")],
-    presence: PresenceRule::Custom,
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(logical_if_types),
     meaning: for_scalars!(logical_if!()),
@@ -185,7 +185,7 @@ pub(crate) static LOGICAL_IF: OpDef = OpDef {
         made.push(None);
         Ok(made)
     }),
-    ..UNARY
+    ..CUSTOM
 };
 
 // The short forms. A mask is UNIT or OPTIONAL_UNIT; a boolean that meets a mask means `b == true`.
@@ -232,7 +232,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
 }
 
 /// The operand as a mask.
-fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> NodeResult {
     match graph.qtype(arg) {
         QType::Nothing => Ok(graph.literal(Value::Missing(Scalar::Unit))),
         qtype if is_mask(&qtype) => Ok(arg),
@@ -243,12 +243,7 @@ fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> Result<NodeHandle, Typ
     }
 }
 
-fn expand_logic(
-    graph: &mut dyn Expansion,
-    args: &[NodeHandle],
-    on_masks: OpId,
-    on_booleans: OpId,
-) -> Result<NodeHandle, TypeFault> {
+fn expand_logic(graph: &mut dyn Expansion, args: &[NodeHandle], on_masks: OpId, on_booleans: OpId) -> NodeResult {
     let masks = args.iter().any(|a| matches!(graph.qtype(*a), QType::Nothing) || is_mask(&graph.qtype(*a)));
     if !masks {
         return graph.apply(on_booleans, args);
@@ -285,12 +280,11 @@ pub(crate) static OR: OpDef = OpDef {
 pub(crate) static NOT: OpDef = OpDef {
     name: "core._not",
     summary: "The `not` of the text language: `core.presence_not` of a mask, `bool.logical_not` of a boolean.",
-    presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| logic_types("not", args)),
     meaning: Meaning::Expand(|g, args| expand_logic(g, args, id::PRESENCE_NOT, id::LOGICAL_NOT)),
     over_arrays: OverArrays::Expanded,
     examples: &[ex("not 1 < 2", "missing"), ex("not false", "true")],
-    ..UNARY
+    ..CUSTOM
 };
 
 fn short_where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -308,7 +302,6 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
     aliases: &["where"],
     summary: "The `where` and `if` of the text language: `core.where`, whose condition may also be a boolean, meaning `condition == true`. Only the chosen branch is evaluated.",
     params: &[param("condition"), param("if_true"), crate::definition::param_or("if_false", Value::Nothing)],
-    presence: PresenceRule::Custom,
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(short_where_types),
     meaning: Meaning::Expand(|g, args| {
@@ -322,5 +315,5 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
         ex("where(false, 1 // 0, 2)", "2"),
     ],
     derivative: Some(chosen),
-    ..UNARY
+    ..CUSTOM
 };

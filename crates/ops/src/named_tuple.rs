@@ -2,11 +2,11 @@
 //! tuples; the names are part of the type only.
 
 use crate::compound::{field, field_count, field_name, field_type, position};
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Structure, Typing, UNARY, ex, param};
+use crate::definition::{Meaning, OWN, OpDef, Structure, Typing, ex, param};
 use crate::id;
 use crate::structure::structs::fields_of;
 use crate::tuple::check_count;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
 use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
@@ -60,28 +60,23 @@ fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let types: Vec<QType> = args[1..].iter().map(|arg| arg.qtype.clone()).collect();
     match Fields::named(names, types) {
         Some(fields) => Ok(Signature::unchanged(args, QType::Tuple(fields))),
-        None => Err(TypeFault::mismatch(format!("namedtuple.make has {named} names for {given} fields"), Some(0))),
+        None => refuse(0, format!("namedtuple.make has {named} names for {given} fields")),
     }
 }
 
 pub(crate) static MAKE: OpDef = OpDef {
     name: "namedtuple.make",
-    aliases: &[],
     summary: "A tuple whose fields have names. Written `{x: a, y: b}`, or `namedtuple.make(x=a, y=b)`; the operator itself takes the names as a literal with commas in it.",
     params: &[param("field_names").of(ArgumentForm::FieldNames), param("**fields")],
     variadic: true,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(make_types),
     meaning: Meaning::Structure(Structure::MakeNamed),
-    laws: &[],
     examples: &[
         ex("{x: 1, y: \"a\"}", "{x: 1, y: 'a'}"),
         ex("namedtuple.make(x=1, y=2.5f32)", "{x: 1, y: 2.5}"),
         ex("namedtuple.make(\"x\", 1).x", "1"),
     ],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -138,12 +133,8 @@ pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
 
 pub(crate) static GET_FIELD: OpDef = OpDef {
     name: "namedtuple.get_field",
-    aliases: &[],
     summary: "The field of a named tuple with a name. Written `t.x`. Taken from a tuple that is made on the spot, the other fields are not evaluated. The fields of an optional are `present` and `value`, as `core.get_nth` gives them.",
     params: &[param("namedtuple"), param("field_name").of(ArgumentForm::FieldName)],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(get_field_types),
     of_structs: Some(id::STRUCT_FIELD),
     meaning: Meaning::Expand(|graph, args| {
@@ -154,14 +145,12 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
         // Typing found the field.
         field(graph, args[0], position.unwrap_or(0))
     }),
-    laws: &[],
     examples: &[
         ex("{x: 1, y: \"a\"}.y", "'a'"),
         ex("namedtuple.get_field(missing[f32], \"present\")", "false"),
         ex("text?{\"a\"}.value", "'a'"),
     ],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 /// Where each field of a union is: true for one of the second tuple, and its position.
@@ -184,8 +173,7 @@ fn union_names(first: &QType, second: &QType, fields: &[(bool, usize)]) -> Strin
 fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     for (index, arg) in args.iter().enumerate() {
         if arg.qtype.as_tuple().is_none_or(|fields| fields.names().is_none()) {
-            let message = format!("namedtuple.union expects named tuples, found {}", arg.qtype);
-            return Err(TypeFault::mismatch(message, Some(index)));
+            return refuse(index, format!("namedtuple.union expects named tuples, found {}", arg.qtype));
         }
     }
     let (first, second) = (args[0].qtype, args[1].qtype);
@@ -202,12 +190,8 @@ fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static UNION: OpDef = OpDef {
     name: "namedtuple.union",
-    aliases: &[],
     summary: "The named tuple of the fields of both: those of the first, where the second has no field of that name, else that of the second; then the others of the second.",
     params: &[param("first"), param("second")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(union_types),
     meaning: Meaning::Expand(|graph, args| {
         let (first, second) = (graph.qtype(args[0]), graph.qtype(args[1]));
@@ -219,10 +203,8 @@ pub(crate) static UNION: OpDef = OpDef {
         }
         graph.apply(id::MAKE_NAMED, &operands)
     }),
-    laws: &[],
     examples: &[ex("namedtuple.union({x: 1, y: 2}, {y: \"b\", z: 3})", "{x: 1, y: 'b', z: 3}")],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 #[cfg(test)]

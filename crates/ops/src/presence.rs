@@ -2,12 +2,14 @@
 
 use crate::Rule;
 use crate::array::reduce;
-use crate::definition::{Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Law, Meaning, OWN, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::derivative::FIRST;
 use crate::id;
-use crate::kernel::{MaskValue, custom, mask};
+use crate::kernel::{MaskValue, SAME, custom, mask};
 use crate::scalars::for_scalars;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::strings::text_fault;
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
+use crate::{Finish, Fold, Gathers, InStrips};
 use cembra_expr::Integers;
 use cembra_runtime::{Bytes, EdgeType, Fault, FaultKind, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
@@ -54,16 +56,10 @@ pub(crate) static HAS: OpDef = OpDef {
     of_structs: Some(id::STRUCT_HAS),
     aliases: &["has"],
     summary: "Present if `x` is. For a plain value the result is a unit, present by type.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| unary_types(HAS.name, args, |_, optional| QType::of(Scalar::Unit, optional))),
     meaning: for_scalars!(unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE;)),
-    laws: &[],
     examples: &[ex("has(missing[text])", "missing"), ex("has(i32?{5})", "present"), ex("has(5)", "unit")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 const PRESENCE_NOT_RULE: Rule = |t, a| {
@@ -76,34 +72,22 @@ pub(crate) static PRESENCE_NOT: OpDef = OpDef {
     of_structs: Some(id::STRUCT_NOT),
     aliases: &["presence_not"],
     summary: "Present if `x` is missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| unary_types(PRESENCE_NOT.name, args, |_, _| QType::MASK)),
     meaning: for_scalars!(unary!(|_x| None => MaskValue, |x| mask(x.is_none()) => MaskValue, PRESENCE_NOT_RULE;)),
-    laws: &[],
     examples: &[ex("presence_not(missing[i32])", "present"), ex("presence_not(1)", "missing")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
-const TO_OPTIONAL_RULE: Rule = |_, a| a[0];
 pub(crate) static TO_OPTIONAL: OpDef = OpDef {
     name: "core.to_optional",
     of_structs: Some(id::STRUCT_TO_OPTIONAL),
     aliases: &["to_optional"],
     summary: "`x` as an optional value; optionals stay as they are.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| unary_types(TO_OPTIONAL.name, args, |scalar, _| QType::Optional(scalar))),
-    meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, TO_OPTIONAL_RULE;)),
+    meaning: for_scalars!(unary!(|x| Some(x) => Option<_>, |x| x => Option<_>, SAME;)),
     laws: &[Law::Idempotent],
     examples: &[ex("to_optional(5)", "i32?{5}")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 const GET_VALUE_RULE: Rule = |t, a| {
@@ -117,17 +101,12 @@ pub(crate) static GET_OPTIONAL_VALUE: OpDef = OpDef {
     of_structs: Some(id::STRUCT_VALUE),
     aliases: &["get_optional_value"],
     summary: "The value of an optional; an error if it is missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::MissingValue],
     typing: Typing::Rule(|args| unary_types(GET_OPTIONAL_VALUE.name, args, |scalar, _| QType::Scalar(scalar))),
     meaning: for_scalars!(unary!(try |x| Ok(x), |x| x.ok_or(Fault::new(FaultKind::MissingValue)), GET_VALUE_RULE;)),
-    laws: &[],
     examples: &[ex("get_optional_value(i32?{5})", "5"), ex("get_optional_value(5)", "5")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
-    ..UNARY
+    ..CUSTOM
 };
 
 fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -170,22 +149,15 @@ pub(crate) static PRESENCE_AND: OpDef = OpDef {
     aliases: &["presence_and"],
     summary: "`x` where the mask is present, else missing. Written `&`.",
     params: &[param("x"), param("mask")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(presence_and_types),
     meaning: for_scalars!(presence_and!()),
-    laws: &[],
     examples: &[ex("5 & (1 < 2)", "i32?{5}"), ex("5 & (1 > 2)", "i32?{NA}")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn presence_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let common = common_type(args[0].qtype, args[1].qtype)
-        .filter(|common| common.scalar().is_some())
-        .ok_or_else(|| no_common_type(PRESENCE_OR.name, args))?;
-    let Some(scalar) = common.scalar() else { return Err(no_common_type(PRESENCE_OR.name, args)) };
+    let common = common_type(args[0].qtype, args[1].qtype).and_then(|common| common.scalar());
+    let scalar = common.ok_or_else(|| no_common_type(PRESENCE_OR.name, args))?;
     let optional = [args[0].qtype.is_optional(), args[1].qtype.is_optional()];
     Ok(Signature {
         operands: smallvec![QType::of(scalar, optional[0]), QType::of(scalar, optional[1])],
@@ -224,30 +196,24 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     aliases: &["presence_or"],
     summary: "`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`.",
     params: &[param("x"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(presence_or_types),
     meaning: for_scalars!(presence_or!()),
-    laws: &[],
     examples: &[
         ex("missing[i32] ?? 7", "7"),
         ex("missing ?? \"none\"", "'none'"),
         ex("missing[f32] | missing[f32]", "f32?{NA}"),
     ],
-    over_arrays: OverArrays::Elementwise,
     // Of values that are never missing, which is what derivatives are of.
     derivative: Some(FIRST),
-    ..UNARY
+    ..CUSTOM
 };
 
 fn presence_and_or_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let operator = PRESENCE_AND_OR.name;
     let condition = args[1].qtype;
     if condition.scalar() != Some(Scalar::Unit) {
-        let text = format!("{operator} expects a mask for `mask`, found {condition}");
-        return Err(TypeFault::mismatch(text, Some(1)));
+        return refuse(1, format!("{operator} expects a mask for `mask`, found {condition}"));
     }
     let common = common_type(args[0].qtype, args[2].qtype);
     let Some(scalar) = common.as_ref().and_then(QType::scalar) else {
@@ -273,22 +239,16 @@ macro_rules! presence_and_or {
 
 pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
     name: "core._presence_and_or",
-    aliases: &[],
     summary: "`x` if it is present and the mask too, else `y`: `(x & mask) | y`. All are evaluated.",
     params: &[param("x"), param("mask"), param("y")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(presence_and_or_types),
     meaning: for_scalars!(presence_and_or!()),
-    laws: &[],
     examples: &[
         ex("core._presence_and_or(5, 1 < 2, 7)", "5"),
         ex("core._presence_and_or(5, 1 > 2, 7.5f32)", "7.5"),
         ex("core._presence_and_or(missing[i32], present, missing[i32])", "i32?{NA}"),
     ],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -338,31 +298,23 @@ macro_rules! wheres {
 pub(crate) static WHERE: OpDef = OpDef {
     name: "core.where",
     of_structs: Some(id::STRUCT_WHERE),
-    aliases: &[],
     summary: "`if_true` where the condition is present, else `if_false`, in their common type. What only one branch needs is evaluated only when that branch is chosen.",
     params: &[param("condition"), param("if_true"), param("if_false")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(where_types),
     meaning: for_scalars!(wheres!()),
-    laws: &[],
     examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn with_assertion_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let scalar = expect_scalar(WITH_ASSERTION.name, "value", 0, args)?;
     let (condition, message) = (args[1].qtype, args[2].qtype);
     if condition.scalar() != Some(Scalar::Unit) {
-        let text = format!("core.with_assertion expects a mask for `condition`, found {condition}");
-        return Err(TypeFault::mismatch(text, Some(1)));
+        return refuse(1, format!("core.with_assertion expects a mask for `condition`, found {condition}"));
     }
     if *message != QType::TEXT {
-        let text = format!("core.with_assertion expects a text for `message`, found {message}");
-        return Err(TypeFault::mismatch(text, Some(2)));
+        return refuse(2, format!("core.with_assertion expects a text for `message`, found {message}"));
     }
     let value = QType::of(scalar, args[0].qtype.is_optional());
     Ok(Signature { operands: smallvec![value.clone(), QType::MASK, QType::TEXT], ret: value })
@@ -389,8 +341,7 @@ macro_rules! assertions {
 }
 
 fn broken(message: Text<'static>) -> Fault {
-    let text = message.as_str();
-    Fault { kind: FaultKind::Assertion, operands: [text.as_ptr() as u64, text.len() as u64] }
+    text_fault(FaultKind::Assertion, message)
 }
 
 pub(crate) static WITH_ASSERTION: OpDef = OpDef {
@@ -398,15 +349,11 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     aliases: &["with_assertion"],
     summary: "`value`, if the condition is present; else an error with the message. In a branch that is not chosen it does not fire.",
     params: &[param("value"), param("condition"), param("message")],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::Assertion],
     typing: Typing::Rule(with_assertion_types),
     meaning: for_scalars!(assertions!()),
-    laws: &[],
     examples: &[ex("core.with_assertion(5, 1 < 2, \"ordered\")", "5")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 /// The types of what takes the elements of a mask together: a scalar or an optional is its only element.
@@ -429,19 +376,10 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
 
 /// What the two records share: of one value all and any are the same.
 const AGGREGATE: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
     params: &[param("x"), param_or("into", Value::Unspecified)],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Overloads,
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 pub(crate) static ANY: OpDef = OpDef {
@@ -451,6 +389,7 @@ pub(crate) static ANY: OpDef = OpDef {
     typing: Typing::Rule(|args| aggregate_types(ANY.name, args)),
     examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
     over_arrays: OverArrays::Kernel(&reduce::ANY),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Any })),
     ..AGGREGATE
 };
 
@@ -461,5 +400,6 @@ pub(crate) static ALL: OpDef = OpDef {
     typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
     examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(unit{})", "unit")],
     over_arrays: OverArrays::Kernel(&reduce::ALL),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Missing, finish: Finish::None })),
     ..AGGREGATE
 };

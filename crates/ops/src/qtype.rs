@@ -7,7 +7,7 @@ use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, par
 use crate::function::HIGHER_ORDER;
 use crate::sequence::Sequence;
 use crate::tuple::{check_count, sliced};
-use crate::typing::{TypeFault, common_type};
+use crate::typing::{TypeFault, common_type, refuse};
 use crate::{OpId, id};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{ArrayKind, QType, Scalar, ShapeType};
@@ -41,7 +41,7 @@ fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[NodeHan
     match g.value(args[at]) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(i64::from(value)),
         Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(value),
-        _ => Err(TypeFault::mismatch(format!("{operator} expects a literal integer for `{name}`"), Some(at)).into()),
+        _ => refuse(at, format!("{operator} expects a literal integer for `{name}`")),
     }
 }
 
@@ -314,16 +314,12 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
         let condition = g.qtype(args[0]);
         let chosen = match g.value(args[0]) {
             _ if condition.scalar() != Some(Scalar::Unit) => {
-                let message = format!("{operator} expects a mask for `condition`, found {condition}");
-                return Err(TypeFault::mismatch(message, Some(0)).into());
+                return refuse(0, format!("{operator} expects a mask for `condition`, found {condition}"));
             }
             Some(Value::Missing(_)) => false,
             Some(_) => true,
             None if condition == QType::UNIT => true,
-            None => {
-                let message = format!("{operator} expects a condition that is known while types are found");
-                return Err(TypeFault::mismatch(message, Some(0)).into());
-            }
+            None => return refuse(0, format!("{operator} expects a condition that is known while types are found")),
         };
         let yes = type_at(g, operator, args, 1)?;
         let no = type_at(g, operator, args, 2)?;

@@ -8,10 +8,12 @@ pub(crate) mod slice;
 
 use crate::Rule;
 use crate::cast::cast_to;
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, PresenceRule, Stop, Typing, ex, param, param_or};
+use crate::definition::{
+    Instantiation, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Stop, Typing, ex, param, param_or,
+};
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
-use crate::typing::{TypeFault, common_type};
+use crate::typing::{TypeFault, common_type, refuse};
 use crate::{OpId, id};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -89,7 +91,7 @@ impl Sequence {
     }
 
     /// The element at an index that is known to be in range.
-    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> Result<NodeHandle, Stop> {
+    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> NodeResult<Stop> {
         match &self.elements {
             Elements::Range { start, step } => {
                 // Most ranges count from 0 by 1: the element is the index.
@@ -129,7 +131,7 @@ fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
 }
 
 /// The sum of two INT64; a literal if both are, so that an index that is known stays so.
-fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResult {
     match (known(graph, a), known(graph, b)) {
         (Some(0), _) => Ok(b),
         (_, Some(0)) => Ok(a),
@@ -148,7 +150,7 @@ fn elements(
 }
 
 /// One of several values, by index.
-fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> Result<NodeHandle, Stop> {
+fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<Stop> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);
     }
@@ -187,8 +189,7 @@ fn sources(
         if let (Some(a), Some(b)) = (first.known_size(), other.known_size())
             && a != b
         {
-            let message = format!("{operator} expects sequences of the same size, found {a} and {b}");
-            return Err(TypeFault::mismatch(message, Some(from + at)).into());
+            return refuse(from + at, format!("{operator} expects sequences of the same size, found {a} and {b}"));
         }
         if other.size != size {
             let alike = graph.apply(id::EQUAL, &[size, other.size])?;
@@ -211,20 +212,14 @@ fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, Type
 }
 
 /// An integer operand as an INT64.
-fn int64(
-    graph: &mut dyn Instantiation,
-    operator: &str,
-    name: &str,
-    args: &[NodeHandle],
-    at: usize,
-) -> Result<NodeHandle, TypeFault> {
+fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[NodeHandle], at: usize) -> NodeResult {
     if let Some(Value::Scalar(ScalarValue::Int32(value))) = graph.value(args[at]) {
         return Ok(integer(graph, i64::from(value)));
     }
     let found = graph.qtype(args[at]);
     match found {
         QType::Scalar(scalar) if scalar.is_integer() => cast_to(graph, args[at], Scalar::Int64, false),
-        _ => Err(TypeFault::mismatch(format!("{operator} expects an integer for `{name}`, found {found}"), Some(at))),
+        _ => refuse(at, format!("{operator} expects an integer for `{name}`, found {found}")),
     }
 }
 
@@ -258,7 +253,6 @@ pub(crate) static RANGE_SIZE: OpDef = OpDef {
 
 pub(crate) static RANGE: OpDef = OpDef {
     name: "seq.range",
-    aliases: &[],
     summary: "The i64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps.",
     params: &[
         param("start"),
@@ -300,9 +294,7 @@ pub(crate) static MAKE: OpDef = OpDef {
         for (at, arg) in args.iter().enumerate() {
             let found = g.qtype(*arg);
             if !found.is_run_time() {
-                return Err(
-                    TypeFault::mismatch(format!("seq.make cannot hold a value of type {found}"), Some(at)).into()
-                );
+                return refuse(at, format!("seq.make cannot hold a value of type {found}"));
             }
             element = common_type(&element, &found).ok_or_else(|| {
                 TypeFault::mismatch(
@@ -317,8 +309,7 @@ pub(crate) static MAKE: OpDef = OpDef {
             match (&element, &found) {
                 _ if found == element => {}
                 (QType::Array(..), QType::Scalar(_) | QType::Optional(_) | QType::Nothing) => {
-                    let message = format!("seq.make makes no sequence of {found} and of {element}");
-                    return Err(TypeFault::mismatch(message, Some(at)).into());
+                    return refuse(at, format!("seq.make makes no sequence of {found} and of {element}"));
                 }
                 _ => {
                     if let Some(scalar) = element.of_each().scalar() {
@@ -345,9 +336,7 @@ pub(crate) static REPEAT: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let element = g.qtype(args[0]);
         if !element.is_run_time() {
-            return Err(
-                TypeFault::mismatch(format!("seq.repeat cannot repeat a value of type {element}"), Some(0)).into()
-            );
+            return refuse(0, format!("seq.repeat cannot repeat a value of type {element}"));
         }
         let n = int64(g, REPEAT.name, "n", args, 1)?;
         let zero = integer(g, 0);
@@ -399,11 +388,10 @@ fn mapped(
     };
     let element = g.qtype(first);
     if let Some(other) = values.iter().map(|value| g.qtype(*value)).find(|other| *other != element) {
-        let message = format!("seq.map cannot make elements of types {element} and {other}");
-        return Err(TypeFault::mismatch(message, Some(0)).into());
+        return refuse(0, format!("seq.map cannot make elements of types {element} and {other}"));
     }
     if !element.is_run_time() && element != QType::Meta {
-        return Err(TypeFault::mismatch(format!("seq.map cannot make elements of type {element}"), Some(0)).into());
+        return refuse(0, format!("seq.map cannot make elements of type {element}"));
     }
     Ok(Sequence::of(g, element, values))
 }
@@ -426,7 +414,7 @@ pub(crate) static MAP: OpDef = OpDef {
         let mapped = g.call(args[0], &example)?;
         let element = g.qtype(mapped);
         if !element.is_run_time() {
-            return Err(TypeFault::mismatch(format!("seq.map cannot make elements of type {element}"), Some(0)).into());
+            return refuse(0, format!("seq.map cannot make elements of type {element}"));
         }
         let elements = Elements::Mapped { function: args[0], sources };
         Ok(g.make_sequence(Sequence { size, element, elements, nesting }))
@@ -436,12 +424,7 @@ pub(crate) static MAP: OpDef = OpDef {
 };
 
 /// Folds a sequence: a loop over indexes, or one call for each of the values it was made of.
-fn reduce(
-    g: &mut dyn Instantiation,
-    sequence: &Sequence,
-    init: NodeHandle,
-    call: Combine<'_>,
-) -> Result<NodeHandle, Stop> {
+fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call: Combine<'_>) -> NodeResult<Stop> {
     if let Some(size) = sequence.known_size() {
         let mut so_far = init;
         for at in 0..size {
@@ -471,7 +454,7 @@ fn reduce(
 }
 
 /// What takes the result so far and an element together.
-type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> Result<NodeHandle, Stop>;
+type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> NodeResult<Stop>;
 
 pub(crate) static REDUCE: OpDef = OpDef {
     name: "seq.reduce",
@@ -483,11 +466,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
         let initial = g.qtype(args[2]);
         // A type is no state of a loop, but what is called for each of so many values needs none.
         if !initial.is_run_time() && (initial != QType::Meta || sequence.known_size().is_none()) {
-            return Err(TypeFault::mismatch(
-                format!("seq.reduce cannot start with a value of type {initial}"),
-                Some(2),
-            )
-            .into());
+            return refuse(2, format!("seq.reduce cannot start with a value of type {initial}"));
         }
         reduce(g, &sequence, args[2], &mut |g, so_far, element| g.call(args[0], &[so_far, element]))
     }),
@@ -565,15 +544,11 @@ fn masks(
     with: OpId,
     args: &[NodeHandle],
     init: Value,
-) -> Result<NodeHandle, Stop> {
+) -> NodeResult<Stop> {
     let sequence = sequence(g, operator, args, 0)?;
     if sequence.element != QType::MASK {
         let found = &sequence.element;
-        return Err(TypeFault::mismatch(
-            format!("{operator} expects a sequence of masks, found one of {found}"),
-            Some(0),
-        )
-        .into());
+        return refuse(0, format!("{operator} expects a sequence of masks, found one of {found}"));
     }
     let init = g.literal(init);
     reduce(g, &sequence, init, &mut |g, so_far, element| Ok(g.apply(with, &[so_far, element])?))

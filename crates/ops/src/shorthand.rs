@@ -3,7 +3,8 @@
 
 use crate::array::reduce::AGGREGATION;
 use crate::definition::{
-    BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    BINARY, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
+    param_or,
 };
 use crate::derivative::{Cotangents, Derivative, Derived, FIRST, FLAT, all, extreme};
 use crate::math::decimal::{check_digits, literal_digits};
@@ -62,7 +63,7 @@ const MOST_DIGITS: i32 = 15;
 
 /// `x` rounded to a multiple of a power of 10: by way of how many of it there are, where these are so few that there may be a part
 /// of one, else as it is.
-fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> Result<NodeHandle, TypeFault> {
+fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> NodeResult {
     let of_type = |value: f64| match scalar(g, x) {
         Some(Scalar::Float32) => ScalarValue::Float32(value as f32),
         Some(Scalar::WeakFloat) => ScalarValue::WeakFloat(value),

@@ -2,16 +2,17 @@
 
 pub mod structs;
 
-use crate::array::{edge_parts, elements};
+use crate::array::{FullRule, edge_parts, elements};
 use crate::cast::cast_to;
 use crate::compound::{field_count, field_type, literal_integer};
 use crate::definition::{
-    BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Structure, Typing, UNARY, ex, param,
+    BINARY, CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OWN, OpDef, OverArrays, PresenceRule, Structure,
+    Typing, ex, param,
 };
 use crate::derivative::{FIRST, FLAT, SECOND};
 use crate::function::HIGHER_ORDER;
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
@@ -33,31 +34,19 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     summary: "A tuple of the operands. Written `(a, b)`.",
     params: &[param("fields")],
     variadic: true,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(make_tuple_types),
     meaning: Meaning::Structure(Structure::MakeTuple),
-    laws: &[],
     examples: &[ex("(1, 2.5f32, \"a\")", "(1, 2.5, 'a')")],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 /// What only typing takes apart has no types of its own.
 const FUNCTION: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
     params: &[],
     variadic: true,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Instantiated,
     meaning: Meaning::Structure(Structure::Lambda),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 pub(crate) static LAMBDA: OpDef = OpDef {
@@ -81,7 +70,7 @@ pub(crate) static NAMED: OpDef = OpDef {
 fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let found = args[0].qtype;
     let Some(count) = field_count(found) else {
-        return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)));
+        return refuse(0, format!("core.get_nth expects a tuple, found {found}"));
     };
     let Some(index) = literal_integer(args[1].literal) else {
         return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("as in `t.0`"));
@@ -101,37 +90,26 @@ pub(crate) static GET_NTH: OpDef = OpDef {
     aliases: &["get_nth"],
     summary: "A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated. An optional has two fields: whether it is present, a boolean, and its value, 0 or empty if it is missing; a mask has only the first.",
     params: &[param("tuple"), param("index").of(ArgumentForm::Position)],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(get_nth_types),
     of_structs: Some(id::STRUCT_FIELD),
     meaning: Meaning::Structure(Structure::GetNth),
-    laws: &[],
     examples: &[
         ex("(1, 2.5f32).1", "2.5"),
         ex("core.get_nth(i32?{7}, 0)", "true"),
         ex("core.get_nth(missing[i32], 1)", "0"),
     ],
-    over_arrays: OverArrays::Own,
-    ..UNARY
+    ..OWN
 };
 
 pub(crate) static IDENTITY: OpDef = OpDef {
     name: "core.identity",
     aliases: &["identity"],
     summary: "`x` itself.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| Ok(Signature::unchanged(args, args[0].qtype.clone()))),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
-    laws: &[],
     examples: &[ex("core.identity(5)", "5")],
-    over_arrays: OverArrays::Own,
     derivative: Some(FIRST),
-    ..UNARY
+    ..OWN
 };
 
 fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -140,12 +118,12 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
         Some(scalar) if scalar.is_numeric() || scalar == Scalar::Boolean => {
             Ok(Signature::unchanged(args, qtype.clone()))
         }
-        _ => Err(TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {qtype}"), Some(0))),
+        _ => refuse(0, format!("{operator} expects a number or a boolean, found {qtype}")),
     }
 }
 
 /// A present constant of the type of `arg`, of which only the type is used.
-fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> Result<NodeHandle, TypeFault> {
+fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> NodeResult {
     let qtype = graph.qtype(arg);
     let scalar = qtype.scalar().unwrap_or(Scalar::Int32);
     let literal = match scalar {
@@ -163,34 +141,22 @@ pub(crate) static ZEROS_LIKE: OpDef = OpDef {
     name: "core.zeros_like",
     aliases: &["zeros_like"],
     summary: "0 in the type of `x`, present even where `x` is missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| like_types(ZEROS_LIKE.name, args)),
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 0)),
-    laws: &[],
     examples: &[ex("zeros_like(missing[f32])", "f32?{0}")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FLAT),
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static ONES_LIKE: OpDef = OpDef {
     name: "core.ones_like",
     aliases: &["ones_like"],
     summary: "1 in the type of `x`, present even where `x` is missing.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| like_types(ONES_LIKE.name, args)),
     meaning: Meaning::Expand(|g, args| constant_like(g, args[0], 1)),
-    laws: &[],
     examples: &[ex("ones_like(7i64)", "i64{1}"), ex("ones_like(false)", "true")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FLAT),
-    ..UNARY
+    ..CUSTOM
 };
 
 fn scalar_of(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Scalar, TypeFault> {
@@ -208,19 +174,14 @@ pub(crate) static SHAPE_OF: OpDef = OpDef {
     name: "core.shape_of",
     aliases: &["shape_of"],
     summary: "The shape of `x`: whether it is an optional. Nothing else of `x` is looked at.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| Ok(Signature::unchanged(args, QType::Shape(shape_of(args[0].qtype)?)))),
     meaning: Meaning::Expand(|g, args| {
         let shape = shape_of(&g.qtype(args[0]))?;
         Ok(g.literal(Value::Shape(shape)))
     }),
-    laws: &[],
     examples: &[ex("shape_of(5)", "scalar_shape"), ex("shape_of(missing[text])", "optional_scalar_shape")],
     over_arrays: OverArrays::Kernel(&edge_parts::SHAPE_OF),
-    ..UNARY
+    ..CUSTOM
 };
 
 fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -251,6 +212,7 @@ pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
         ex("const_with_shape(SCALAR_SHAPE{}, 'a')", "'a'"),
     ],
     over_arrays: OverArrays::Kernel(&elements::CONST_WITH_SHAPE),
+    full: FullRule::Operands,
     ..BINARY
 };
 
@@ -258,10 +220,6 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
     name: "core.empty_like",
     aliases: &["empty_like"],
     summary: "A missing value of the type of `x`.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
     typing: Typing::Rule(|args| {
         let scalar = scalar_of(EMPTY_LIKE.name, args, 0)?;
         Ok(Signature::unchanged(args, QType::Optional(scalar)))
@@ -270,10 +228,8 @@ pub(crate) static EMPTY_LIKE: OpDef = OpDef {
         let scalar = g.qtype(args[0]).scalar().unwrap_or(Scalar::Unit);
         Ok(g.literal(Value::Missing(scalar)))
     }),
-    laws: &[],
     examples: &[ex("empty_like(5)", "i32?{NA}")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..CUSTOM
 };
 
 fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
@@ -281,7 +237,7 @@ fn const_like_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let source = scalar_of(CONST_LIKE.name, args, 1)?;
     if source != target && !(source.is_castable() && target.is_castable()) {
         let (like, value) = (args[0].qtype, args[1].qtype);
-        return Err(TypeFault::mismatch(format!("core.const_like cannot cast {value} to {like}"), Some(1)));
+        return refuse(1, format!("core.const_like cannot cast {value} to {like}"));
     }
     let optional = args[0].qtype.is_optional() || args[1].qtype.is_optional();
     Ok(Signature::unchanged(args, QType::of(target, optional)))
@@ -292,8 +248,6 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
     aliases: &["const_like"],
     summary: "`value` cast to the type of `x`, present even where `x` is missing.",
     params: &[param("x"), param("value")],
-    variadic: false,
-    presence: PresenceRule::Custom,
     faults: &[cembra_runtime::FaultKind::CastRange],
     typing: Typing::Rule(const_like_types),
     meaning: Meaning::Expand(|g, args| {
@@ -301,11 +255,9 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
         let scalar = like.scalar().unwrap_or(Scalar::Unit);
         cast_to(g, args[1], scalar, like.is_optional())
     }),
-    laws: &[],
     examples: &[ex("const_like(7, 2.5f32)", "2"), ex("const_like(missing[f64], 1)", "f64?{1}")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(SECOND),
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static BROADCAST_LIKE: OpDef = OpDef {

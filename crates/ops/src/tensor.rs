@@ -1,9 +1,10 @@
 //! Operators on the elements of tensors, where they differ from Arolla's: extremes that order zeros, rounding to even, conditions that are
 //! truth values. They are operators on scalars like all others.
 
-use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{self, FLAT, all};
-use crate::kernel::strict;
+use crate::kernel::{SAME, strict};
+use crate::math::extremes::{INT_MAX_RULE, INT_MIN_RULE};
 use crate::{Promotion, Rule, id};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
@@ -29,12 +30,6 @@ fn extreme(t: &mut Tape, best: Bin, equal: Bin, a: &[Cell]) -> Cell {
     Cell::num(t.select_rare(nan, x, best))
 }
 
-fn int(t: &mut Tape, op: Cmp, a: &[Cell]) -> Cell {
-    let (x, y) = (a[0].val(t), a[1].val(t));
-    let first = t.cmp(op, x, y);
-    Cell::num(t.select(first, x, y))
-}
-
 macro_rules! extreme {
     ($ty:ident: $x:expr, $y:expr, $better:tt, $equal:tt) => {
         if $x.is_nan() || $x $better $y {
@@ -49,8 +44,6 @@ macro_rules! extreme {
 
 const MAX_RULE: Rule = |t, a| extreme(t, Bin::FMax, Bin::And, a);
 const MIN_RULE: Rule = |t, a| extreme(t, Bin::FMin, Bin::Or, a);
-const INT_MAX_RULE: Rule = |t, a| int(t, Cmp::Ge, a);
-const INT_MIN_RULE: Rule = |t, a| int(t, Cmp::Le, a);
 
 pub(crate) static MAXIMUM: OpDef = OpDef {
     name: "tensor.maximum",
@@ -170,7 +163,6 @@ const ROUND_RULE: Rule = |t, a| {
     let rounded = t.select(has_part, back, size);
     Cell::num(t.bin(Bin::Copysign, rounded, x))
 };
-const SAME: Rule = |_, a| a[0];
 
 pub(crate) static ROUND: OpDef = OpDef {
     name: "tensor.round",
@@ -206,9 +198,8 @@ pub(crate) static WHERE: OpDef = OpDef {
     name: "tensor.where",
     summary: "`x` if the truth value is true, else `y`. Both are evaluated.",
     params: &[param("condition"), param("x"), param("y")],
-    typing: Typing::Overloads,
     meaning: choices!(bool i32 i64 f32 f64),
     examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
     derivative: Some(derivative::chosen),
-    ..UNARY
+    ..OVERLOADED
 };

@@ -2,10 +2,10 @@
 //! results have no names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, OWN, OpDef, Typing, ex, param};
 use crate::derivative::FIRST;
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{Code, Value};
@@ -16,7 +16,7 @@ const MOST_FIELDS: usize = 1 << 16;
 fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a Fields<QType>, TypeFault> {
     match (args[index].qtype.as_tuple(), args[index].qtype) {
         (Some(fields), _) => Ok(fields),
-        (None, found) => Err(TypeFault::mismatch(format!("{operator} expects a tuple, found {found}"), Some(index))),
+        (None, found) => refuse(index, format!("{operator} expects a tuple, found {found}")),
     }
 }
 
@@ -45,27 +45,13 @@ fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Sign
         Some(field) => Ok(Signature::unchanged(args, field)),
         None => {
             let what = if matches!(args[0].qtype, QType::Tuple(_)) { "a tuple" } else { "an optional" };
-            Err(TypeFault::mismatch(format!("{operator} on {what} with {count} fields"), Some(0)))
+            refuse(0, format!("{operator} on {what} with {count} fields"))
         }
     }
 }
 
 /// What the records of this file share.
-const TUPLE: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[param("tuple")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::Overloads,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+const TUPLE: OpDef = OpDef { params: &[param("tuple")], typing: Typing::Overloads, ..OWN };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {
     name: "core.get_first",
@@ -169,8 +155,7 @@ pub(crate) static ZIP: OpDef = OpDef {
         let counts = (0..args.len()).map(|index| counted(ZIP.name, args, index)).collect::<Result<Vec<_>, _>>()?;
         let count = counts.first().copied().unwrap_or(0);
         if let Some(index) = counts.iter().position(|other| *other != count) {
-            let message = format!("core.zip expects tuples of {count} fields, found one of {}", counts[index]);
-            return Err(TypeFault::mismatch(message, Some(index)));
+            return refuse(index, format!("core.zip expects tuples of {count} fields, found one of {}", counts[index]));
         }
         check_count(ZIP.name, count.saturating_mul(args.len()))?;
         // Each has so many fields.

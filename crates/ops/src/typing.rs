@@ -70,6 +70,11 @@ impl TypeFault {
     }
 }
 
+/// Refuses an operand.
+pub(crate) fn refuse<T, E: From<TypeFault>>(operand: usize, message: impl Into<String>) -> Result<T, E> {
+    Err(TypeFault::mismatch(message, Some(operand)).into())
+}
+
 /// The promotion rules that operators share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promotion {

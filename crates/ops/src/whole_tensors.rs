@@ -1,7 +1,7 @@
 //! Operators on whole tensors, as the text language calls them: names, parameters and what they do in a sentence. They have no values and
 //! no kernels: a model with tensors is lowered to a graph of tensors, which is where each is defined once.
 
-use crate::definition::{Example, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{Example, OWN, OpDef, Typing, ex, param, param_or};
 use crate::typing::TypeFault;
 use cembra_expr::Parameter;
 use cembra_value::{Code, ScalarValue, Value};
@@ -18,21 +18,7 @@ pub(crate) fn without_tensors(name: &str) -> TypeFault {
 }
 
 /// What all have in common.
-const WHOLE: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::OfTensors,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+const WHOLE: OpDef = OpDef { typing: Typing::OfTensors, ..OWN };
 
 const AXES: Parameter = param_or("axes", Value::Unspecified);
 const AXIS: Parameter = param_or("axis", integer(-1));

@@ -229,23 +229,11 @@ impl Instr {
             Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) | Instr::End => {}
             Instr::Begin(mask) => f(mask.index()),
             Instr::Un(_, a) | Instr::Shift(_, a, _) => f(a.index()),
-            Instr::Bin(_, a, b) | Instr::Cmp(_, a, b) => {
-                f(a.index());
-                f(b.index());
-            }
-            Instr::Fma(a, b, c) => {
-                f(a.index());
-                f(b.index());
-                f(c.index());
-            }
-            Instr::Select { mask, on, off, .. } => {
-                f(mask.index());
-                f(on.index());
-                f(off.index());
-            }
+            Instr::Bin(_, a, b) | Instr::Cmp(_, a, b) => [a, b].into_iter().for_each(|val| f(val.index())),
+            Instr::Fma(a, b, c) => [a, b, c].into_iter().for_each(|val| f(val.index())),
+            Instr::Select { mask, on, off, .. } => [mask.index(), on.index(), off.index()].into_iter().for_each(f),
             Instr::MaskAnd(a, b) | Instr::MaskOr(a, b) | Instr::MaskXor(a, b) => {
-                f(a.index());
-                f(b.index());
+                [a, b].into_iter().for_each(|mask| f(mask.index()));
             }
             Instr::MaskNot(a) => f(a.index()),
             Instr::FaultIf { mask, operands, .. } => {

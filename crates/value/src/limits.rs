@@ -171,29 +171,23 @@ trait Amount: Sized {
     }
 }
 
-impl Amount for usize {
-    const FORM: &str = "a whole number";
+macro_rules! whole_numbers {
+    ($($ty:ty),*) => { $(
+        impl Amount for $ty {
+            const FORM: &str = "a whole number";
 
-    fn amount(&self) -> impl fmt::Display {
-        *self
-    }
+            fn amount(&self) -> impl fmt::Display {
+                *self
+            }
 
-    fn parse(digits: &str) -> Option<Self> {
-        digits.parse().ok()
-    }
+            fn parse(digits: &str) -> Option<Self> {
+                digits.parse().ok()
+            }
+        }
+    )* };
 }
 
-impl Amount for u64 {
-    const FORM: &str = "a whole number";
-
-    fn amount(&self) -> impl fmt::Display {
-        *self
-    }
-
-    fn parse(digits: &str) -> Option<Self> {
-        digits.parse().ok()
-    }
-}
+whole_numbers!(usize, u64);
 
 impl Amount for Duration {
     const FORM: &str = "a number of seconds";

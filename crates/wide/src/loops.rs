@@ -70,7 +70,7 @@ enum Turn {
 }
 
 /// What a thread keeps from one compilation to the next.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Workspace {
     selection: Selection,
     schedule: Schedule,
@@ -113,24 +113,6 @@ pub(crate) struct LoopCode<'a> {
 }
 
 impl Workspace {
-    pub(crate) fn new() -> Workspace {
-        Workspace {
-            selection: Selection::default(),
-            schedule: Schedule::default(),
-            overlap: Overlap::default(),
-            program: Program::default(),
-            single: Program::default(),
-            registers: Registers::new(),
-            asm: Assembler::default(),
-            sites: Vec::new(),
-            divisions: Vec::new(),
-            waiting: Vec::new(),
-            read: Vec::new(),
-            fetched: Vec::new(),
-            changes: Vec::new(),
-        }
-    }
-
     /// How many instructions it has memory for.
     pub(crate) fn capacity(&self) -> usize {
         self.program.ops.capacity()

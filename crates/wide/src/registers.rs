@@ -108,8 +108,8 @@ pub(crate) struct Registers {
     weights: Vec<(u32, Value)>,
 }
 
-impl Registers {
-    pub(crate) fn new() -> Registers {
+impl Default for Registers {
+    fn default() -> Registers {
         Registers {
             isa: Isa::Avx512,
             places: Vec::new(),
@@ -123,7 +123,9 @@ impl Registers {
             weights: Vec::new(),
         }
     }
+}
 
+impl Registers {
     /// Forgets all, for another loop.
     pub(crate) fn clear(&mut self, isa: Isa) {
         self.isa = isa;

@@ -104,7 +104,7 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits:
         return Err(Reason::Ports(tape.inputs().len()).into());
     }
     let kept = WORKSPACE.try_with(RefCell::take).unwrap_or_default();
-    let mut workspace = kept.unwrap_or_else(|| Box::new(Workspace::new()));
+    let mut workspace = kept.unwrap_or_default();
     let mut publish = |fetches| publish(&mut workspace, tape, [inputs, outputs], isa, limits, fetches);
     let made = publish(false).and_then(|made| {
         let fetching = if outputs.contains(&Port::Chains) { Some(Box::new(publish(true)?)) } else { None };

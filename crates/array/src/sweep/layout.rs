@@ -3,7 +3,7 @@
 
 use super::storage::Storage;
 use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
-use cembra_ops::{Accumulator, ArrayOperator, Finish, Fold, Gathers, InStrips, OverArrays, Scan, Scanner, id};
+use cembra_ops::{Finish, Fold, Gathers, InStrips, Scan, accumulator, id, scanner};
 use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
 use cembra_runtime::{EdgeType, QType, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -345,12 +345,9 @@ impl Layout<'_> {
     }
 }
 
-fn operator(program: &ArrayProgram, step: &Step) -> Option<&'static ArrayOperator> {
+fn in_strips(program: &ArrayProgram, step: &Step) -> Option<InStrips> {
     match step.action {
-        Action::Operator(op) => match program.registry.get(op).over_arrays {
-            OverArrays::Kernel(operator) => Some(operator),
-            _ => None,
-        },
+        Action::Operator(op) => program.registry.get(op).in_strips,
         _ => None,
     }
 }
@@ -360,8 +357,7 @@ fn is_of_own_groups(program: &ArrayProgram, value: ValueId, edge: ValueId) -> bo
     let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages);
     let mut makers = stages.map(|stage| &stage.step).filter(|step| step.outs.contains(&value));
     makers.any(|step| {
-        let in_strips = operator(program, step).and_then(|operator| operator.in_strips);
-        let is_there = matches!(in_strips, Some(InStrips::Fold(fold)) if fold.is_there_of_full());
+        let is_there = matches!(in_strips(program, step), Some(InStrips::Fold(fold)) if fold.is_there_of_full());
         is_there && step.args.get(1) == Some(&edge) && program.is_full(step.args[0])
     })
 }
@@ -414,7 +410,7 @@ impl SweepLayout {
             scanners: Vec::new(),
         };
         let sums = |stage: &'_ &Stage| {
-            let in_strips = operator(program, &stage.step).and_then(|operator| operator.in_strips);
+            let in_strips = in_strips(program, &stage.step);
             matches!(in_strips, Some(InStrips::Fold(Fold { gathers: Gathers::Sum, .. })))
         };
         let mut layout = Layout {
@@ -435,12 +431,12 @@ impl SweepLayout {
                 made.work.push(work);
                 continue;
             }
-            let (operator, over) = (operator(program, step)?, layout.over(step)?);
+            let over = layout.over(step)?;
             let out = *step.outs.first()?;
             if matches!(program.qtype(step.args[1]), QType::Edge(EdgeType::ToScalar(_))) {
                 made.whole.push((step.args[1], stage.over));
             }
-            match (operator.in_strips, step.action) {
+            match (in_strips(program, step), step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
                     let Over::Edge(edge) = over else { return None };
                     let is_of_strips = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
@@ -455,7 +451,7 @@ impl SweepLayout {
                     let has_bits = !program.is_full(out);
                     let to = layout.made(out, stage.over, has_bits, true)?;
                     let scalar = layout.lanes[x].scalar;
-                    Scanner::new(scan, scalar)?;
+                    scanner(scan, scalar)?;
                     made.scanners.push(Scanning { scan, scalar, over, side: stage.over });
                     made.work.push(Work::Scan { scanner: made.scanners.len() - 1, x, to, over });
                 }
@@ -463,7 +459,7 @@ impl SweepLayout {
                     let x = layout.taken(step.args[0], stage.over)?;
                     let scalar = layout.lanes[x].scalar;
                     let gathers = layout.gathers(fold, step, scalar);
-                    Accumulator::new(gathers, scalar)?;
+                    accumulator(gathers, scalar)?;
                     let accumulator = *folds.entry((gathers, x, over)).or_insert_with(|| {
                         made.accumulators.push(Gathering { gathers, scalar, over, side: stage.over });
                         let accumulator = made.accumulators.len() - 1;

@@ -204,11 +204,33 @@ impl<'s> Cursor<'s> {
         self.token.first_on_line && self.brackets == 0
     }
 
-    /// Goes one level deeper, for a bracket or condition at `span`. Inside brackets of `enter` line ends do not count.
-    pub(super) fn enter(&mut self, span: Span) -> Result<(), Stop> {
-        self.deepen(span)?;
+    /// Goes past the bracket that is the current token, and one level deeper. Inside of brackets line ends do not count.
+    pub(super) fn open(&mut self) -> Result<Span, Stop> {
+        let bracket = self.token.span;
+        self.deepen(bracket)?;
         self.brackets += 1;
-        Ok(())
+        self.advance();
+        Ok(bracket)
+    }
+
+    /// The same for a bracket of a kind, which must come now.
+    pub(super) fn require_open(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
+        if self.token.kind == kind { self.open() } else { Err(self.unexpected(expected)) }
+    }
+
+    /// Goes past the end of the bracket that was opened at `open`, which must come now, and leaves it.
+    pub(super) fn close(&mut self, kind: TokenKind, open: Span, expected: &str) -> Result<Span, Stop> {
+        if self.token.kind != kind {
+            return Err(self.unclosed(open, expected));
+        }
+        let bracket = self.advance().span;
+        self.leave();
+        Ok(bracket)
+    }
+
+    /// Goes past a token of a kind, which must come now.
+    pub(super) fn require(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
+        if self.token.kind == kind { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
     }
 
     /// Leaves a bracket.

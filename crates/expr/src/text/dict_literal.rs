@@ -66,23 +66,15 @@ impl Cursor<'_> {
     /// Reads `dict[text, f64]`.
     pub(super) fn read_dict_type(&mut self) -> Result<QType, Stop> {
         self.advance();
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let key_span = self.token.span;
         let key = self.read_scalar_type("the type of a dictionary's keys")?;
         if !Dict::may_be_keys(key) {
             return Err(self.stop(Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(key_span)));
         }
-        if !self.take(TokenKind::Comma) {
-            return Err(self.unexpected("`,` and the type of a dictionary's values"));
-        }
+        self.require(TokenKind::Comma, "`,` and the type of a dictionary's values")?;
         let value = self.read_scalar_type("the type of a dictionary's values")?;
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`]`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseSquare, open, "`]`")?;
         Ok(QType::Dict(key, value))
     }
 
@@ -95,9 +87,7 @@ impl Cursor<'_> {
 
     /// Reads entries in braces, of whatever types they have in common.
     pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let entries = self.read_entries(|cursor, is_key| {
             let span = cursor.token.span;
             if !cursor.at_literal() && !matches!(cursor.token.kind, TokenKind::Minus | TokenKind::Plus) {
@@ -162,9 +152,7 @@ impl Cursor<'_> {
             let start = self.token.span;
             let key = read(self, true)?.flatten();
             let span = start.to(self.previous);
-            if !self.take(TokenKind::Colon) {
-                return Err(self.unexpected("`:` and the value of this key"));
-            }
+            self.require(TokenKind::Colon, "`:` and the value of this key")?;
             let value = read(self, false)?;
             entries.add(span, key, value);
             if self.given_up {
@@ -178,11 +166,7 @@ impl Cursor<'_> {
     }
 
     fn close_braces(&mut self, open: Span) -> Result<(), Stop> {
-        if self.token.kind != TokenKind::CloseCurly {
-            return Err(self.unclosed(open, "`,` or `}`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseCurly, open, "`,` or `}`")?;
         Ok(())
     }
 

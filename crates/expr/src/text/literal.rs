@@ -116,9 +116,7 @@ impl<'s> Cursor<'s> {
         if self.token.kind != TokenKind::OpenSquare {
             return Err(self.unexpected("`[`"));
         }
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let mut values = Some(Vec::new());
         while self.token.kind != TokenKind::CloseSquare && !ends_text(self.token.kind) {
             let value = self.read_value()?;
@@ -130,11 +128,7 @@ impl<'s> Cursor<'s> {
                 break;
             }
         }
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`,` or `]`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseSquare, open, "`,` or `]`")?;
         Ok(values)
     }
 
@@ -164,15 +158,12 @@ impl<'s> Cursor<'s> {
         if depth >= self.limits().tuple_nesting {
             return Err(self.limit(Limit::TupleNesting, Some(bracket)));
         }
-        self.enter(bracket)?;
-        self.advance();
+        self.open()?;
         let names = is_named.then(FieldNames::default);
         let formed = match name {
             Some(TypeName::Structs) => {
                 let qtype = self.read_type()?;
-                if !self.take(TokenKind::Colon) {
-                    return Err(self.unexpected("`:` and the structs"));
-                }
+                self.require(TokenKind::Colon, "`:` and the structs")?;
                 Some(qtype)
             }
             _ => None,
@@ -188,11 +179,7 @@ impl<'s> Cursor<'s> {
     /// Reads the end of a tuple, of which all fields are read. One value in brackets, without a comma, is itself.
     fn end_tuple(&mut self, tuple: Open<'_>) -> Result<Option<Value>, Stop> {
         let is_round = tuple.close == TokenKind::CloseRound;
-        if self.token.kind != tuple.close {
-            return Err(self.unclosed(tuple.bracket, if is_round { "`,` or `)`" } else { "`,` or `}`" }));
-        }
-        self.advance();
-        self.leave();
+        self.close(tuple.close, tuple.bracket, if is_round { "`,` or `)`" } else { "`,` or `}`" })?;
         if let Some(qtype) = tuple.formed {
             let Some(values) = tuple.values else { return Ok(None) };
             let made = match (qtype.element(), qtype.as_optional_struct()) {
@@ -267,17 +254,11 @@ impl<'s> Cursor<'s> {
         if self.token.kind != TokenKind::OpenSquare || self.at_line_end() {
             return Ok(Some(Value::Nothing));
         }
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let start = self.token.span;
         let qtype = self.read_type()?;
         let span = start.to(self.previous);
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`]`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseSquare, open, "`]`")?;
         if let QType::Scalar(scalar) = qtype {
             return Ok(Some(Value::Missing(scalar)));
         }
@@ -327,9 +308,7 @@ impl<'s> Cursor<'s> {
 
     /// Reads `{v}` behind a type.
     pub(super) fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let value = match qtype {
             QType::Optional(scalar) if self.text(self.token.span) == "NA" => {
                 self.advance();
@@ -348,11 +327,7 @@ impl<'s> Cursor<'s> {
                 return Err(self.stop(Diagnostic::new(Code::Literal, format!("{qtype} has no literals")).at(of)));
             }
         };
-        if self.token.kind != TokenKind::CloseCurly {
-            return Err(self.unclosed(open, "`}`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseCurly, open, "`}`")?;
         Ok(value)
     }
 

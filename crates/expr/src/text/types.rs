@@ -234,8 +234,7 @@ impl<'s> Cursor<'s> {
         if depth >= self.limits().tuple_nesting {
             return Err(self.limit(Limit::TupleNesting, Some(bracket)));
         }
-        self.enter(bracket)?;
-        self.advance();
+        self.open()?;
         Ok(Some(Open { bracket, is_list, names, fields: Vec::new(), promise: Promise::Nothing, comma: false }))
     }
 
@@ -256,11 +255,7 @@ impl<'s> Cursor<'s> {
             Some(_) => (TokenKind::CloseCurly, "`,` or `}`"),
             None => (TokenKind::CloseRound, "`,` or `)`"),
         };
-        if self.token.kind != close {
-            return Err(self.unclosed(bracket, expected));
-        }
-        let end = self.advance().span;
-        self.leave();
+        let end = self.close(close, bracket, expected)?;
         let (qtype, promise) = match names {
             // `[(f64)]` is `[f64]`.
             None if is_list => match fields.pop() {
@@ -328,9 +323,7 @@ impl<'s> Cursor<'s> {
 
     /// Reads the type of an array: `[f64]`, `[f64?]`.
     pub(super) fn read_array_type(&mut self) -> Result<(QType, Promise), Stop> {
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let start = self.token.span;
         let name = match self.token.kind {
             TokenKind::Type | TokenKind::Word if self.at_type_name() => named(self.text(start)),
@@ -344,11 +337,7 @@ impl<'s> Cursor<'s> {
             let problem = Diagnostic::new(Code::Syntax, format!("there are no arrays of {element}"));
             return Err(self.stop(problem.at(start).hint("the elements of an array are scalars: `[f64?]`")));
         };
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`]`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseSquare, open, "`]`")?;
         let promise = if element.is_optional() { Promise::Nothing } else { Promise::Full };
         Ok((self.optional_mark(QType::Array(ArrayKind::Dense, scalar))?, promise))
     }
@@ -381,28 +370,16 @@ impl<'s> Cursor<'s> {
     /// Reads the type of a tensor: `tensor[f64, 2]`, of its elements and the number of its axes.
     fn read_tensor_type(&mut self) -> Result<QType, Stop> {
         let word = self.advance().span;
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let scalar = self.read_tensor_element(TENSOR_WORD)?;
-        if !self.take(TokenKind::Comma) {
-            return Err(self.unexpected("`,` and the number of axes, as in `tensor[f64, 2]`"));
-        }
-        let at = self.token.span;
-        if self.token.kind != TokenKind::Number {
-            return Err(self.unexpected("the number of axes, as in `tensor[f64, 2]`"));
-        }
-        self.advance();
+        self.require(TokenKind::Comma, "`,` and the number of axes, as in `tensor[f64, 2]`")?;
+        let at = self.require(TokenKind::Number, "the number of axes, as in `tensor[f64, 2]`")?;
         let rank = self.text(at).parse::<u8>().ok().filter(|rank| usize::from(*rank) <= MOST_AXES);
         let Some(rank) = rank else {
             let message = format!("a tensor has 0 to {MOST_AXES} axes");
             return Err(self.stop(Diagnostic::new(Code::Literal, message).at(word.to(at))));
         };
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`]`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseSquare, open, "`]`")?;
         self.has_tensors = true;
         Ok(QType::Tensor(scalar, rank))
     }
@@ -431,9 +408,7 @@ impl<'s> Cursor<'s> {
             _ => return Err(self.unexpected("the name of a field, as in `{x: ..}`")),
         };
         self.check_name(span);
-        if !self.take(TokenKind::Colon) {
-            return Err(self.unexpected("`:`"));
-        }
+        self.require(TokenKind::Colon, "`:`")?;
         Ok((name, span))
     }
 

@@ -2,7 +2,7 @@
 //! what is equal the first is the answer.
 
 use super::reduce::{AGGREGATION, aggregate_types};
-use super::{ArrayForm, ArrayOperator, FullRule, Order, array_argument, array_of, made};
+use super::{ArrayForm, ArrayOperator, Order, array_argument, array_of, made};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Number};
@@ -36,11 +36,9 @@ fn equal(array: &Array, a: usize, b: usize) -> bool {
 
 pub(crate) static COLLAPSE: OpDef = OpDef {
     name: "array.collapse",
-    aliases: &[],
     summary: "The value that all elements that are there have in common, of each group of the edge `into`; missing if there is no one value. Without an edge an array of the one value of all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: |name, args| {
             let mut signature = aggregate_types(name, args, |_| true, |scalar| scalar, false)?;
             if *args[1].qtype == QType::Unspecified {
@@ -49,7 +47,6 @@ pub(crate) static COLLAPSE: OpDef = OpDef {
             }
             Ok(signature)
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = args.groups(1, array.len())?;

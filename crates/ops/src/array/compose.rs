@@ -3,7 +3,7 @@
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};
 use crate::definition::{OpDef, OverArrays, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 
@@ -11,7 +11,7 @@ use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let first = any_edge_argument(operator, args, 0)?;
     if !matches!(first, EdgeType::Arrays(_)) {
-        return Err(TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(first)), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", QType::Edge(first)));
     }
     for at in 1..args.len() {
         let other = any_edge_argument(operator, args, at)?;
@@ -61,9 +61,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let edges: Vec<&Edge> = args.iter().map(sure_edge).collect::<Result<_, _>>()?;
             if edges.windows(2).any(|two| two[0].child_size() != two[1].parent_size()) {
@@ -79,6 +77,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
             Ok(Value::from(made))
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex(
         "edge.mapping(edge.compose(edge.from_mapping([2, 1, 0], 3), edge.from_sizes([1, 0, 2])))",
         "[2, 0, 0]",

@@ -6,13 +6,14 @@ use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};
 use crate::cast::cast_operator;
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OpDef, Typing, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use crate::{OpId, id};
 use cembra_expr::Integers;
 use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-const X_INTO: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
+const X_INTO: OpDef =
+    OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], integers: Integers::Widen, ..ARRAY };
 
 const TRUE: Value = Value::Scalar(ScalarValue::Boolean(true));
 
@@ -71,9 +72,7 @@ fn sum_of_products(g: &mut dyn Expansion, x: NodeHandle, y: NodeHandle, into: No
 fn check_boolean(operator: &str, args: &[Argument<'_>], at: usize, name: &str) -> Result<(), TypeFault> {
     match args[at].qtype {
         QType::Scalar(Scalar::Boolean) => Ok(()),
-        found => {
-            Err(TypeFault::mismatch(format!("{operator} expects a boolean for `{name}`, found {found}"), Some(at)))
-        }
+        found => refuse(at, format!("{operator} expects a boolean for `{name}`, found {found}")),
     }
 }
 
@@ -93,7 +92,7 @@ fn pair_types(operator: &'static str, args: &[Argument<'_>], total: bool) -> Res
     let (_, y) = array_argument(operator, args, 1)?;
     for (at, scalar) in [x, y].into_iter().enumerate() {
         if !scalar.is_numeric() {
-            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[at].qtype), Some(at)));
+            return refuse(at, format!("{operator} does not take {}", args[at].qtype));
         }
     }
     let common = common_type(args[0].qtype, args[1].qtype).and_then(|common| common.of_each().scalar());
@@ -118,13 +117,12 @@ fn variance(g: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
 }
 
 const VARIANCE: OpDef =
-    OpDef { params: &[param("x"), param_or("into", Value::Unspecified), param_or("unbiased", TRUE)], ..ARRAY };
+    OpDef { params: &[param("x"), param_or("into", Value::Unspecified), param_or("unbiased", TRUE)], ..X_INTO };
 
 pub(crate) static VAR: OpDef = OpDef {
     name: "math.var",
     aliases: &["var"],
     summary: "The variance of the elements that are there, of each group or of all: their squared distances from the mean, summed, by their number, less one if it is `unbiased`; missing if that is not positive.",
-    integers: Integers::Widen,
     typing: Typing::Rule(|args| variance_types(VAR.name, args)),
     meaning: Meaning::Expand(variance),
     examples: &[
@@ -138,7 +136,6 @@ pub(crate) static STD: OpDef = OpDef {
     name: "math.std",
     aliases: &["std"],
     summary: "The standard deviation of the elements that are there, of each group or of all: the root of `math.var`.",
-    integers: Integers::Widen,
     typing: Typing::Rule(|args| variance_types(STD.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (variance, half) = (variance(g, args)?, number(g, 0.5));
@@ -152,7 +149,6 @@ pub(crate) static SKEW: OpDef = OpDef {
     name: "math.skew",
     aliases: &["skew"],
     summary: "The skewness of the elements that are there, of each group or of all, by the moments of all of them: 0 if they lie alike on both sides of the mean; NaN if they are all equal.",
-    integers: Integers::Widen,
     typing: Typing::Rule(|args| moment_types(SKEW.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (x, into) = (args[0], args[1]);
@@ -174,7 +170,6 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
     name: "math.kurtosis",
     aliases: &["kurtosis"],
     summary: "The excess kurtosis of the elements that are there, of each group or of all, by the moments of all of them: about 0 if they are distributed normally; NaN if they are all equal.",
-    integers: Integers::Widen,
     typing: Typing::Rule(|args| moment_types(KURTOSIS.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (x, into) = (args[0], args[1]);
@@ -302,12 +297,11 @@ pub(crate) static SOFTMAX: OpDef = OpDef {
         let operator = SOFTMAX.name;
         let (kind, scalar) = array_argument(operator, args, 0)?;
         if !scalar.is_numeric() {
-            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[0].qtype), Some(0)));
+            return refuse(0, format!("{operator} does not take {}", args[0].qtype));
         }
         let beta = args[1].qtype;
         if !matches!(beta, QType::Scalar(scalar) if scalar.is_numeric()) {
-            let message = format!("{operator} expects a number for `beta`, found {beta}");
-            return Err(TypeFault::mismatch(message, Some(1)));
+            return refuse(1, format!("{operator} expects a number for `beta`, found {beta}"));
         }
         edge_argument(operator, args, 2, kind)?;
         let common = common_type(args[0].qtype, beta).and_then(|common| common.of_each().scalar());

@@ -105,12 +105,10 @@ pub(crate) static UNIQUE: OpDef = OpDef {
     params: &[param("x")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let mut first = Vec::new();
@@ -133,6 +131,7 @@ pub(crate) static UNIQUE: OpDef = OpDef {
             made(limits::taken(args, array, first.into_iter().map(Some))?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("array.unique([2, 1, missing, 2])", "[2, 1]")],
     ..ARRAY
 };
@@ -202,15 +201,14 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
     typing: Typing::Rule(|args| group_types(GROUP_BY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: group_types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let QType::Edge(EdgeType::Arrays(kind)) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
             let Grouped { groups, count, .. } = grouped(args)?;
             Ok(mapping(*kind, &groups, count)?.into())
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("math.sum([1, 2, 3], into=edge.group_by([\"b\", \"a\", \"b\"]))", "[4, 2]"),
         ex("edge.group_by(([1, 1, 2], [true, false, true]))", "edge.from_mapping([0, 1, 2], 3)"),
@@ -226,9 +224,7 @@ pub(crate) static GROUP_BY2: OpDef = OpDef {
     typing: Typing::Rule(|args| pair_types(GROUP_BY2.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: pair_types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let QType::Tuple(fields) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
             let Some(QType::Edge(EdgeType::Arrays(kind))) = fields.first() else {
@@ -245,6 +241,7 @@ pub(crate) static GROUP_BY2: OpDef = OpDef {
             Ok(Value::Tuple(fields.with(edges.into_iter().map(Value::from).collect())))
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex(
         "edge.group_by2([5, 6, 5, 7], edge.from_sizes([3, 1]))",
         "(edge.from_mapping([0, 1, 0, 2], 3), edge.from_mapping([0, 0, 1], 2))",

@@ -29,9 +29,7 @@ pub(crate) static SUM: OpDef = OpDef {
     faults: &[FaultKind::TimeRange],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, true),
-        full: FullRule::Always,
         evaluate: |args, ret: &QType| -> Result<Value, Fault> {
             let bits = |(sum, _): (i128, i128)| match i64::try_from(sum) {
                 Ok(sum) => Ok(Some(sum.cast_unsigned())),
@@ -40,6 +38,7 @@ pub(crate) static SUM: OpDef = OpDef {
             results(sums(args)?.into_iter().map(bits).collect::<Result<_, _>>()?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("sum([1h, missing, 30min])", "1h 30min")],
     ..AGGREGATION
 };
@@ -49,9 +48,7 @@ pub(crate) static MEAN: OpDef = OpDef {
     summary: "The mean of the durations that are there, of each group or of all, rounded to microseconds, halves to even; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret: &QType| -> Result<Value, Fault> {
             let mean = |(sum, count): (i128, i128)| {
                 // None where nothing is. A mean of numbers of 64 bits has 64 bits.

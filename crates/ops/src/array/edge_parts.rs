@@ -5,7 +5,7 @@ use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{EdgeForm, Value};
 
@@ -15,12 +15,10 @@ const PART: OpDef = OpDef { params: &[param("edge")], ..ARRAY };
 /// `core.shape_of` of arrays.
 pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     form: ArrayForm::Edge,
-    in_strips: None,
     typing: |name, args| {
         let (kind, _) = array_argument(name, args, 0)?;
         Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
     },
-    full: FullRule::Never,
     evaluate: |args, ret| match ret {
         QType::ArrayShape(kind) => Ok(Value::ArrayShape(*kind, array_of(&args[0])?.len())),
         _ => Err(Fault::new(FaultKind::Invalid)),
@@ -74,12 +72,10 @@ pub(crate) static CHILD_SHAPE: OpDef = OpDef {
     summary: "The shape of the elements of an edge.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let edge = any_edge_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, shape_type(child_kind(edge))))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| Ok(shape(ret, sure_edge(&args[0])?.child_size())),
     }),
     examples: &[ex("core.const_with_shape(edge.child_shape(edge.from_sizes([2, 1])), 7)", "[7, 7, 7]")],
@@ -91,12 +87,10 @@ pub(crate) static PARENT_SHAPE: OpDef = OpDef {
     summary: "The shape of the groups of an edge; that of an optional where there is one group for all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let edge = any_edge_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, shape_type(parent_kind(edge))))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| Ok(shape(ret, sure_edge(&args[0])?.parent_size())),
     }),
     examples: &[ex("core.const_with_shape(edge.parent_shape(edge.from_sizes([2, 1])), 7)", "[7, 7]")],
@@ -108,12 +102,10 @@ pub(crate) static CHILD_SIZE: OpDef = OpDef {
     summary: "How many elements an edge has.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             array_side(name, args, child_kind)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
-        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.child_size() as i64)),
     }),
     examples: &[ex("edge.child_size(edge.from_sizes([2, 1]))", "i64{3}")],
@@ -125,12 +117,10 @@ pub(crate) static PARENT_SIZE: OpDef = OpDef {
     summary: "How many groups an edge has.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             array_side(name, args, parent_kind)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
-        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(sure_edge(&args[0])?.parent_size() as i64)),
     }),
     examples: &[ex("edge.parent_size(edge.from_sizes([2, 1]))", "i64{2}")],
@@ -142,13 +132,11 @@ pub(crate) static SIZES: OpDef = OpDef {
     summary: "How many elements each group of an edge has; a scalar where there is one group for all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let edge = any_edge_argument(name, args, 0)?;
             let groups = parent_kind(edge).map_or(QType::INT64, |kind| QType::Array(kind, Scalar::Int64));
             Ok(Signature::unchanged(args, groups))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             let sizes = match edge.form() {
@@ -163,6 +151,7 @@ pub(crate) static SIZES: OpDef = OpDef {
             made(sizes, ret)
         },
     }),
+    full: FullRule::Always,
     faults: &[FaultKind::ArenaLimit],
     examples: &[
         ex("edge.sizes(edge.from_split_points([0, 2, 2, 5]))", "[2, 0, 3]"),
@@ -171,17 +160,18 @@ pub(crate) static SIZES: OpDef = OpDef {
     ..PART
 };
 
+/// A number for each element of an edge.
+fn number_each(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let kind = array_side(operator, args, child_kind)?;
+    Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
+}
+
 pub(crate) static MAPPING: OpDef = OpDef {
     name: "edge.mapping",
     summary: "The number of the group of each element of an edge, missing for an element of no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
-        typing: |name, args| {
-            let kind = array_side(name, args, child_kind)?;
-            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
-        },
-        full: FullRule::Operands,
+        typing: number_each,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Sizes of groups may add up to more than anybody has elements for.
@@ -189,6 +179,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
             made(edge.mapping(), ret)
         },
     }),
+    full: FullRule::Operands,
     faults: &[FaultKind::ArenaLimit],
     examples: &[ex("edge.mapping(edge.from_sizes([2, 0, 1]))", "[0, 0, 2]")],
     ..PART
@@ -199,12 +190,7 @@ pub(crate) static INDICES: OpDef = OpDef {
     summary: "The position of each element of an edge in its group, missing for an element of no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
-        typing: |name, args| {
-            let kind = array_side(name, args, child_kind)?;
-            Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
-        },
-        full: FullRule::Operands,
+        typing: number_each,
         evaluate: |args, ret| {
             let size = args.room_for(sure_edge(&args[0])?.child_size(), 24)?;
             let groups = args.groups(0, size)?;
@@ -213,6 +199,7 @@ pub(crate) static INDICES: OpDef = OpDef {
             made(int64s(positions), ret)
         },
     }),
+    full: FullRule::Operands,
     faults: &[FaultKind::ArenaLimit],
     examples: &[
         ex("edge.indices(edge.from_sizes([2, 0, 3]))", "[0, 1, 0, 1, 2]"),
@@ -226,19 +213,14 @@ pub(crate) static AS_DENSE_ARRAY_EDGE: OpDef = OpDef {
     summary: "An edge of arrays of Arolla's other form, `ARRAY`, as one of dense arrays; of those it stays as it is.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let to = match any_edge_argument(name, args, 0)? {
                 EdgeType::ToScalar(_) => EdgeType::ToScalar(ArrayKind::Dense),
                 EdgeType::Arrays(_) => EdgeType::Arrays(ArrayKind::Dense),
-                EdgeType::Scalars => {
-                    let message = format!("{name} does not take {}", args[0].qtype);
-                    return Err(TypeFault::mismatch(message, Some(0)));
-                }
+                EdgeType::Scalars => return refuse(0, format!("{name} does not take {}", args[0].qtype)),
             };
             Ok(Signature::unchanged(args, QType::Edge(to)))
         },
-        full: FullRule::Never,
         evaluate: |args, _| Ok(sure_edge(&args[0])?.of_kind(ArrayKind::Dense).into()),
     }),
     examples: &[ex("edge.as_dense_array_edge(edge.from_sizes([2, 1]))", "edge.from_split_points([0, 2, 3])")],

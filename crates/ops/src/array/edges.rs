@@ -4,7 +4,7 @@ use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeFault, Value};
 
@@ -34,7 +34,7 @@ pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Resu
         (kind, Scalar::Int32 | Scalar::Int64) => Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind)))),
         _ => {
             let found = args[0].qtype;
-            Err(TypeFault::mismatch(format!("{operator} expects an array of integers, found {found}"), Some(0)))
+            refuse(0, format!("{operator} expects an array of integers, found {found}"))
         }
     }
 }
@@ -52,56 +52,49 @@ pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {
     name: "edge.from_sizes",
-    aliases: &[],
     summary: "The edge of contiguous groups of these sizes.",
     params: &[param("sizes")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_integers,
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
             Ok(made.map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_sizes([1, 2]))", "[1, 5]")],
     ..EDGE
 };
 
 pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     name: "edge.from_split_points",
-    aliases: &[],
     summary: "The edge of contiguous groups between neighbouring points, the first of which is 0.",
     params: &[param("split_points")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_integers,
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let made = Edge::from_split_points(kind_of(ret), integers(array_of(&args[0])?)?);
             Ok(made.map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_split_points([0, 1, 3]))", "[1, 5]")],
     ..EDGE
 };
 
 pub(crate) static FROM_MAPPING: OpDef = OpDef {
     name: "edge.from_mapping",
-    aliases: &[],
     summary: "The edge of elements each of which names its group, counted from 0, out of `parent_size`; a missing number says that an element belongs to no group.",
     params: &[param("mapping"), param("parent_size")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             integer_argument(name, args, 1)?;
             of_integers(name, args)
         },
-        full: FullRule::First,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let parents = integer_of(&args[1])?;
@@ -119,6 +112,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
             Ok(Edge::from_mapping(kind_of(ret), groups, parents).map_err(refused)?.into())
         },
     }),
+    full: FullRule::First,
     examples: &[ex("math.sum([1, 2, 3, 4], into=edge.from_mapping([0, missing, 2, 0], 3))", "[5, 0, 3]")],
     ..EDGE
 };
@@ -138,39 +132,33 @@ fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 
 pub(crate) static FROM_SHAPE: OpDef = OpDef {
     name: "edge.from_shape",
-    aliases: &[],
     summary: "The edge that puts all elements of an array of a shape into one group; of the shape of a scalar, that of a scalar with a scalar.",
     params: &[param("child_side_shape")],
-    faults: &[],
     typing: Typing::Rule(|args| of_shape(FROM_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_shape,
-        full: FullRule::Always,
         evaluate: |args, _| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             _ => Ok(Edge::scalars().into()),
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.from_shape(core.shape_of([1, 2])))", "3")],
-    ..EDGE
+    ..ARRAY
 };
 
 pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     name: "edge.from_sizes_or_shape",
-    aliases: &[],
     summary: "`edge.from_sizes` of an array, `edge.from_shape` of a shape.",
     params: &[param("x")],
     typing: Typing::Rule(|args| of_shape(FROM_SIZES_OR_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| match args[0].qtype {
             QType::Array(..) => of_integers(name, args),
             _ => of_shape(name, args),
         },
-        full: FullRule::Always,
         evaluate: |args, ret| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             Value::Shape(_) => Ok(Edge::scalars().into()),
@@ -180,6 +168,7 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
             }
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_sizes_or_shape([1, 2]))", "[1, 5]")],
     ..EDGE
 };
@@ -189,56 +178,45 @@ fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Sign
     let edge = match args[0].qtype {
         QType::Array(kind, _) => EdgeType::ToScalar(*kind),
         QType::Scalar(_) | QType::Optional(_) => EdgeType::Scalars,
-        found => {
-            return Err(TypeFault::mismatch(
-                format!("{operator} expects an array or a scalar, found {found}"),
-                Some(0),
-            ));
-        }
+        found => return refuse(0, format!("{operator} expects an array or a scalar, found {found}")),
     };
     Ok(Signature::unchanged(args, QType::Edge(edge)))
 }
 
 pub(crate) static TO_SCALAR: OpDef = OpDef {
     name: "edge.to_scalar",
-    aliases: &[],
     summary: "The edge that puts all elements of an array into one group; of a scalar, that of a scalar with a scalar.",
     params: &[param("x")],
-    faults: &[],
     typing: Typing::Rule(|args| to_scalar_types(TO_SCALAR.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: to_scalar_types,
-        full: FullRule::Always,
         evaluate: |args, ret| match &args[0] {
             Value::Array(_, array) => Ok(Edge::to_scalar(kind_of(ret), array.len()).into()),
             _ => Ok(Edge::scalars().into()),
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.to_scalar([1, 2]))", "3")],
-    ..EDGE
+    ..ARRAY
 };
 
 pub(crate) static TO_SINGLE: OpDef = OpDef {
     name: "edge.to_single",
-    aliases: &[],
     summary: "The edge that puts all elements of an array into the one group of an array of one element.",
     params: &[param("array")],
-    faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let size = array_of(&args[0])?.len() as i64;
             Ok(Edge::from_sizes(kind_of(ret), [size]).map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("math.sum([1, 2], into=edge.to_single([1, 2]))", "[3]")],
-    ..EDGE
+    ..ARRAY
 };

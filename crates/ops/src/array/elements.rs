@@ -6,7 +6,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Value};
@@ -29,7 +29,6 @@ fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     name: "array.make_dense_array",
     of_structs: Some(id::LIST_MAKE),
-    aliases: &[],
     summary: "An array of the operands, cast to what they have in common. Written `[a, b]`.",
     params: &[param("x0"), param("xs")],
     variadic: true,
@@ -37,9 +36,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     typing: Typing::Rule(|args| of_elements(MAKE_DENSE_ARRAY.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: of_elements,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
             let mut all = ArrayBuilder::new(scalar, args.len());
@@ -47,6 +44,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
             made(all.finish(), ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("[1, missing, 3]", "[1, NA, 3]"), ex("[1, 2.5f32]", "[1, 2.5]")],
     ..ARRAY
 };
@@ -54,10 +52,9 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
 /// `core.const_with_shape` of the shape of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
-    in_strips: None,
     typing: |name, args| {
         let QType::ArrayShape(kind) = args[0].qtype else {
-            return Err(TypeFault::mismatch(format!("{name} expects a shape, found {}", args[0].qtype), Some(0)));
+            return refuse(0, format!("{name} expects a shape, found {}", args[0].qtype));
         };
         let found = args[1].qtype;
         let scalar = found
@@ -65,7 +62,6 @@ pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
             .ok_or_else(|| TypeFault::mismatch(format!("{name} expects a scalar, found {found}"), Some(1)))?;
         Ok(Signature::unchanged(args, QType::Array(*kind, scalar)))
     },
-    full: FullRule::Operands,
     evaluate: |args, ret| {
         let Value::ArrayShape(_, size) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
         let scalar = ret.of_each().scalar().unwrap_or(Scalar::Unit);
@@ -83,9 +79,7 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
         }
         // As in Arolla, the result is of the form of the indices.
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => QType::Array(*kind, scalar),
-        found => {
-            return Err(TypeFault::mismatch(format!("{operator} expects an index, found {found}"), Some(1)));
-        }
+        found => return refuse(1, format!("{operator} expects an index, found {found}")),
     };
     Ok(Signature::unchanged(args, ret))
 }
@@ -93,15 +87,12 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 pub(crate) static AT: OpDef = OpDef {
     name: "array.at",
     of_structs: Some(id::LIST_AT),
-    aliases: &[],
     summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one.",
     params: &[param("array"), param("index")],
     faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: at_types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             match &args[1] {
@@ -115,6 +106,7 @@ pub(crate) static AT: OpDef = OpDef {
             }
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("[5, missing, 7][2]", "i32?{7}"), ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]")],
     ..ARRAY
 };
@@ -122,17 +114,14 @@ pub(crate) static AT: OpDef = OpDef {
 pub(crate) static SIZE: OpDef = OpDef {
     name: "array.size",
     of_structs: Some(id::LIST_SIZE),
-    aliases: &[],
     summary: "How many elements an array has, missing ones included.",
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
-        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(array_of(&args[0])?.len() as i64)),
     }),
     examples: &[ex("array.size([5, missing, 7])", "i64{3}")],

@@ -5,7 +5,7 @@
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
 use super::strip::{Element, Finish, Fold, Gathers, InStrips, place_of_best};
-use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_of};
+use super::{ArrayForm, ArrayOperands, ArrayOperator, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
 use cembra_value::{Array, Number, Value};
@@ -88,11 +88,10 @@ pub(crate) static MIN: OpDef = OpDef {
     summary: "The least of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Min, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Less),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Min, finish: Finish::Sparse })),
     examples: &[
         ex("min([3, missing, 1])", "i32?{1}"),
         ex("min([3, 1, 2], into=edge.from_sizes([1, 0, 2]))", "[3, NA, 1]"),
@@ -106,11 +105,10 @@ pub(crate) static MAX: OpDef = OpDef {
     summary: "The greatest of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Max, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret| elements(args, ret, Ordering::Greater),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Max, finish: Finish::Sparse })),
     examples: &[
         ex("max([3, missing, 1])", "i32?{3}"),
         ex("max([1.5f32, nan, 2f32])", "f32?{nan}"),
@@ -125,9 +123,7 @@ pub(crate) static ARGMIN: OpDef = OpDef {
     summary: "The position of the least element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: |name, args| aggregate_types(name, args, is_ordered, |_| Scalar::Int64, false),
-        full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Less),
     }),
     examples: &[ex("argmin([3, missing, 1, 1])", "i64?{2}")],
@@ -140,9 +136,7 @@ pub(crate) static ARGMAX: OpDef = OpDef {
     summary: "The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: |name, args| aggregate_types(name, args, is_ordered, |_| Scalar::Int64, false),
-        full: FullRule::Never,
         evaluate: |args, ret| positions(args, ret, Ordering::Greater),
     }),
     examples: &[ex("argmax([3, missing, 4, 4])", "i64?{2}")],

@@ -6,7 +6,7 @@ use super::{
     integer_argument, integer_of, invalid, limits, made, out_of_range, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayData, Number, ScalarValue, Value};
 
@@ -14,7 +14,7 @@ use cembra_value::{Array, ArrayData, Number, ScalarValue, Value};
 fn indices_argument(operator: &'static str, args: &[Argument<'_>], at: usize) -> Result<ArrayKind, TypeFault> {
     match args[at].qtype {
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => Ok(*kind),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an array of integers, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an array of integers, found {found}")),
     }
 }
 
@@ -57,12 +57,10 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let places: Vec<i64> = (0..array.len()).filter(|at| array.is_present(*at)).map(|at| at as i64).collect();
@@ -70,6 +68,7 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
             made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("array.present_indices([5, missing, 7])", "[0, 2]")],
     ..ARRAY
 };
@@ -81,19 +80,16 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let indices = indices_argument(name, args, 0)?;
             let (values, _) = array_argument(name, args, 1)?;
             if indices != values {
                 let [indices, values] = [args[0].qtype, args[1].qtype];
-                let message = format!("{name} expects arrays of one form, found {indices} and {values}");
-                return Err(TypeFault::mismatch(message, Some(1)));
+                return refuse(1, format!("{name} expects arrays of one form, found {indices} and {values}"));
             }
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[1].qtype.clone()))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let (indices, values) = (array_of(&args[0])?, array_of(&args[1])?);
             let size = usize::try_from(integer_of(&args[2])?).map_err(|_| invalid("the size is negative"))?;
@@ -128,7 +124,7 @@ fn has_groups(operator: &'static str, args: &[Argument<'_>], at: usize, of: Arra
     match args[at].qtype {
         QType::Scalar(Scalar::Unit) => Ok(false),
         QType::Edge(_) => edge_argument(operator, args, at, of),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an edge, found {found}")),
     }
 }
 
@@ -144,21 +140,18 @@ pub(crate) static TAKE: OpDef = OpDef {
     faults: &[FaultKind::IndexRange, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             if indices_argument(name, args, 1)? != kind {
                 let [x, ids] = [args[0].qtype, args[1].qtype];
-                return Err(TypeFault::mismatch(format!("{name} does not take {ids} of {x}"), Some(1)));
+                return refuse(1, format!("{name} does not take {ids} of {x}"));
             }
             let (over, ids_over) = (has_groups(name, args, 2, kind)?, has_groups(name, args, 3, kind)?);
             if over != ids_over && !(over && matches!(args[3].qtype, QType::Scalar(_))) {
-                let message = format!("{name} expects edges to the same groups, and one of them has none");
-                return Err(TypeFault::mismatch(message, Some(3)));
+                return refuse(3, format!("{name} expects edges to the same groups, and one of them has none"));
             }
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let (array, ids) = (array_of(&args[0])?, array_of(&args[1])?);
             if !is_grouped(&args[2]) {
@@ -186,6 +179,7 @@ pub(crate) static TAKE: OpDef = OpDef {
             made(limits::taken(args, array, places.into_iter())?, ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.take([5, 6, 7], [2, missing, 0, 0])", "[7, NA, 5, 5]"),
         ex("array.take([5, 6, 7], [0, 1, 0], over=edge.from_sizes([2, 1]))", "[5, 6, 7]"),
@@ -200,13 +194,11 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             let kind = indices_argument(name, args, 0)?;
             edge_argument(name, args, 1, kind)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let indices = array_of(&args[0])?;
             let index = as_integers(indices);

@@ -2,10 +2,10 @@
 //! what comes from one place.
 
 use super::making::{cast_elements, common_of};
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, limits, sizes_differ};
+use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, no_common_type, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
 use cembra_value::{Array, Edge, Value};
 use std::borrow::Cow;
@@ -21,9 +21,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         Some(QType::Scalar(scalar) | QType::Optional(scalar)) => {
             (ArrayKind::Dense, EdgeType::ToScalar(ArrayKind::Dense), scalar)
         }
-        Some(found) => {
-            return Err(TypeFault::mismatch(format!("{operator} expects arrays or scalars, found {found}"), Some(0)));
-        }
+        Some(found) => return refuse(0, format!("{operator} expects arrays or scalars, found {found}")),
     };
     Ok(Signature::unchanged(args, QType::tuple([QType::Array(kind, scalar), QType::Edge(edge)])))
 }
@@ -64,9 +62,7 @@ pub(crate) static INTERLEAVE_CAST: OpDef = OpDef {
     typing: Typing::Rule(|args| types(INTERLEAVE_CAST.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let QType::Tuple(fields) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
             let Some(QType::Array(kind, scalar)) = fields.first() else { return Err(Fault::new(FaultKind::Invalid)) };

@@ -1,7 +1,7 @@
 //! The edge that keys make: each element belongs to the group whose key it has.
 
 use super::edges::{EDGE, kind_of, refused};
-use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, int64s, invalid};
+use super::{ArrayForm, ArrayOperands, ArrayOperator, int64s, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, common_type};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
@@ -149,9 +149,7 @@ pub(crate) static FROM_KEYS: OpDef = OpDef {
     typing: Typing::Rule(|args| types(FROM_KEYS.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let children = arrays(&args[0], failed_precondition("the arrays of child keys are of one size"))?;
             let parents = arrays(&args[1], failed_precondition("the arrays of parent keys are of one size"))?;

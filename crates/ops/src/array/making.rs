@@ -5,8 +5,8 @@ use super::shapes::{shape_argument, size_of};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, limits, made};
 use crate::cast::cast_operator;
 use crate::compound::{field, field_count};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, Typing, ex, param};
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, Typing, ex, param};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, id};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{Array, ScalarValue, Value};
@@ -31,12 +31,10 @@ pub(crate) static IOTA: OpDef = OpDef {
     }),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let size = size_of(&args[0])?;
             args.room_for(size, 8)?;
@@ -46,6 +44,7 @@ pub(crate) static IOTA: OpDef = OpDef {
             made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("array.iota(shape_of([5, missing, 7]))", "[0, 1, 2]"), ex("array.iota(shape_of(5))", "i64{0}")],
     ..ARRAY
 };
@@ -57,20 +56,15 @@ pub(crate) static SHAPED: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 1)?;
             match args[0].qtype {
                 QType::Scalar(scalar) | QType::Array(_, scalar) => {
                     Ok(Signature::unchanged(args, QType::Array(kind, *scalar)))
                 }
-                found => {
-                    let message = format!("{name} expects an array or a scalar that is not optional, found {found}");
-                    Err(TypeFault::mismatch(message, Some(0)))
-                }
+                found => refuse(0, format!("{name} expects an array or a scalar that is not optional, found {found}")),
             }
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| match (&args[0], ret) {
             (Value::Array(_, array), QType::Array(kind, _)) => Ok(Value::Array(*kind, array.clone())),
             (value, QType::Array(_, scalar)) => {
@@ -80,6 +74,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
             _ => Err(Fault::new(FaultKind::Invalid)),
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.shaped(5, array.make_dense_array_shape(2))", "[5, 5]")],
     ..ARRAY
 };
@@ -88,7 +83,7 @@ pub(crate) static SHAPED: OpDef = OpDef {
 fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind) -> Result<Signature, TypeFault> {
     match args[0].qtype {
         QType::Array(from, scalar) if *from != to => Ok(Signature::unchanged(args, QType::Array(to, *scalar))),
-        found => Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0))),
+        found => refuse(0, format!("{operator} does not take {found}")),
     }
 }
 
@@ -105,11 +100,10 @@ pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
     summary: "An array of Arolla's other form, `ARRAY`, as a dense array: what `array.as_dense_array` of it stands for.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Dense),
-        full: FullRule::First,
         evaluate: converted,
     }),
+    full: FullRule::First,
     examples: &[ex("array._as_dense_array(array.iota(array.make_array_shape(2)))", "[0, 1]")],
     ..ARRAY
 };
@@ -119,11 +113,10 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
     summary: "A dense array as one of Arolla's other form, `ARRAY`: what `array.as_array` of it stands for.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| conversion_types(name, args, ArrayKind::Sparse),
-        full: FullRule::First,
         evaluate: converted,
     }),
+    full: FullRule::First,
     examples: &[ex("array._as_array([5, 6])", "[5, 6]")],
     ..ARRAY
 };
@@ -136,7 +129,7 @@ pub(super) fn common_of<'q>(types: impl IntoIterator<Item = &'q QType>) -> Optio
 }
 
 /// A value, or the elements of an array, cast to a scalar type. It stays optional if it was.
-pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> Result<NodeHandle, TypeFault> {
+pub(super) fn cast_elements(g: &mut dyn Expansion, arg: NodeHandle, to: Scalar) -> NodeResult {
     let from = g.qtype(arg);
     if from.of_each().scalar() == Some(to) {
         return Ok(arg);
@@ -158,7 +151,7 @@ fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scala
 }
 
 /// What `array.as_dense_array` and `array.as_array` make of a value: `convert` brings an array to their form.
-fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> Result<NodeHandle, TypeFault> {
+fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> NodeResult {
     let array = match g.qtype(arg) {
         QType::Array(..) => arg,
         QType::Tuple(fields) => {

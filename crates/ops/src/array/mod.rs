@@ -36,10 +36,9 @@ pub(crate) mod strip;
 pub use limits::MOST_ELEMENTS;
 pub(crate) use limits::string_bytes;
 pub use operands::ArrayOperands;
-use strip::InStrips;
 
-use crate::definition::{Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::definition::{OWN, OpDef, Typing};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
@@ -49,12 +48,8 @@ use std::sync::Arc;
 pub struct ArrayOperator {
     /// What it does with elements.
     pub form: ArrayForm,
-    /// How it works on strips; none if it works on whole arrays only.
-    pub in_strips: Option<InStrips>,
     /// Its types, by its own name.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
-    /// When what it makes is full.
-    pub full: FullRule,
     /// Its value, of the type that typing found. Operands are of the types that it accepted.
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
@@ -102,21 +97,7 @@ pub enum FullRule {
 }
 
 /// What records of array operators share, to be filled in.
-pub(crate) const ARRAY: OpDef = OpDef {
-    name: "",
-    aliases: &[],
-    summary: "",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Custom,
-    faults: &[],
-    typing: Typing::OfArrays,
-    meaning: Meaning::Overloads(&[]),
-    laws: &[],
-    examples: &[],
-    over_arrays: OverArrays::Own,
-    ..UNARY
-};
+pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
 /// The array of an operand.
 ///
@@ -129,7 +110,7 @@ pub(crate) fn array_argument(
 ) -> Result<(ArrayKind, Scalar), TypeFault> {
     match args[at].qtype {
         QType::Array(kind, scalar) => Ok((*kind, *scalar)),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an array, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an array, found {found}")),
     }
 }
 
@@ -140,7 +121,7 @@ pub(crate) fn array_argument(
 pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     match args[at].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok(()),
-        found => Err(TypeFault::mismatch(format!("{operator} expects an integer, found {found}"), Some(at))),
+        found => refuse(at, format!("{operator} expects an integer, found {found}")),
     }
 }
 
@@ -237,7 +218,4 @@ pub(crate) const fn out_of_range(index: i64, size: usize) -> Fault {
     Fault { kind: FaultKind::IndexRange, operands: [index.cast_unsigned(), size as u64] }
 }
 
-/// The fault of an argument outside of an operator's domain, in words.
-pub(crate) fn invalid(words: &'static str) -> Fault {
-    Fault { kind: FaultKind::Invalid, operands: [words.as_ptr() as u64, words.len() as u64] }
-}
+pub(crate) use crate::strings::invalid;

@@ -8,12 +8,11 @@ use super::nth::{Rooms, nth};
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
 use super::strip::Element;
 use super::{
-    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, invalid,
-    sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, array_argument, array_of, edge_argument, invalid, sizes_differ,
 };
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param, param_or};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, ScalarValue, Value};
@@ -175,9 +174,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
     summary: "The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret| quantiles(args, 1, ret, &|count| (count - 1) / 2),
     }),
     examples: &[
@@ -192,10 +189,7 @@ fn inverse_cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Si
     let array = array.map_err(|fault| TypeFault { operand: fault.operand.map(|at| 2 * at), ..fault })?;
     match args[1].qtype {
         QType::Scalar(scalar) if scalar.is_numeric() => Ok(Signature::unchanged(args, array.ret)),
-        found => {
-            let message = format!("{operator} expects a number for `cdf_arg`, found {found}");
-            Err(TypeFault::mismatch(message, Some(1)))
-        }
+        found => refuse(1, format!("{operator} expects a number for `cdf_arg`, found {found}")),
     }
 }
 
@@ -219,9 +213,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: inverse_cdf_types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let share = share(&args[1])?;
             // A count is rounded to FLOAT32 too, and may come out above all.
@@ -246,14 +238,11 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
     let weights = match found {
         QType::Unspecified => scalar,
         QType::Array(of, weights) if *of == kind => *weights,
-        _ => {
-            let message = format!("{operator} expects an array of numbers for `weights`, found {found}");
-            return Err(TypeFault::mismatch(message, Some(1)));
-        }
+        _ => return refuse(1, format!("{operator} expects an array of numbers for `weights`, found {found}")),
     };
     for (at, scalar) in [scalar, weights].into_iter().enumerate() {
         if !scalar.is_numeric() {
-            return Err(TypeFault::mismatch(format!("{operator} does not take {}", args[at].qtype), Some(at)));
+            return refuse(at, format!("{operator} does not take {}", args[at].qtype));
         }
     }
     edge_argument(operator, args, 2, kind)?;
@@ -342,18 +331,13 @@ pub(crate) static WEIGHTED_CDF: OpDef = OpDef {
     summary: "`math.cdf` of elements and weights of one type, which is not weak_float.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             let types = cdf_types(name, args)?;
             match types.operands.iter().zip(args).position(|(wanted, arg)| wanted != arg.qtype) {
                 None => Ok(types),
-                Some(at) => {
-                    let message = format!("{name} expects {}, found {}", types.operands[at], args[at].qtype);
-                    Err(TypeFault::mismatch(message, Some(at)))
-                }
+                Some(at) => refuse(at, format!("{name} expects {}, found {}", types.operands[at], args[at].qtype)),
             }
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let weights = match &args[1] {

@@ -36,9 +36,7 @@ pub(crate) static PAIR_LEFT: OpDef = OpDef {
     summary: "The edge of the left of the pairs of elements of the same group, for groups of these sizes, with the elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_integers,
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let Sizes { each, elements, .. } = sizes(args)?;
             args.room_for(elements, 8)?;
@@ -46,6 +44,7 @@ pub(crate) static PAIR_LEFT: OpDef = OpDef {
             Ok(Edge::from_sizes(kind_of(ret), each).map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("edge.mapping(edge.pair_left([2, 1]))", "[0, 0, 1, 1, 2]")],
     ..PAIRS
 };
@@ -55,9 +54,7 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
     summary: "The edge of the right of the pairs of elements of the same group, for groups of these sizes, with the elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: of_integers,
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let Sizes { each, elements, pairs } = sizes(args)?;
             args.room_for(pairs, 8)?;
@@ -82,6 +79,7 @@ pub(crate) static PAIR_RIGHT: OpDef = OpDef {
             Ok(Edge::from_mapping(kind_of(ret), mapping, elements).map_err(refused)?.into())
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("edge.mapping(edge.pair_right([2, 1]))", "[0, 1, 0, 1, 2]")],
     ..PAIRS
 };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::random::mersenne::Mersenne;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value};
 
@@ -22,9 +22,7 @@ fn types(operator: &'static str, args: &[Argument<'_>], kind: ArrayKind) -> Resu
         match args[at].qtype {
             QType::Scalar(Scalar::Int32 | Scalar::Int64) | QType::Optional(Scalar::Int32 | Scalar::Int64) => {}
             QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => {}
-            found => {
-                return Err(TypeFault::mismatch(format!("{operator} expects integers, found {found}"), Some(at)));
-            }
+            found => return refuse(at, format!("{operator} expects integers, found {found}")),
         }
     }
     integer_argument(operator, args, 3)?;
@@ -92,11 +90,10 @@ pub(crate) static RANDINT_WITH_SHAPE: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| types(name, args, shape_argument(name, args, 0)?),
-        full: FullRule::Operands,
         evaluate: |args, ret| drawn(args, size_of(&args[0])?, ret),
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.randint_with_shape(array.make_dense_array_shape(6), 0, 10, 1)", "[7, 8, 6, 9, 9, 0]")],
     ..RANDINT
 };
@@ -112,11 +109,10 @@ pub(crate) static RANDINT_LIKE: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| types(name, args, array_argument(name, args, 0)?.0),
-        full: FullRule::Operands,
         evaluate: |args, ret| drawn(args, array_of(&args[0])?.len(), ret),
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.randint_like([5, missing, 7], 0, 10, 1)", "[8, 5, 0]")],
     ..RANDINT
 };

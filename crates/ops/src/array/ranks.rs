@@ -8,7 +8,7 @@ use super::{
     sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
 use std::cmp::Reverse;
@@ -19,15 +19,13 @@ const RANK: OpDef = OpDef { faults: &[FaultKind::SizeMismatch], ..ARRAY };
 fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if scalar == Scalar::UInt64 {
-        let found = args[0].qtype;
-        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", args[0].qtype));
     }
     edge_argument(operator, args, over, kind)?;
     let descending = args.len() - 1;
     if *args[descending].qtype != QType::BOOLEAN {
         let found = args[descending].qtype;
-        let message = format!("{operator} expects a boolean for `descending`, found {found}");
-        return Err(TypeFault::mismatch(message, Some(descending)));
+        return refuse(descending, format!("{operator} expects a boolean for `descending`, found {found}"));
     }
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
 }
@@ -118,20 +116,17 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             match args[1].qtype {
                 QType::Unspecified => {}
                 QType::Array(of, Scalar::Int32 | Scalar::Int64) if *of == kind => {}
                 found => {
-                    let message = format!("{name} expects an array of integers for `tie_breaker`, found {found}");
-                    return Err(TypeFault::mismatch(message, Some(1)));
+                    return refuse(1, format!("{name} expects an array of integers for `tie_breaker`, found {found}"));
                 }
             }
             rank_types(name, args, 2)
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let mut ranks = Ranks::new(args, array.len())?;
@@ -164,6 +159,7 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
             ranks.finish(ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.ordinal_rank([10, 5, missing, 10])", "[1, 0, NA, 2]"),
         ex("array.ordinal_rank([10, 5, 10], tie_breaker=[2, 0, 1], descending=true)", "[1, 2, 0]"),
@@ -227,9 +223,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
     ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        in_strips: None,
         typing: |name, args| rank_types(name, args, 1),
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let mut ranks = Ranks::new(args, array.len())?;
@@ -244,6 +238,7 @@ pub(crate) static DENSE_RANK: OpDef = OpDef {
             ranks.finish(ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.dense_rank([10, 5, missing, 10, 30])", "[1, 0, NA, 1, 2]"),
         ex("array.dense_rank([\"b\", \"a\", \"b\"], descending=true)", "[0, 1, 0]"),

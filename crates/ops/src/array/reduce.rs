@@ -11,7 +11,7 @@ use super::{
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
@@ -29,8 +29,7 @@ pub(crate) fn aggregate_types(
 ) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
-        let found = args[0].qtype;
-        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", args[0].qtype));
     }
     let into = args.len() - 1;
     let ret = ret(scalar);
@@ -146,11 +145,11 @@ pub(crate) static SUM: OpDef = OpDef {
     summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Total })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
-        full: FullRule::Always,
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, true),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Total })),
+    full: FullRule::Always,
     examples: &[
         ex("math.sum([1, missing, 3])", "4"),
         ex("math.sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
@@ -164,11 +163,10 @@ pub(crate) static SUM_SPARSE: OpDef = OpDef {
     summary: "`math.sum`, but missing where there are no elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, false),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Sparse })),
     examples: &[ex("math._sum_sparse([1, missing, 3], edge.from_sizes([1, 1, 1]))", "[1, NA, 3]")],
     ..AGGREGATION
 };
@@ -179,11 +177,10 @@ pub(crate) static PROD: OpDef = OpDef {
     summary: "The product of the elements that are there, of each group or of all; missing if there are none.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Product, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
-        full: FullRule::Never,
         evaluate: |args, ret| total(args, ret, 1, i64::wrapping_mul, |a, b| a * b, false),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Product, finish: Finish::Sparse })),
     examples: &[ex("math.prod([2, missing, 3])", "i32?{6}")],
     ..AGGREGATION
 };
@@ -195,9 +192,7 @@ pub(crate) static MEAN: OpDef = OpDef {
     integers: Integers::Widen,
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, float, false),
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = args.groups(1, array.len())?;
@@ -212,6 +207,7 @@ pub(crate) static MEAN: OpDef = OpDef {
             results(fold_floats(array, &groups, 0.0, |a, b| a + b).into_iter().map(mean).collect(), ret)
         },
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),
     examples: &[ex("mean([1, missing, 4])", "f32?{2.5}")],
     of_durations: Some(id::DURATION_MEAN),
     ..AGGREGATION
@@ -231,18 +227,14 @@ fn masks(args: &ArrayOperands<'_>, ret: &QType, all: bool) -> Result<Value, Faul
 /// `core.any` of arrays.
 pub(crate) static ANY: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Any })),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
-    full: FullRule::Never,
     evaluate: |args, ret| masks(args, ret, false),
 };
 
 /// `core.all` of arrays.
 pub(crate) static ALL: ArrayOperator = ArrayOperator {
     form: ArrayForm::Reduce(Order::Any),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Missing, finish: Finish::None })),
     typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Unit, |scalar| scalar, false),
-    full: FullRule::Never,
     evaluate: |args, ret| masks(args, ret, true),
 };
 
@@ -264,11 +256,11 @@ pub(crate) static LOGICAL_ANY: OpDef = OpDef {
     summary: "`bool.logical_or` of all elements, of each group or of all: true if one is true, missing if one is missing, else false.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAny, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
-        full: FullRule::First,
         evaluate: |args, ret| booleans(args, ret, true),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAny, finish: Finish::Sparse })),
+    full: FullRule::First,
     examples: &[
         ex("logical_any([true, missing])", "bool?{true}"),
         ex("logical_any([false, missing, false], edge.from_sizes([2, 0, 1]))", "[NA, false, false]"),
@@ -282,11 +274,11 @@ pub(crate) static LOGICAL_ALL: OpDef = OpDef {
     summary: "`bool.logical_and` of all elements, of each group or of all: false if one is false, missing if one is missing, else true.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAll, finish: Finish::Sparse })),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
-        full: FullRule::First,
         evaluate: |args, ret| booleans(args, ret, false),
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAll, finish: Finish::Sparse })),
+    full: FullRule::First,
     examples: &[ex("logical_all([true, missing])", "bool?{NA}")],
     ..AGGREGATION
 };
@@ -297,9 +289,7 @@ pub(crate) static COUNT: OpDef = OpDef {
     summary: "How many elements are there, in each group or in all.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
-        in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Count })),
         typing: |name, args| aggregate_types(name, args, |_| true, |_| Scalar::Int64, true),
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = args.groups(1, array.len())?;
@@ -307,6 +297,8 @@ pub(crate) static COUNT: OpDef = OpDef {
             results(counts.into_iter().map(Some).collect(), ret)
         },
     }),
+    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Count })),
+    full: FullRule::Always,
     examples: &[ex("count([1, missing, 4] > 2)", "i64{1}")],
     ..AGGREGATION
 };

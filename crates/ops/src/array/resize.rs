@@ -8,7 +8,7 @@ use super::{
     sure_edge,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
@@ -20,15 +20,12 @@ const RESIZE: OpDef = OpDef { faults: &[FaultKind::Invalid, FaultKind::ArenaLimi
 fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeType, ArrayKind), TypeFault> {
     let edge = any_edge_argument(operator, args, 0)?;
     let Some(kind) = child_kind(edge) else {
-        return Err(TypeFault::mismatch(format!("{operator} does not take {}", QType::Edge(edge)), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", QType::Edge(edge)));
     };
     match args[1].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok((edge, kind)),
         QType::Array(of, Scalar::Int32 | Scalar::Int64) if parent_kind(edge) == Some(*of) => Ok((edge, kind)),
-        found => {
-            let message = format!("{operator} expects an integer, or one for each group, for `size`, found {found}");
-            Err(TypeFault::mismatch(message, Some(1)))
-        }
+        found => refuse(1, format!("{operator} expects an integer, or one for each group, for `size`, found {found}")),
     }
 }
 
@@ -94,7 +91,6 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
     params: &[param("edge"), param("size"), param_or("offsets", Value::Unspecified)],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let (_, kind) = edge_and_size(name, args)?;
             match args[2].qtype {
@@ -107,7 +103,6 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             let runs = runs(edge)?;
@@ -136,12 +131,10 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
     params: &[param("edge"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let (edge, _) = edge_and_size(name, args)?;
             Ok(Signature::unchanged(args, QType::Edge(edge)))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let edge = sure_edge(&args[0])?;
             // Even if there is no group to have it; the operator above takes it then, in Arolla too.
@@ -158,6 +151,7 @@ pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
             }
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("edge.sizes(edge.resize_groups_parent_side(edge.from_sizes([2, 0, 1]), [1, 2, 3]))", "[1, 2, 3]")],
     ..RESIZE
 };

@@ -5,7 +5,7 @@ use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
@@ -23,8 +23,7 @@ fn scan_types(
 ) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     if !accepts(scalar) {
-        let found = args[0].qtype;
-        return Err(TypeFault::mismatch(format!("{operator} does not take {found}"), Some(0)));
+        return refuse(0, format!("{operator} does not take {}", args[0].qtype));
     }
     edge_argument(operator, args, 1, kind)?;
     Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))
@@ -62,9 +61,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
     summary: "For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
-        in_strips: Some(InStrips::Scan(Scan::CumSum)),
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar),
-        full: FullRule::Operands,
         evaluate: |args, ret| match array_of(&args[0])?.scalar().representation() {
             Scalar::Int32 => {
                 let x = numbers::<i32>(args)?;
@@ -96,6 +93,8 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
             }
         },
     }),
+    in_strips: Some(InStrips::Scan(Scan::CumSum)),
+    full: FullRule::Operands,
     examples: &[
         ex("math.cum_sum([1, missing, 3, 4], over=edge.from_sizes([3, 1]))", "[1, NA, 4, 4]"),
         ex("math.cum_sum([1.5, 2.0])", "[1.5, 3.5]"),
@@ -136,11 +135,11 @@ pub(crate) static CUM_MAX: OpDef = OpDef {
     summary: "For each element the largest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
-        in_strips: Some(InStrips::Scan(Scan::CumMax)),
         typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
-        full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
     }),
+    in_strips: Some(InStrips::Scan(Scan::CumMax)),
+    full: FullRule::Operands,
     examples: &[ex("math.cum_max([1, 3, missing, 2])", "[1, 3, NA, 3]")],
     ..SCAN
 };
@@ -151,11 +150,11 @@ pub(crate) static CUM_MIN: OpDef = OpDef {
     summary: "For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
-        in_strips: Some(InStrips::Scan(Scan::CumMin)),
         typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
-        full: FullRule::Operands,
         evaluate: |args, ret| extremes(args, ret, Ordering::Less),
     }),
+    in_strips: Some(InStrips::Scan(Scan::CumMin)),
+    full: FullRule::Operands,
     examples: &[ex("math.cum_min([3, 1, missing, 2])", "[3, 1, NA, 1]")],
     ..SCAN
 };
@@ -165,9 +164,7 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
     summary: "For each element how many are there up to it in its group, or in the array; missing elements stay missing.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
-        in_strips: Some(InStrips::Scan(Scan::CumCount)),
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             scan(args, ret, &0_i64, |count, _, _| {
                 *count += 1;
@@ -175,6 +172,8 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
             })
         },
     }),
+    in_strips: Some(InStrips::Scan(Scan::CumCount)),
+    full: FullRule::Operands,
     examples: &[ex("array.cum_count([5, missing, 7])", "[1, NA, 2]")],
     ..SCAN
 };
@@ -184,11 +183,11 @@ pub(crate) static AGG_INDEX: OpDef = OpDef {
     summary: "For each element its position in its group, or in the array, where missing elements count; missing elements stay missing.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
-        in_strips: Some(InStrips::Scan(Scan::Index)),
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),
-        full: FullRule::Operands,
         evaluate: |args, ret| scan(args, ret, &(), |(), _, position| position as i64),
     }),
+    in_strips: Some(InStrips::Scan(Scan::Index)),
+    full: FullRule::Operands,
     examples: &[ex("array.agg_index([5, missing, 7, 8], over=edge.from_sizes([3, 1]))", "[0, NA, 2, 0]")],
     ..SCAN
 };

@@ -3,7 +3,7 @@
 
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, invalid, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
 
@@ -38,8 +38,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         return Err(numbers(needle, 1));
     }
     if args[2].qtype.scalar() != Some(Scalar::Boolean) {
-        let message = format!("{operator} expects a boolean for `right`, found {}", args[2].qtype);
-        return Err(TypeFault::mismatch(message, Some(2)));
+        return refuse(2, format!("{operator} expects a boolean for `right`, found {}", args[2].qtype));
     }
     let ret = match needle {
         QType::Array(kind, _) => QType::Array(*kind, Scalar::Int64),
@@ -157,13 +156,8 @@ pub(crate) static SEARCHSORTED: OpDef = OpDef {
     summary: "Where `needle`, or each of its elements, is to be put into a sorted array so that it stays sorted: before what is equal to it, or behind that if `right` is true. No element of `haystack` may be missing.",
     params: &[param("haystack"), param("needle"), param_or("right", Value::Scalar(ScalarValue::Boolean(false)))],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
-    over_arrays: OverArrays::Kernel(&ArrayOperator {
-        form: ArrayForm::Index,
-        in_strips: None,
-        typing: types,
-        full: FullRule::Operands,
-        evaluate: searched,
-    }),
+    over_arrays: OverArrays::Kernel(&ArrayOperator { form: ArrayForm::Index, typing: types, evaluate: searched }),
+    full: FullRule::Operands,
     examples: &[
         ex("math.searchsorted([1.0, 2.0, 2.0, 5.0], [0.0, 2.0, 9.0])", "[0, 1, 4]"),
         ex("math.searchsorted([1, 2, 2, 5], 2, true)", "i64{3}"),

@@ -17,14 +17,12 @@ pub(crate) static SLICE: OpDef = OpDef {
     faults: &[FaultKind::Invalid],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             integer_argument(name, args, 1)?;
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let offset = usize::try_from(integer_of(&args[1])?).ok().filter(|offset| *offset <= array.len());
@@ -40,6 +38,7 @@ pub(crate) static SLICE: OpDef = OpDef {
             made(limits::taken(args, array, (offset..offset + size).map(Some))?, ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.slice([5, 6, missing, 8], 1, 2)", "[6, NA]"), ex("array.slice([5, 6, 7], 1, -1)", "[6, 7]")],
     ..ARRAY
 };
@@ -52,7 +51,6 @@ pub(crate) static SELECT: OpDef = OpDef {
     faults: &[FaultKind::SizeMismatch],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             let (kind, _) = array_argument(name, args, 0)?;
             match args[1].qtype {
@@ -64,7 +62,6 @@ pub(crate) static SELECT: OpDef = OpDef {
                 }
             }
         },
-        full: FullRule::First,
         evaluate: |args, ret| {
             let (array, filter) = (array_of(&args[0])?, array_of(&args[1])?);
             if array.len() != filter.len() {
@@ -73,6 +70,7 @@ pub(crate) static SELECT: OpDef = OpDef {
             made(limits::taken(args, array, (0..array.len()).filter(|at| filter.is_present(*at)).map(Some))?, ret)
         },
     }),
+    full: FullRule::First,
     examples: &[ex("array.select([1, missing, 3], [5, 6, 7] > 5)", "[NA, 3]")],
     ..ARRAY
 };
@@ -83,17 +81,16 @@ pub(crate) static PRESENT_VALUES: OpDef = OpDef {
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::Always,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             made(limits::taken(args, array, (0..array.len()).filter(|at| array.is_present(*at)).map(Some))?, ret)
         },
     }),
+    full: FullRule::Always,
     examples: &[ex("array.present_values([1, missing, 3])", "[1, 3]")],
     ..ARRAY
 };
@@ -105,7 +102,6 @@ pub(crate) static CONCAT: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |name, args| {
             array_argument(name, args, 0)?;
             array_argument(name, args, 1)?;
@@ -116,9 +112,9 @@ pub(crate) static CONCAT: OpDef = OpDef {
             }
             Ok(Signature::unchanged(args, x.clone()))
         },
-        full: FullRule::Operands,
         evaluate: |args, ret| made(limits::joined(args, array_of(&args[0])?, array_of(&args[1])?)?, ret),
     }),
+    full: FullRule::Operands,
     examples: &[ex("array.concat([1, missing], [3])", "[1, NA, 3]")],
     ..ARRAY
 };
@@ -146,9 +142,7 @@ pub(crate) static EXPAND: OpDef = OpDef {
     faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: expand_types,
-        full: FullRule::Operands,
         evaluate: |args, ret| {
             let Value::Edge(edge) = &args[1] else { return Err(Fault::new(FaultKind::Invalid)) };
             let QType::Array(_, scalar) = ret else { return Ok(args[0].clone()) };
@@ -164,6 +158,7 @@ pub(crate) static EXPAND: OpDef = OpDef {
             made(limits::taken(args, array, places.into_iter())?, ret)
         },
     }),
+    full: FullRule::Operands,
     examples: &[
         ex("array.expand([5, missing, 7], over=edge.from_sizes([2, 1, 1]))", "[5, 5, NA, 7]"),
         ex("array.expand(5, over=edge.to_scalar([1, 2]))", "[5, 5]"),

@@ -1,6 +1,6 @@
 //! Shapes of arrays: which form of array, and how many elements.
 
-use super::{ARRAY, ArrayForm, ArrayOperator, FullRule, integer_argument, integer_of, invalid};
+use super::{ARRAY, ArrayForm, ArrayOperator, integer_argument, integer_of, invalid};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
@@ -48,9 +48,7 @@ pub(crate) static MAKE_DENSE_ARRAY_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| dense_types(MAKE_DENSE_ARRAY_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: dense_types,
-        full: FullRule::Never,
         evaluate: |args, _| shape(ArrayKind::Dense, &args[0]),
     }),
     examples: &[ex("array.make_dense_array_shape(3)", "dense_array_shape{3}")],
@@ -68,9 +66,7 @@ pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
     typing: Typing::Rule(|args| sparse_types(MAKE_ARRAY_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: sparse_types,
-        full: FullRule::Never,
         evaluate: |args, _| shape(ArrayKind::Sparse, &args[0]),
     }),
     examples: &[ex("array.make_array_shape(3)", "array_shape{3}")],
@@ -83,13 +79,11 @@ pub(crate) static RESIZE_ARRAY_SHAPE: OpDef = OpDef {
     params: &[param("array_shape"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             let kind = shape_argument(name, args, 0)?;
             integer_argument(name, args, 1)?;
             Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| match ret {
             QType::ArrayShape(kind) => shape(*kind, &args[1]),
             _ => Err(Fault::new(FaultKind::Invalid)),
@@ -103,17 +97,14 @@ pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
     name: "array.array_shape_size",
     summary: "How many elements arrays of a shape have.",
     params: &[param("array_shape")],
-    faults: &[],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        in_strips: None,
         typing: |name, args| {
             shape_argument(name, args, 0)?;
             Ok(Signature::unchanged(args, QType::INT64))
         },
-        full: FullRule::Never,
         evaluate: |args, _| Ok(Value::from(size_of(&args[0])? as i64)),
     }),
     examples: &[ex("array.array_shape_size(shape_of([5, missing]))", "i64{2}")],
-    ..SHAPE
+    ..ARRAY
 };

@@ -3,8 +3,8 @@
 
 use super::civil::{float, number};
 use crate::Rule;
-use crate::definition::{BINARY, Example, Meaning, OpDef, Typing, UNARY, ex, param};
-use crate::kernel::strict;
+use crate::definition::{BINARY, Meaning, OVERLOADED, OpDef, Typing, ex, param};
+use crate::kernel::{SAME, strict};
 use crate::math::division::{
     INT_FLOORDIV_RULE, INT_MOD_RULE, Truncated, ZERO, floored_quotient, floored_rest, truncated,
 };
@@ -49,15 +49,7 @@ const SUBTRACT_RULE: Rule = |t, a| {
     Cell::num(difference)
 };
 
-const fn binary(
-    name: &'static str,
-    summary: &'static str,
-    faults: &'static [FaultKind],
-    meaning: Meaning,
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef { name, summary, faults, typing: Typing::Overloads, meaning, examples, ..BINARY }
-}
+const DURATIONS: OpDef = OpDef { typing: Typing::Overloads, ..BINARY };
 
 const TIME_RANGE: &[FaultKind] = &[FaultKind::TimeRange];
 const TIME_RANGE_OR_ZERO: &[FaultKind] = &[FaultKind::TimeRange, FaultKind::DivisionByZero];
@@ -69,33 +61,38 @@ macro_rules! exact {
     };
 }
 
-pub(crate) static ADD: OpDef = binary(
-    "duration.add",
-    "The sum of two durations, or of a timestamp and a duration. An error if it does not fit into 64 bits of microseconds.",
-    TIME_RANGE,
-    Meaning::Overloads(&[
+pub(crate) static ADD: OpDef = OpDef {
+    name: "duration.add",
+    summary: "The sum of two durations, or of a timestamp and a duration. An error if it does not fit into 64 bits of microseconds.",
+    faults: TIME_RANGE,
+    meaning: Meaning::Overloads(&[
         exact!(Duration, Duration => Duration, checked_add, ADD_RULE),
         exact!(Timestamp, Duration => Timestamp, checked_add, ADD_RULE),
         exact!(Duration, Timestamp => Timestamp, checked_add, ADD_RULE),
     ]),
-    &[ex("1h + 30min", "1h 30min"), ex("timestamp\"2026-11-20T10:15:00Z\" + 1d", "timestamp{2026-11-21T10:15:00Z}")],
-);
+    examples: &[
+        ex("1h + 30min", "1h 30min"),
+        ex("timestamp\"2026-11-20T10:15:00Z\" + 1d", "timestamp{2026-11-21T10:15:00Z}"),
+    ],
+    ..DURATIONS
+};
 
-pub(crate) static SUBTRACT: OpDef = binary(
-    "duration.subtract",
-    "The difference of two durations, the duration from one timestamp to another, or the timestamp so much earlier. An error if it does not fit into 64 bits of microseconds.",
-    TIME_RANGE,
-    Meaning::Overloads(&[
+pub(crate) static SUBTRACT: OpDef = OpDef {
+    name: "duration.subtract",
+    summary: "The difference of two durations, the duration from one timestamp to another, or the timestamp so much earlier. An error if it does not fit into 64 bits of microseconds.",
+    faults: TIME_RANGE,
+    meaning: Meaning::Overloads(&[
         exact!(Duration, Duration => Duration, checked_sub, SUBTRACT_RULE),
         exact!(Timestamp, Timestamp => Duration, checked_sub, SUBTRACT_RULE),
         exact!(Timestamp, Duration => Timestamp, checked_sub, SUBTRACT_RULE),
     ]),
-    &[
+    examples: &[
         ex("1h - 30min", "30min"),
         ex("timestamp\"2026-11-20T10:15:00Z\" - timestamp\"2026-11-19T09:00:00Z\"", "1d 1h 15min"),
         ex("timestamp\"2026-11-20T10:15:00Z\" - 1d 12h", "timestamp{2026-11-18T22:15:00Z}"),
     ],
-);
+    ..DURATIONS
+};
 
 /// The opposite or the magnitude, which the least number has not.
 fn without_sign(t: &mut Tape, a: &[Cell], op: Un) -> Cell {
@@ -113,26 +110,24 @@ pub(crate) static NEG: OpDef = OpDef {
     name: "duration.neg",
     summary: "The duration with the other sign. The shortest has none, which is an error.",
     faults: TIME_RANGE,
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration| -> Duration { x.0.checked_neg().map(Duration).ok_or(beyond(x.0)) },
         NEG_RULE
     )]),
     examples: &[ex("-(1d 12h)", "-1d 12h")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static ABS: OpDef = OpDef {
     name: "duration.abs",
     summary: "The duration without its sign. The shortest has no such, which is an error.",
     faults: TIME_RANGE,
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration| -> Duration { x.0.checked_abs().map(Duration).ok_or(beyond(x.0)) },
         ABS_RULE
     )]),
     examples: &[ex("abs(-90s)", "1min 30s")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 const TIMES_INTEGER_RULE: Rule = |t, a| {
@@ -177,11 +172,11 @@ const TIMES_FLOAT_RULE: Rule = |t, a| {
     micros(t, a, product)
 };
 
-pub(crate) static MULTIPLY: OpDef = binary(
-    "duration.multiply",
-    "A duration times a number. By an integer it is exact; by a float it is a product of f64, rounded to microseconds, halves to even. An error if it does not fit into 64 bits of microseconds.",
-    TIME_RANGE,
-    Meaning::Overloads(&[
+pub(crate) static MULTIPLY: OpDef = OpDef {
+    name: "duration.multiply",
+    summary: "A duration times a number. By an integer it is exact; by a float it is a product of f64, rounded to microseconds, halves to even. An error if it does not fit into 64 bits of microseconds.",
+    faults: TIME_RANGE,
+    meaning: Meaning::Overloads(&[
         strict!(try |x: Duration, y: i64| -> Duration { x.times(y).ok_or(beyond(x.0)) }, TIMES_INTEGER_RULE),
         strict!(try |x: i64, y: Duration| -> Duration { y.times(x).ok_or(beyond(x)) }, TIMES_INTEGER_RULE),
         strict!(try |x: Duration, y: f64| -> Duration { x.times_float(y).ok_or(beyond(x.0)) }, TIMES_FLOAT_RULE),
@@ -192,8 +187,9 @@ pub(crate) static MULTIPLY: OpDef = binary(
             TIMES_FLOAT_RULE
         ),
     ]),
-    &[ex("1h * 36", "1d 12h"), ex("0.5 * 1d", "12h"), ex("1us * 2.5", "0.000002s")],
-);
+    examples: &[ex("1h * 36", "1d 12h"), ex("0.5 * 1d", "12h"), ex("1us * 2.5", "0.000002s")],
+    ..DURATIONS
+};
 
 const OVER_INTEGER_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
@@ -237,11 +233,11 @@ const RATIO_RULE: Rule = |t, a| {
     Cell::num(t.bin(Bin::Div, x, y))
 };
 
-pub(crate) static DIVIDE: OpDef = binary(
-    "duration.divide",
-    "A duration by a number, rounded to microseconds, halves to even; by a float it is a quotient of f64. Of two durations it is the f64 that says how often one goes into the other, an infinity or NaN by none. An error by the number zero, and if it does not fit into 64 bits of microseconds.",
-    TIME_RANGE_OR_ZERO,
-    Meaning::Overloads(&[
+pub(crate) static DIVIDE: OpDef = OpDef {
+    name: "duration.divide",
+    summary: "A duration by a number, rounded to microseconds, halves to even; by a float it is a quotient of f64. Of two durations it is the f64 that says how often one goes into the other, an infinity or NaN by none. An error by the number zero, and if it does not fit into 64 bits of microseconds.",
+    faults: TIME_RANGE_OR_ZERO,
+    meaning: Meaning::Overloads(&[
         strict!(
             try |x: Duration, y: i64| -> Duration {
                 if y == 0 {
@@ -262,8 +258,9 @@ pub(crate) static DIVIDE: OpDef = binary(
         ),
         strict!(|x: Duration, y: Duration| -> f64 { x.0 as f64 / y.0 as f64 }, RATIO_RULE),
     ]),
-    &[ex("1d / 7", "3h 25min 42.857143s"), ex("1d 12h / 1.5", "1d"), ex("1d 12h / 1d", "f64{1.5}")],
-);
+    examples: &[ex("1d / 7", "3h 25min 42.857143s"), ex("1d 12h / 1.5", "1d"), ex("1d 12h / 1d", "f64{1.5}")],
+    ..DURATIONS
+};
 
 const FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
@@ -274,11 +271,11 @@ const FLOORDIV_RULE: Rule = |t, a| {
     INT_FLOORDIV_RULE(t, a)
 };
 
-pub(crate) static FLOORDIV: OpDef = binary(
-    "duration.floordiv",
-    "How often a duration goes into another one, an i64, rounded towards minus infinity. An error by a duration of nothing.",
-    TIME_RANGE_OR_ZERO,
-    Meaning::Overloads(&[strict!(
+pub(crate) static FLOORDIV: OpDef = OpDef {
+    name: "duration.floordiv",
+    summary: "How often a duration goes into another one, an i64, rounded towards minus infinity. An error by a duration of nothing.",
+    faults: TIME_RANGE_OR_ZERO,
+    meaning: Meaning::Overloads(&[strict!(
         try |x: Duration, y: Duration| -> i64 {
             if x.0 == i64::MIN && y.0 == -1 {
                 return Err(beyond(x.0));
@@ -287,19 +284,21 @@ pub(crate) static FLOORDIV: OpDef = binary(
         },
         FLOORDIV_RULE
     )]),
-    &[ex("1d // 7h", "i64{3}"), ex("-1s // 1min", "i64{-1}")],
-);
+    examples: &[ex("1d // 7h", "i64{3}"), ex("-1s // 1min", "i64{-1}")],
+    ..DURATIONS
+};
 
-pub(crate) static MOD: OpDef = binary(
-    "duration.mod",
-    "What is left of a duration when another one is taken away as often as it goes into it, with the sign of the other. An error by a duration of nothing.",
-    &[FaultKind::DivisionByZero],
-    Meaning::Overloads(&[strict!(
+pub(crate) static MOD: OpDef = OpDef {
+    name: "duration.mod",
+    summary: "What is left of a duration when another one is taken away as often as it goes into it, with the sign of the other. An error by a duration of nothing.",
+    faults: &[FaultKind::DivisionByZero],
+    meaning: Meaning::Overloads(&[strict!(
         try |x: Duration, y: Duration| -> Duration { floored_rest(x.0, y.0).map(Duration) },
         INT_MOD_RULE
     )]),
-    &[ex("1d % 7h", "3h"), ex("-1s % 1min", "59s")],
-);
+    examples: &[ex("1d % 7h", "3h"), ex("-1s % 1min", "59s")],
+    ..DURATIONS
+};
 
 /// The length as a number of units of `unit` microseconds each.
 fn in_units(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
@@ -313,12 +312,11 @@ macro_rules! length {
             name: $name,
             summary: concat!("The whole length of a duration in ", $unit, ", as an f64."),
             params: &[param("d")],
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[strict!(|d: Duration| -> f64 { d.0 as f64 / $micros }, |t, a| in_units(
                 t, a, $micros
             ))]),
             examples: &[$example],
-            ..UNARY
+            ..OVERLOADED
         }
     };
 }
@@ -335,10 +333,8 @@ pub(crate) static MILLISECONDS: OpDef =
 pub(crate) static MICROSECONDS: OpDef =
     length!("duration.microseconds", "microseconds", 1.0, ex("duration.microseconds(1ms)", "f64{1000}"));
 
-const SAME: Rule = |_, a| a[0];
-
 /// What conversions between a type and the microseconds that it is made of share.
-const RAW: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
+const RAW: OpDef = OVERLOADED;
 
 pub(crate) static MICROS: OpDef = OpDef {
     name: "duration._micros",

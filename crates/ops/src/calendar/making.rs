@@ -2,7 +2,7 @@
 
 use super::civil::{first_day, first_day_after, float, is_outside, number, plus, times, whole};
 use crate::Rule;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::strict;
 use cembra_runtime::{Date, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Presence, Tape, Un, Val};
@@ -35,13 +35,12 @@ pub(crate) static DATE: OpDef = OpDef {
     name: "date.make",
     summary: "The date of a year from 1 to 9999, a month from 1 and a day from 1; missing if there is no such day.",
     params: &[param("year"), param("month"), param("day")],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         |year: i32, month: i32, day: i32| -> Option<Date> { Date::of_parts(year, month, day) },
         DATE_RULE
     )]),
     examples: &[ex("date.make(2026, 11, 20)", "date?{2026-11-20}"), ex("date.make(2026, 2, 29)", "date?{NA}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 const TIMESTAMP_RULE: Rule = |t, a| {
@@ -77,7 +76,6 @@ pub(crate) static TIMESTAMP: OpDef = OpDef {
     name: "timestamp.make",
     summary: "The moment in UTC of a date, an hour from 0 to 23, a minute from 0 to 59 and a second below 60, which may be an f64 and is rounded to microseconds; missing if there is no such moment in the years 1 to 9999.",
     params: &[param("date"), param("hour"), param("minute"), param("second")],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(
             |date: Date, hour: i32, minute: i32, second: i32| -> Option<Timestamp> {
@@ -97,5 +95,5 @@ pub(crate) static TIMESTAMP: OpDef = OpDef {
         ex("timestamp.make(date\"2026-11-20\", 10, 15, 0.25f64)", "timestamp?{2026-11-20T10:15:00.25Z}"),
         ex("timestamp.make(date\"2026-11-20\", 24, 0, 0)", "timestamp?{NA}"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };

@@ -10,8 +10,8 @@ pub(crate) mod unix;
 pub(crate) mod zones;
 
 use crate::Rule;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
-use crate::kernel::{MaskValue, mask, strict};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
+use crate::kernel::{MaskValue, SAME, mask, strict};
 use cembra_runtime::{Date, Fault, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 use civil::{FromMarch, day_of_year, days, number, plus, quotient, rest, split, weekday, whole};
@@ -99,7 +99,6 @@ macro_rules! part {
         OpDef {
             name: $name,
             summary: $summary,
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[
                 strict!(|$x: Date| -> $ret { $part }, $rule),
                 strict!(|$x: Timestamp| -> $ret {
@@ -108,7 +107,7 @@ macro_rules! part {
                 }, $rule),
             ]),
             examples: &[$($example),*],
-            ..UNARY
+            ..OVERLOADED
         }
     };
 }
@@ -196,10 +195,9 @@ macro_rules! time {
         OpDef {
             name: $name,
             summary: $summary,
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[strict!(|$x: Timestamp| -> i32 { $part }, $rule)]),
             examples: &[$example],
-            ..UNARY
+            ..OVERLOADED
         }
     };
 }
@@ -248,22 +246,18 @@ const DATE_OF: crate::Overload = strict!(|x: Timestamp| -> Date { x.date() }, DA
 pub(crate) static DATE: OpDef = OpDef {
     name: "timestamp.date",
     summary: "The date of a timestamp, in UTC.",
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(const { &[DATE_OF] }),
     examples: &[ex("timestamp.date(timestamp\"1969-12-31T23:59:59.5Z\")", "date{1969-12-31}")],
-    ..UNARY
+    ..OVERLOADED
 };
-
-const SAME: Rule = |_, a| a[0];
 
 pub(crate) static TO_DATE: OpDef = OpDef {
     name: "core.to_date",
     aliases: &["to_date"],
     summary: "A date itself, and that of a timestamp, in UTC.",
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(const { &[strict!(|x: Date| -> Date { x }, SAME), DATE_OF] }),
     examples: &[ex("to_date(timestamp\"2026-11-20T10:15:00Z\")", "date{2026-11-20}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 const MIDNIGHT_RULE: Rule = |t, a| {
@@ -282,7 +276,6 @@ pub(crate) static TO_TIMESTAMP: OpDef = OpDef {
     aliases: &["to_timestamp"],
     summary: "A timestamp itself, and the midnight, in UTC, at which a date begins; an error if that is more than 106751991 days from 1970.",
     faults: &[FaultKind::CastRange],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: Timestamp| -> Timestamp { x }, SAME),
         strict!(
@@ -293,5 +286,5 @@ pub(crate) static TO_TIMESTAMP: OpDef = OpDef {
         ),
     ]),
     examples: &[ex("to_timestamp(date\"2026-11-20\")", "timestamp{2026-11-20T00:00:00Z}")],
-    ..UNARY
+    ..OVERLOADED
 };

@@ -3,7 +3,7 @@
 use super::civil::{FromMarch, check, days, first_day, first_day_after, float, number, plus, times, whole};
 use super::truncating::OF_MONTH;
 use crate::Rule;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::strict;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, Timestamp};
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
@@ -48,7 +48,6 @@ pub(crate) static ADD_MONTHS: OpDef = OpDef {
     summary: "The same day of the month so many months later, or the last of that month if it is shorter. An error outside of the years 1 to 9999.",
     params: &[param("d"), param("months")],
     faults: &[FaultKind::TimeRange],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |d: Date, months: i32| -> Date { d.add_months(months).ok_or(outside(d)) },
         ADD_MONTHS_RULE
@@ -57,7 +56,7 @@ pub(crate) static ADD_MONTHS: OpDef = OpDef {
         ex("date.add_months(date\"2026-11-20\", 3)", "date{2027-02-20}"),
         ex("date.add_months(date\"2024-03-31\", -1)", "date{2024-02-29}"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static ADD_YEARS: OpDef = OpDef {
@@ -65,13 +64,12 @@ pub(crate) static ADD_YEARS: OpDef = OpDef {
     summary: "The same day so many years later, or 28 February for 29 February where there is none. An error outside of the years 1 to 9999.",
     params: &[param("d"), param("years")],
     faults: &[FaultKind::TimeRange],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |d: Date, years: i32| -> Date { d.add_years(years).ok_or(outside(d)) },
         ADD_YEARS_RULE
     )]),
     examples: &[ex("date.add_years(date\"2024-02-29\", 1)", "date{2025-02-28}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// Full months from the first to the second date, with their sign.
@@ -109,23 +107,21 @@ pub(crate) static MONTHS_BETWEEN: OpDef = OpDef {
     name: "date.months_between",
     summary: "Full months from one date to another, negative if it is before: from 31 January to 28 February there is none.",
     params: &[param("from"), param("to")],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(|from: Date, to: Date| -> i32 { from.months_to(to) }, MONTHS_BETWEEN_RULE)]),
     examples: &[
         ex("date.months_between(date\"2026-01-31\", date\"2026-11-20\")", "9"),
         ex("date.months_between(date\"2026-02-28\", date\"2026-01-31\")", "0"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static YEARS_BETWEEN: OpDef = OpDef {
     name: "date.years_between",
     summary: "Full years from one date to another, as ages are counted, negative if it is before: from 29 February 2004 to 28 February 2005 there is none.",
     params: &[param("from"), param("to")],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(|from: Date, to: Date| -> i32 { from.years_to(to) }, YEARS_BETWEEN_RULE)]),
     examples: &[ex("date.years_between(date\"1990-11-21\", date\"2026-11-20\")", "35")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// Months from March of the year 0 to the month of a date.
@@ -144,13 +140,12 @@ const DAYS_IN_MONTH_RULE: Rule = |t, a| {
 pub(crate) static DAYS_IN_MONTH: OpDef = OpDef {
     name: "date.days_in_month",
     summary: "How many days the month of a date, or of a timestamp in UTC, has, from 28 to 31.",
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: Date| -> i32 { x.days_in_month() }, DAYS_IN_MONTH_RULE),
         strict!(|x: Timestamp| -> i32 { x.date().days_in_month() }, DAYS_IN_MONTH_RULE),
     ]),
     examples: &[ex("date.days_in_month(date\"2024-02-01\")", "29")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 const END_OF_MONTH_RULE: Rule = |t, a| {
@@ -165,13 +160,12 @@ pub(crate) static END_OF_MONTH: OpDef = OpDef {
     summary: "The last day of the month of a date. An error outside of the years 1 to 9999.",
     params: &[param("d")],
     faults: &[FaultKind::TimeRange],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |d: Date| -> Date { d.end_of_month().ok_or(outside(d)) },
         END_OF_MONTH_RULE
     )]),
     examples: &[ex("date.end_of_month(date\"2024-02-10\")", "date{2024-02-29}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static START_OF_MONTH: OpDef = OpDef {
@@ -179,11 +173,10 @@ pub(crate) static START_OF_MONTH: OpDef = OpDef {
     summary: "The first day of the month of a date. An error outside of the years 1 to 9999.",
     params: &[param("d")],
     faults: &[FaultKind::TimeRange],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |d: Date| -> Date { d.start_of(CalendarUnit::Month).ok_or(outside(d)) },
         OF_MONTH
     )]),
     examples: &[ex("date.start_of_month(date\"2026-11-20\")", "date{2026-11-01}")],
-    ..UNARY
+    ..OVERLOADED
 };

@@ -1,8 +1,9 @@
 //! Where the year, the week or the hour begins that a date or a timestamp is in.
 
 use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
+use crate::typing::refuse;
 use crate::{Argument, OpId, Rule, Signature, TypeFault, id};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, MachineType, Scalar, Timestamp};
@@ -72,7 +73,6 @@ macro_rules! start {
             name: $name,
             summary: $summary,
             faults: &[FaultKind::TimeRange],
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[
                 strict!(
                     try |x: Date| -> Date {
@@ -84,7 +84,7 @@ macro_rules! start {
                 start!(timestamp $unit, $rule),
             ]),
             examples: &[$example],
-            ..UNARY
+            ..OVERLOADED
         }
     };
     ($name:literal, $summary:literal, of timestamps, $unit:ident, $rule:expr, $example:expr) => {
@@ -92,10 +92,9 @@ macro_rules! start {
             name: $name,
             summary: $summary,
             faults: &[FaultKind::TimeRange],
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[start!(timestamp $unit, $rule)]),
             examples: &[$example],
-            ..UNARY
+            ..OVERLOADED
         }
     };
     (timestamp $unit:ident, $rule:expr) => {
@@ -205,7 +204,7 @@ fn starting(x: Option<Scalar>, unit: Option<&Value>) -> Result<OpId, TypeFault> 
     Err(TypeFault::mismatch(format!("date.truncate has no unit {unit:?} of {what}"), Some(1)).hint(hint))
 }
 
-fn truncated(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn truncated(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let operator = starting(graph.qtype(args[0]).scalar(), graph.value(args[1]).as_ref())?;
     graph.apply(operator, &args[..1])
 }
@@ -218,10 +217,7 @@ pub(crate) static TRUNCATE: OpDef = OpDef {
     typing: Typing::Rule(|args: &[Argument<'_>]| {
         let x = args[0].qtype;
         if !matches!(x.scalar(), Some(Scalar::Date | Scalar::Timestamp)) {
-            return Err(TypeFault::mismatch(
-                format!("date.truncate expects a date or a timestamp, found {x}"),
-                Some(0),
-            ));
+            return refuse(0, format!("date.truncate expects a date or a timestamp, found {x}"));
         }
         starting(x.scalar(), args[1].literal)?;
         Ok(Signature::unchanged(args, x.clone()))

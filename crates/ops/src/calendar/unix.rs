@@ -1,8 +1,9 @@
 //! Timestamps from numbers that count the time since 1970-01-01T00:00:00Z, in seconds or in parts of a second.
 
 use super::civil::number;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
+use crate::typing::refuse;
 use crate::{Argument, Rule, Signature, TypeFault, id};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Date, Fault, FaultKind, MachineType, QType, Scalar, Timestamp, UnixUnit};
@@ -33,7 +34,6 @@ pub(crate) static COUNTED: OpDef = OpDef {
     summary: "The timestamp `count` times `micros` microseconds after 1970-01-01T00:00:00Z. An error outside of the years 1 to 9999.",
     params: &[param("count"), param("micros")],
     faults: &[FaultKind::TimeRange],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try |count: i64, micros: i64| -> Timestamp {
             Timestamp::counted(count, micros).ok_or(Fault::with(FaultKind::TimeRange, count.cast_unsigned()))
@@ -41,7 +41,7 @@ pub(crate) static COUNTED: OpDef = OpDef {
         COUNTED_RULE
     )]),
     examples: &[ex("M.timestamp._counted(90i64, 1000000i64)", "timestamp{1970-01-01T00:01:30Z}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 fn unit(literal: Option<&Value>) -> Result<UnixUnit, TypeFault> {
@@ -59,7 +59,7 @@ fn unit(literal: Option<&Value>) -> Result<UnixUnit, TypeFault> {
     })
 }
 
-fn from_unix(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn from_unix(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let (micros, units) = unit(graph.value(args[1]).as_ref())?.ratio();
     let mut count = graph.apply(id::TO_INT64, &args[..1])?;
     if units != 1 {
@@ -85,7 +85,7 @@ pub(crate) static FROM_UNIX: OpDef = OpDef {
                         "write `to_int64(n)` to leave out the fraction, or count in a smaller unit, such as \"ms\"",
                     ));
             }
-            _ => return Err(TypeFault::mismatch(format!("timestamp.from_unix expects an i64, found {n}"), Some(0))),
+            _ => return refuse(0, format!("timestamp.from_unix expects an i64, found {n}")),
         }
         unit(args[1].literal)?;
         Ok(Signature::unchanged(args, QType::of(Scalar::Timestamp, n.is_optional())))

@@ -5,6 +5,7 @@ use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::strings::made::copied;
 use crate::strings::{invalid, text_fault};
+use crate::typing::refuse;
 use crate::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
@@ -121,7 +122,7 @@ fn arguments(message: String, operand: usize, hint: Option<String>) -> TypeFault
 fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: bool) -> Result<Signature, TypeFault> {
     let (t, name) = (args[0].qtype, args[1].qtype);
     if t.scalar() != Some(Scalar::Timestamp) {
-        return Err(TypeFault::mismatch(format!("{operator} expects a timestamp, found {t}"), Some(0)));
+        return refuse(0, format!("{operator} expects a timestamp, found {t}"));
     }
     if name.scalar() != Some(Scalar::Text) {
         return Err(TypeFault::mismatch(format!("{operator} expects the name of a time zone, found {name}"), Some(1))

@@ -1,10 +1,12 @@
 //! What a file of `numbers f64` makes of integers, once types are known. The parser knows no types: it writes `core._wide(x)` where
 //! integers become f64, and `core._beside(x, y)` where they do so beside a float. Both stand for a cast, or for `x` itself.
 
-use crate::definition::{BINARY, Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex};
+use crate::definition::{
+    BINARY, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex,
+};
 use crate::derivative::FIRST;
 use crate::id;
-use crate::typing::{Signature, TypeFault};
+use crate::typing::Signature;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -22,7 +24,7 @@ fn is_of_floats(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(Scalar::is_float)
 }
 
-fn widen(g: &mut dyn Expansion, x: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn widen(g: &mut dyn Expansion, x: NodeHandle) -> NodeResult {
     // What takes literals still finds one.
     match g.value(x) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(g.literal(Value::from(f64::from(value)))),

@@ -14,7 +14,7 @@ use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, S
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::structure::structs::{common_struct, formed, made, part};
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{Fields, Form, QType, Scalar, TableForm};
 use cembra_value::{Dict, ScalarValue, Value, common_scalar};
 
@@ -62,9 +62,7 @@ fn key_of(
     let found = g.qtype(key);
     if of.keys == 1 {
         return match found {
-            QType::Tuple(_) => {
-                Err(TypeFault::mismatch(format!("{operator} looks for one key, found {found}"), Some(0)).into())
-            }
+            QType::Tuple(_) => refuse(0, format!("{operator} looks for one key, found {found}")),
             _ => Ok(key),
         };
     }
@@ -88,7 +86,7 @@ fn key_of(
         });
     }
     let Some(whole) = whole else {
-        return Err(TypeFault::mismatch(format!("{operator} has no key"), Some(0)).into());
+        return refuse(0, format!("{operator} has no key"));
     };
     if !of.is_of_ranges {
         return Ok(whole);
@@ -106,12 +104,11 @@ fn row_in_ranges(
     key: NodeHandle,
 ) -> NodeResult<Stop> {
     let QType::Dict(bounds, _) = g.qtype(ranges) else {
-        return Err(TypeFault::mismatch(format!("{operator} has no ranges"), Some(1)).into());
+        return refuse(1, format!("{operator} has no ranges"));
     };
     let found = g.qtype(key);
     if found.of_each().scalar().and_then(|scalar| common_scalar(bounds, scalar)) != Some(bounds) {
-        let fault = format!("{operator} looks for the last part of a key in ranges of {bounds}, found {found}");
-        return Err(TypeFault::mismatch(fault, Some(0)).into());
+        return refuse(0, format!("{operator} looks for the last part of a key in ranges of {bounds}, found {found}"));
     }
     let key = cast(g, key, bounds)?;
     Ok(g.apply(id::DICT_RANGED_ROW, &[ranges, group, key])?)
@@ -140,8 +137,7 @@ fn lookup(
     let Some(value) = &of.value else {
         let rows = rows_of(g, table, &of)?;
         if let (found @ QType::Tuple(_), QType::Dict(_, value)) = (g.qtype(default), g.qtype(rows)) {
-            let fault = format!("{operator} finds {value}, and the default is {found}");
-            return Err(TypeFault::mismatch(fault, Some(2)).into());
+            return refuse(2, format!("{operator} finds {value}, and the default is {found}"));
         }
         return Ok(g.apply(id::DICT_LOOKUP, &[key, rows, default])?);
     };
@@ -177,8 +173,7 @@ fn lookup(
     }
     let of_default = g.qtype(default);
     if common_struct(value, &of_default).is_none() {
-        let fault = format!("{operator} finds {value}, and the default is {of_default}");
-        return Err(TypeFault::mismatch(fault, Some(2)).into());
+        return refuse(2, format!("{operator} finds {value}, and the default is {of_default}"));
     }
     let chosen = g.apply(id::SHORT_WHERE, &[is_found, found, default])?;
     if !g.qtype(row).is_optional() {

@@ -5,9 +5,7 @@
 use super::ranges::{Bound, Bounds};
 use super::table::{Table, compiled};
 use super::{DICT, dict_types};
-use crate::definition::{
-    Compile, CompiledFrom, CompiledLiteral, Meaning, OpDef, Overload, PresenceRule, Typing, ex, param,
-};
+use crate::definition::{Compile, CompiledFrom, CompiledLiteral, Meaning, OpDef, Overload, Typing, ex, param};
 use crate::kernel::{Body, Repr};
 use crate::typing::{Signature, TypeFault};
 use crate::{Lower, OperandType};
@@ -106,7 +104,6 @@ pub(crate) static RANGED_ROW: OpDef = OpDef {
     name: "dict._ranged_row",
     summary: "The row of the range that a key is in, among the ranges of a group; -1 where it is in none. `ranges` is a known dictionary of ranges in groups, whose values are rows, and the key is of the type of its bounds.",
     params: &[param("ranges"), param("group"), param("key")],
-    presence: PresenceRule::Strict,
     typing: Typing::Rule(|args| {
         let (bounds, rows) = dict_types(RANGED_ROW.name, args, 0)?;
         let [group, key] = [1, 2].map(|at: usize| args[at].qtype);

@@ -2,23 +2,16 @@
 
 use super::{CONTAINS, FEW, contained, contains};
 use crate::comparison::{EQUAL, LESS};
-use crate::definition::{
-    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
-};
+use crate::definition::{CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, Typing, ex, param};
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Dict, ScalarValue, Value, common_scalar};
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 
-const MEMBERSHIP: OpDef = OpDef {
-    presence: PresenceRule::Custom,
-    over_arrays: OverArrays::Elementwise,
-    meaning: Meaning::Overloads(&[]),
-    ..UNARY
-};
+const MEMBERSHIP: OpDef = OpDef { ..CUSTOM };
 
 /// A mask, if a comparison takes each operand with the first.
 fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> Result<Signature, TypeFault> {
@@ -30,7 +23,7 @@ fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> 
         let common = common_type(args[0].qtype, arg.qtype).and_then(|common| common.scalar());
         let Some(common) = common else { return Err(no_common_type(operator, &[args[0], *arg])) };
         if !is_compared(common) {
-            return Err(TypeFault::mismatch(format!("{operator} does not take {}", arg.qtype), Some(at)));
+            return refuse(at, format!("{operator} does not take {}", arg.qtype));
         }
         if *arg.qtype == QType::Nothing {
             return Err(TypeFault::mismatch("nothing equals `missing`".to_owned(), Some(at))

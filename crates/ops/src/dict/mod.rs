@@ -17,10 +17,10 @@ pub(crate) use rows::{CHECKED, MAKE, ROWS};
 use crate::array::composites::cast;
 use crate::compound::field_type;
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    Expansion, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or,
 };
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Dict, Value, common_scalar};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// How many numbers are compared one after the other, at most.
 const FEW: usize = 8;
 
-const DICT: OpDef = OpDef { params: &[param("dict")], over_arrays: OverArrays::Elementwise, ..UNARY };
+const DICT: OpDef = OpDef { params: &[param("dict")], ..UNARY };
 
 /// The types of keys and values of a dictionary.
 fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scalar, Scalar), TypeFault> {
@@ -50,7 +50,7 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
     match common {
         // Floats are bounds of ranges alone, among which any number is looked up.
         Some(common) if Dict::may_be_keys(common) || keys.is_float() && common == keys => Ok(()),
-        _ => Err(TypeFault::mismatch(format!("{operator} looks up keys of type {keys}, found {found}"), Some(at))),
+        _ => refuse(at, format!("{operator} looks up keys of type {keys}, found {found}")),
     }
 }
 
@@ -242,8 +242,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
             _ => QType::Optional(value),
         };
         let Some(common) = common_type(&value, default) else {
-            let message = format!("{} finds {value}, and the default is {default}", LOOKUP.name);
-            return Err(TypeFault::mismatch(message, Some(2)));
+            return refuse(2, format!("{} finds {value}, and the default is {default}", LOOKUP.name));
         };
         let is_there = !default.is_optional() && *default != QType::Nothing && !args[0].qtype.is_optional();
         let scalar = common.scalar().unwrap_or(Scalar::Unit);
@@ -278,12 +277,11 @@ pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._table",
     summary: "The value of a key of the dictionary's own type, found in a table that is made with the model.",
     params: &[param("dict"), param("key")],
-    presence: PresenceRule::Strict,
     typing: Typing::Rule(|args| {
         let (keys, value) = dict_types(TABLE.name, args, 0)?;
         if args[1].qtype.scalar() != Some(keys) {
             let found = args[1].qtype;
-            return Err(TypeFault::mismatch(format!("{} expects {keys}, found {found}", TABLE.name), Some(1)));
+            return refuse(1, format!("{} expects {keys}, found {found}", TABLE.name));
         }
         Ok(Signature::unchanged(args, QType::Optional(value)))
     }),

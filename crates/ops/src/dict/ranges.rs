@@ -10,7 +10,7 @@ use crate::definition::{
 };
 use crate::id;
 use crate::kernel::{Body, Repr};
-use crate::typing::{Signature, TypeFault};
+use crate::typing::{Signature, TypeFault, refuse};
 use crate::{Lower, OperandType};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Plain, QType, Scalar, Text};
 use cembra_value::{Array, Dict, ScalarValue, Value};
@@ -306,13 +306,12 @@ pub(crate) static RANGED: OpDef = OpDef {
     name: "dict._ranged",
     summary: "The value of the range that a key is in; missing where it is in none. `ranges` is a known dictionary of ranges, and the key of the type of its bounds.",
     params: &[param("ranges"), param("key")],
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| {
         let (bounds, values) = dict_types(RANGED.name, args, 0)?;
         if args[1].qtype.scalar() != Some(bounds) {
             let found = args[1].qtype;
-            return Err(TypeFault::mismatch(format!("{} expects {bounds}, found {found}", RANGED.name), Some(1)));
+            return refuse(1, format!("{} expects {bounds}, found {found}", RANGED.name));
         }
         Ok(Signature::unchanged(args, QType::Optional(values)))
     }),

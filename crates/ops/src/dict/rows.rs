@@ -13,7 +13,7 @@ use crate::definition::{
     Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, ex, param,
 };
 use crate::id;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Dict, Value};
 use foldhash::fast::RandomState;
@@ -48,7 +48,7 @@ fn rows_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature
     let (_, keys) = keys_argument(operator, args, 0)?;
     let found = args[1].qtype;
     if found.of_each().scalar() != Some(keys) {
-        return Err(TypeFault::mismatch(format!("{operator} expects {keys}, found {found}"), Some(1)));
+        return refuse(1, format!("{operator} expects {keys}, found {found}"));
     }
     let ret = match found {
         QType::Array(kind, _) => QType::Array(*kind, Scalar::Int64),
@@ -143,9 +143,7 @@ pub(crate) static ROWS: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: rows_types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let keys = array_of(&args[0])?;
             let rows = Rows::of(args, keys)?;
@@ -172,18 +170,17 @@ pub(crate) static CHECKED: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: |operator, args| {
             array_argument(operator, args, 0)?;
             keys_argument(operator, args, 1)?;
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
-        full: FullRule::First,
         evaluate: |args, _| {
             Rows::of(args, array_of(&args[1])?)?;
             Ok(args[0].clone())
         },
     }),
+    full: FullRule::First,
     examples: &[ex("dict._checked([5, missing], [2, 1])", "[5, NA]")],
     ..ARRAY
 };

@@ -1,43 +1,11 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
-use crate::definition::{BINARY, Law, Meaning, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{FIRST, FLAT, all};
-use crate::kernel::strict;
+use crate::kernel::{SAME, one, strict, two};
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{Date, Duration, MachineType};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
-
-const fn binary(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    meaning: Meaning,
-    laws: &'static [Law],
-    examples: &'static [crate::Example],
-) -> OpDef {
-    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Numeric), meaning, laws, examples, ..BINARY }
-}
-
-const fn unary(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    meaning: Meaning,
-    laws: &'static [Law],
-    examples: &'static [crate::Example],
-) -> OpDef {
-    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Numeric), meaning, laws, examples, ..UNARY }
-}
-
-fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
-    let (x, y) = (a[0].val(t), a[1].val(t));
-    Cell::num(t.bin(op, x, y))
-}
-
-fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
-    let x = a[0].val(t);
-    Cell::num(t.un(op, x))
-}
 
 const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
 
@@ -51,11 +19,11 @@ fn days(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
 }
 
 const ADD_DAYS_RULE: Rule = |t, a| days(t, Bin::Add, a);
-pub(crate) static ADD: OpDef = binary(
-    "math.add",
-    &["add"],
-    "The sum of two numbers, or of a date and days. Integers wrap around, dates too. With a timestamp or a duration it is `duration.add`.",
-    Meaning::Overloads(&[
+pub(crate) static ADD: OpDef = OpDef {
+    name: "math.add",
+    aliases: &["add"],
+    summary: "The sum of two numbers, or of a date and days. Integers wrap around, dates too. With a timestamp or a duration it is `duration.add`.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: f32, y: f32| -> f32 { x + y }, ADD_RULE),
@@ -65,25 +33,26 @@ pub(crate) static ADD: OpDef = binary(
         strict!(|x: Date, y: i64| -> Date { Date(x.0.wrapping_add(y as i32)) }, ADD_DAYS_RULE),
         strict!(|x: i64, y: Date| -> Date { Date(y.0.wrapping_add(x as i32)) }, ADD_DAYS_RULE),
     ]),
-    &[Law::Commutative],
-    &[
+    laws: &[Law::Commutative],
+    examples: &[
         ex("math.add(1, 2)", "3"),
         ex("math.add(2147483647, 1)", "-2147483648"),
         ex("1 + 0.5", "1.5"),
         ex("1 + missing[i32]", "i32?{NA}"),
         ex("date\"2024-02-28\" + 2", "date{2024-03-01}"),
     ],
-)
-.derived(|d| all([d.cotangent, d.cotangent]))
-.of_durations(id::DURATION_ADD);
+    derivative: Some(|d| all([d.cotangent, d.cotangent])),
+    of_durations: Some(id::DURATION_ADD),
+    ..BINARY
+};
 
 const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
 const SUBTRACT_DAYS_RULE: Rule = |t, a| days(t, Bin::Sub, a);
-pub(crate) static SUBTRACT: OpDef = binary(
-    "math.subtract",
-    &["subtract"],
-    "The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates too. With a timestamp or a duration it is `duration.subtract`.",
-    Meaning::Overloads(&[
+pub(crate) static SUBTRACT: OpDef = OpDef {
+    name: "math.subtract",
+    aliases: &["subtract"],
+    summary: "The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates too. With a timestamp or a duration it is `duration.subtract`.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: f32, y: f32| -> f32 { x - y }, SUBTRACT_RULE),
@@ -92,106 +61,100 @@ pub(crate) static SUBTRACT: OpDef = binary(
         strict!(|x: Date, y: Date| -> i32 { x.0.wrapping_sub(y.0) }, SUBTRACT_RULE),
         strict!(|x: Date, y: i64| -> Date { Date(x.0.wrapping_sub(y as i32)) }, SUBTRACT_DAYS_RULE),
     ]),
-    &[],
-    &[
-        ex("5 - 7", "-2"),
-        ex("1f64 - 0.5", "f64{0.5}"),
-        ex("date\"2026-11-20\" - date\"2026-01-01\"", "323"),
-    ],
-)
-.derived(|d| {
-    let minus = d.minus(d.cotangent)?;
-    all([d.cotangent, minus])
-})
-.of_durations(id::DURATION_SUBTRACT);
+    examples: &[ex("5 - 7", "-2"), ex("1f64 - 0.5", "f64{0.5}"), ex("date\"2026-11-20\" - date\"2026-01-01\"", "323")],
+    derivative: Some(|d| {
+        let minus = d.minus(d.cotangent)?;
+        all([d.cotangent, minus])
+    }),
+    of_durations: Some(id::DURATION_SUBTRACT),
+    ..BINARY
+};
 
 const MULTIPLY_RULE: Rule = |t, a| two(t, Bin::Mul, a);
-pub(crate) static MULTIPLY: OpDef = binary(
-    "math.multiply",
-    &["multiply"],
-    "The product of two numbers. Integers wrap around.",
-    Meaning::Overloads(&[
+pub(crate) static MULTIPLY: OpDef = OpDef {
+    name: "math.multiply",
+    aliases: &["multiply"],
+    summary: "The product of two numbers. Integers wrap around.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_mul(y) }, MULTIPLY_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_mul(y) }, MULTIPLY_RULE),
         strict!(|x: f32, y: f32| -> f32 { x * y }, MULTIPLY_RULE),
         strict!(|x: f64, y: f64| -> f64 { x * y }, MULTIPLY_RULE),
     ]),
-    &[Law::Commutative],
-    &[ex("6 * 7", "42"), ex("math.multiply(65536, 65536)", "0"), ex("3 * 0.5f32", "1.5")],
-)
-.derived(|d| {
-    let [x, y] = [d.operands[0], d.operands[1]];
-    all([d.times(y)?, d.times(x)?])
-})
-.of_durations(id::DURATION_MULTIPLY);
+    laws: &[Law::Commutative],
+    examples: &[ex("6 * 7", "42"), ex("math.multiply(65536, 65536)", "0"), ex("3 * 0.5f32", "1.5")],
+    derivative: Some(|d| {
+        let [x, y] = [d.operands[0], d.operands[1]];
+        all([d.times(y)?, d.times(x)?])
+    }),
+    of_durations: Some(id::DURATION_MULTIPLY),
+    ..BINARY
+};
 
 const NEG_RULE: Rule = |t, a| one(t, Un::Neg, a);
-pub(crate) static NEG: OpDef = unary(
-    "math.neg",
-    &["neg"],
-    "The negative of a number. The smallest integer stays as it is.",
-    Meaning::Overloads(&[
+pub(crate) static NEG: OpDef = OpDef {
+    name: "math.neg",
+    aliases: &["neg"],
+    summary: "The negative of a number. The smallest integer stays as it is.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.wrapping_neg() }, NEG_RULE),
         strict!(|x: i64| -> i64 { x.wrapping_neg() }, NEG_RULE),
         strict!(|x: f32| -> f32 { -x }, NEG_RULE),
         strict!(|x: f64| -> f64 { -x }, NEG_RULE),
     ]),
-    &[Law::Involution],
-    &[ex("math.neg(5)", "-5"), ex("math.neg(0f32)", "-0.")],
-)
-.derived(|d| all([d.minus(d.cotangent)?]))
-.of_durations(id::DURATION_NEG);
+    laws: &[Law::Involution],
+    examples: &[ex("math.neg(5)", "-5"), ex("math.neg(0f32)", "-0.")],
+    derivative: Some(|d| all([d.minus(d.cotangent)?])),
+    of_durations: Some(id::DURATION_NEG),
+    ..UNARY
+};
 
 const ABS_RULE: Rule = |t, a| one(t, Un::Abs, a);
-pub(crate) static ABS: OpDef = unary(
-    "math.abs",
-    &["abs"],
-    "The magnitude of a number. The smallest integer stays as it is.",
-    Meaning::Overloads(&[
+pub(crate) static ABS: OpDef = OpDef {
+    name: "math.abs",
+    aliases: &["abs"],
+    summary: "The magnitude of a number. The smallest integer stays as it is.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.wrapping_abs() }, ABS_RULE),
         strict!(|x: i64| -> i64 { x.wrapping_abs() }, ABS_RULE),
         strict!(|x: f32| -> f32 { x.abs() }, ABS_RULE),
         strict!(|x: f64| -> f64 { x.abs() }, ABS_RULE),
     ]),
-    &[Law::Idempotent],
-    &[ex("abs(-3)", "3"), ex("abs(-2147483648)", "-2147483648"), ex("abs(-0f32)", "0.")],
-)
-.derived(|d| {
-    let sign = d.apply(id::SIGN, &[d.operands[0]])?;
-    all([d.times(sign)?])
-})
-.of_durations(id::DURATION_ABS);
+    laws: &[Law::Idempotent],
+    examples: &[ex("abs(-3)", "3"), ex("abs(-2147483648)", "-2147483648"), ex("abs(-0f32)", "0.")],
+    derivative: Some(|d| {
+        let sign = d.apply(id::SIGN, &[d.operands[0]])?;
+        all([d.times(sign)?])
+    }),
+    of_durations: Some(id::DURATION_ABS),
+    ..UNARY
+};
 
-const POS_RULE: Rule = |_, a| a[0];
-pub(crate) static POS: OpDef = unary(
-    "math.pos",
-    &["pos"],
-    "The number or duration itself.",
-    Meaning::Overloads(&[
-        strict!(|x: i32| -> i32 { x }, POS_RULE),
-        strict!(|x: i64| -> i64 { x }, POS_RULE),
-        strict!(|x: f32| -> f32 { x }, POS_RULE),
-        strict!(|x: f64| -> f64 { x }, POS_RULE),
-        strict!(|x: Duration| -> Duration { x }, POS_RULE),
+pub(crate) static POS: OpDef = OpDef {
+    name: "math.pos",
+    aliases: &["pos"],
+    summary: "The number or duration itself.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: i32| -> i32 { x }, SAME),
+        strict!(|x: i64| -> i64 { x }, SAME),
+        strict!(|x: f32| -> f32 { x }, SAME),
+        strict!(|x: f64| -> f64 { x }, SAME),
+        strict!(|x: Duration| -> Duration { x }, SAME),
     ]),
-    &[Law::Idempotent],
-    &[ex("math.pos(-3)", "-3")],
-)
-.derived(FIRST);
+    laws: &[Law::Idempotent],
+    examples: &[ex("math.pos(-3)", "-3")],
+    derivative: Some(FIRST),
+    ..UNARY
+};
 
 pub(crate) static FLOAT: OpDef = OpDef {
     name: "math.float",
     aliases: &["float"],
     summary: "The number as a float: integers become f32, floats stay as they are.",
-    params: &[param("x")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
     typing: Typing::Promote(Promotion::Float),
-    meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, POS_RULE), strict!(|x: f64| -> f64 { x }, POS_RULE)]),
+    meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, SAME), strict!(|x: f64| -> f64 { x }, SAME)]),
     laws: &[Law::Idempotent],
     examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "f64{0.1}")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(FIRST),
     ..UNARY
 };
@@ -206,13 +169,8 @@ const ADD4_RULE: Rule = |t, a| {
 };
 pub(crate) static ADD4: OpDef = OpDef {
     name: "math._add4",
-    aliases: &[],
     summary: "The sum of four numbers, added from the left. Integers wrap around.",
     params: &[param("a"), param("b"), param("c"), param("d")],
-    variadic: false,
-    presence: PresenceRule::Strict,
-    faults: &[],
-    typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[
         strict!(
             |a: i32, b: i32, c: i32, d: i32| -> i32 { a.wrapping_add(b).wrapping_add(c).wrapping_add(d) },
@@ -225,9 +183,7 @@ pub(crate) static ADD4: OpDef = OpDef {
         strict!(|a: f32, b: f32, c: f32, d: f32| -> f32 { a + b + c + d }, ADD4_RULE),
         strict!(|a: f64, b: f64, c: f64, d: f64| -> f64 { a + b + c + d }, ADD4_RULE),
     ]),
-    laws: &[],
     examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
-    over_arrays: OverArrays::Elementwise,
     derivative: Some(|d| all([d.cotangent; 4])),
     ..UNARY
 };
@@ -260,17 +216,18 @@ macro_rules! float_sign {
     };
 }
 
-pub(crate) static SIGN: OpDef = unary(
-    "math.sign",
-    &["sign"],
-    "-1, 0 or 1 as the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0.",
-    Meaning::Overloads(&[
+pub(crate) static SIGN: OpDef = OpDef {
+    name: "math.sign",
+    aliases: &["sign"],
+    summary: "-1, 0 or 1 as the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.signum() }, SIGN_RULE),
         strict!(|x: i64| -> i64 { x.signum() }, SIGN_RULE),
         strict!(|x: f32| -> f32 { float_sign!(x) }, SIGN_RULE),
         strict!(|x: f64| -> f64 { float_sign!(x) }, SIGN_RULE),
     ]),
-    &[Law::Idempotent],
-    &[ex("sign(-7)", "-1"), ex("sign(-0f32)", "0."), ex("sign(2.5f64)", "f64{1}")],
-)
-.derived(FLAT);
+    laws: &[Law::Idempotent],
+    examples: &[ex("sign(-7)", "-1"), ex("sign(-0f32)", "0."), ex("sign(2.5f64)", "f64{1}")],
+    derivative: Some(FLAT),
+    ..UNARY
+};

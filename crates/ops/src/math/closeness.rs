@@ -1,9 +1,9 @@
 //! Nearness of two numbers, computed in FLOAT64 whatever their types.
 
 use crate::Rule;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::Integers;
 use cembra_runtime::{QType, Scalar};
 use cembra_tape::{Bin, Cell, Cmp, Un};
@@ -12,8 +12,7 @@ use cembra_value::{ScalarValue, Value};
 fn is_close_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     for (index, (arg, name)) in args.iter().zip(["x", "y", "rtol", "atol"]).enumerate() {
         if *arg.qtype != QType::Nothing && !arg.qtype.scalar().is_some_and(Scalar::is_numeric) {
-            let text = format!("math.is_close expects a number for `{name}`, found {}", arg.qtype);
-            return Err(TypeFault::mismatch(text, Some(index)));
+            return refuse(index, format!("math.is_close expects a number for `{name}`, found {}", arg.qtype));
         }
     }
     let optional = args.iter().any(|arg| arg.qtype.is_optional() || *arg.qtype == QType::Nothing);
@@ -69,7 +68,6 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
     ],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(is_close_types),
-    presence: PresenceRule::Custom,
     meaning: Meaning::Overloads(&[
         custom!(
             |x: f64, y: f64, rtol: f64, atol: f64| -> MaskValue { mask(is_close(x, y, Some((rtol, atol)))) },
@@ -91,5 +89,5 @@ pub(crate) static IS_CLOSE: OpDef = OpDef {
         ex("is_close(1, 1, missing[f64])", "present"),
         ex("is_close(1, 1.000001, missing[f64])", "missing"),
     ],
-    ..UNARY
+    ..CUSTOM
 };

@@ -4,13 +4,13 @@
 //! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param, param_or,
+    CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, OverArrays, Typing, ex, param, param_or,
 };
 use crate::derivative::FLAT;
 use crate::kernel::strict;
 use crate::strings::made::StackText;
-use crate::typing::{Argument, Signature, TypeFault};
-use crate::{Example, OpId, Registry, id};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
+use crate::{OpId, Registry, id};
 use cembra_expr::{ArgumentForm, Parameter};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -122,13 +122,12 @@ pub(crate) static DECIMAL: OpDef = OpDef {
     name: "math._decimal",
     summary: "`x` rounded to `digits` decimal digits, -22 to 22 of them, on its shortest decimal digits: halves away from zero, or to the even digit where `way` is 1; up where it is 2, down where it is 3, toward zero where it is 4.",
     params: &[param("x"), param("digits").of(ArgumentForm::Position), param("way").of(ArgumentForm::Position)],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, digits: i32, way: i32| -> f32 { rounded_f32(x, digits, way) }),
         strict!(|x: f64, digits: i32, way: i32| -> f64 { rounded_f64(x, digits, way) }),
     ]),
     examples: &[ex("math._decimal(1.005f64, 2, 0)", "f64{1.01}"), ex("math._decimal(2.5f64, 0, 1)", "f64{2}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// The literal `digits` of an operator, of which there are at most `most` before or behind the point.
@@ -143,10 +142,7 @@ pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> R
     };
     match i32::try_from(found).ok().filter(|found| (-most..=most).contains(found)) {
         Some(digits) => Ok(digits),
-        None => {
-            let message = format!("{name} expects at most {most} for `digits`, found {found}");
-            Err(TypeFault::mismatch(message, Some(1)))
-        }
+        None => refuse(1, format!("{name} expects at most {most} for `digits`, found {found}")),
     }
 }
 
@@ -164,13 +160,13 @@ fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFaul
     let x = args[0].qtype;
     let is_number = |scalar: Scalar| scalar.is_float() || matches!(scalar, Scalar::Int32 | Scalar::Int64);
     if !x.scalar().is_some_and(is_number) || !matches!(x, QType::Scalar(_) | QType::Optional(_)) {
-        return Err(TypeFault::mismatch(format!("{name} expects a number, found {x}"), Some(0)));
+        return refuse(0, format!("{name} expects a number, found {x}"));
     }
     check_digits(name, literal_digits(name, MOST_DIGITS, args[1].literal)?, x)?;
     Ok(Signature::unchanged(args, x.clone()))
 }
 
-fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding) -> Result<NodeHandle, TypeFault> {
+fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding) -> NodeResult {
     let digits = literal_digits(name, MOST_DIGITS, g.value(args[1]).as_ref())?;
     let scalar = g.qtype(args[0]).of_each().scalar();
     // An integer has no digits behind the point.
@@ -187,11 +183,10 @@ fn decimal(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, way: Rounding
 }
 
 const TO_DIGITS: OpDef = OpDef {
-    presence: PresenceRule::Custom,
     over_arrays: OverArrays::Expanded,
     params: &[param("x"), param("digits").of(ArgumentForm::Position)],
     derivative: Some(FLAT),
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static ROUND_DECIMAL: OpDef = OpDef {
@@ -223,16 +218,7 @@ pub(crate) static ROUND_EVEN: OpDef = OpDef {
 };
 
 /// An operator that rounds to whole numbers without `digits`, and on decimal digits with them.
-const fn with_digits(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    typing: Typing,
-    meaning: Meaning,
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef { name, aliases, summary, params: X_AND_DIGITS, typing, meaning, examples, ..TO_DIGITS }
-}
+const WITH_DIGITS: OpDef = OpDef { params: X_AND_DIGITS, ..TO_DIGITS };
 
 const X_AND_DIGITS: &[Parameter] = &[param("x"), param_or("digits", Value::Unspecified).of(ArgumentForm::Position)];
 
@@ -244,42 +230,43 @@ fn whole_or_decimal(name: &str, whole: OpId, args: &[Argument<'_>]) -> Result<Si
     Ok(Signature::unchanged(args, resolved.signature.ret))
 }
 
-fn whole_or_digits(
-    g: &mut dyn Expansion,
-    args: &[NodeHandle],
-    name: &str,
-    whole: OpId,
-    way: Rounding,
-) -> Result<NodeHandle, TypeFault> {
+fn whole_or_digits(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, whole: OpId, way: Rounding) -> NodeResult {
     match g.qtype(args[1]) == QType::Unspecified {
         true => g.apply(whole, &args[..1]),
         false => decimal(g, args, name, way),
     }
 }
 
-pub(crate) static CEIL: OpDef = with_digits(
-    "core._ceil",
-    &["ceil"],
-    "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
-    Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Rounding::Up)),
-    &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
-);
+pub(crate) static CEIL: OpDef = OpDef {
+    name: "core._ceil",
+    aliases: &["ceil"],
+    summary: "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
+    typing: Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
+    meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Rounding::Up)),
+    examples: &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
+    ..WITH_DIGITS
+};
 
-pub(crate) static FLOOR: OpDef = with_digits(
-    "core._floor",
-    &["floor"],
-    "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
-    Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Rounding::Down)),
-    &[ex("floor(-2.5f32)", "-3."), ex("floor(-1.001f64, 2)", "f64{-1.01}"), ex("floor(1999f64, -3)", "f64{1000}")],
-);
+pub(crate) static FLOOR: OpDef = OpDef {
+    name: "core._floor",
+    aliases: &["floor"],
+    summary: "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
+    typing: Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
+    meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Rounding::Down)),
+    examples: &[
+        ex("floor(-2.5f32)", "-3."),
+        ex("floor(-1.001f64, 2)", "f64{-1.01}"),
+        ex("floor(1999f64, -3)", "f64{1000}"),
+    ],
+    ..WITH_DIGITS
+};
 
-pub(crate) static SHORT_TRUNC: OpDef = with_digits(
-    "core._trunc",
-    &["trunc"],
-    "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
-    Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
-    Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Rounding::Cut)),
-    &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
-);
+pub(crate) static SHORT_TRUNC: OpDef = OpDef {
+    name: "core._trunc",
+    aliases: &["trunc"],
+    summary: "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
+    typing: Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
+    meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Rounding::Cut)),
+    examples: &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
+    ..WITH_DIGITS
+};

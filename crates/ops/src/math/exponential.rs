@@ -4,20 +4,12 @@ use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::derivative::{Cotangents, Derived, all};
 use crate::kernel::strict;
 use crate::typing::TypeFault;
-use crate::{Example, Promotion, Rule, id};
+use crate::{Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 use cembra_tape::{Cell, Tape};
 
 /// A total function of one float.
-pub(super) const fn function(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    meaning: Meaning,
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef { name, aliases, summary, typing: Typing::Promote(Promotion::Float), meaning, examples, ..UNARY }
-}
+pub(super) const FUNCTION: OpDef = OpDef { typing: Typing::Promote(Promotion::Float), ..UNARY };
 
 /// Records a function of one float, in the width of the argument.
 pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
@@ -34,87 +26,93 @@ fn scaled_logarithm(d: &mut Derived<'_>, of_base: f64) -> Result<Cotangents, Typ
 }
 
 const EXP_RULE: Rule = |t, a| call(t, a, RuntimeFn::ExpF32, RuntimeFn::ExpF64);
-pub(crate) static EXP: OpDef = function(
-    "math.exp",
-    &["exp"],
-    "e to the power of `x`.",
-    Meaning::Overloads(&[
+pub(crate) static EXP: OpDef = OpDef {
+    name: "math.exp",
+    aliases: &["exp"],
+    summary: "e to the power of `x`.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::exp_f32(x) }, EXP_RULE),
         strict!(|x: f64| -> f64 { math::exp_f64(x) }, EXP_RULE),
     ]),
-    &[ex("exp(0)", "1."), ex("exp(1000f64)", "f64{inf}")],
-)
-.derived(|d| all([d.times(d.result)?]));
+    examples: &[ex("exp(0)", "1."), ex("exp(1000f64)", "f64{inf}")],
+    derivative: Some(|d| all([d.times(d.result)?])),
+    ..FUNCTION
+};
 
 const EXPM1_RULE: Rule = |t, a| call(t, a, RuntimeFn::Expm1F32, RuntimeFn::Expm1F64);
-pub(crate) static EXPM1: OpDef = function(
-    "math.expm1",
-    &["expm1"],
-    "e to the power of `x`, less 1, exact near 0.",
-    Meaning::Overloads(&[
+pub(crate) static EXPM1: OpDef = OpDef {
+    name: "math.expm1",
+    aliases: &["expm1"],
+    summary: "e to the power of `x`, less 1, exact near 0.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::expm1_f32(x) }, EXPM1_RULE),
         strict!(|x: f64| -> f64 { math::expm1_f64(x) }, EXPM1_RULE),
     ]),
-    &[ex("expm1(0)", "0."), ex("expm1(1e-20f64)", "f64{0.00000000000000000001}")],
-)
-.derived(|d| {
-    let one = d.number(1.0);
-    let power = d.apply(id::ADD, &[d.result, one])?;
-    all([d.times(power)?])
-});
+    examples: &[ex("expm1(0)", "0."), ex("expm1(1e-20f64)", "f64{0.00000000000000000001}")],
+    derivative: Some(|d| {
+        let one = d.number(1.0);
+        let power = d.apply(id::ADD, &[d.result, one])?;
+        all([d.times(power)?])
+    }),
+    ..FUNCTION
+};
 
 const LOG_RULE: Rule = |t, a| call(t, a, RuntimeFn::LogF32, RuntimeFn::LogF64);
-pub(crate) static LOG: OpDef = function(
-    "math.log",
-    &["log"],
-    "The natural logarithm: -inf at 0, NaN below.",
-    Meaning::Overloads(&[
+pub(crate) static LOG: OpDef = OpDef {
+    name: "math.log",
+    aliases: &["log"],
+    summary: "The natural logarithm: -inf at 0, NaN below.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log_f32(x) }, LOG_RULE),
         strict!(|x: f64| -> f64 { math::log_f64(x) }, LOG_RULE),
     ]),
-    &[ex("log(1)", "0."), ex("log(0f64)", "f64{-inf}"), ex("log(-1)", "nan")],
-)
-.derived(|d| all([d.over(d.operands[0])?]));
+    examples: &[ex("log(1)", "0."), ex("log(0f64)", "f64{-inf}"), ex("log(-1)", "nan")],
+    derivative: Some(|d| all([d.over(d.operands[0])?])),
+    ..FUNCTION
+};
 
 const LOG1P_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log1pF32, RuntimeFn::Log1pF64);
-pub(crate) static LOG1P: OpDef = function(
-    "math.log1p",
-    &["log1p"],
-    "The natural logarithm of `1 + x`, exact near 0.",
-    Meaning::Overloads(&[
+pub(crate) static LOG1P: OpDef = OpDef {
+    name: "math.log1p",
+    aliases: &["log1p"],
+    summary: "The natural logarithm of `1 + x`, exact near 0.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log1p_f32(x) }, LOG1P_RULE),
         strict!(|x: f64| -> f64 { math::log1p_f64(x) }, LOG1P_RULE),
     ]),
-    &[ex("log1p(0)", "0."), ex("log1p(-1)", "-inf")],
-)
-.derived(|d| {
-    let one = d.number(1.0);
-    let shifted = d.apply(id::ADD, &[d.operands[0], one])?;
-    all([d.over(shifted)?])
-});
+    examples: &[ex("log1p(0)", "0."), ex("log1p(-1)", "-inf")],
+    derivative: Some(|d| {
+        let one = d.number(1.0);
+        let shifted = d.apply(id::ADD, &[d.operands[0], one])?;
+        all([d.over(shifted)?])
+    }),
+    ..FUNCTION
+};
 
 const LOG2_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log2F32, RuntimeFn::Log2F64);
-pub(crate) static LOG2: OpDef = function(
-    "math.log2",
-    &["log2"],
-    "The logarithm to base 2.",
-    Meaning::Overloads(&[
+pub(crate) static LOG2: OpDef = OpDef {
+    name: "math.log2",
+    aliases: &["log2"],
+    summary: "The logarithm to base 2.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log2_f32(x) }, LOG2_RULE),
         strict!(|x: f64| -> f64 { math::log2_f64(x) }, LOG2_RULE),
     ]),
-    &[ex("log2(8)", "3."), ex("log2(0.5f64)", "f64{-1}")],
-)
-.derived(|d| scaled_logarithm(d, std::f64::consts::LN_2));
+    examples: &[ex("log2(8)", "3."), ex("log2(0.5f64)", "f64{-1}")],
+    derivative: Some(|d| scaled_logarithm(d, std::f64::consts::LN_2)),
+    ..FUNCTION
+};
 
 const LOG10_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log10F32, RuntimeFn::Log10F64);
-pub(crate) static LOG10: OpDef = function(
-    "math.log10",
-    &["log10"],
-    "The logarithm to base 10.",
-    Meaning::Overloads(&[
+pub(crate) static LOG10: OpDef = OpDef {
+    name: "math.log10",
+    aliases: &["log10"],
+    summary: "The logarithm to base 10.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log10_f32(x) }, LOG10_RULE),
         strict!(|x: f64| -> f64 { math::log10_f64(x) }, LOG10_RULE),
     ]),
-    &[ex("log10(1000)", "3."), ex("log10(0)", "-inf")],
-)
-.derived(|d| scaled_logarithm(d, std::f64::consts::LN_10));
+    examples: &[ex("log10(1000)", "3."), ex("log10(0)", "-inf")],
+    derivative: Some(|d| scaled_logarithm(d, std::f64::consts::LN_10)),
+    ..FUNCTION
+};

@@ -21,9 +21,9 @@ fn int(t: &mut Tape, op: Cmp, a: &[Cell]) -> Cell {
     Cell::num(t.select(first, x, y))
 }
 
-const INT_MAX_RULE: Rule = |t, a| int(t, Cmp::Ge, a);
+pub(crate) const INT_MAX_RULE: Rule = |t, a| int(t, Cmp::Ge, a);
 const FLOAT_MAX_RULE: Rule = |t, a| float(t, Bin::FMax, a);
-const INT_MIN_RULE: Rule = |t, a| int(t, Cmp::Le, a);
+pub(crate) const INT_MIN_RULE: Rule = |t, a| int(t, Cmp::Le, a);
 const FLOAT_MIN_RULE: Rule = |t, a| float(t, Bin::FMin, a);
 
 macro_rules! maximum {

@@ -1,7 +1,7 @@
 //! Probabilities, odds and logarithms of both signs: combinations of exponentials and logarithms, each step rounded in
 //! the working precision. Integers become FLOAT32.
 
-use super::exponential::{call, function};
+use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::derivative::all;
 use crate::kernel::strict;
@@ -61,22 +61,28 @@ const LOGIT_RULE: Rule = |t, a| {
     let rest = call(t, &[Cell::num(minus)], RuntimeFn::Log1pF32, RuntimeFn::Log1pF64).val(t);
     Cell::num(t.bin(Bin::Sub, log, rest))
 };
-pub(crate) static LOGIT: OpDef = function(
-    "math.logit",
-    &["logit"],
-    "The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside.",
-    Meaning::Overloads(&[
+pub(crate) static LOGIT: OpDef = OpDef {
+    name: "math.logit",
+    aliases: &["logit"],
+    summary: "The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log_f32(x) - math::log1p_f32(-x) }, LOGIT_RULE),
         strict!(|x: f64| -> f64 { math::log_f64(x) - math::log1p_f64(-x) }, LOGIT_RULE),
     ]),
-    &[ex("logit(0.5f32)", "0."), ex("logit(1)", "inf"), ex("logit(0f64)", "f64{-inf}"), ex("logit(2)", "nan")],
-)
-.derived(|d| {
-    let (p, one) = (d.operands[0], d.number(1.0));
-    let rest = d.apply(id::SUBTRACT, &[one, p])?;
-    let product = d.apply(id::MULTIPLY, &[p, rest])?;
-    all([d.over(product)?])
-});
+    examples: &[
+        ex("logit(0.5f32)", "0."),
+        ex("logit(1)", "inf"),
+        ex("logit(0f64)", "f64{-inf}"),
+        ex("logit(2)", "nan"),
+    ],
+    derivative: Some(|d| {
+        let (p, one) = (d.operands[0], d.number(1.0));
+        let rest = d.apply(id::SUBTRACT, &[one, p])?;
+        let product = d.apply(id::MULTIPLY, &[p, rest])?;
+        all([d.over(product)?])
+    }),
+    ..FUNCTION
+};
 
 const LOG_SIGMOID_RULE: Rule = |t, a| {
     let x = a[0].val(t);
@@ -90,11 +96,11 @@ const LOG_SIGMOID_RULE: Rule = |t, a| {
     let base = t.select(positive, minus_zero, x);
     Cell::num(t.bin(Bin::Sub, base, log))
 };
-pub(crate) static LOG_SIGMOID: OpDef = function(
-    "math.log_sigmoid",
-    &["log_sigmoid"],
-    "The logarithm of `sigmoid(x)`, without overflow.",
-    Meaning::Overloads(&[
+pub(crate) static LOG_SIGMOID: OpDef = OpDef {
+    name: "math.log_sigmoid",
+    aliases: &["log_sigmoid"],
+    summary: "The logarithm of `sigmoid(x)`, without overflow.",
+    meaning: Meaning::Overloads(&[
         strict!(
             |x: f32| -> f32 {
                 if x >= 0.0 { -math::log1p_f32(math::exp_f32(-x)) } else { x - math::log1p_f32(math::exp_f32(x)) }
@@ -108,14 +114,15 @@ pub(crate) static LOG_SIGMOID: OpDef = function(
             LOG_SIGMOID_RULE
         ),
     ]),
-    &[ex("log_sigmoid(-1000)", "-1000."), ex("log_sigmoid(0f64)", "f64{-0.6931471805599453}")],
-)
-.derived(|d| {
-    let minus = d.minus(d.operands[0])?;
-    let [half, slope] = [d.number(0.0), d.number(1.0)];
-    let rest = d.apply(id::SIGMOID, &[minus, half, slope])?;
-    all([d.times(rest)?])
-});
+    examples: &[ex("log_sigmoid(-1000)", "-1000."), ex("log_sigmoid(0f64)", "f64{-0.6931471805599453}")],
+    derivative: Some(|d| {
+        let minus = d.minus(d.operands[0])?;
+        let [half, slope] = [d.number(0.0), d.number(1.0)];
+        let rest = d.apply(id::SIGMOID, &[minus, half, slope])?;
+        all([d.times(rest)?])
+    }),
+    ..FUNCTION
+};
 
 const SYMLOG1P_RULE: Rule = |t, a| {
     let x = a[0].val(t);
@@ -123,18 +130,19 @@ const SYMLOG1P_RULE: Rule = |t, a| {
     let log = call(t, &[Cell::num(magnitude)], RuntimeFn::Log1pF32, RuntimeFn::Log1pF64).val(t);
     Cell::num(t.bin(Bin::Copysign, log, x))
 };
-pub(crate) static SYMLOG1P: OpDef = function(
-    "math.symlog1p",
-    &["symlog1p"],
-    "`log1p(x)` continued to negative numbers: `-log1p(-x)` for them.",
-    Meaning::Overloads(&[
+pub(crate) static SYMLOG1P: OpDef = OpDef {
+    name: "math.symlog1p",
+    aliases: &["symlog1p"],
+    summary: "`log1p(x)` continued to negative numbers: `-log1p(-x)` for them.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { if x >= 0.0 { math::log1p_f32(x) } else { -math::log1p_f32(-x) } }, SYMLOG1P_RULE),
         strict!(|x: f64| -> f64 { if x >= 0.0 { math::log1p_f64(x) } else { -math::log1p_f64(-x) } }, SYMLOG1P_RULE),
     ]),
-    &[ex("symlog1p(-0f32)", "-0."), ex("symlog1p(-inf)", "weak_float{-inf}")],
-)
-.derived(|d| {
-    let (magnitude, one) = (d.apply(id::ABS, &[d.operands[0]])?, d.number(1.0));
-    let divisor = d.apply(id::ADD, &[one, magnitude])?;
-    all([d.over(divisor)?])
-});
+    examples: &[ex("symlog1p(-0f32)", "-0."), ex("symlog1p(-inf)", "weak_float{-inf}")],
+    derivative: Some(|d| {
+        let (magnitude, one) = (d.apply(id::ABS, &[d.operands[0]])?, d.number(1.0));
+        let divisor = d.apply(id::ADD, &[one, magnitude])?;
+        all([d.over(divisor)?])
+    }),
+    ..FUNCTION
+};

@@ -1,66 +1,42 @@
 //! Rounding to whole numbers. The type stays; integers are whole already. Rounding to decimal digits is in `decimal.rs`.
 
-use crate::definition::{Law, Meaning, OpDef, Typing, UNARY, ex};
+use crate::Rule;
+use crate::definition::{Law, Meaning, OpDef, UNARY, ex};
 use crate::derivative::FLAT;
-use crate::kernel::strict;
-use crate::{Example, Promotion, Rule};
-use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
+use crate::kernel::{SAME, one, strict};
+use cembra_tape::{Bin, Cell, Cmp, Un};
 
-const fn rounding(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    summary: &'static str,
-    meaning: Meaning,
-    examples: &'static [Example],
-) -> OpDef {
-    OpDef {
-        name,
-        aliases,
-        summary,
-        typing: Typing::Promote(Promotion::Numeric),
-        meaning,
-        laws: &[Law::Idempotent],
-        examples,
-        ..UNARY
-    }
-}
-
-const SAME: Rule = |_, a| a[0];
-
-fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
-    let x = a[0].val(t);
-    Cell::num(t.un(op, x))
-}
+const ROUNDING: OpDef = OpDef { laws: &[Law::Idempotent], ..UNARY };
 
 const FLOOR_RULE: Rule = |t, a| one(t, Un::Floor, a);
-pub(crate) static FLOOR: OpDef = rounding(
-    "math.floor",
-    &[],
-    "The largest whole number that is not above `x`.",
-    Meaning::Overloads(&[
+pub(crate) static FLOOR: OpDef = OpDef {
+    name: "math.floor",
+    summary: "The largest whole number that is not above `x`.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
         strict!(|x: f32| -> f32 { x.floor() }, FLOOR_RULE),
         strict!(|x: f64| -> f64 { x.floor() }, FLOOR_RULE),
     ]),
-    &[ex("math.floor(-2.5f32)", "-3."), ex("math.floor(7)", "7")],
-)
-.derived(FLAT);
+    examples: &[ex("math.floor(-2.5f32)", "-3."), ex("math.floor(7)", "7")],
+    derivative: Some(FLAT),
+    ..ROUNDING
+};
 
 const CEIL_RULE: Rule = |t, a| one(t, Un::Ceil, a);
-pub(crate) static CEIL: OpDef = rounding(
-    "math.ceil",
-    &[],
-    "The smallest whole number that is not below `x`; `ceil(-0.5)` is `-0.0`.",
-    Meaning::Overloads(&[
+pub(crate) static CEIL: OpDef = OpDef {
+    name: "math.ceil",
+    summary: "The smallest whole number that is not below `x`; `ceil(-0.5)` is `-0.0`.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
         strict!(|x: f32| -> f32 { x.ceil() }, CEIL_RULE),
         strict!(|x: f64| -> f64 { x.ceil() }, CEIL_RULE),
     ]),
-    &[ex("math.ceil(2.1f32)", "3."), ex("math.ceil(-0.5f32)", "-0.")],
-)
-.derived(FLAT);
+    examples: &[ex("math.ceil(2.1f32)", "3."), ex("math.ceil(-0.5f32)", "-0.")],
+    derivative: Some(FLAT),
+    ..ROUNDING
+};
 
 // Half away from zero: the whole part, and one more in the direction of x if at least a half was cut off. The part cut
 // off is exact; for infinities and NaN the comparison fails and the whole part stands.
@@ -76,31 +52,32 @@ const ROUND_RULE: Rule = |t, a| {
     let moved = t.bin(Bin::Add, whole, step);
     Cell::num(t.select(away, moved, whole))
 };
-pub(crate) static ROUND: OpDef = rounding(
-    "math.round",
-    &[],
-    "The nearest whole number; halves are rounded away from zero.",
-    Meaning::Overloads(&[
+pub(crate) static ROUND: OpDef = OpDef {
+    name: "math.round",
+    summary: "The nearest whole number; halves are rounded away from zero.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
         strict!(|x: f32| -> f32 { x.round() }, ROUND_RULE),
         strict!(|x: f64| -> f64 { x.round() }, ROUND_RULE),
     ]),
-    &[ex("round(2.5f32)", "3."), ex("round(-2.5f32)", "-3."), ex("round(-0.4f32)", "-0.")],
-)
-.derived(FLAT);
+    examples: &[ex("round(2.5f32)", "3."), ex("round(-2.5f32)", "-3."), ex("round(-0.4f32)", "-0.")],
+    derivative: Some(FLAT),
+    ..ROUNDING
+};
 
 const TRUNC_RULE: Rule = |t, a| one(t, Un::Trunc, a);
-pub(crate) static TRUNC: OpDef = rounding(
-    "math.trunc",
-    &["tensor.trunc"],
-    "The number without what is behind the point; `trunc(-0.5)` is `-0.0`.",
-    Meaning::Overloads(&[
+pub(crate) static TRUNC: OpDef = OpDef {
+    name: "math.trunc",
+    aliases: &["tensor.trunc"],
+    summary: "The number without what is behind the point; `trunc(-0.5)` is `-0.0`.",
+    meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
         strict!(|x: f32| -> f32 { x.trunc() }, TRUNC_RULE),
         strict!(|x: f64| -> f64 { x.trunc() }, TRUNC_RULE),
     ]),
-    &[ex("math.trunc(-2.5f32)", "-2."), ex("math.trunc(-0.5f64)", "f64{-0}")],
-)
-.derived(FLAT);
+    examples: &[ex("math.trunc(-2.5f32)", "-2."), ex("math.trunc(-0.5f64)", "f64{-0}")],
+    derivative: Some(FLAT),
+    ..ROUNDING
+};

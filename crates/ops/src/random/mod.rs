@@ -7,7 +7,7 @@ pub(crate) mod sample;
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::strings::convert::{quoted, with_float, with_integer};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
 use cityhash::city_hash_64_with_seed;
 use smallvec::smallvec;
@@ -20,11 +20,10 @@ fn hash(text: impl AsRef<[u8]>, seed: i64) -> i64 {
 fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (value, seed) = (args[0].qtype, args[1].qtype);
     if value.scalar().is_none() {
-        return Err(TypeFault::mismatch(format!("random.cityhash expects a scalar for `x`, found {value}"), Some(0)));
+        return refuse(0, format!("random.cityhash expects a scalar for `x`, found {value}"));
     }
     if !matches!(seed, QType::Scalar(Scalar::Int32 | Scalar::Int64)) {
-        let message = format!("random.cityhash expects an integer that is not optional for `seed`, found {seed}");
-        return Err(TypeFault::mismatch(message, Some(1)));
+        return refuse(1, format!("random.cityhash expects an integer that is not optional for `seed`, found {seed}"));
     }
     let int64 = QType::of(Scalar::Int64, value.is_optional());
     Ok(Signature { operands: smallvec![value.clone(), int64.clone()], ret: int64 })

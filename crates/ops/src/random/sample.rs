@@ -4,12 +4,12 @@
 use super::hash;
 use crate::array::groups::Groups;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, edge_argument, integer_argument, integer_of,
-    invalid, made, sizes_differ,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, array_of, edge_argument, integer_argument, integer_of, invalid,
+    made, sizes_differ,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::strings::convert::{quoted, with_integer};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, Bytes, Context, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 
@@ -92,7 +92,6 @@ pub(crate) static SAMPLE: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: |name, args| {
             let kind = shape_and_key(name, args, 3)?;
             if !matches!(args[1].qtype, QType::Scalar(scalar) if scalar.is_float()) {
@@ -103,7 +102,6 @@ pub(crate) static SAMPLE: OpDef = OpDef {
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
         },
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let ratio = match args[1].as_scalar() {
                 Some(ScalarValue::Float64(ratio)) => *ratio,
@@ -133,8 +131,7 @@ fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
     };
     if !fits {
         let expected = if grouped { "an array of integers, one for each group," } else { "an integer" };
-        let message = format!("{operator} expects {expected} for `n`, found {}", args[1].qtype);
-        return Err(TypeFault::mismatch(message, Some(1)));
+        return refuse(1, format!("{operator} expects {expected} for `n`, found {}", args[1].qtype));
     }
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
 }
@@ -175,9 +172,7 @@ pub(crate) static SAMPLE_N: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit, FaultKind::SizeMismatch],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Produce,
-        in_strips: None,
         typing: sample_n_types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             // Its group, what is sorted, and whether it is drawn.
             let hashes = hashes(args, 16 + 16 + 24 + 1)?;

@@ -1,16 +1,16 @@
 //! A part of a sequence, and whether all elements of one are equal, which asks for the part behind the first.
 
 use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
 use crate::function::{HIGHER_ORDER, integer};
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::refuse;
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 use std::rc::Rc;
 
 /// Where in a sequence of a size a bound lies: counted from its end if it is negative, and inside of it.
-fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> NodeResult {
     let zero = integer(g, 0);
     match (known(g, at), known(g, size)) {
         (Some(at), Some(size)) => {
@@ -84,8 +84,10 @@ pub(crate) static ALL_EQUAL: OpDef = OpDef {
         let sequence = sequence(g, ALL_EQUAL.name, args, 0)?;
         if sequence.element.scalar().is_none() && sequence.element != QType::Meta {
             let found = &sequence.element;
-            let message = format!("seq.all_equal expects a sequence of scalars or optionals, found one of {found}");
-            return Err(TypeFault::mismatch(message, Some(0)).into());
+            return refuse(
+                0,
+                format!("seq.all_equal expects a sequence of scalars or optionals, found one of {found}"),
+            );
         }
         let (one, end) = (integer(g, 1), integer(g, i64::MAX));
         let others = slice(g, &sequence, one, end)?;

@@ -2,10 +2,10 @@
 
 use crate::array::groups::Groups;
 use crate::array::{
-    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
+    ARRAY, ArrayForm, ArrayOperands, ArrayOperator, Order, array_argument, array_of, edge_argument, made,
 };
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn strings_argument(
         (kind, scalar @ (Scalar::Text | Scalar::Bytes)) => Ok((kind, scalar)),
         _ => {
             let found = args[at].qtype;
-            Err(TypeFault::mismatch(format!("{operator} expects an array of texts or bytes, found {found}"), Some(at)))
+            refuse(at, format!("{operator} expects an array of texts or bytes, found {found}"))
         }
     }
 }
@@ -37,10 +37,7 @@ pub(super) fn separator_argument(
     match args[at].qtype {
         QType::Unspecified => Ok(()),
         QType::Scalar(scalar) | QType::Optional(scalar) if *scalar == of => Ok(()),
-        found => {
-            let message = format!("{operator} expects a separator of type {of}, found {found}");
-            Err(TypeFault::mismatch(message, Some(at)))
-        }
+        found => refuse(at, format!("{operator} expects a separator of type {of}, found {found}")),
     }
 }
 
@@ -146,9 +143,7 @@ pub(crate) static AGG_JOIN: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let groups = args.groups(1, array.len())?;

@@ -1,7 +1,7 @@
 //! Upper and lower case, by Unicode's full mapping: one character can become several.
 
 use super::made::{ArenaText, copied};
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 
@@ -44,12 +44,11 @@ pub(crate) static UPPER: OpDef = OpDef {
     aliases: &["upper"],
     summary: "The text in upper case.",
     faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |x: Text<'static>| -> Text<'static> {
         mapped(context, x.as_str(), u8::to_ascii_uppercase, char::to_uppercase)
     })]),
     examples: &[ex("strings.upper(\"stra\u{df}e\")", "'STRASSE'")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static LOWER: OpDef = OpDef {
@@ -57,12 +56,11 @@ pub(crate) static LOWER: OpDef = OpDef {
     aliases: &["lower"],
     summary: "The text in lower case.",
     faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |x: Text<'static>| -> Text<'static> {
         lower(context, x.as_str())
     })]),
     examples: &[ex("strings.lower(\"\u{416}\u{42f} Ab\")", "'\u{436}\u{44f} ab'")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use super::made::{ArenaBytes, ArenaText, StackText, copied};
 use super::{invalid, number};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::id;
 use crate::kernel::{custom, strict};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Date, Duration, Fault, FaultKind, QType, Scalar, Text, Timestamp};
 use cembra_value::Value;
@@ -134,7 +134,7 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
             let qtype = args[0].qtype;
             Ok(Signature { operands: smallvec![qtype.clone()], ret: QType::of(Scalar::Text, qtype.is_optional()) })
         }
-        None => Err(TypeFault::mismatch(format!("strings.as_text expects a scalar, found {}", args[0].qtype), Some(0))),
+        None => refuse(0, format!("strings.as_text expects a scalar, found {}", args[0].qtype)),
     }),
     meaning: Meaning::Overloads(&[
         strict!(|_x: ()| -> Text<'static> { Text::new("present") }),
@@ -163,17 +163,15 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
 pub(crate) static ENCODE: OpDef = OpDef {
     name: "strings.encode",
     summary: "The text as bytes, in UTF-8.",
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(|x: Text<'static>| -> Bytes<'static> { x.as_bytes() })]),
     examples: &[ex("strings.encode(\"\u{e9}\")", "b'\\xc3\\xa9'")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static DECODE: OpDef = OpDef {
     name: "strings.decode",
     summary: "The bytes as a text, from UTF-8. Where they are not UTF-8, `errors` decides: `strict` is an error, which it is without it, `ignore` leaves the bytes out, `replace` puts U+FFFD in the place of each broken character. To those two a NUL is broken, as in Arolla.",
     params: &[param("x"), param_or("errors", Value::Nothing).of(ArgumentForm::DecodingErrors)],
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
@@ -189,13 +187,13 @@ pub(crate) static DECODE: OpDef = OpDef {
         ex("strings.decode(b\"a\\xffb\", \"ignore\")", "'ab'"),
         ex("strings.decode(b\"a\\xffb\", \"replace\")", "'a\u{fffd}b'"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 fn static_decode_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let qtype = args[0].qtype;
     if qtype.scalar() != Some(Scalar::Bytes) {
-        return Err(TypeFault::mismatch(format!("strings.static_decode expects bytes, found {qtype}"), Some(0)));
+        return refuse(0, format!("strings.static_decode expects bytes, found {qtype}"));
     }
     if args[0].literal.is_none() {
         return Err(TypeFault::mismatch("strings.static_decode needs a literal for `x`", Some(0))

@@ -1,7 +1,7 @@
 //! For tests: operators on values, expansions included, with the implicit casts that preparation would write out.
 
-use crate::definition::{Expansion, Meaning, NodeHandle};
-use crate::typing::{Argument, TypeFault};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult};
+use crate::typing::Argument;
 use crate::{OpId, Registry, call as call_resolved};
 use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -53,7 +53,7 @@ impl Expansion for Eager {
         NodeHandle(self.values.len() as u32 - 1)
     }
 
-    fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+    fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> NodeResult {
         let def = Registry::standard().get(operator);
         let values: Vec<Value> = args.iter().map(|arg| self.values[arg.0 as usize].clone()).collect();
         let types: Vec<QType> = values.iter().map(Value::qtype).collect();

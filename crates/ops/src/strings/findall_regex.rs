@@ -5,17 +5,16 @@ use super::agg_join::strings_argument;
 use super::limits;
 use super::pattern::Pattern;
 use super::split::{counted, with_edges};
-use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, invalid, string_bytes};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, invalid, string_bytes};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{ArrayKind, Context, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Edge, ScalarValue, Value};
 
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if *args[1].qtype != QType::TEXT {
-        let message = format!("{operator} expects a text for `regex`, found {}", args[1].qtype);
-        return Err(TypeFault::mismatch(message, Some(1)));
+        return refuse(1, format!("{operator} expects a text for `regex`, found {}", args[1].qtype));
     }
     let (kind, texts) = match args[0].qtype {
         // One text is one group, of dense arrays.
@@ -24,7 +23,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         }
         found => match strings_argument(operator, args, 0)? {
             (kind, Scalar::Text) => (kind, EdgeType::Arrays(kind)),
-            _ => return Err(TypeFault::mismatch(format!("{operator} expects texts, found {found}"), Some(0))),
+            _ => return refuse(0, format!("{operator} expects texts, found {found}")),
         },
     };
     let parts = [QType::Array(kind, Scalar::Text), QType::Edge(texts), QType::Edge(EdgeType::Arrays(kind))];
@@ -115,9 +114,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
     typing: Typing::Rule(|args| types(FINDALL_REGEX.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, _| {
             let regex = text_of(&args[1]).ok_or(Fault::new(FaultKind::Invalid))?;
             let (kind, (found, groups)) = match &args[0] {

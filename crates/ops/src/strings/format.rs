@@ -7,10 +7,12 @@ use super::made::ArenaBytes;
 use super::number;
 use super::packed::{Packed, PackedRun, packed};
 use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param, param_or};
+use crate::definition::{
+    Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or,
+};
 use crate::id;
 use crate::kernel::strict;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
 use cembra_value::{Code, ScalarValue, Value};
@@ -182,7 +184,6 @@ pub(crate) static FORMAT_PACKED: OpDef = OpDef {
     summary: "The format with its fields filled in by a run of values: what `strings.format` is made of.",
     params: &[param("fmt").of(ArgumentForm::Format), param("names"), param("run")],
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(try in context |fmt: Text<'static>, names: Text<'static>, run: Bytes<'static>| -> Text<'static> {
             format(context, fmt, names, run)
@@ -192,7 +193,7 @@ pub(crate) static FORMAT_PACKED: OpDef = OpDef {
         }),
     ]),
     examples: &[ex("strings._format(\"{x}!\", \"x\", strings._pack(1f32))", "'1.!'")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 fn problem(message: impl Into<String>) -> TypeFault {
@@ -242,11 +243,11 @@ fn check(format: &[u8], names: Option<&[&[u8]]>) -> Result<(), TypeFault> {
 fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     match args[1].qtype {
         QType::Nothing | QType::Scalar(Scalar::Text) => format_types(FORMAT.name, args, 2),
-        other => Err(TypeFault::mismatch(format!("strings.format expects a text of names, found {other}"), Some(1))),
+        other => refuse(1, format!("strings.format expects a text of names, found {other}")),
     }
 }
 
-fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     format_scalar(FORMAT.name, &graph.qtype(args[0]))?;
     let (names, known) = match graph.value(args[1]) {
         None if graph.qtype(args[1]) != QType::Nothing => (args[1], None),

@@ -1,10 +1,10 @@
 //! Joining strings.
 
 use super::made::concatenate;
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
 use cembra_value::Value;
 
@@ -29,7 +29,7 @@ fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), Type
     }
     match common {
         Some(scalar) => Ok((scalar, args.iter().any(|arg| arg.qtype.is_optional()))),
-        None => Err(TypeFault::mismatch(format!("{operator} cannot tell the type of `missing`"), Some(0))),
+        None => refuse(0, format!("{operator} cannot tell the type of `missing`")),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 const WIDEST: usize = 6;
 
 /// Joins strings, one at least: six at a time, then the results, so that no string is copied often.
-pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> NodeResult {
     // An untyped missing string may be left alone with others of its kind: it takes the type of any other string now.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());
     let typed = |graph: &mut dyn Expansion, arg: NodeHandle| match (graph.qtype(arg), scalar) {
@@ -73,49 +73,38 @@ macro_rules! join_few {
 
 pub(crate) static JOIN_FEW: OpDef = OpDef {
     name: "strings._join",
-    aliases: &[],
     summary: "Two to six strings one after the other: what `strings.join` is made of.",
     params: &[param("first"), param("rest")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: join_few!(
         (a, b), (a, b, c), (a, b, c, d), (a, b, c, d, e), (a, b, c, d, e, f);
         Text<'static>, Bytes<'static>
     ),
-    laws: &[],
     examples: &[ex("strings._join(\"a\", \"b\", \"c\")", "'abc'")],
-    over_arrays: OverArrays::Elementwise,
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static JOIN: OpDef = OpDef {
     name: "strings.join",
-    aliases: &[],
     summary: "The strings one after the other, all of them texts or all of them bytes.",
     params: &[param("first"), param("rest")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| join_types(JOIN.name, args)),
     meaning: Meaning::Expand(join),
-    laws: &[],
     examples: &[
         ex("strings.join(\"a\", \"b\", \"c\")", "'abc'"),
         ex("strings.join(b\"a\", missing[bytes])", "bytes?{NA}"),
     ],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 
 pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
     name: "strings.join_with_separator",
-    aliases: &[],
     summary: "The strings one after the other with `sep` between them.",
     params: &[param("sep"), param("first"), param("rest")],
     variadic: true,
-    presence: PresenceRule::Strict,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| join_types(JOIN_WITH_SEPARATOR.name, args)),
     meaning: Meaning::Expand(|graph, args| {
@@ -124,9 +113,7 @@ pub(crate) static JOIN_WITH_SEPARATOR: OpDef = OpDef {
         strings.extend(args[2..].iter().flat_map(|arg| [between, *arg]));
         join(graph, &strings)
     }),
-    laws: &[],
     examples: &[ex("strings.join_with_separator(\", \", \"a\", \"b\", \"c\")", "'a, b, c'")],
-    over_arrays: OverArrays::Elementwise,
     ..UNARY
 };
 

@@ -6,7 +6,7 @@ use super::parse::of_text;
 use super::{invalid, text_fault};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
-use crate::typing::{Argument, Signature, TypeFault};
+use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, Misspelled, QType, Scalar, Text, Timestamp};
 use cembra_value::time_format::{FormattedMoment, Kind, read_date, read_timestamp};
@@ -26,7 +26,7 @@ fn types(
 ) -> Result<Signature, TypeFault> {
     let x = args[0].qtype;
     if !x.scalar().is_some_and(takes) {
-        return Err(TypeFault::mismatch(format!("{operator} expects {expected}, found {x}"), Some(0)));
+        return refuse(0, format!("{operator} expects {expected}, found {x}"));
     }
     let optional = args.iter().any(|arg| arg.qtype.is_optional());
     let mut operands: SmallVec<[QType; 4]> = SmallVec::new();

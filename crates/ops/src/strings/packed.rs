@@ -4,10 +4,10 @@
 use super::made::ArenaBytes;
 use super::rendering::Rendered;
 use super::{Chars, invalid};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
-use crate::typing::{Signature, TypeFault};
+use crate::typing::Signature;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
@@ -121,7 +121,7 @@ fn pack_string(context: &mut Context, value: &[u8]) -> Result<Bytes<'static>, Fa
 }
 
 /// The values as one run, which is missing if one of them is.
-pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> NodeResult {
     if values.is_empty() {
         return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));
     }

@@ -2,7 +2,7 @@
 
 use super::convert::utf8;
 use super::text_fault;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Misspelled, Text};
 use std::str::FromStr;
@@ -35,10 +35,9 @@ pub(crate) static PARSE_INT32: OpDef = OpDef {
     aliases: &["parse_int32"],
     summary: "The i32 that the string spells in decimal digits; an error if it spells none.",
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: parse!(i32),
     examples: &[ex("strings.parse_int32(\"-7\")", "-7"), ex("strings.parse_int32(b\"12\")", "12")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static PARSE_INT64: OpDef = OpDef {
@@ -46,10 +45,9 @@ pub(crate) static PARSE_INT64: OpDef = OpDef {
     aliases: &["parse_int64"],
     summary: "The i64 that the string spells in decimal digits; an error if it spells none.",
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: parse!(i64),
     examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "i64{9223372036854775807}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
@@ -57,10 +55,9 @@ pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
     aliases: &["parse_float32"],
     summary: "The f32 nearest to the number that the string spells; an error if it spells none.",
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: parse!(f32),
     examples: &[ex("strings.parse_float32(\"1.5\")", "1.5"), ex("strings.parse_float32(\"1e99\")", "inf")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
@@ -68,10 +65,9 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     aliases: &["parse_float64"],
     summary: "The f64 nearest to the number that the string spells; an error if it spells none.",
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: parse!(f64),
     examples: &[ex("strings.parse_float64(\"0.1\")", "f64{0.1}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static PARSE_DURATION: OpDef = OpDef {
@@ -79,10 +75,9 @@ pub(crate) static PARSE_DURATION: OpDef = OpDef {
     aliases: &["parse_duration"],
     summary: "The duration that the string spells as ISO 8601 has it, `P1DT12H` or `-PT0.5S`, without months and years; an error if it spells none.",
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: parse!(Duration),
     examples: &[ex("strings.parse_duration(\"P1DT12H\")", "1d 12h")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::fields::{Amount, Field, Fields, Piece, within_limit};
 use super::made::ArenaBytes;
 use super::packed::{Packed, PackedRun, packed};
 use super::rendering::{Form, Rendered};
-use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault};
@@ -138,7 +138,6 @@ pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     summary: "The format with its fields filled in by a run of values: what `strings.printf` is made of.",
     params: &[param("fmt").of(ArgumentForm::Format), param("run")],
     faults: FAULTS,
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(try in context |format: Text<'static>, run: Bytes<'static>| -> Text<'static> {
             printf(context, format, run)
@@ -148,7 +147,7 @@ pub(crate) static PRINTF_PACKED: OpDef = OpDef {
         }),
     ]),
     examples: &[ex("strings._printf(\"%v!\", strings._pack(2.5))", "'2.5!'")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// The scalar type of a format. What is made has it too.
@@ -176,7 +175,7 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
     Ok(Signature { operands: args.iter().map(|arg| arg.qtype.clone()).collect(), ret: QType::of(format, optional) })
 }
 
-fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
     let run = packed(graph, &args[1..])?;
     graph.apply(id::STRINGS_PRINTF_PACKED, &[args[0], run])
 }

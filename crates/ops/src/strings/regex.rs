@@ -3,7 +3,7 @@
 
 use super::invalid;
 use super::pattern::{Long, Pattern};
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
@@ -74,7 +74,6 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
     summary: "Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` are about ASCII. `\\C` is refused.",
     params: &[param("text"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(try in context |text: Text<'static>, regex: Text<'static>| -> MaskValue {
         contains(context, text, regex)
     })]),
@@ -82,7 +81,7 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
         ex("strings.contains_regex(\"cat 7\", \"[0-9]+\")", "present"),
         ex("strings.contains_regex(\"cat\", \"^a\")", "missing"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };
 
 pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
@@ -91,7 +90,6 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
     summary: "What the one capturing group of the regular expression matches in the text, missing if the text has no match. The syntax is RE2's.",
     params: &[param("text"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try in context |text: Text<'static>, regex: Text<'static>| -> Option<Text<'static>> {
             extract(context, text, regex)
@@ -101,7 +99,7 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
         ex("strings.extract_regex(\"id=42;\", \"id=([0-9]+)\")", "text?{'42'}"),
         ex("strings.extract_regex(\"none\", \"id=([0-9]+)\")", "text?{NA}"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };
 
 #[cfg(test)]

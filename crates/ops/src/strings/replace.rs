@@ -3,7 +3,7 @@
 use super::Chars;
 use super::made::ArenaString;
 use super::slice::NO_POSITION;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
 use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use memchr::memmem;
@@ -55,7 +55,6 @@ pub(crate) static REPLACE: OpDef = OpDef {
     name: "strings.replace",
     summary: "The string with each part that is `old` replaced by `new`, from left to right, `max_subs` of them at most; all, if that is missing or negative. An empty `old` lies around every character.",
     params: &[param("s"), param("old"), param("new"), param_or("max_subs", NO_POSITION)],
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: replace!(Text<'static>, Bytes<'static>),
@@ -64,7 +63,7 @@ pub(crate) static REPLACE: OpDef = OpDef {
         ex("strings.replace(\"banana\", \"a\", \"\", 2)", "'bnna'"),
         ex("strings.replace(\"ab\", \"\", \"-\")", "'-a-b-'"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::made::ArenaText;
 use super::pattern::Pattern;
 use super::regex::with_pattern;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::strict;
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
@@ -126,7 +126,6 @@ pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
         param("replacement").of(ArgumentForm::Replacement),
     ],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[strict!(
         try in context |text: Text<'static>, regex: Text<'static>, replacement: Text<'static>| -> Option<Text<'static>> {
             replace(context, text, regex, replacement)
@@ -136,7 +135,7 @@ pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
         ex("strings.replace_all_regex(\"banana\", \"ana\", \"ono\")", "text?{'bonona'}"),
         ex("strings.replace_all_regex(\"banama\", \"a(.)\", \"o\\\\1a\")", "text?{'bonaomaa'}"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Chars;
 use super::slice::{NO_POSITION, bytes_of, positions};
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, ex, param, param_or};
 use crate::kernel::{MaskValue, custom, mask, strict};
 use cembra_runtime::{Bytes, Text};
 use memchr::memmem;
@@ -37,7 +37,6 @@ pub(crate) static FIND: OpDef = OpDef {
     name: "strings.find",
     summary: "The position in `s` of its first part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    presence: PresenceRule::Custom,
     typing: Typing::Overloads,
     meaning: find!(memmem::find; Text<'static>, Bytes<'static>),
     examples: &[
@@ -45,28 +44,26 @@ pub(crate) static FIND: OpDef = OpDef {
         ex("strings.find(\"hello\", \"l\", 3)", "i64?{3}"),
         ex("strings.find(\"hello\", \"z\")", "i64?{NA}"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static RFIND: OpDef = OpDef {
     name: "strings.rfind",
     summary: "The position in `s` of its last part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    presence: PresenceRule::Custom,
     typing: Typing::Overloads,
     meaning: find!(memmem::rfind; Text<'static>, Bytes<'static>),
     examples: &[
         ex("strings.rfind(\"hello\", \"l\")", "i64?{3}"),
         ex("strings.rfind(\"hello\", \"l\", 0, 3)", "i64?{2}"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static CONTAINS: OpDef = OpDef {
     name: "strings.contains",
     summary: "Present if `substr` is a part of `s`.",
     params: &[param("s"), param("substr")],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|s: Text<'static>, substr: Text<'static>| -> MaskValue { contains(s, substr) }),
         strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> MaskValue { contains(s, substr) }),
@@ -75,7 +72,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
         ex("strings.contains(\"hello\", \"ell\")", "present"),
         ex("strings.contains(b\"hello\", b\"x\")", "missing"),
     ],
-    ..UNARY
+    ..OVERLOADED
 };
 
 macro_rules! at_an_end {
@@ -85,7 +82,6 @@ macro_rules! at_an_end {
             aliases: &[$alias],
             summary: $summary,
             params: &[param("s"), param($param)],
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[
                 strict!(|s: Text<'static>, part: Text<'static>| -> MaskValue { mask(s.bytes().$method(part.bytes())) }),
                 strict!(|s: Bytes<'static>, part: Bytes<'static>| -> MaskValue {
@@ -93,7 +89,7 @@ macro_rules! at_an_end {
                 }),
             ]),
             examples: $examples,
-            ..UNARY
+            ..OVERLOADED
         }
     };
 }
@@ -124,13 +120,12 @@ pub(crate) static COUNT: OpDef = OpDef {
     name: "strings.count",
     summary: "How many parts of `s` are `substr`, overlapping ones included. The empty string is at every position, the end included.",
     params: &[param("s"), param("substr")],
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|s: Text<'static>, substr: Text<'static>| -> i64 { count(s, substr) }),
         strict!(|s: Bytes<'static>, substr: Bytes<'static>| -> i64 { count(s, substr) }),
     ]),
     examples: &[ex("strings.count(\"aaaa\", \"aa\")", "i64{3}"), ex("strings.count(\"abc\", \"\")", "i64{4}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 fn count<S: Chars>(s: S, substr: S) -> i64 {

@@ -1,7 +1,7 @@
 //! Lengths and parts of strings.
 
 use super::Chars;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, ex, param, param_or};
 use crate::kernel::{custom, strict};
 use cembra_runtime::{Bytes, Scalar, Text};
 use cembra_value::Value;
@@ -13,13 +13,12 @@ pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
 pub(crate) static LENGTH: OpDef = OpDef {
     name: "strings.length",
     summary: "How long a string is: a text in code points, bytes in bytes.",
-    typing: Typing::Overloads,
     meaning: Meaning::Overloads(&[
         strict!(|x: Text<'static>| -> i64 { x.length() as i64 }),
         strict!(|x: Bytes<'static>| -> i64 { x.length() as i64 }),
     ]),
     examples: &[ex("strings.length(\"h\u{e9}llo\")", "i64{5}"), ex("strings.length(b\"ab\")", "i64{2}")],
-    ..UNARY
+    ..OVERLOADED
 };
 
 /// The characters that a slice from `start` to `end` takes of `length`: negative positions count from the end, missing
@@ -70,7 +69,6 @@ pub(crate) static SUBSTR: OpDef = OpDef {
     aliases: &["substr"],
     summary: "The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end.",
     params: &[param("s"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
-    presence: PresenceRule::Custom,
     typing: Typing::Overloads,
     meaning: substr!(Text<'static>, Bytes<'static>),
     examples: &[
@@ -78,7 +76,7 @@ pub(crate) static SUBSTR: OpDef = OpDef {
         ex("strings.substr(\"hello\", -2)", "'lo'"),
         ex("strings.substr(b\"hello\", 3, 1)", "b''"),
     ],
-    ..UNARY
+    ..CUSTOM
 };
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Splitting the strings of an array into parts.
 
 use super::agg_join::{separator, separator_argument, strings_argument};
-use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, string_bytes};
+use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, array_of, string_bytes};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
@@ -101,9 +101,7 @@ pub(crate) static SPLIT: OpDef = OpDef {
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
-        in_strips: None,
         typing: types,
-        full: FullRule::Never,
         evaluate: |args, _| {
             let Value::Array(kind, _) = args[0] else { return Err(Fault::new(FaultKind::Invalid)) };
             let (parts, sizes) = split(args, array_of(&args[0])?, separator(&args[1]))?;

@@ -1,7 +1,7 @@
 //! Cutting characters off the ends of strings.
 
 use super::Chars;
-use crate::definition::{Meaning, OpDef, PresenceRule, Typing, UNARY, ex, param, param_or};
+use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
 use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use cembra_value::Value;
@@ -104,12 +104,11 @@ pub(crate) static STRIP: OpDef = OpDef {
     aliases: &["strip"],
     summary: "The string without the characters of `chars` at its ends; without white space, if `chars` is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: strip!(BOTH; Text<'static>, Bytes<'static>),
     examples: &[ex("strings.strip(\"  a b\\n\")", "'a b'"), ex("strings.strip(\"xxabyx\", \"xy\")", "'ab'")],
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static LSTRIP: OpDef = OpDef {
@@ -117,12 +116,11 @@ pub(crate) static LSTRIP: OpDef = OpDef {
     aliases: &["lstrip"],
     summary: "The string without the characters of `chars` at its start; without white space, if `chars` is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: strip!(LEFT; Text<'static>, Bytes<'static>),
     examples: &[ex("strings.lstrip(\"  a \")", "'a '")],
-    ..UNARY
+    ..CUSTOM
 };
 
 pub(crate) static RSTRIP: OpDef = OpDef {
@@ -130,12 +128,11 @@ pub(crate) static RSTRIP: OpDef = OpDef {
     aliases: &["rstrip"],
     summary: "The string without the characters of `chars` at its end; without white space, if `chars` is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
-    presence: PresenceRule::Custom,
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
     meaning: strip!(RIGHT; Text<'static>, Bytes<'static>),
     examples: &[ex("strings.rstrip(b\"path//\", b\"/\")", "b'path'")],
-    ..UNARY
+    ..CUSTOM
 };
 
 #[cfg(test)]

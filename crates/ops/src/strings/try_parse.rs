@@ -2,7 +2,7 @@
 
 use super::convert::utf8;
 use super::parse::parsed;
-use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
+use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Bytes, Duration, Text};
 
@@ -12,13 +12,12 @@ macro_rules! try_parse {
             name: $name,
             aliases: &[$alias],
             summary: $summary,
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(&[
                 strict!(|x: Text<'static>| -> Option<$ty> { parsed(x).ok() }),
                 strict!(|x: Bytes<'static>| -> Option<$ty> { utf8(x).and_then(parsed).ok() }),
             ]),
             examples: &[$($example),*],
-            ..UNARY
+            ..OVERLOADED
         }
     };
 }

@@ -2,10 +2,10 @@
 //! becomes kernels. A function is given texts for the time of one call only: it is called for every lifetime, so nothing
 //! that it keeps can be a part of them.
 
-use crate::kernel::{Body, Operands, Repr};
+use crate::kernel::{Body, Operands, Repr, required};
 use crate::strings::made::{copied, copied_bytes};
-use crate::{KernelData, Lower, OperandType};
-use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
+use crate::{KernelData, Lower};
+use cembra_runtime::{Bytes, Context, Fault, Text};
 use cembra_value::words_of_panic;
 use std::any::Any;
 use std::marker::PhantomData;
@@ -244,7 +244,7 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     type Data = F;
     type Args = Args::FrameForm;
     type Ret = FrameResult<F, Args>;
-    const STRICT: bool = all_present(Args::FrameForm::TYPES);
+    const STRICT: bool = required(Args::FrameForm::TYPES) == (1 << Args::FrameForm::TYPES.len()) - 1;
     const LOWER: Lower = Lower::Kernel;
     const CHARGED: bool = false;
 
@@ -259,18 +259,6 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     }
 }
 
-/// True if no argument may be missing.
-const fn all_present(types: &[OperandType]) -> bool {
-    let mut at = 0;
-    while at < types.len() {
-        if types[at].optional {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
 /// A function that lives as long as the process: models hold bare pointers to it.
 pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
     KernelData(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
@@ -279,7 +267,7 @@ pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
 #[cold]
 #[inline(never)]
 fn invalid(reason: &'static str) -> Fault {
-    Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] }
+    crate::strings::invalid(reason)
 }
 
 #[cold]

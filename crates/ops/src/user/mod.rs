@@ -9,10 +9,10 @@ mod recording;
 pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
-use crate::definition::{CompiledFrom, Lower, Meaning, OpDef, OverArrays, Overload, PresenceRule, Typing};
+use crate::definition::{CompiledFrom, Lower, Meaning, OVERLOADED, OpDef, Overload, PresenceRule};
 use crate::kernel::Repr;
 use crate::{Compile, CompiledLiteral, OpId, Registry};
-use cembra_expr::{Integers, Parameter};
+use cembra_expr::Parameter;
 use cembra_runtime::{FaultKind, Text};
 use cembra_tape::{Cell, Tape};
 use cembra_value::{Code, Diagnostic, Error, ScalarValue, Value};
@@ -223,22 +223,13 @@ impl Registry {
         let params: Vec<Parameter> = names.into_iter().map(|name| Parameter::new(name.leak(), None)).collect();
         self.add(OpDef {
             name: name.leak(),
-            aliases: &[],
             summary: summary.leak(),
             params: params.leak(),
-            variadic: false,
             presence: if all_strict { PresenceRule::Strict } else { PresenceRule::Custom },
             // A panic is an Invalid fault too, but not one that an operator declares.
             faults: if total { &[] } else { &[FaultKind::Invalid] },
-            typing: Typing::Overloads,
             meaning: Meaning::Overloads(made.leak()),
-            laws: &[],
-            examples: &[],
-            over_arrays: OverArrays::Elementwise,
-            derivative: None,
-            of_durations: None,
-            of_structs: None,
-            integers: Integers::Stay,
+            ..OVERLOADED
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::counting;
 
-use cembra_ops::{Accumulator, Finish, Gathers, Grouping, Scan, Scanner, Strip, StripData, StripValues};
+use cembra_ops::{Finish, Gathers, Grouping, Scan, Strip, StripData, StripValues, accumulator, scanner};
 use cembra_runtime::Scalar;
 
 #[test]
@@ -26,7 +26,7 @@ fn strips_are_taken_without_allocating() {
         };
         let groups = if form == 0 { 1 } else { 512 };
         for gathers in [Gathers::Sum, Gathers::Product, Gathers::Count, Gathers::Missing, Gathers::Min] {
-            let mut accumulator = Accumulator::new(gathers, Scalar::Float64).expect("it is gathered of floats");
+            let mut accumulator = accumulator(gathers, Scalar::Float64).expect("it is gathered of floats");
             for run in 0..2 {
                 let before_begin = counting::so_far();
                 accumulator.begin(groups, 4096);
@@ -41,7 +41,7 @@ fn strips_are_taken_without_allocating() {
             }
         }
         for scan in [Scan::CumSum, Scan::CumMax] {
-            let mut scanner = Scanner::new(scan, Scalar::Float64).expect("floats are scanned");
+            let mut scanner = scanner(scan, Scalar::Float64).expect("floats are scanned");
             scanner.begin(groups, 4096);
             let before = counting::so_far();
             for at in (0..4096).step_by(1024) {

@@ -5,7 +5,7 @@ use super::host::ArrayHost;
 use super::place::{ColumnPointers, Memory};
 use crate::code::cache::{Cache, NewValue, hash_of};
 use cembra_array::{ArrayProgram, Lane, Origin, Port, ProgramId, Storage, SweepLayout, Work};
-use cembra_ops::{Accumulator, Scanner};
+use cembra_ops::{Accumulator, Scanner, accumulator, scanner};
 use cembra_runtime::{
     BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LONG_STRIP_ROWS, MadeFor, PresenceForm, STRIP_ROWS,
     SUM_BLOCK, Scratch,
@@ -199,8 +199,8 @@ impl SweepRunner {
     /// Memory for runs on arrays of which those with bits of presence have a bit set; none if strips cannot be.
     pub(super) fn workspace(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(host, with_bits)?;
-        let accumulators = self.layout.accumulators().iter().map(|of| Accumulator::new(of.gathers, of.scalar));
-        let scanners = self.layout.scanners().iter().map(|of| Scanner::new(of.scan, of.scalar));
+        let accumulators = self.layout.accumulators().iter().map(|of| accumulator(of.gathers, of.scalar));
+        let scanners = self.layout.scanners().iter().map(|of| scanner(of.scan, of.scalar));
         let memory = || self.layout.lanes().iter().map(|_| Memory::default()).collect();
         Some(Box::new(Workspace {
             memory: memory(),

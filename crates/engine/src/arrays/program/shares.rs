@@ -81,7 +81,11 @@ impl SweepRun<'_> {
         });
         if self.points.is_none() {
             for other in &others[..shares.len() - 1] {
-                workspace.accumulators.iter_mut().zip(&other.accumulators).for_each(|(first, next)| first.join(next));
+                workspace
+                    .accumulators
+                    .iter_mut()
+                    .zip(&other.accumulators)
+                    .for_each(|(first, next)| first.join(&**next));
             }
         }
         workspace.others = others;

@@ -6,7 +6,7 @@ use super::memory::{RunParts, Slots, SpareArray, Spares};
 use super::place::{ColumnPointers, HAS_STREAMS, finish};
 use super::runner::{SweepRunner, Workspace};
 use cembra_array::{ArrayProgram, Lane, Origin, Over, Side, Storage, SweepId, SweepLayout, ValueId, Work};
-use cembra_ops::{Accumulator, MOST_ELEMENTS, Scanner};
+use cembra_ops::MOST_ELEMENTS;
 use cembra_runtime::{LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, SUM_BLOCK, drain_past_caches};
 use cembra_value::Error;
 use cembra_value::{Array, Edge, EdgeForm, Value};
@@ -104,7 +104,7 @@ impl SweepRunner {
         if !succeeds {
             return Ok(Swept::Failed);
         }
-        workspace.accumulators.iter_mut().for_each(Accumulator::end);
+        workspace.accumulators.iter_mut().for_each(|each| each.end());
         let (elements, points) = (run.elements, run.points.map(|points| points.len() - 1));
         let is_made = self.make(program, slots, &mut workspace, spares, elements, points);
         memory.keep_workspace(number, workspace);
@@ -258,9 +258,9 @@ impl<'r> SweepRun<'r> {
     /// Bytes of what is kept for the groups of edges while strips come.
     fn grouped_bytes(&self, workspace: &Workspace) -> u64 {
         let gathered = self.layout().accumulators().iter().map(|of| of.over);
-        let gathered = gathered.zip(workspace.accumulators.iter().map(Accumulator::group_bytes));
+        let gathered = gathered.zip(workspace.accumulators.iter().map(|each| each.group_bytes()));
         let scanned = self.layout().scanners().iter().map(|of| of.over);
-        let scanned = scanned.zip(workspace.scanners.iter().map(Scanner::group_bytes));
+        let scanned = scanned.zip(workspace.scanners.iter().map(|each| each.group_bytes()));
         let bytes = |(over, each): (Over, usize)| (self.group_count(over) as u64).saturating_mul(each as u64);
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
@@ -348,7 +348,7 @@ impl<'r> SweepRun<'r> {
             self.put_back(workspace, &bounds);
             let end = bounds.elements.end;
             if is_part && (end.is_multiple_of(SUM_BLOCK) || end == share.elements.end) {
-                workspace.accumulators.iter_mut().for_each(Accumulator::end_block);
+                workspace.accumulators.iter_mut().for_each(|each| each.end_block());
             }
         }
         if workspace.is_far.contains(&true) || workspace.scratch.iter().any(|scratch| scratch.past_caches) {

@@ -23,11 +23,7 @@ impl Parser<'_, '_> {
             return Err(self.cursor.unclosed(open, "`,` and the tiles before which the block ends, as in `[2, 3]`"));
         }
         let stop = self.tiles()?;
-        if self.cursor.token.kind != TokenKind::CloseRound {
-            return Err(self.cursor.unclosed(open, "`)`"));
-        }
-        let close = self.cursor.advance().span;
-        self.cursor.leave();
+        let close = self.cursor.close(TokenKind::CloseRound, open, "`)`")?;
         let span = of.span.to(close);
         let name = self.program.graph.intern(BLOCK);
         self.note_referent(at, |_| Some(Referent::Operator(name)));
@@ -62,12 +58,9 @@ impl Parser<'_, '_> {
 
     /// Reads `[0, 1]`, the numbers of tiles, as a tuple.
     pub(super) fn tiles(&mut self) -> Result<Operand, Stop> {
-        let open = self.cursor.token.span;
-        if self.cursor.token.kind != TokenKind::OpenSquare {
-            return Err(self.cursor.unexpected("a list with the number of a tile for each axis, as in `[0, 1]`"));
-        }
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self
+            .cursor
+            .require_open(TokenKind::OpenSquare, "a list with the number of a tile for each axis, as in `[0, 1]`")?;
         let mut numbers: Vec<NodeId> = Vec::new();
         while self.cursor.token.kind != TokenKind::CloseSquare {
             let start = self.cursor.token.span;
@@ -93,11 +86,7 @@ impl Parser<'_, '_> {
                 break;
             }
         }
-        if self.cursor.token.kind != TokenKind::CloseSquare {
-            return Err(self.cursor.unclosed(open, "`,` or `]`"));
-        }
-        let span = open.to(self.cursor.advance().span);
-        self.cursor.leave();
+        let span = open.to(self.cursor.close(TokenKind::CloseSquare, open, "`,` or `]`")?);
         let name = self.program.graph.intern(MAKE_TUPLE);
         Ok(Operand::new(Some(self.operator(name, &numbers, span)?), span))
     }

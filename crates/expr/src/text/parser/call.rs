@@ -91,19 +91,13 @@ impl<'s> Parser<'s, '_> {
 
     /// `L["any name"]`, behind the `L`.
     fn quoted_leaf(&mut self, start: Span) -> Result<Expect, Stop> {
-        let open = self.cursor.token.span;
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self.cursor.open()?;
         if self.cursor.token.kind != TokenKind::Text {
             return Err(self.cursor.unexpected("the name of a leaf in quotes"));
         }
         let at = self.cursor.token.span;
         let name = self.quoted_name()?;
-        if self.cursor.token.kind != TokenKind::CloseSquare {
-            return Err(self.cursor.unclosed(open, "`]`"));
-        }
-        let close = self.cursor.advance().span;
-        self.cursor.leave();
+        let close = self.cursor.close(TokenKind::CloseSquare, open, "`]`")?;
         Ok(self.leaf(name, at, start.to(close)))
     }
 
@@ -361,9 +355,7 @@ impl<'s> Parser<'s, '_> {
 
     /// Begins a call at its opening bracket.
     fn open_call(&mut self, target: Target, name: Span) -> Result<Expect, Stop> {
-        let open = self.cursor.token.span;
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self.cursor.open()?;
         let (base, keywords) = (self.operands.len(), self.keywords.len());
         self.frames.push(Frame::Call { target, name, open, base, keywords });
         Ok(Expect::Operand)

@@ -179,8 +179,7 @@ impl<'s> Parser<'s, '_> {
                 self.path(token.span)
             }
             TokenKind::OpenRound => {
-                self.cursor.enter(token.span)?;
-                self.cursor.advance();
+                self.cursor.open()?;
                 let base = self.operands.len();
                 self.frames.push(Frame::Group { open: token.span, base, comma: false });
                 Ok(Expect::Operand)
@@ -191,8 +190,7 @@ impl<'s> Parser<'s, '_> {
                 self.push_literal(value, token.span)
             }
             TokenKind::OpenCurly => {
-                self.cursor.enter(token.span)?;
-                self.cursor.advance();
+                self.cursor.open()?;
                 let (base, names) = (self.operands.len(), self.field_names.len());
                 self.frames.push(Frame::Named { open: token.span, base, names });
                 self.field_name()
@@ -212,8 +210,7 @@ impl<'s> Parser<'s, '_> {
                 Ok(self.push(tiles))
             }
             TokenKind::OpenSquare if !self.cursor.at_array_literal() => {
-                self.cursor.enter(token.span)?;
-                self.cursor.advance();
+                self.cursor.open()?;
                 self.frames.push(Frame::Array { open: token.span, base: self.operands.len() });
                 Ok(Expect::Operand)
             }
@@ -355,8 +352,7 @@ impl<'s> Parser<'s, '_> {
                 }))
             }
             TokenKind::OpenSquare => {
-                self.cursor.enter(token.span)?;
-                self.cursor.advance();
+                self.cursor.open()?;
                 self.frames.push(Frame::Index { open: token.span, base: self.operands.len() - 1 });
                 Ok(Expect::Operand)
             }

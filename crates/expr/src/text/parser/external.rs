@@ -26,9 +26,7 @@ impl<'s> Parser<'s, '_> {
         self.cursor.advance();
         let (name, span) = self.external_name()?;
         let (parameters, spelled) = self.external_parameters()?;
-        if !self.cursor.take(TokenKind::Colon) {
-            return Err(self.cursor.unexpected("`:` and the type of the result"));
-        }
+        self.cursor.require(TokenKind::Colon, "`:` and the type of the result")?;
         let result = self.external_type()?;
         let known = self.externs.get(&*name).and_then(|[_, at]| self.program.externs.get(*at));
         if let Some(known) = known {
@@ -76,12 +74,7 @@ impl<'s> Parser<'s, '_> {
 
     /// Reads the types of the parameters, and keeps how they are written.
     fn external_parameters(&mut self) -> Result<(Vec<QType>, Vec<&'s str>), Stop> {
-        let open = self.cursor.token.span;
-        if self.cursor.token.kind != TokenKind::OpenRound {
-            return Err(self.cursor.unexpected("`(` and the types of the parameters"));
-        }
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self.cursor.require_open(TokenKind::OpenRound, "`(` and the types of the parameters")?;
         let (mut parameters, mut spelled) = (Vec::new(), Vec::new());
         while self.cursor.token.kind != TokenKind::CloseRound {
             let start = self.cursor.token.span;
@@ -91,11 +84,7 @@ impl<'s> Parser<'s, '_> {
                 break;
             }
         }
-        if self.cursor.token.kind != TokenKind::CloseRound {
-            return Err(self.cursor.unclosed(open, "`,` or `)`"));
-        }
-        self.cursor.advance();
-        self.cursor.leave();
+        self.cursor.close(TokenKind::CloseRound, open, "`,` or `)`")?;
         Ok((parameters, spelled))
     }
 

@@ -225,12 +225,7 @@ impl<'s> Parser<'s, '_> {
 
     /// `(a: type, b)`
     pub(super) fn function_parameters(&mut self) -> Result<Vec<Parameter<'s>>, Stop> {
-        let open = self.cursor.token.span;
-        if self.cursor.token.kind != TokenKind::OpenRound {
-            return Err(self.cursor.unexpected("`(` and the parameters"));
-        }
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self.cursor.require_open(TokenKind::OpenRound, "`(` and the parameters")?;
         let mut parameters = Vec::new();
         let mut seen = NameMap::default();
         while self.cursor.token.kind != TokenKind::CloseRound {
@@ -245,11 +240,7 @@ impl<'s> Parser<'s, '_> {
                 break;
             }
         }
-        if self.cursor.token.kind != TokenKind::CloseRound {
-            return Err(self.cursor.unclosed(open, "`,` or `)`"));
-        }
-        self.cursor.advance();
-        self.cursor.leave();
+        self.cursor.close(TokenKind::CloseRound, open, "`,` or `)`")?;
         Ok(parameters)
     }
 

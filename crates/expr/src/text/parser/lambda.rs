@@ -49,9 +49,7 @@ impl<'s> Parser<'s, '_> {
         self.cursor.advance();
         let names = self.function_parameters()?;
         let result = self.declared_type()?;
-        if !self.cursor.take(TokenKind::Equals) {
-            return Err(self.cursor.unexpected("`=` and the value of the function"));
-        }
+        self.cursor.require(TokenKind::Equals, "`=` and the value of the function")?;
         self.frames.push(Frame::Lambda {
             span,
             parameters: self.lambda_parameters.len(),
@@ -113,9 +111,7 @@ impl<'s> Parser<'s, '_> {
         self.cursor.deepen(span)?;
         let (_, name) = self.new_name()?;
         let declared = self.declared_type()?;
-        if !self.cursor.take(TokenKind::Equals) {
-            return Err(self.cursor.unexpected("`=`"));
-        }
+        self.cursor.require(TokenKind::Equals, "`=`")?;
         self.frames.push(Frame::Let { span, name, declared, bound: false });
         Ok(Expect::Operand)
     }

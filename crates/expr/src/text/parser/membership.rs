@@ -38,8 +38,7 @@ impl Parser<'_, '_> {
         self.cursor.advance();
         let open = self.cursor.token;
         if open.kind == TokenKind::OpenSquare && !self.cursor.at_array_literal() {
-            self.cursor.enter(open.span)?;
-            self.cursor.advance();
+            self.cursor.open()?;
             self.frames.push(Frame::List { open: open.span, base: self.operands.len() - 1, not });
         } else {
             self.frames.push(Frame::Range { not, read: false });

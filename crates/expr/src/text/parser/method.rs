@@ -14,9 +14,7 @@ impl Parser<'_, '_> {
     /// Reads the brackets behind the name of a method, which stands at a span, and makes its node.
     pub(super) fn method(&mut self, of: Operand, at: Span) -> Result<Expect, Stop> {
         let method = self.cursor.text(at);
-        let open = self.cursor.token.span;
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self.cursor.open()?;
         if method == METHOD_OF_BLOCKS && self.vocabulary.resolve(BLOCK).is_some() {
             return self.block(of, at, open);
         }

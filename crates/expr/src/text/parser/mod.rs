@@ -441,9 +441,7 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// `= expression`
     fn defining_expression(&mut self) -> Result<Operand, Stop> {
-        if !self.cursor.take(TokenKind::Equals) {
-            return Err(self.cursor.unexpected("`=`"));
-        }
+        self.cursor.require(TokenKind::Equals, "`=`")?;
         self.expression()
     }
 

@@ -151,8 +151,7 @@ impl Parser<'_, '_> {
             self.check_key(key, is_of_ranges, start)?;
             return Ok(Keys { parts: vec![key], is_of_ranges });
         }
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        self.cursor.open()?;
         let (mut types, mut places, mut is_of_ranges) = (Vec::new(), Vec::new(), false);
         while self.cursor.token.kind != TokenKind::CloseRound {
             let start = self.cursor.token.span;
@@ -168,11 +167,7 @@ impl Parser<'_, '_> {
                 break;
             }
         }
-        if self.cursor.token.kind != TokenKind::CloseRound {
-            return Err(self.cursor.unclosed(open, "`,` or `)`"));
-        }
-        let span = open.to(self.cursor.advance().span);
-        self.cursor.leave();
+        let span = open.to(self.cursor.close(TokenKind::CloseRound, open, "`,` or `)`")?);
         let scalar = |part: &QType| if part.is_optional() { None } else { part.scalar() };
         let parts: Option<Vec<Scalar>> = types.iter().map(scalar).collect();
         let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
@@ -233,19 +228,9 @@ impl Parser<'_, '_> {
         let mut spelling = TableSpelling::default();
         let columns: Vec<Scalar> = shape.scalars().collect();
         while self.cursor.take(TokenKind::Comma) {
-            let name = self.cursor.token.span;
-            if self.cursor.token.kind != TokenKind::Word {
-                return Err(self.cursor.unexpected("an option of the table, as in `delimiter = \";\"`"));
-            }
-            self.cursor.advance();
-            if !self.cursor.take(TokenKind::Equals) {
-                return Err(self.cursor.unexpected("`=` and the option's value"));
-            }
-            let value = self.cursor.token.span;
-            if self.cursor.token.kind != TokenKind::Text {
-                return Err(self.cursor.unexpected("a value in quotes"));
-            }
-            self.cursor.advance();
+            let name = self.cursor.require(TokenKind::Word, "an option of the table, as in `delimiter = \";\"`")?;
+            self.cursor.require(TokenKind::Equals, "`=` and the option's value")?;
+            let value = self.cursor.require(TokenKind::Text, "a value in quotes")?;
             let text = match quoted::decode(self.cursor.text(value), value) {
                 Ok(text) => text.into_owned(),
                 Err(fault) => return Err(self.cursor.stop(fault.diagnostic())),
@@ -261,17 +246,13 @@ impl Parser<'_, '_> {
 
     /// Reads what stands behind the name, and the file. None if that is not there or not a table, which is reported.
     fn table_in_file(&mut self) -> Result<Option<Table>, Stop> {
-        if !self.cursor.take(TokenKind::Colon) {
-            return Err(self.cursor.unexpected("`:` and the types of the table, as in `text -> f64`"));
-        }
+        self.cursor.require(TokenKind::Colon, "`:` and the types of the table, as in `text -> f64`")?;
         let keys = self.key_types()?;
         if !(self.cursor.take(TokenKind::Minus) && self.cursor.take(TokenKind::Greater)) {
             return Err(self.cursor.unexpected("`->` and the type of the table's values"));
         }
         let value = self.value_type()?;
-        if !self.cursor.take(TokenKind::Equals) {
-            return Err(self.cursor.unexpected("`=` and the name of a file"));
-        }
+        self.cursor.require(TokenKind::Equals, "`=` and the name of a file")?;
         if self.cursor.token.kind != TokenKind::Text {
             return Err(self.cursor.unexpected("the name of a file, in quotes"));
         }

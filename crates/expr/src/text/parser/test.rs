@@ -20,12 +20,9 @@ impl Parser<'_, '_> {
         let span = self.cursor.token.span;
         let name: Arc<str> = self.quoted_name()?.as_ref().into();
         let within = self.tolerance()?;
-        let open = self.cursor.token.span;
-        if self.cursor.token.kind != TokenKind::OpenCurly {
-            return Err(self.cursor.unexpected("`{` and the inputs, as in `test \"name\" { x = 1 } => { y = 2 }`"));
-        }
-        self.cursor.enter(open)?;
-        self.cursor.advance();
+        let open = self
+            .cursor
+            .require_open(TokenKind::OpenCurly, "`{` and the inputs, as in `test \"name\" { x = 1 } => { y = 2 }`")?;
         let cases = if self.at_table() { self.table(open)? } else { vec![self.case(open)?] };
         // What a test takes is more than what its text does.
         self.count_literal(size_of::<ModelTest>() + cases.len() * size_of::<TestCase>(), span)?;
@@ -63,12 +60,9 @@ impl Parser<'_, '_> {
         let expected = match self.expected_error()? {
             Some(code) => Expected::Error(code),
             None => {
-                let open = self.cursor.token.span;
-                if self.cursor.token.kind != TokenKind::OpenCurly {
-                    return Err(self.cursor.unexpected("`{` and the outputs, or `error` and a code in quotes"));
-                }
-                self.cursor.enter(open)?;
-                self.cursor.advance();
+                let open = self
+                    .cursor
+                    .require_open(TokenKind::OpenCurly, "`{` and the outputs, or `error` and a code in quotes")?;
                 Expected::Outputs(self.named_values(open)?)
             }
         };
@@ -80,9 +74,7 @@ impl Parser<'_, '_> {
         let mut values: Vec<TestValue> = Vec::new();
         while self.cursor.token.kind != TokenKind::CloseCurly {
             let name = self.declared_name()?;
-            if !self.cursor.take(TokenKind::Equals) {
-                return Err(self.cursor.unexpected("`=` and a literal"));
-            }
+            self.cursor.require(TokenKind::Equals, "`=` and a literal")?;
             self.note_tested(&name.text, name.span);
             let (literal, span) = self.test_literal()?;
             values.push(TestValue { name: name.text.as_ref().into(), literal, span: name.span.to(span) });
@@ -201,11 +193,7 @@ impl Parser<'_, '_> {
     }
 
     fn close_test(&mut self, open: Span) -> Result<(), Stop> {
-        if self.cursor.token.kind != TokenKind::CloseCurly {
-            return Err(self.cursor.unclosed(open, "`,` or `}`"));
-        }
-        self.cursor.advance();
-        self.cursor.leave();
+        self.cursor.close(TokenKind::CloseCurly, open, "`,` or `}`")?;
         Ok(())
     }
 }

@@ -99,9 +99,7 @@ impl Cursor<'_> {
                 break;
             }
         }
-        if !self.take(TokenKind::Equals) {
-            return Err(self.unexpected("`=` and the elements of a tile, or boundaries: `tile i = 8`"));
-        }
+        self.require(TokenKind::Equals, "`=` and the elements of a tile, or boundaries: `tile i = 8`")?;
         let cut = match self.token.kind {
             TokenKind::OpenSquare => AxisCut::Boundaries(self.read_boundaries()?),
             _ => AxisCut::Blocks(self.read_tile_size()?),
@@ -111,11 +109,7 @@ impl Cursor<'_> {
 
     /// Reads the elements of a tile.
     fn read_tile_size(&mut self) -> Result<u64, Stop> {
-        let span = self.token.span;
-        if self.token.kind != TokenKind::Number {
-            return Err(self.unexpected("the elements of a tile, or boundaries: `tile i = 8`"));
-        }
-        self.advance();
+        let span = self.require(TokenKind::Number, "the elements of a tile, or boundaries: `tile i = 8`")?;
         let size = self.text(span).parse().ok().filter(|size| *size > 0);
         size.ok_or_else(|| {
             let problem = Diagnostic::new(Code::Literal, "a tile has a whole number of elements, at least 1").at(span);
@@ -125,9 +119,7 @@ impl Cursor<'_> {
 
     /// Reads `[0, 17, 40]`.
     fn read_boundaries(&mut self) -> Result<Arc<[i64]>, Stop> {
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let mut boundaries: Vec<i64> = Vec::new();
         while self.token.kind != TokenKind::CloseSquare {
             let start = self.token.span;
@@ -154,11 +146,7 @@ impl Cursor<'_> {
                 break;
             }
         }
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`,` or `]`"));
-        }
-        let whole = open.to(self.advance().span);
-        self.leave();
+        let whole = open.to(self.close(TokenKind::CloseSquare, open, "`,` or `]`")?);
         if boundaries.len() < 2 {
             let problem = Diagnostic::new(Code::Literal, "tiles have two boundaries or more").at(whole);
             return Err(self.stop(problem.hint("the first and the last are those of the axis, as in `[0, 17, 40]`")));
@@ -175,25 +163,13 @@ impl Cursor<'_> {
     /// Reads `tiled[f64, "i,a"]`: the type of the tensor, and the labels of its axes with commas between them.
     fn read_tiled_type(&mut self) -> Result<InputType, Stop> {
         self.advance();
-        let open = self.token.span;
-        self.enter(open)?;
-        self.advance();
+        let open = self.open()?;
         let scalar = self.read_tensor_element(TILED)?;
-        if !self.take(TokenKind::Comma) {
-            return Err(self.unexpected("`,` and the labels of its axes, as in `tiled[f64, \"i,j\"]`"));
-        }
-        let at = self.token.span;
-        if self.token.kind != TokenKind::Text {
-            return Err(self.unexpected("the labels of its axes, as in `tiled[f64, \"i,j\"]`"));
-        }
-        self.advance();
+        self.require(TokenKind::Comma, "`,` and the labels of its axes, as in `tiled[f64, \"i,j\"]`")?;
+        let at = self.require(TokenKind::Text, "the labels of its axes, as in `tiled[f64, \"i,j\"]`")?;
         let text = quoted::decode(self.text(at), at).map_err(|fault| self.stop(fault.diagnostic()))?;
         let (labels, rank) = self.labels_of_axes(&text, at)?;
-        if self.token.kind != TokenKind::CloseSquare {
-            return Err(self.unclosed(open, "`]`"));
-        }
-        self.advance();
-        self.leave();
+        self.close(TokenKind::CloseSquare, open, "`]`")?;
         self.has_tensors = true;
         let qtype = QType::Tensor(scalar, rank);
         Ok(InputType { qtype, promise: Promise::Nothing, labels: Some(labels) })

@@ -19,40 +19,25 @@ pub(super) trait Widen: Element {
     fn widen(self) -> f64;
 }
 
-impl Widen for f64 {
-    const LEAST_ZERO: f64 = -0.0;
-    const ONE: f64 = 1.0;
-    #[inline(always)]
-    fn widen(self) -> f64 {
-        self
-    }
+macro_rules! widened {
+    ($($ty:ty: $zero:literal, $one:literal, |$x:ident| $wide:expr;)*) => { $(
+        impl Widen for $ty {
+            const LEAST_ZERO: $ty = $zero;
+            const ONE: $ty = $one;
+            #[inline(always)]
+            fn widen(self) -> f64 {
+                let $x = self;
+                $wide
+            }
+        }
+    )* };
 }
 
-impl Widen for f32 {
-    const LEAST_ZERO: f32 = -0.0;
-    const ONE: f32 = 1.0;
-    #[inline(always)]
-    fn widen(self) -> f64 {
-        f64::from(self)
-    }
-}
-
-impl Widen for i32 {
-    const LEAST_ZERO: i32 = 0;
-    const ONE: i32 = 1;
-    #[inline(always)]
-    fn widen(self) -> f64 {
-        f64::from(self as f32)
-    }
-}
-
-impl Widen for i64 {
-    const LEAST_ZERO: i64 = 0;
-    const ONE: i64 = 1;
-    #[inline(always)]
-    fn widen(self) -> f64 {
-        f64::from(self as f32)
-    }
+widened! {
+    f64: -0.0, 1.0, |x| x;
+    f32: -0.0, 1.0, |x| f64::from(x);
+    i32: 0, 1, |x| f64::from(x as f32);
+    i64: 0, 1, |x| f64::from(x as f32);
 }
 
 /// An operation that is done to all elements.

@@ -6,6 +6,7 @@ use super::window::{StripElements, WINDOW, pick};
 use super::{Finish, Grouping, Strip, StripValues};
 use cembra_runtime::{CHAINS, SUM_BLOCK};
 use multiversion::multiversion;
+use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -109,6 +110,59 @@ pub(super) fn each_grouped<T: Copy>(
     each_one(word, |one| add(rest[one] as usize, rest_values[one]));
 }
 
+/// What is gathered of the groups of an array.
+///
+/// A run is `begin`, then `feed` for one strip after the other, then `end`. Of some sums a strip may be added by somebody else:
+/// then it is `chains` and `added`.
+pub trait Gathering: Any + Debug + Send {
+    /// The bytes that a group takes.
+    #[must_use]
+    fn group_bytes(&self) -> usize;
+
+    /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
+    /// have elements. Allocates only if there are more groups than ever before.
+    fn begin(&mut self, groups: usize, elements: usize);
+
+    /// Takes the next strip, which begins at the element `start`: at 0, then where the one before ended. It may have any length.
+    /// Its data are of the accumulator's type; a strip of another is not taken.
+    ///
+    /// # Panics
+    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is
+    /// in a group that is none of them.
+    fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>);
+
+    /// The sums that the next strip, of so many elements, may be added to in the place of being fed, in a run that has one group of
+    /// all: each element that is there to the sum of its position modulo their number, as FLOAT64, in their order. No sum is -0.
+    /// None if this gathers something else, or the strip does not begin with the first sum, does not end with its block, or has some
+    /// of no more elements than there are sums, but not all.
+    fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
+
+    /// Says that a strip of so many elements was added to the sums, all of them or those whose bits are set.
+    fn added(&mut self, len: usize, presence: Option<&[u64]>);
+
+    /// Begins a part of a run over so many elements in one group, at an element that a block begins with: the part is whole blocks
+    /// of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the end.
+    fn begin_part(&mut self, elements: usize, start: usize);
+
+    /// Ends a block of a part: the strip before ended there, or the run's elements did.
+    fn end_block(&mut self);
+
+    /// Puts what came of the blocks of the next part behind what came of this one's. It gathers the same.
+    fn join(&mut self, next: &dyn Gathering);
+
+    /// Ends the run, of all parts if there are several. Groups to which nothing came are without elements.
+    fn end(&mut self);
+
+    /// Writes the results of some groups, the first to the first element of `values`, which are of the result's type, and to
+    /// the lowest bit of `presence` whether there is one. Where there is none, the value is anything.
+    ///
+    /// Before the end, groups of split points that lie wholly in what was fed may be asked for.
+    ///
+    /// # Panics
+    /// A group is not known yet, or slices are too short.
+    fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>);
+}
+
 /// The groups of an array that comes in strips.
 #[derive(Debug)]
 pub(super) struct Table<G: Gather> {
@@ -127,56 +181,10 @@ impl<G: Gather> Table<G> {
         Table { states: Vec::new(), groups: 0, elements: 0, open: None, block: None }
     }
 
-    pub(super) fn begin(&mut self, groups: usize, elements: usize) {
-        self.states.clear();
-        self.states.reserve(groups + 1);
-        (self.groups, self.elements, self.open, self.block) = (groups, elements, None, None);
-    }
-
-    /// Begins a part of the one group of all.
-    pub(super) fn begin_part(&mut self, elements: usize, start: usize) {
-        self.begin(1, elements);
-        self.block = Some(start);
-    }
-
-    pub(super) fn end_block(&mut self) {
-        self.close();
-        self.block = self.block.map(|start| start + SUM_BLOCK);
-    }
-
-    pub(super) fn join(&mut self, next: &Table<G>) {
-        self.states.extend_from_slice(&next.states);
-    }
-
-    /// Takes the next strip.
-    pub(super) fn feed(&mut self, strip: G::Strip<'_>, len: usize, start: usize, into: Grouping<'_>) {
-        match into {
-            Grouping::Whole => self.go_on(strip, 0..len, self.elements),
-            Grouping::Splits(points) => self.feed_splits(strip, len, start, points),
-            Grouping::Mapping { groups, presence } => {
-                // Behind the groups is the place of elements that are in none.
-                self.states.resize(self.groups + 1, G::start());
-                scatter::<G>(&mut self.states, strip, &groups[..len], Bits::new(presence));
-            }
-        }
-    }
-
     /// Some elements of a group of so many.
     fn go_on(&mut self, strip: G::Strip<'_>, part: Range<usize>, len: usize) {
         if !part.is_empty() {
             extend::<G>(Self::opened(&mut self.open, len, self.block), strip, part);
-        }
-    }
-
-    /// The sums that the next strip of all elements, so many, is to be added to.
-    pub(super) fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
-        G::chains(Self::opened(&mut self.open, self.elements, self.block), len)
-    }
-
-    /// Says that the next strip was added to them.
-    pub(super) fn added(&mut self, presence: Option<&[u64]>, len: usize) {
-        if let Some(open) = &mut self.open {
-            added::<G>(open, Bits::new(presence), len);
         }
     }
 
@@ -214,8 +222,61 @@ impl<G: Gather> Table<G> {
             self.states.push(G::close(&open));
         }
     }
+}
 
-    pub(super) fn end(&mut self) {
+impl<G: Gather + 'static> Gathering for Table<G> {
+    fn group_bytes(&self) -> usize {
+        size_of::<G::State>()
+    }
+
+    fn begin(&mut self, groups: usize, elements: usize) {
+        self.states.clear();
+        self.states.reserve(groups + 1);
+        (self.groups, self.elements, self.open, self.block) = (groups, elements, None, None);
+    }
+
+    fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>) {
+        let (taken, len) = (G::strip(strip), strip.len);
+        debug_assert!(taken.is_some(), "a strip of another type: {:?}", strip.data);
+        let Some(taken) = taken else { return };
+        match *into {
+            Grouping::Whole => self.go_on(taken, 0..len, self.elements),
+            Grouping::Splits(points) => self.feed_splits(taken, len, start, points),
+            Grouping::Mapping { groups, presence } => {
+                // Behind the groups is the place of elements that are in none.
+                self.states.resize(self.groups + 1, G::start());
+                scatter::<G>(&mut self.states, taken, &groups[..len], Bits::new(presence));
+            }
+        }
+    }
+
+    fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]> {
+        G::chains(Self::opened(&mut self.open, self.elements, self.block), len)
+    }
+
+    fn added(&mut self, len: usize, presence: Option<&[u64]>) {
+        if let Some(open) = &mut self.open {
+            added::<G>(open, Bits::new(presence), len);
+        }
+    }
+
+    fn begin_part(&mut self, elements: usize, start: usize) {
+        self.begin(1, elements);
+        self.block = Some(start);
+    }
+
+    fn end_block(&mut self) {
+        self.close();
+        self.block = self.block.map(|start| start + SUM_BLOCK);
+    }
+
+    fn join(&mut self, next: &dyn Gathering) {
+        let next = (next as &dyn Any).downcast_ref::<Table<G>>();
+        debug_assert!(next.is_some(), "a part of something else");
+        next.into_iter().for_each(|next| self.states.extend_from_slice(&next.states));
+    }
+
+    fn end(&mut self) {
         self.close();
         if self.block.take().is_some() {
             let all = self.states.drain(..).reduce(|before, next| G::join(before, &next));
@@ -224,9 +285,15 @@ impl<G: Gather> Table<G> {
         self.states.resize(self.groups, G::start());
     }
 
-    /// What is known of groups that are known.
-    pub(super) fn states(&self, groups: Range<usize>) -> &[G::State] {
-        &self.states[groups]
+    fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>) {
+        let states = &self.states[groups];
+        G::write(states, finish, values);
+        if let Some(presence) = presence {
+            for (word, states) in presence.iter_mut().zip(states.chunks(64)) {
+                let bits = states.iter().enumerate();
+                *word = bits.fold(0, |word, (at, state)| word | u64::from(G::is_there(state, finish)) << at);
+            }
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use super::groups::{Gather, each_grouped};
 use super::typed::{Element, write};
 use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
-use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -37,41 +36,6 @@ macro_rules! wholes {
 
 wholes!(i32 i64);
 
-/// An operation that is done to all elements.
-pub(super) trait Operation: Debug + Send {
-    /// What changes nothing.
-    fn start<T: Integer>() -> T;
-    fn apply<T: Integer>(a: T, b: T) -> T;
-}
-
-#[derive(Debug)]
-pub(super) struct Add;
-
-impl Operation for Add {
-    #[inline(always)]
-    fn start<T: Integer>() -> T {
-        T::ZERO
-    }
-    #[inline(always)]
-    fn apply<T: Integer>(a: T, b: T) -> T {
-        a.plus(b)
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct Multiply;
-
-impl Operation for Multiply {
-    #[inline(always)]
-    fn start<T: Integer>() -> T {
-        T::ONE
-    }
-    #[inline(always)]
-    fn apply<T: Integer>(a: T, b: T) -> T {
-        a.times(b)
-    }
-}
-
 /// The total of a group and how many elements it is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total<T> {
@@ -79,30 +43,39 @@ pub(super) struct Total<T> {
     count: i64,
 }
 
+/// Sums of integers, or products if `MULTIPLIES`.
 #[derive(Debug)]
-pub(super) struct Integers<T, O>(PhantomData<(T, O)>);
+pub(super) struct Integers<T, const MULTIPLIES: bool>(PhantomData<T>);
 
-impl<T: Integer, O: Operation> Integers<T, O> {
+impl<T: Integer, const MULTIPLIES: bool> Integers<T, MULTIPLIES> {
+    /// The total of nothing.
+    const START: T = if MULTIPLIES { T::ONE } else { T::ZERO };
+
+    #[inline(always)]
+    fn apply(a: T, b: T) -> T {
+        if MULTIPLIES { a.times(b) } else { a.plus(b) }
+    }
+
     #[inline(always)]
     fn long(before: Total<T>, strip: StripElements<'_, T>, part: Range<usize>) -> Total<T> {
-        let mut totals = [O::start::<T>(); WINDOW];
+        let mut totals = [Self::START; WINDOW];
         let count = before.count + strip.is_there.count(part.clone()) as i64;
-        each_window(strip, part, O::start(), |window, word| {
+        each_window(strip, part, Self::START, |window, word| {
             for (place, total) in totals.iter_mut().enumerate() {
-                *total = O::apply(*total, pick(window, word, place, O::start()));
+                *total = Self::apply(*total, pick(window, word, place, Self::START));
             }
         });
-        Total { total: totals.into_iter().fold(before.total, O::apply), count }
+        Total { total: totals.into_iter().fold(before.total, Self::apply), count }
     }
 }
 
-impl<T: Integer, O: Operation> Gather for Integers<T, O> {
+impl<T: Integer, const MULTIPLIES: bool> Gather for Integers<T, MULTIPLIES> {
     type Strip<'a> = StripElements<'a, T>;
     type State = Total<T>;
     type Open = Total<T>;
 
     fn start() -> Total<T> {
-        Total { total: O::start(), count: 0 }
+        Total { total: Self::START, count: 0 }
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
@@ -114,7 +87,7 @@ impl<T: Integer, O: Operation> Gather for Integers<T, O> {
     }
 
     fn join(before: Total<T>, next: &Total<T>) -> Total<T> {
-        Total { total: O::apply(before.total, next.total), count: before.count + next.count }
+        Total { total: Self::apply(before.total, next.total), count: before.count + next.count }
     }
 
     #[inline(always)]
@@ -129,14 +102,14 @@ impl<T: Integer, O: Operation> Gather for Integers<T, O> {
 
     #[inline(always)]
     fn take_groups(all: &mut Vec<Total<T>>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
-        let mut tile = Tile::new(O::start());
+        let mut tile = Tile::new(Self::START);
         for ends in points.windows(2) {
             let part = ends[0] as usize - start..ends[1] as usize - start;
             all.push(if part.len() > WINDOW {
                 Self::long(Self::start(), strip, part)
             } else {
                 let count = strip.is_there.count(part.clone()) as i64;
-                Total { total: in_order(tile.part(strip, part), O::start(), O::apply), count }
+                Total { total: in_order(tile.part(strip, part), Self::START, Self::apply), count }
             });
         }
     }
@@ -146,7 +119,7 @@ impl<T: Integer, O: Operation> Gather for Integers<T, O> {
         let spare = all.len() - 1;
         each_grouped(strip, groups, is_in, spare, |group, value| {
             let state = &mut all[group];
-            *state = Total { total: O::apply(state.total, value), count: state.count + 1 };
+            *state = Total { total: Self::apply(state.total, value), count: state.count + 1 };
         });
     }
 

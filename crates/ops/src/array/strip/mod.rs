@@ -18,11 +18,11 @@ mod tests;
 mod typed;
 mod window;
 
-pub use accumulator::Accumulator;
+pub use accumulator::{Accumulator, accumulator};
 pub use expand::expand;
 pub(crate) use extremes::place_of_best;
 pub use quotients::divide_by_groups;
-pub use scanner::Scanner;
+pub use scanner::{Scanner, scanner};
 pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;

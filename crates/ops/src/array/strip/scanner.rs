@@ -12,57 +12,29 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// A scan over the groups of an array.
-///
-/// A run is `begin`, then `feed` for one strip after the other.
-#[derive(Debug)]
-pub struct Scanner(Box<dyn Scanning>);
+pub type Scanner = Box<dyn Scanning>;
 
-impl Scanner {
-    /// One of elements of a type; none if there is no such scan of them.
-    #[must_use]
-    pub fn new(scan: Scan, scalar: Scalar) -> Option<Scanner> {
-        use Scalar::{Float32, Float64, Int32, Int64};
-        Some(Scanner(match (scan, scalar.representation()) {
-            (Scan::CumSum, Int32) => carried::<Sum<i32>>(),
-            (Scan::CumSum, Int64) => carried::<Sum<i64>>(),
-            (Scan::CumSum, Float32) => carried::<Sum<f32>>(),
-            (Scan::CumSum, Float64) => carried::<Sum<f64>>(),
-            (Scan::CumMin, Int32) => carried::<Extreme<i32, false>>(),
-            (Scan::CumMin, Int64) => carried::<Extreme<i64, false>>(),
-            (Scan::CumMin, Float32) => carried::<Extreme<f32, false>>(),
-            (Scan::CumMin, Float64) => carried::<Extreme<f64, false>>(),
-            (Scan::CumMax, Int32) => carried::<Extreme<i32, true>>(),
-            (Scan::CumMax, Int64) => carried::<Extreme<i64, true>>(),
-            (Scan::CumMax, Float32) => carried::<Extreme<f32, true>>(),
-            (Scan::CumMax, Float64) => carried::<Extreme<f64, true>>(),
-            (Scan::CumCount, _) => carried::<Counted>(),
-            (Scan::Index, _) => carried::<Positions>(),
-            _ => return None,
-        }))
-    }
-
-    /// The bytes that a group takes.
-    #[must_use]
-    pub fn group_bytes(&self) -> usize {
-        self.0.group_bytes()
-    }
-
-    /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
-    /// have elements. Allocates only if there are more groups than ever before.
-    pub fn begin(&mut self, groups: usize, elements: usize) {
-        self.0.begin(groups, elements);
-    }
-
-    /// Takes the next strip, which begins at the element `start`: at 0, then where the one before ended. It may have any length.
-    /// Its data are of the scanner's type; a strip of another is not taken. As many values are written, of the result's type:
-    /// anything where an element is missing or in no group.
-    ///
-    /// # Panics
-    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is
-    /// in a group that is none of them.
-    pub fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>) {
-        self.0.feed(strip, start, *over, values);
-    }
+/// One of elements of a type; none if there is no such scan of them.
+#[must_use]
+pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
+    use Scalar::{Float32, Float64, Int32, Int64};
+    Some(match (scan, scalar.representation()) {
+        (Scan::CumSum, Int32) => carried::<Sum<i32>>(),
+        (Scan::CumSum, Int64) => carried::<Sum<i64>>(),
+        (Scan::CumSum, Float32) => carried::<Sum<f32>>(),
+        (Scan::CumSum, Float64) => carried::<Sum<f64>>(),
+        (Scan::CumMin, Int32) => carried::<Extreme<i32, false>>(),
+        (Scan::CumMin, Int64) => carried::<Extreme<i64, false>>(),
+        (Scan::CumMin, Float32) => carried::<Extreme<f32, false>>(),
+        (Scan::CumMin, Float64) => carried::<Extreme<f64, false>>(),
+        (Scan::CumMax, Int32) => carried::<Extreme<i32, true>>(),
+        (Scan::CumMax, Int64) => carried::<Extreme<i64, true>>(),
+        (Scan::CumMax, Float32) => carried::<Extreme<f32, true>>(),
+        (Scan::CumMax, Float64) => carried::<Extreme<f64, true>>(),
+        (Scan::CumCount, _) => carried::<Counted>(),
+        (Scan::Index, _) => carried::<Positions>(),
+        _ => return None,
+    })
 }
 
 /// Something that is carried through each group.
@@ -90,11 +62,26 @@ trait Carry: Debug {
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
-/// A scan, whatever it carries.
-trait Scanning: Debug + Send {
+/// A scan over the groups of an array, whatever it carries.
+///
+/// A run is `begin`, then `feed` for one strip after the other.
+pub trait Scanning: Debug + Send {
+    /// The bytes that a group takes.
+    #[must_use]
     fn group_bytes(&self) -> usize;
+
+    /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
+    /// have elements. Allocates only if there are more groups than ever before.
     fn begin(&mut self, groups: usize, elements: usize);
-    fn feed(&mut self, strip: &Strip<'_>, start: usize, over: Grouping<'_>, values: &mut StripValues<'_>);
+
+    /// Takes the next strip, which begins at the element `start`: at 0, then where the one before ended. It may have any length.
+    /// Its data are of the scanner's type; a strip of another is not taken. As many values are written, of the result's type:
+    /// anything where an element is missing or in no group.
+    ///
+    /// # Panics
+    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is
+    /// in a group that is none of them.
+    fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>);
 }
 
 /// What is carried, of the group that goes on, or of all.
@@ -107,7 +94,7 @@ struct Carried<C: Carry> {
     kind: PhantomData<fn() -> C>,
 }
 
-fn carried<C: Carry + 'static>() -> Box<dyn Scanning> {
+fn carried<C: Carry + 'static>() -> Scanner {
     Box::new(Carried::<C> { states: Vec::new(), groups: 0, group: 0, kind: PhantomData })
 }
 
@@ -122,12 +109,12 @@ impl<C: Carry> Scanning for Carried<C> {
         (self.groups, self.group) = (groups, 0);
     }
 
-    fn feed(&mut self, strip: &Strip<'_>, start: usize, over: Grouping<'_>, values: &mut StripValues<'_>) {
+    fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>) {
         let (taken, values) = (C::strip(strip), C::Value::of_values(values));
         debug_assert!(taken.is_some() && values.is_some(), "a strip of another type: {:?}", strip.data);
         if let (Some(taken), Some(values)) = (taken, values) {
             let feed = if C::IS_CHAIN { feed_chain::<C> } else { feed::<C> };
-            feed(self, taken, start, over, &mut values[..strip.len]);
+            feed(self, taken, start, *over, &mut values[..strip.len]);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Accumulators and scanners against the kernels on whole arrays: every operator that works on strips, on every type, over every
 //! grouping, cut into strips anywhere.
 
-use super::{Accumulator, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues};
+use super::{
+    Accumulator, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, accumulator, scanner,
+};
 use crate::array::groups::Groups;
 use crate::definition::OverArrays;
 use crate::typing::Argument;
@@ -13,7 +15,7 @@ use std::ops::Range;
 /// All operators that work on strips.
 fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, InStrips)> {
     let in_strips = |def: &'static OpDef| match &def.over_arrays {
-        OverArrays::Kernel(operator) => operator.in_strips.map(|in_strips| (def.name, *operator, in_strips)),
+        OverArrays::Kernel(operator) => def.in_strips.map(|in_strips| (def.name, *operator, in_strips)),
         _ => None,
     };
     Registry::standard().iter().filter_map(move |(_, def)| in_strips(def))
@@ -270,12 +272,12 @@ fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
                 continue;
             }
             let mut accumulator = match in_strips {
-                InStrips::Fold(fold) => Accumulator::new(fold.gathers, scalar),
+                InStrips::Fold(fold) => accumulator(fold.gathers, scalar),
                 InStrips::Scan(_) => None,
             };
             let mut scanner = match in_strips {
                 InStrips::Fold(_) => None,
-                InStrips::Scan(scan) => Scanner::new(scan, scalar),
+                InStrips::Scan(scan) => scanner(scan, scalar),
             };
             for (turn, len) in lengths.iter().enumerate() {
                 for (place, edge) in edges.iter().enumerate() {
@@ -349,9 +351,9 @@ fn what_aggregations_share_is_gathered_once() {
 
 #[test]
 fn only_what_has_an_order_is_scanned() {
-    assert!(Scanner::new(Scan::CumMin, Scalar::Text).is_none());
-    assert!(Scanner::new(Scan::CumCount, Scalar::Text).is_some());
-    assert!(Accumulator::new(Gathers::Min, Scalar::UInt64).is_none());
+    assert!(scanner(Scan::CumMin, Scalar::Text).is_none());
+    assert!(scanner(Scan::CumCount, Scalar::Text).is_some());
+    assert!(accumulator(Gathers::Min, Scalar::UInt64).is_none());
 }
 
 /// Adds a strip to sums as machine code does.
@@ -374,8 +376,8 @@ fn strips_may_be_added_to_sums_by_others() {
     for (turn, len) in std::iter::repeat_n(lengths, 3).flatten().enumerate() {
         for scalar in [Scalar::Float32, Scalar::Float64] {
             let array = array(scalar, len, LIKES[turn % 4], [0, 20, 0, 60, 100][turn % 5]);
-            let mut fed = Accumulator::new(Gathers::Sum, scalar).unwrap();
-            let mut added = Accumulator::new(Gathers::Sum, scalar).unwrap();
+            let mut fed = accumulator(Gathers::Sum, scalar).unwrap();
+            let mut added = accumulator(Gathers::Sum, scalar).unwrap();
             fed.begin(1, len);
             added.begin(1, len);
             each_strip(&array, &Value::Unspecified, |strip, start, into| {
@@ -414,7 +416,7 @@ fn strips_may_be_added_to_sums_by_others() {
 #[test]
 fn others_add_to_sums_of_one_group_alone() {
     let chains = |gathers, scalar, elements, len| {
-        let mut accumulator = Accumulator::new(gathers, scalar).unwrap();
+        let mut accumulator = accumulator(gathers, scalar).unwrap();
         accumulator.begin(1, elements);
         accumulator.chains(len).is_some()
     };

@@ -4,7 +4,7 @@ use super::{common_struct, formed, made, nothing, of_lists, optional_parts, part
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -156,8 +156,7 @@ pub(crate) static AND: OpDef = OpDef {
         let [has, of] = optional_parts(g, "core.presence_and", args[0], &QType::Nothing)?;
         let condition = g.qtype(args[1]);
         if condition.scalar() != Some(Scalar::Unit) {
-            let message = format!("core.presence_and expects a mask for `mask`, found {condition}");
-            return Err(TypeFault::mismatch(message, Some(1)).into());
+            return refuse(1, format!("core.presence_and expects a mask for `mask`, found {condition}"));
         }
         let has = g.apply(id::PRESENCE_AND, &[has, args[1]])?;
         let qtype = g.qtype(of);
@@ -176,8 +175,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let condition = g.qtype(args[0]);
         if !matches!(condition.scalar(), Some(Scalar::Unit | Scalar::Boolean)) {
-            let fault = format!("core.where expects a mask for `condition`, found {condition}");
-            return Err(TypeFault::mismatch(fault, Some(0)).into());
+            return refuse(0, format!("core.where expects a mask for `condition`, found {condition}"));
         }
         for (at, arm) in args.iter().enumerate().skip(1) {
             let found = g.qtype(*arm);

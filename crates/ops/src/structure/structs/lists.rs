@@ -4,7 +4,7 @@ use super::{common_struct, formed, made, of_lists, part};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
-use crate::typing::TypeFault;
+use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -73,7 +73,7 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
 pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, Stop> {
     let found = g.qtype(one);
     if found.list_of().is_none() {
-        return Err(TypeFault::mismatch(format!("there are no lists of {found}"), Some(0)).into());
+        return refuse(0, format!("there are no lists of {found}"));
     }
     let mut found = Vec::new();
     add_leaves(g, one, &mut found)?;
@@ -104,7 +104,7 @@ pub fn list_of_arrays(
     g: &mut dyn Instantiation,
     element: &QType,
     arrays: &mut dyn Iterator<Item = NodeHandle>,
-) -> Result<NodeHandle, TypeFault> {
+) -> NodeResult {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return arrays.next().ok_or_else(|| TypeFault::mismatch("a list lacks an array", None));
     };
@@ -174,7 +174,7 @@ pub(crate) static MAKE: OpDef = OpDef {
 fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let (found, index) = (g.qtype(args[0]), g.qtype(args[1]));
     let Some(element) = found.element() else {
-        return Err(TypeFault::mismatch(format!("array.at expects an array, found {found}"), Some(0)).into());
+        return refuse(0, format!("array.at expects an array, found {found}"));
     };
     match index {
         QType::Array(_, Scalar::Unit) => select(g, args),
@@ -215,7 +215,7 @@ pub(crate) static SIZE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         let found = g.qtype(args[0]);
         if found.element().is_none() {
-            return Err(TypeFault::mismatch(format!("array.size expects an array, found {found}"), Some(0)).into());
+            return refuse(0, format!("array.size expects an array, found {found}"));
         }
         let array = first(g, args[0])?;
         Ok(g.apply(id::ARRAY_SIZE, &[array])?)

@@ -14,7 +14,7 @@ use crate::definition::{
 };
 use crate::function::HIGHER_ORDER;
 use crate::named_tuple::no_field;
-use crate::typing::{Argument, Signature, TypeFault, common_type};
+use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OverArrays, PresenceRule, id};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -58,20 +58,20 @@ pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
 }
 
 /// A member of a tuple as it is kept, whatever its form.
-pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> Result<NodeHandle, TypeFault> {
+pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> NodeResult {
     let index = g.literal(Value::from(index as i64));
     g.apply(id::PART, &[of, index])
 }
 
 /// The value of a type in a form, from its members as they are kept.
-pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
+pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> NodeResult {
     let mut operands = vec![g.literal(Value::Type(qtype.clone()))];
     operands.extend_from_slice(members);
     g.apply(id::FORMED, &operands)
 }
 
 /// A struct of these fields, with names if the type has some.
-pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> Result<NodeHandle, TypeFault> {
+pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> NodeResult {
     let Some(names) = fields.names() else { return g.apply(id::MAKE_TUPLE, &members) };
     let mut operands = vec![g.literal(Value::text(names.joined()))];
     operands.extend(members);
@@ -84,7 +84,7 @@ pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
 }
 
 /// What a missing struct of this type has in its members: zero where a scalar is, else nothing.
-pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> Result<NodeHandle, TypeFault> {
+pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     // Types nest only as deep as the text that spelled them.
     match qtype {
         QType::Scalar(scalar) => Ok(g.literal(Value::Scalar(ScalarValue::zero(*scalar)))),
@@ -147,7 +147,7 @@ pub(crate) fn fields_of(of: &QType) -> Option<&Fields<QType>> {
 }
 
 /// The value where a mask is present, for scalars, arrays, structs and lists alike: in the optional type.
-fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> Result<NodeHandle, TypeFault> {
+fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> NodeResult {
     let found = g.qtype(value);
     if let Some(element) = found.element() {
         let (mask, of, inner) = match element.as_optional_struct() {
@@ -177,7 +177,7 @@ fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     let found = g.qtype(args[0]);
     let key = g.value(args[1]);
     let Some(fields) = fields_of(&found) else {
-        return Err(TypeFault::mismatch(format!("core.get_nth expects a tuple, found {found}"), Some(0)).into());
+        return refuse(0, format!("core.get_nth expects a tuple, found {found}"));
     };
     let index = match key.as_ref().and_then(Value::as_scalar) {
         Some(ScalarValue::Text(name)) => fields.position(name).ok_or_else(|| no_field(&found, name))?,
@@ -216,7 +216,7 @@ pub(crate) static PART: OpDef = OpDef {
             (QType::Tuple(members), Some(index)) if index < members.len() => {
                 Ok(Signature::unchanged(args, members[index].clone()))
             }
-            (found, _) => Err(TypeFault::mismatch(format!("core._part expects a member of {found}"), Some(0))),
+            (found, _) => refuse(0, format!("core._part expects a member of {found}")),
         }
     }),
     meaning: Meaning::Structure(Structure::GetNth),
@@ -237,7 +237,7 @@ pub(crate) static FORMED: OpDef = OpDef {
 
 fn formed_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(Value::Type(qtype @ QType::Tuple(members))) = args[0].literal else {
-        return Err(TypeFault::mismatch("core._formed expects the type that it makes", Some(0)));
+        return refuse(0, "core._formed expects the type that it makes");
     };
     if !members.iter().eq(args[1..].iter().map(|arg| arg.qtype)) {
         let found: Vec<QType> = args[1..].iter().map(|arg| arg.qtype.clone()).collect();

@@ -10,6 +10,10 @@ mod structure;
 use super::{Rewrite, Site};
 use crate::Id;
 use crate::pass::Mode::{Compat, Strict};
+use cembra_ops::id;
+
+/// A rule that keeps every bit and all evaluations: what records of rules share, to be filled in.
+const RULE: Rewrite = Rewrite { name: "", mode: Strict, skips: false, note: "", op: id::HAS, apply: |_, _| None };
 
 /// Every rule.
 pub(super) static FAMILIES: &[&[Rewrite]] =

@@ -1,7 +1,7 @@
 //! Sums, products and powers. Integers wrap, so that any order of a sum gives the same bits; floats only keep theirs
 //! where the order stays and no zero changes its sign.
 
-use super::{Compat, Id, Rewrite, Site, Strict};
+use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::id;
 
 /// `a` if `b` is the number that changes nothing, or `b` if `a` is.
@@ -42,75 +42,59 @@ fn from_the_right(site: &Site<'_>, sum: &[Id]) -> Option<[Id; 4]> {
 pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "a + 0 -> a, for integers",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::ADD,
         apply: |site, a| without_neutral(site, a, 0.0).filter(|made| !site.is_float(*made)),
+        ..RULE
     },
     Rewrite {
         name: "a + 0 -> a, for floats",
         mode: Compat,
-        skips: false,
         note: "-0.0 + 0.0 is -0.0 instead of 0.0",
         op: id::ADD,
         apply: |site, a| without_neutral(site, a, 0.0).filter(|made| site.is_float(*made)),
+        ..RULE
     },
-    Rewrite {
-        name: "a * 1 -> a",
-        mode: Strict,
-        skips: false,
-        note: "",
-        op: id::MULTIPLY,
-        apply: |site, a| without_neutral(site, a, 1.0),
-    },
+    Rewrite { name: "a * 1 -> a", op: id::MULTIPLY, apply: |site, a| without_neutral(site, a, 1.0), ..RULE },
     Rewrite {
         name: "(a + b) + (c + d) -> math._add4(a, b, c, d), for integers",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::ADD,
         apply: |site, a| add4(site, pairs(site, a).filter(|_| !site.is_float(a[0]))),
+        ..RULE
     },
     Rewrite {
         name: "(a + b) + (c + d) -> math._add4(a, b, c, d), for floats",
         mode: Compat,
-        skips: false,
         note: "the sum is rounded in another order",
         op: id::ADD,
         apply: |site, a| add4(site, pairs(site, a).filter(|_| site.is_float(a[0]))),
+        ..RULE
     },
     Rewrite {
         name: "((a + b) + c) + d -> math._add4(a, b, c, d)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::ADD,
         apply: |site, a| add4(site, from_the_left(site, a)),
+        ..RULE
     },
     Rewrite {
         name: "a + (b + (c + d)) -> math._add4(a, b, c, d), for integers",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::ADD,
         apply: |site, a| add4(site, from_the_right(site, a).filter(|_| !site.is_float(a[0]))),
+        ..RULE
     },
     Rewrite {
         name: "a + (b + (c + d)) -> math._add4(a, b, c, d), for floats",
         mode: Compat,
-        skips: false,
         note: "the sum is rounded in another order",
         op: id::ADD,
         apply: |site, a| add4(site, from_the_right(site, a).filter(|_| site.is_float(a[0]))),
+        ..RULE
     },
     Rewrite {
         name: "math.pow(x, 0.5) -> math._pow_half(x)",
-        mode: Strict,
-        skips: false,
         note: "a square root, mended for -0.0 and -inf",
         op: id::POW,
         // With an optional base the exponent was made optional too; a missing base stays missing either way.
         apply: |site, a| site.is_number(a[1], 0.5).then(|| site.apply(id::POW_HALF, &[a[0]]))?,
+        ..RULE
     },
 ];

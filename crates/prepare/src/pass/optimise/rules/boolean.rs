@@ -1,6 +1,6 @@
 //! Booleans: negations, and comparisons that a condition turns into masks.
 
-use super::{Compat, Id, Rewrite, Site, Strict};
+use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::{OpId, id};
 use cembra_value::{ScalarValue, Value};
 
@@ -71,96 +71,80 @@ fn each_is_true(site: &mut Site<'_>, a: &[Id], boolean: OpId, mask: OpId) -> Opt
 pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "bool.logical_not(bool.logical_not(a)) -> a",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::LOGICAL_NOT,
         apply: |site, a| site.operands(a[0], id::LOGICAL_NOT).map(|[inner]| inner),
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_not(bool.equal(a, b)) -> bool.not_equal(a, b)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated(site, a[0], id::BOOL_EQUAL, id::BOOL_NOT_EQUAL),
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_not(bool.not_equal(a, b)) -> bool.equal(a, b)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated(site, a[0], id::BOOL_NOT_EQUAL, id::BOOL_EQUAL),
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_not(bool.less(a, b)) -> bool.greater_equal(a, b), but for floats",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated_total(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL),
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_not(bool.less(a, b)) -> bool.greater_equal(a, b), for floats",
         mode: Compat,
-        skips: false,
         note: "false instead of true if an operand is NaN",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated_float(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL),
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), but for floats",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated_total(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER),
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), for floats",
         mode: Compat,
-        skips: false,
         note: "false instead of true if an operand is NaN",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated_float(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER),
+        ..RULE
     },
     Rewrite {
         name: "core.equal(true, a) -> core.equal(a, true)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::EQUAL,
         apply: |site, a| {
             let turned = is_true(site, a[0]) && !is_true(site, a[1]);
             turned.then(|| site.apply(id::EQUAL, &[a[1], a[0]]))?
         },
+        ..RULE
     },
     Rewrite {
         name: "core.equal(bool.cmp(a, b), true) -> core.cmp(a, b)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::EQUAL,
         apply: |site, a| {
             let (op, operands) = as_mask(site, site.plain(a[0])).filter(|_| is_true(site, a[1]))?;
             site.apply(op, &operands)
         },
+        ..RULE
     },
     Rewrite {
         name: "core.equal(bool.logical_and(a, b), true) -> core.presence_and(a == true, b == true)",
-        mode: Strict,
-        skips: false,
         note: "if `a` or `b` is a literal or a comparison",
         op: id::EQUAL,
         apply: |site, a| each_is_true(site, a, id::LOGICAL_AND, id::PRESENCE_AND),
+        ..RULE
     },
     Rewrite {
         name: "core.equal(bool.logical_or(a, b), true) -> core.presence_or(a == true, b == true)",
-        mode: Strict,
-        skips: false,
         note: "if `a` or `b` is a literal or a comparison",
         op: id::EQUAL,
         apply: |site, a| each_is_true(site, a, id::LOGICAL_OR, id::PRESENCE_OR),
+        ..RULE
     },
 ];

@@ -2,7 +2,7 @@
 //! Where a rule makes a `core.where`, what only one branch needs is evaluated only when that branch is chosen.
 
 use super::boolean::equals;
-use super::{Id, Rewrite, Site, Strict};
+use super::{Id, RULE, Rewrite, Site};
 use cembra_ops::{OpId, id};
 
 /// An operator of one operand applied to both branches of a conditional, if one of them is a literal.
@@ -44,8 +44,6 @@ fn choose(site: &mut Site<'_>, condition: Id, value: bool, on: Id, off: Id) -> O
 pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "core.where(literal, a, b) -> a or b",
-        mode: Strict,
-        skips: false,
         note: "also for any condition that is present by type",
         op: id::WHERE,
         apply: |site, a| {
@@ -54,26 +52,24 @@ pub(super) static RULES: &[Rewrite] = &[
             }
             site.is_present(a[0]).then_some(a[1])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.to_optional(core.where(c, a, b)) -> core.where(c, core.to_optional(a), core.to_optional(b))",
-        mode: Strict,
-        skips: false,
         note: "if `a` or `b` is a literal",
         op: id::TO_OPTIONAL,
         apply: |site, a| into_branches(site, a[0], id::TO_OPTIONAL),
+        ..RULE
     },
     Rewrite {
         name: "core.has(core.where(c, a, b)) -> core.where(c, core.has(a), core.has(b))",
-        mode: Strict,
-        skips: false,
         note: "if `a` or `b` is a literal",
         op: id::HAS,
         apply: |site, a| into_branches(site, a[0], id::HAS),
+        ..RULE
     },
     Rewrite {
         name: "(a & c) | (b & not c) -> core.to_optional(core.where(c, a, b))",
-        mode: Strict,
         skips: true,
         note: "for plain `a` and `b`; optional ones become `core._presence_and_or` first",
         op: id::PRESENCE_OR,
@@ -86,68 +82,62 @@ pub(super) static RULES: &[Rewrite] = &[
             let chosen = site.apply(id::WHERE, &[condition, on, off])?;
             site.apply(id::TO_OPTIONAL, &[chosen])
         },
+        ..RULE
     },
     Rewrite {
         name: "core._presence_and_or(a, c, b & not c) -> core.where(c, a, b)",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_AND_OR,
         apply: |site, a| {
             let off = unless(site, a[2], a[1])?;
             site.apply(id::WHERE, &[a[1], a[0], off])
         },
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_if(c, true, false, m) -> c | m",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| {
             let as_is = site.boolean(a[1]) == Some(true) && site.boolean(a[2]) == Some(false);
             as_is.then(|| site.apply(id::PRESENCE_OR, &[a[0], a[3]]))?
         },
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_if(c | false, a, b, m) -> core.where(c == true, a, b)",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| {
             let condition = or_else(site, a[0], false)?;
             choose(site, condition, true, a[1], a[2])
         },
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_if(c | true, a, b, m) -> core.where(c == false, b, a)",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| {
             let condition = or_else(site, a[0], true)?;
             choose(site, condition, false, a[2], a[1])
         },
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_if(core.to_optional(c), a, b, m) -> core.where(c == true, a, b)",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| {
             let [condition] = site.operands(a[0], id::TO_OPTIONAL)?;
             choose(site, condition, true, a[1], a[2])
         },
+        ..RULE
     },
     Rewrite {
         name: "bool.logical_if(c, a, b, b) -> core.where(c == true, a, b)",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::LOGICAL_IF,
         apply: |site, a| (a[2] == a[3]).then(|| choose(site, a[0], true, a[1], a[2]))?,
+        ..RULE
     },
 ];

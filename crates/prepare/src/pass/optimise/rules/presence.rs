@@ -1,7 +1,7 @@
 //! Presence: what is known to be there or not, and masks that can be combined another way. An operand that decides
 //! nothing is not evaluated any more.
 
-use super::{Id, Rewrite, Site, Strict};
+use super::{Id, RULE, Rewrite, Site};
 use cembra_ops::id;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -23,35 +23,29 @@ fn under_either(site: &mut Site<'_>, [x, a, b]: [Id; 3]) -> Option<Id> {
 pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "core.has(plain) -> unit",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::HAS,
         apply: |site, a| (!site.is_optional(a[0])).then(|| site.literal(Value::Scalar(ScalarValue::Unit))),
+        ..RULE
     },
     Rewrite {
         name: "core.has(always present optional) -> present",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::HAS,
         apply: |site, a| {
             let known = site.is_optional(a[0]) && site.is_present(a[0]);
             known.then(|| site.literal(Value::Present(ScalarValue::Unit)))
         },
+        ..RULE
     },
     Rewrite {
         name: "core.has(mask) -> mask",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::HAS,
         apply: |site, a| (*site.qtype(a[0]) == QType::MASK).then_some(a[0]),
+        ..RULE
     },
     Rewrite {
         name: "core.has(a | b) -> core.has(a) | core.has(b)",
-        mode: Strict,
-        skips: false,
         note: IF_LITERAL,
         op: id::HAS,
         apply: |site, a| {
@@ -62,23 +56,20 @@ pub(super) static RULES: &[Rewrite] = &[
             let (x, y) = (site.apply(id::HAS, &[x])?, site.apply(id::HAS, &[y])?);
             site.apply(id::PRESENCE_OR, &[x, y])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.has(a & m) -> core.has(a) & m",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::HAS,
         apply: |site, a| {
             let [x, mask] = site.operands(a[0], id::PRESENCE_AND)?;
             let x = site.apply(id::HAS, &[x])?;
             site.apply(id::PRESENCE_AND, &[x, mask])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.has(core._presence_and_or(a, c, b)) -> core._presence_and_or(core.has(a), c, core.has(b))",
-        mode: Strict,
-        skips: false,
         note: IF_LITERAL,
         op: id::HAS,
         apply: |site, a| {
@@ -89,42 +80,37 @@ pub(super) static RULES: &[Rewrite] = &[
             let (x, y) = (site.apply(id::HAS, &[x])?, site.apply(id::HAS, &[y])?);
             site.apply(id::PRESENCE_AND_OR, &[x, mask, y])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.presence_not(core.has(x)) -> core.presence_not(x)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::PRESENCE_NOT,
         apply: |site, a| {
             let [x] = site.operands(a[0], id::HAS)?;
             site.apply(id::PRESENCE_NOT, &[x])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.presence_not(always present) -> missing",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_NOT,
         apply: |site, a| site.is_present(a[0]).then(|| site.literal(Value::Missing(Scalar::Unit))),
+        ..RULE
     },
     Rewrite {
         name: "core.presence_not(a & m) -> core.presence_not(m), for an always present a",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_NOT,
         apply: |site, a| {
             let [x, mask] = site.operands(a[0], id::PRESENCE_AND)?;
             site.is_present(x).then(|| site.apply(id::PRESENCE_NOT, &[mask]))?
         },
+        ..RULE
     },
     Rewrite {
         name: "core.presence_and(a, present) -> a",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_AND,
         apply: |site, a| {
             if !site.is_present(a[1]) {
@@ -133,57 +119,48 @@ pub(super) static RULES: &[Rewrite] = &[
             let optional = site.is_optional(a[0]) || site.is_optional(a[1]);
             if optional && !site.is_optional(a[0]) { site.apply(id::TO_OPTIONAL, &[a[0]]) } else { Some(a[0]) }
         },
+        ..RULE
     },
     Rewrite {
         name: "core.presence_and(present mask, m) -> m",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_AND,
         apply: |site, a| {
             let mask = *site.qtype(a[1]) == QType::MASK;
             (mask && site.is_of(a[0], Scalar::Unit) && site.is_present(a[0])).then_some(a[1])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.presence_and(core.to_optional(a), m) -> core.presence_and(a, m)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::PRESENCE_AND,
         apply: |site, a| {
             let [inner] = site.operands(a[0], id::TO_OPTIONAL)?;
             (*site.qtype(a[1]) == QType::MASK).then(|| site.apply(id::PRESENCE_AND, &[inner, a[1]]))?
         },
+        ..RULE
     },
     Rewrite {
         name: "core.presence_or(a, b) -> a, for a plain a",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_OR,
         apply: |site, a| (!site.is_optional(a[0])).then_some(a[0]),
+        ..RULE
     },
     Rewrite {
         name: "core.presence_or(missing, b) -> b",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::PRESENCE_OR,
         apply: |site, a| site.is_missing(a[0]).then_some(a[1]),
+        ..RULE
     },
     Rewrite {
         name: "core.presence_or(a, missing) -> a",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::PRESENCE_OR,
         apply: |site, a| site.is_missing(a[1]).then_some(a[0]),
+        ..RULE
     },
     Rewrite {
         name: "(d | (x & a)) | (x & b) -> d | (x & (a | b))",
-        mode: Strict,
-        skips: false,
         note: "also for a `d` that is itself `y & c`",
         op: id::PRESENCE_OR,
         apply: |site, a| {
@@ -197,61 +174,52 @@ pub(super) static RULES: &[Rewrite] = &[
             let rest = under_either(site, found)?;
             site.apply(id::PRESENCE_AND_OR, &[y, c, rest])
         },
+        ..RULE
     },
     Rewrite {
         name: "(a & c) | b -> core._presence_and_or(a, c, b)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::PRESENCE_OR,
         apply: |site, a| {
             let [x, mask] = site.operands(a[0], id::PRESENCE_AND)?;
             site.apply(id::PRESENCE_AND_OR, &[x, mask, a[1]])
         },
+        ..RULE
     },
     Rewrite {
         name: "core._presence_and_or(x, a, x & b) -> x & (a | b)",
-        mode: Strict,
-        skips: false,
         note: "so that `(x & a) | (x & b)` becomes it too",
         op: id::PRESENCE_AND_OR,
         apply: |site, a| {
             let found = of_one(site, [a[0], a[1]], a[2])?;
             under_either(site, found)
         },
+        ..RULE
     },
     Rewrite {
         name: "core._presence_and_or(a, present, b) -> a | b",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_AND_OR,
         apply: |site, a| site.is_present(a[1]).then(|| site.apply(id::PRESENCE_OR, &[a[0], a[2]]))?,
+        ..RULE
     },
     Rewrite {
         name: "core._presence_and_or(present mask, c, b) -> c | b",
-        mode: Strict,
         skips: true,
-        note: "",
         op: id::PRESENCE_AND_OR,
         apply: |site, a| {
             let mask = site.is_of(a[0], Scalar::Unit) && site.is_present(a[0]);
             mask.then(|| site.apply(id::PRESENCE_OR, &[a[1], a[2]]))?
         },
+        ..RULE
     },
     Rewrite {
         name: "core.to_optional(optional) -> optional",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::TO_OPTIONAL,
         apply: |site, a| site.is_optional(a[0]).then_some(a[0]),
+        ..RULE
     },
     Rewrite {
         name: "core.to_optional(a | literal) -> a | core.to_optional(literal)",
-        mode: Strict,
-        skips: false,
-        note: "",
         op: id::TO_OPTIONAL,
         apply: |site, a| {
             let [x, default] = site.operands(a[0], id::PRESENCE_OR)?;
@@ -261,11 +229,10 @@ pub(super) static RULES: &[Rewrite] = &[
             let default = site.apply(id::TO_OPTIONAL, &[default])?;
             site.apply(id::PRESENCE_OR, &[x, default])
         },
+        ..RULE
     },
     Rewrite {
         name: "core.to_optional(core._presence_and_or(a, c, b)) -> core._presence_and_or(a, c, core.to_optional(b))",
-        mode: Strict,
-        skips: false,
         note: IF_LITERAL,
         op: id::TO_OPTIONAL,
         apply: |site, a| {
@@ -276,5 +243,6 @@ pub(super) static RULES: &[Rewrite] = &[
             let y = site.apply(id::TO_OPTIONAL, &[y])?;
             site.apply(id::PRESENCE_AND_OR, &[x, mask, y])
         },
+        ..RULE
     },
 ];

@@ -1,14 +1,12 @@
 //! Tuples.
 
-use super::{Rewrite, Strict};
+use super::{RULE, Rewrite};
 use cembra_ops::id;
 use cembra_value::ScalarValue;
 
 pub(super) static RULES: &[Rewrite] = &[Rewrite {
     name: "core.get_nth(core.make_tuple(.., e, ..)) -> e",
-    mode: Strict,
     skips: true,
-    note: "",
     op: id::GET_NTH,
     apply: |site, a| {
         let index = match site.value(a[1])?.as_scalar()? {
@@ -18,4 +16,5 @@ pub(super) static RULES: &[Rewrite] = &[Rewrite {
         };
         site.fields(a[0])?.get(index).copied()
     },
+    ..RULE
 }];
