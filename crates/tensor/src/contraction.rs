@@ -291,9 +291,10 @@ impl ProductOrder {
             // Each split once: the first factor is in the first half.
             let first = part & part.wrapping_neg();
             for is_apart in [false, true] {
-                let mut half = 0;
-                while half != part {
-                    half = half.wrapping_sub(part) & part;
+                let mut next = first;
+                while next != part {
+                    let half = next;
+                    next = half.wrapping_sub(part) & part;
                     let rest = part & !half;
                     let is_unlike = C::APART_LAST && (sets[half].and(sets[rest]) == LabelSet::default()) != is_apart;
                     if half & first == 0 || is_unlike {
