@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, cast::AsArray, types::Float64Type};
-//! use cembra::{Model, Options};
+//! use cembra::{Model, Options, RunOptions};
 //! use std::sync::Arc;
 //!
 //! let price: ArrayRef = Arc::new(Float64Array::from(vec![Some(2.5), None, Some(4.0)]));

@@ -78,7 +78,7 @@ impl Model {
     /// What becomes of the model, in numbers; [`Model::explain`] shows it stage by stage.
     ///
     /// ```
-    /// use cembra::{Backend, Model, Options, Work};
+    /// use cembra::{Backend, Model, Options, WorkSummary};
     ///
     /// let model = Model::parse("input x: f64; output y = x * (1.0 + 1.0) + x * 2.0")?;
     /// let summary = model.summary(&Options::default().backend(Backend::Interpreter))?;
@@ -86,7 +86,7 @@ impl Model {
     /// assert!(summary.changed_by.contains(&"fold"));
     /// // An input, a literal, a product and a sum are left of an input, two literals, two products and two sums.
     /// assert_eq!((summary.written_nodes, summary.prepared_nodes), (7, 4));
-    /// let Work::Plan { steps, code_bytes, .. } = summary.work else { panic!() };
+    /// let WorkSummary::Plan { steps, code_bytes, .. } = summary.work else { panic!() };
     /// assert_eq!((steps, code_bytes), (2, None));
     /// # Ok::<(), cembra::Error>(())
     /// ```

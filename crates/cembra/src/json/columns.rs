@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// bytes than the limit `array_bytes` of the batch, missing values included.
 ///
 /// ```
-/// use cembra::{JsonColumns, Model, Options};
+/// use cembra::{JsonColumns, Model, Options, RunOptions};
 ///
 /// let model = Model::parse(
 ///     "input name: text; input items: [{price: f64, count: i64}]
