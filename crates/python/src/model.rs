@@ -408,7 +408,8 @@ impl Model {
             return Ok(phases);
         }
         let options = self.options_for(py, &compiled.types)?;
-        let phases = released(py, || Phases::of(&self.model, &options, &compiled.executor)).map_err(|error| self.raised(error))?;
+        let phases = released(py, || Phases::of(&self.model, &options, &compiled.executor))
+            .map_err(|error| self.raised(error))?;
         Ok(compiled.phases.get_or_init(|| phases))
     }
 

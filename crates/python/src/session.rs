@@ -134,6 +134,11 @@ impl Session {
     #[getter]
     fn memory_bytes(&self) -> usize {
         let state = self.state.try_lock();
-        state.ok().and_then(|state| state.kept.as_ref().map(|(_, memory)| memory.session.as_ref().map_or(0, cembra::Session::memory_bytes))).unwrap_or(0)
+        state
+            .ok()
+            .and_then(|state| {
+                state.kept.as_ref().map(|(_, memory)| memory.session.as_ref().map_or(0, cembra::Session::memory_bytes))
+            })
+            .unwrap_or(0)
     }
 }
