@@ -5,12 +5,12 @@
 
 use crate::errors::Error;
 use crate::failure::Failure;
-use crate::given::not_given;
 use crate::kinds;
 use crate::layouts::{Column, ColumnMut};
 use crate::memory::{
     AnyBits, ByteString, Flag, Presence, PresenceMemory, PresenceMut, Strided, StridedMut, Text, gathered, roomy, slice,
 };
+use crate::row_value::not_given;
 use crate::session::{Session, with_session};
 use compiler::{
     Array, ArrayBuilder, ArrayData, ArrayView, Bitmap, Date, Duration, InputColumn, OutputColumn, QType, Scalar,
