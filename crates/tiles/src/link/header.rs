@@ -51,28 +51,20 @@ impl fmt::Display for MessageId {
 
 /// What a message contains.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
 pub enum Content {
     /// Bytes.
-    Bytes,
+    Bytes = 0,
     /// A tile of FLOAT32.
-    Float32,
+    Float32 = 1,
     /// A tile of FLOAT64.
-    Float64,
+    Float64 = 2,
     /// Nothing, in the place of a tile that its sender could not make.
-    Poison,
+    Poison = 255,
 }
 
 impl Content {
     const ALL: [Content; 4] = [Content::Bytes, Content::Float32, Content::Float64, Content::Poison];
-
-    const fn number(self) -> u8 {
-        match self {
-            Content::Bytes => 0,
-            Content::Float32 => 1,
-            Content::Float64 => 2,
-            Content::Poison => 255,
-        }
-    }
 }
 
 impl fmt::Display for Content {
@@ -131,7 +123,7 @@ impl Header {
         let [length @ .., _, _] = self.length.to_le_bytes();
         let parts: [&[u8]; 6] = [
             &MAGIC,
-            &[VERSION, self.content.number()],
+            &[VERSION, self.content as u8],
             &length,
             &self.id.plan.to_le_bytes(),
             &self.id.tile.to_le_bytes(),
@@ -161,7 +153,7 @@ impl Header {
                 format!("a message between ranks is of version {version}, and this cembra reads version {VERSION}");
             return Err(bad_message(message).hint("run the same build of cembra on every machine"));
         }
-        let Some(content) = Content::ALL.into_iter().find(|known| known.number() == *content) else {
+        let Some(content) = Content::ALL.into_iter().find(|known| *known as u8 == *content) else {
             return Err(bad_message(format!("a message between ranks has contents of unknown kind {content}")));
         };
         let number = |at: usize| {

@@ -162,11 +162,7 @@ impl Room {
     /// # Errors
     /// It is not what was awaited.
     pub fn taken(self, header: &[u8; HEADER_BYTES], payload: Payload) -> Result<Done, Error> {
-        let header = Header::parse(header)?;
-        header.check(&self.awaited)?;
-        if header.content() == Content::Poison {
-            return Ok(Done::Poisoned);
-        }
+        let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let fits = match (&payload.data, &self.extents) {
             (Data::Bytes(bytes), None) => bytes.len() as u64 == header.length(),
             (Data::Tile(tile), Some(extents)) => {
@@ -201,6 +197,13 @@ impl Room {
         };
         Ok(Memory { awaited: self.awaited, place })
     }
+}
+
+/// The header that arrived, which is the awaited one; `None` if it is that of poison.
+fn arrived(header: &[u8; HEADER_BYTES], awaited: &Header) -> Result<Option<Header>, Error> {
+    let header = Header::parse(header)?;
+    header.check(awaited)?;
+    Ok(Some(header).filter(|header| header.content() != Content::Poison))
 }
 
 #[cold]
@@ -242,11 +245,7 @@ impl Memory {
     /// # Errors
     /// It is not what was awaited.
     pub fn filled(self, header: &[u8; HEADER_BYTES]) -> Result<Done, Error> {
-        let header = Header::parse(header)?;
-        header.check(&self.awaited)?;
-        if header.content() == Content::Poison {
-            return Ok(Done::Poisoned);
-        }
+        let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let data = match self.place {
             Place::Bytes(bytes) => Data::Bytes(Arc::new(bytes)),
             Place::Float32(memory, extents) => Data::Tile(memory.into_tile(&extents)?),

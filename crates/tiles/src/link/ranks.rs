@@ -47,7 +47,8 @@ pub struct Ranks {
     shared_errors: AtomicU32,
     /// True if another rank sent poison in this step.
     is_poisoned: AtomicBool,
-    sent: SentCounts,
+    sent_tiles: AtomicU64,
+    sent_bytes: AtomicU64,
     /// Why the link is of no use any more: messages that no rank took may be under way.
     broken: OnceLock<Error>,
 }
@@ -59,12 +60,6 @@ pub struct Sent {
     pub tiles: u64,
     /// The bytes of their elements.
     pub bytes: u64,
-}
-
-#[derive(Default, Debug)]
-struct SentCounts {
-    tiles: AtomicU64,
-    bytes: AtomicU64,
 }
 
 /// A step of an evaluation that all ranks have begun: the messages of its tiles have its number, and the hash of its plan.
@@ -111,7 +106,8 @@ impl Ranks {
             steps: AtomicU32::new(0),
             shared_errors: AtomicU32::new(0),
             is_poisoned: AtomicBool::new(false),
-            sent: SentCounts::default(),
+            sent_tiles: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
             broken: OnceLock::new(),
         })
     }
@@ -235,15 +231,15 @@ impl Ranks {
 
     /// Counts a tile that is sent.
     pub(crate) fn note_sent(&self, bytes: usize) {
-        self.sent.tiles.fetch_add(1, Ordering::Relaxed);
-        self.sent.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.sent_tiles.fetch_add(1, Ordering::Relaxed);
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// The tiles that this rank sent to others.
     #[must_use]
     pub fn sent(&self) -> Sent {
-        let SentCounts { tiles, bytes } = &self.sent;
-        Sent { tiles: tiles.load(Ordering::Relaxed), bytes: bytes.load(Ordering::Relaxed) }
+        let [tiles, bytes] = [&self.sent_tiles, &self.sent_bytes].map(|count| count.load(Ordering::Relaxed));
+        Sent { tiles, bytes }
     }
 
     /// Why the link is of no use any more, if it is not: messages may be under way that no rank takes.
