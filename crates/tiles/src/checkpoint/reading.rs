@@ -6,7 +6,7 @@
 use super::manifest::Entry;
 use super::shard::{Record, read_index};
 use crate::shape::sparse::{Building, Screening, Shape};
-use crate::tiled::files::{Opened, PIECE_BYTES, element, refused};
+use crate::tiled::files::{Opened, PIECE_BYTES, refused};
 use crate::tiled::tile::{Float, Tile, TileMemory, with_float};
 use crate::tiled::{TilePlace, TileSource};
 use blake3::Hasher;
@@ -67,17 +67,8 @@ impl StoredTiles {
         let extents = place.extents();
         let mut memory = TileMemory::<T>::of_extents(&extents)?;
         let mut piece = vec![0; PIECE_BYTES.min(size_of_val(memory.elements()))];
-        let (mut at, mut hasher) = (record.offset, Hasher::new());
-        let most = PIECE_BYTES.checked_div(size_of::<T>()).unwrap_or(1);
-        for elements in memory.elements_mut().chunks_mut(most) {
-            let bytes = piece.get_mut(..size_of_val(elements)).unwrap_or_default();
-            file.read_exact_at(bytes, at)?;
-            hasher.update(bytes);
-            for (to, bytes) in elements.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-                *to = element(bytes);
-            }
-            at = at.saturating_add(bytes.len() as u64);
-        }
+        let mut hasher = Hasher::new();
+        file.read_elements(memory.elements_mut(), record.offset, &mut piece, |bytes| _ = hasher.update(bytes))?;
         if hasher.finalize() != record.hash {
             let message = format!("tile {} was changed: its hash is another one", record.tile);
             return Err(refused(&file.path, message));

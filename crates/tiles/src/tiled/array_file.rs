@@ -3,7 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::tiled::files::{Opened, PIECE_BYTES, element, refused};
+use crate::tiled::files::{Opened, PIECE_BYTES, refused};
 use crate::tiled::tile::{Float, TileMemory, with_float};
 use crate::tiled::{TilePlace, TileSource};
 use crate::{MOST_TILES, Shape, Tiled, Tiling};
@@ -116,9 +116,17 @@ impl ArrayFile {
         let mut memory = TileMemory::<T>::of_extents(&extents)?;
         let mut index: SmallVec<[u64; 6]> = SmallVec::from_elem(0, outer.len());
         let mut piece = vec![0; PIECE_BYTES.min(size_of_val(memory.elements()))];
+        let size = size_of::<T>();
+        let reverse = |bytes: &mut [u8]| {
+            if self.place.is_big_endian {
+                bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+            }
+        };
         for elements in memory.elements_mut().chunks_mut((run as usize).max(1)) {
             let steps = index.iter().zip(outer).map(|(at, axis)| at.saturating_mul(axis.stride));
-            self.read_run(elements, steps.fold(first, u64::saturating_add), &mut piece)?;
+            let number = steps.fold(first, u64::saturating_add);
+            let at = self.place.first.saturating_add(number.saturating_mul(size as u64));
+            self.file.read_elements(elements, at, &mut piece, reverse)?;
             for (at, axis) in index.iter_mut().zip(outer).rev() {
                 *at = at.saturating_add(1);
                 if *at < axis.count {
@@ -130,24 +138,6 @@ impl ArrayFile {
         let read = memory.into_tile(&extents)?.tensor().clone();
         let reversed: SmallVec<[usize; 6]> = (0..extents.len()).rev().collect();
         if self.place.is_column_major { read.transposed(&reversed) } else { Ok(read) }
-    }
-
-    /// Reads neighbouring elements, of which the first is that of this number.
-    fn read_run<T: Float>(&self, elements: &mut [T], number: u64, piece: &mut [u8]) -> Result<(), Error> {
-        let size = size_of::<T>();
-        let mut at = self.place.first.saturating_add(number.saturating_mul(size as u64));
-        for elements in elements.chunks_mut(PIECE_BYTES.checked_div(size).unwrap_or(1)) {
-            let bytes = piece.get_mut(..size_of_val(elements)).unwrap_or_default();
-            self.file.read_exact_at(bytes, at)?;
-            at = at.saturating_add(bytes.len() as u64);
-            for (to, bytes) in elements.iter_mut().zip(bytes.chunks_exact_mut(size)) {
-                if self.place.is_big_endian {
-                    bytes.reverse();
-                }
-                *to = element(bytes);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -74,6 +74,30 @@ impl Opened {
         }
         Ok(())
     }
+
+    /// Reads neighbouring elements from a position on, in pieces of at most [`PIECE_BYTES`]. `piece` has room for one, and `seen` is given the bytes of
+    /// each, in which it may bring the lowest byte of an element to the front.
+    ///
+    /// # Errors
+    /// Those of [`read_exact_at`](Opened::read_exact_at).
+    pub(crate) fn read_elements<T: Float>(
+        &self,
+        elements: &mut [T],
+        mut position: u64,
+        piece: &mut [u8],
+        mut seen: impl FnMut(&mut [u8]),
+    ) -> Result<(), Error> {
+        for elements in elements.chunks_mut(PIECE_BYTES.checked_div(size_of::<T>()).unwrap_or(1)) {
+            let bytes = piece.get_mut(..size_of_val(elements)).unwrap_or_default();
+            self.read_exact_at(bytes, position)?;
+            seen(bytes);
+            for (to, bytes) in elements.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+                *to = element(bytes);
+            }
+            position = position.saturating_add(bytes.len() as u64);
+        }
+        Ok(())
+    }
 }
 
 /// Reads some bytes from a position on, wherever the file was read before.
@@ -93,7 +117,7 @@ fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
 }
 
 /// An element from its bytes, the lowest first.
-pub(crate) fn element<T: Float>(bytes: &[u8]) -> T {
+fn element<T: Float>(bytes: &[u8]) -> T {
     let mut bits = [0; size_of::<u64>()];
     bits.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     T::from_bits(u64::from_le_bytes(bits))
