@@ -63,6 +63,11 @@ pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
     Error::tensors(Kind::ElementType, message).hint("cast one of them")
 }
 
+/// An error if the elements of two operands are of two types.
+pub(crate) fn check_same_types(a: Scalar, b: Scalar) -> Result<(), Error> {
+    if a == b { Ok(()) } else { Err(unlike_types(a, b)) }
+}
+
 /// The error of an operation that is not for tiled tensors.
 #[cold]
 pub(crate) fn not_for_tiles(operation: &Operation) -> Error {

@@ -3,7 +3,7 @@
 //! out, until [`Tiled::truncate`].
 
 use crate::distribution::Facts;
-use crate::error::unlike_types;
+use crate::error::check_same_types;
 use crate::link::Ranks;
 use crate::product::numeric::multiply;
 use crate::tasks::Workers;
@@ -34,7 +34,6 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Evaluator {
-    pub(crate) options: Options,
     matrices: Arc<dyn MatrixProduct>,
     pub(crate) workers: Workers,
     /// What ranks compare beside what they evaluate.
@@ -46,7 +45,7 @@ impl Evaluator {
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
         let workers = Workers::alone(&options);
-        Evaluator { options, matrices: Arc::new(PlainProduct), workers, facts: Facts::default() }
+        Evaluator { matrices: Arc::new(PlainProduct), workers, facts: Facts::default() }
     }
 
     /// Shares the tiles of results out to ranks. All of them carry out the same evaluations in the same order, each with the same tensors, and have
@@ -96,9 +95,8 @@ impl Evaluator {
     /// take, are not counted.
     #[must_use]
     pub fn most_bytes(self, most: usize) -> Evaluator {
-        let options = self.options.clone().most_bytes(most);
-        let pool = Workers::alone(&options).pool;
-        Evaluator { options, ..self.with(|workers| workers.pool = pool) }
+        let Workers { options, pool, .. } = Workers::alone(&self.workers.options.clone().most_bytes(most));
+        self.with(|workers| (workers.options, workers.pool) = (options, pool))
     }
 
     /// Ends evaluations when a token is cancelled, or when its time is over ([`Cancellation::until`]). It is looked at between two tasks,
@@ -119,12 +117,10 @@ impl Evaluator {
     /// # Errors
     /// Those of [`product`](Evaluator::product) but for the making of tiles.
     pub fn plan(&self, labels: &str, a: &Tiled, b: &Tiled, wanted: Option<&Shape>) -> Result<SymbolicProduct, Error> {
-        if a.scalar_type() != b.scalar_type() {
-            return Err(unlike_types(a.scalar_type(), b.scalar_type()));
-        }
+        check_same_types(a.scalar_type(), b.scalar_type())?;
         let labels = Labels::parse(labels, &[a.tiling().rank(), b.tiling().rank()])?;
         let shapes = [a.shape(), b.shape()];
-        SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), &self.options, self.workers.token.as_ref())
+        SymbolicProduct::until(&labels, shapes, wanted, a.scalar_type(), self.options(), self.workers.token.as_ref())
     }
 
     /// The product of two tensors by labels such as `ij,jk->ik`, summed over labels that the result does not have. Labels of both operands and
@@ -149,7 +145,7 @@ impl Evaluator {
     /// The product of the operands that a plan was made of.
     fn run(&self, plan: &SymbolicProduct, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.check_tiles(&[a, b])?;
-        let workers = self.workers();
+        let workers = self.workers.clone();
         // Ranks compare the bytes of their own tiles.
         if workers.several().is_none() {
             let bytes = bytes_of(a.scalar_type(), plan.shape().present_elements());
@@ -161,14 +157,15 @@ impl Evaluator {
     /// The options.
     #[must_use]
     pub const fn options(&self) -> &Options {
-        &self.options
+        &self.workers.options
     }
 
     /// The same evaluator, with fewer bytes: other values hold `held_bytes` of them.
     pub(crate) fn beside(&self, held_bytes: usize) -> Evaluator {
-        let left = self.options.most_bytes.saturating_sub(held_bytes);
-        let run = self.clone().with(|workers| workers.held_bytes = workers.held_bytes.saturating_add(held_bytes));
-        Evaluator { options: self.options.clone().most_bytes(left), ..run }
+        self.clone().with(|workers| {
+            workers.options.most_bytes = workers.options.most_bytes.saturating_sub(held_bytes);
+            workers.held_bytes = workers.held_bytes.saturating_add(held_bytes);
+        })
     }
 
     /// An evaluator like this one beside tiles that take `own_bytes` bytes besides elements.
@@ -176,8 +173,8 @@ impl Evaluator {
     /// # Errors
     /// There are too few bytes.
     pub(crate) fn counting(&self, own_bytes: usize) -> Result<Evaluator, Error> {
-        let options = self.options.clone().counting(own_bytes, || "what holds tiles".to_owned())?;
-        Ok(Evaluator { options, ..self.clone() })
+        let workers = self.workers.counting(own_bytes, || "what holds tiles".to_owned())?;
+        Ok(Evaluator { workers, ..self.clone() })
     }
 
     /// The same evaluator for a plan, which notes its steps in a journal. It takes no memory, so none is kept.
@@ -187,12 +184,8 @@ impl Evaluator {
         })
     }
 
-    /// What carries an evaluation out, within the bytes that the options say.
-    pub(crate) fn workers(&self) -> Workers {
-        self.workers.within(&self.options)
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Workers)) -> Evaluator {
+    /// The same evaluator with other workers.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Workers)) -> Evaluator {
         change(&mut self.workers);
         self
     }

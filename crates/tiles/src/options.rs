@@ -9,25 +9,6 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 /// The bytes of tiles and plans, besides elements, that are not counted: the limit of a small evaluation is one of elements alone.
 const UNCOUNTED_BYTES: usize = 32 << 20;
 
-/// The bytes that are left of `most_bytes` once tiles and plans take `more` bytes besides elements, where they took `own_bytes` before.
-///
-/// # Errors
-/// There are too few. `what` names what takes them.
-pub(crate) fn left_beside(
-    most_bytes: usize,
-    own_bytes: usize,
-    more: usize,
-    what: impl FnOnce() -> String,
-) -> Result<usize, Error> {
-    let counted = |bytes: usize| bytes.saturating_sub(UNCOUNTED_BYTES);
-    let counted = counted(own_bytes.saturating_add(more)) - counted(own_bytes);
-    most_bytes.checked_sub(counted).ok_or_else(|| {
-        let (what, missing) = (what(), counted - most_bytes);
-        let message = format!("{what} takes {more} bytes besides elements, and {missing} are missing");
-        Error::tensors(Kind::Limit, message).hint("make larger tiles, raise the threshold, or raise `most_bytes`")
-    })
-}
-
 /// Where sums are cut: tiles of what is summed, in their order, are in one segment until it has so many terms or so many tiles. Tiles count
 /// whether they are present or not, but for those without elements; several summed labels are walked in the order of the left operand,
 /// the last the fastest; and a segment ends in front of each 1,024th tile. So all results are cut at the same places, and the bits of a
@@ -160,10 +141,18 @@ impl Options {
     /// The options where tiles or plans take `more` bytes besides elements.
     ///
     /// # Errors
-    /// There are too few bytes.
+    /// There are too few bytes. `what` names what takes them.
     pub(crate) fn counting(self, more: usize, what: impl FnOnce() -> String) -> Result<Options, Error> {
-        let most_bytes = left_beside(self.most_bytes, self.own_bytes, more, what)?;
-        Ok(Options { most_bytes, own_bytes: self.own_bytes.saturating_add(more), ..self })
+        let counted = |bytes: usize| bytes.saturating_sub(UNCOUNTED_BYTES);
+        let own_bytes = self.own_bytes.saturating_add(more);
+        let counted = counted(own_bytes) - counted(self.own_bytes);
+        let Some(most_bytes) = self.most_bytes.checked_sub(counted) else {
+            let (what, missing) = (what(), counted - self.most_bytes);
+            let message = format!("{what} takes {more} bytes besides elements, and {missing} are missing");
+            let error = Error::tensors(Kind::Limit, message);
+            return Err(error.hint("make larger tiles, raise the threshold, or raise `most_bytes`"));
+        };
+        Ok(Options { most_bytes, own_bytes, ..self })
     }
 
     /// The most bytes that tiles and plans may still take besides elements.

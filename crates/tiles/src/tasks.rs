@@ -4,7 +4,6 @@
 
 use crate::error::caught;
 use crate::link::Ranks;
-use crate::options::left_beside;
 use crate::tiled::pool::Pool;
 use crate::tiled::tile::{Float, TileMemory};
 use crate::{Journal, Options, TileMap};
@@ -24,10 +23,7 @@ pub(crate) struct Workers {
     pub(crate) threads: usize,
     pub(crate) token: Option<Cancellation>,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) most_bytes: usize,
-    /// The bytes that tiles and plans take besides elements.
-    pub(crate) own_bytes: usize,
-    pub(crate) block_bytes: usize,
+    pub(crate) options: Options,
     pub(crate) journal: Option<Journal>,
     /// True if no tile is made.
     pub(crate) is_plan: bool,
@@ -58,20 +54,13 @@ impl Workers {
             threads: 1,
             token: None,
             pool: Arc::new(Pool::new(options.pool_bytes.min(options.most_bytes))),
-            most_bytes: options.most_bytes,
-            own_bytes: options.own_bytes,
-            block_bytes: options.block_bytes,
+            options: options.clone(),
             journal: None,
             is_plan: false,
             held_bytes: 0,
             ranks: None,
             map: None,
         }
-    }
-
-    /// The same workers with the limits of bytes that options say.
-    pub(crate) fn within(&self, options: &Options) -> Workers {
-        Workers { most_bytes: options.most_bytes, own_bytes: options.own_bytes, ..self.clone() }
     }
 
     /// The ranks that share the tiles of an evaluation; none if there is one rank, or no tile is made.
@@ -89,8 +78,8 @@ impl Workers {
     /// # Errors
     /// There are too few bytes.
     pub(crate) fn counting(&self, more: usize, what: impl FnOnce() -> String) -> Result<Workers, Error> {
-        let most_bytes = left_beside(self.most_bytes, self.own_bytes, more, what)?;
-        Ok(Workers { most_bytes, own_bytes: self.own_bytes.saturating_add(more), ..self.clone() })
+        let options = self.options.clone().counting(more, what)?;
+        Ok(Workers { options, ..self.clone() })
     }
 
     /// An error if a result of some tiles would take more bytes than an evaluation may, or than there are.
@@ -100,7 +89,7 @@ impl Workers {
 
     /// An error if something would take more bytes than an evaluation may, or than there are.
     pub(crate) fn check_bytes(&self, bytes: usize, what: impl FnOnce() -> String) -> Result<(), Error> {
-        let most = self.most_bytes;
+        let most = self.options.most_bytes;
         if bytes > most {
             let missing = bytes - most;
             let message = format!("{} takes {bytes} bytes: it may have {most}, so {missing} are missing", what());
@@ -136,11 +125,11 @@ impl Workers {
     ) -> Result<Workers, Error> {
         let all = bytes.saturating_add(each);
         self.check_bytes(all, what)?;
-        let more = (self.most_bytes - all).checked_div(each).unwrap_or(usize::MAX);
+        let more = (self.options.most_bytes - all).checked_div(each).unwrap_or(usize::MAX);
         let threads = self.threads.min(more.saturating_add(1));
         let all = bytes.saturating_add(each.saturating_mul(threads));
         // What the pool keeps is taken, too.
-        self.pool.shrink(self.most_bytes.saturating_sub(all));
+        self.pool.shrink(self.options.most_bytes.saturating_sub(all));
         if let Some(journal) = &self.journal {
             journal.take(self.held_bytes.saturating_add(all));
         }

@@ -138,7 +138,7 @@ impl Evaluator {
         tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>,
     ) -> Result<(), Error> {
         let tensors = by_name(tensors)?;
-        match self.workers().several() {
+        match self.workers.clone().several() {
             Some(ranks) => writing::write_by(ranks, directory.as_ref(), &tensors),
             None => writing::write(directory.as_ref(), &tensors),
         }

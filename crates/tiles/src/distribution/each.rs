@@ -29,7 +29,18 @@ pub(crate) struct Making<'m> {
     pub(crate) reads: &'m [Read<'m>],
 }
 
-impl Making<'_> {
+impl<'m> Making<'m> {
+    /// A step of which a thread has the lazy tiles that a tile is made of, one of each operand, besides.
+    pub(crate) fn new(
+        operation: (&'static str, u64),
+        shape: &'m Shape,
+        scalar: Scalar,
+        reads: &'m [Read<'m>],
+    ) -> Making<'m> {
+        let each_bytes = reads.iter().map(|read| lazy_bytes(read.of)).fold(0, usize::saturating_add);
+        Making { operation, shape, scalar, each_bytes, reads }
+    }
+
     /// The operands, as they are.
     fn operands(&self) -> SmallVec<[&Tiled; 2]> {
         self.reads.iter().map(|read| read.of).collect()
@@ -66,7 +77,7 @@ impl Parts<'_> {
         let (mut start, mut bytes) = (0, 0_usize);
         for at in 0..count {
             bytes = bytes.saturating_add(self.bytes(at));
-            if bytes >= workers.block_bytes || at + 1 - start >= MOST_TOGETHER || at + 1 == count {
+            if bytes >= workers.options.block_bytes || at + 1 - start >= MOST_TOGETHER || at + 1 == count {
                 parts.push((start..at + 1, bytes));
                 (start, bytes) = (at + 1, 0);
             }
@@ -74,23 +85,12 @@ impl Parts<'_> {
         parts
     }
 
-    /// Results of parts, in their order. A function is given numbers of tiles among those that are made here.
+    /// Results of parts, in their order. A function is given numbers of tiles among those that are made here. The calling thread may watch something
+    /// meanwhile.
     ///
     /// # Errors
-    /// That of the first part that fails, or the evaluation was ended.
+    /// That of the first part that fails, the evaluation was ended, or that of the watch.
     pub(crate) fn run<R: Send>(
-        &self,
-        workers: &Workers,
-        of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
-    ) -> Result<Vec<R>, Error> {
-        self.watched(workers, of_part, None)
-    }
-
-    /// The same, where the calling thread watches something meanwhile.
-    ///
-    /// # Errors
-    /// Those of [`run`](Parts::run), or that of the watch.
-    fn watched<R: Send>(
         &self,
         workers: &Workers,
         of_part: impl Fn(Range<usize>) -> Result<R, Error> + Sync,
@@ -175,7 +175,7 @@ pub(crate) fn normed_of(
     let operands: Operands = making.operands().into_iter().cloned().collect();
     let of_part =
         |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> { part.map(|at| tile(&operands, at)).collect() };
-    let made = Parts { shape, scalar, positions: None }.run(&workers, of_part)?;
+    let made = Parts { shape, scalar, positions: None }.run(&workers, of_part, None)?;
     let (tiles, norms) = made.into_iter().flatten().unzip();
     Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
 }
@@ -208,7 +208,7 @@ fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed
                 let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
                 part.map(one).collect()
             };
-            let made = parts.watched(&workers, of_part, Some(&mut || exchange.watch()))?;
+            let made = parts.run(&workers, of_part, Some(&mut || exchange.watch()))?;
             let (tiles, norms): (Vec<Tile>, Vec<u64>) =
                 made.into_iter().flatten().map(|(tile, norm)| (tile, norm.to_bits())).unzip();
             Ok(((owners, tiles), norms))
@@ -263,7 +263,7 @@ pub(crate) fn numbers_of(
         let workers = workers_for_number(workers, 0, each_bytes)?;
         let here: Operands = operands.into_iter().cloned().collect();
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> { part.map(|at| number(&here, at)).collect() };
-        return Ok(Parts { shape, scalar, positions: None }.run(&workers, of_part)?.concat());
+        return Ok(Parts { shape, scalar, positions: None }.run(&workers, of_part, None)?.concat());
     };
     let planned = || {
         let owners = owners_of(workers, ranks, shape, reads)?;
@@ -278,7 +278,7 @@ pub(crate) fn numbers_of(
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> {
             part.map(|at| failed_at(lowest, parts.position(at), number(&here, parts.position(at)))).collect()
         };
-        Ok((owners, parts.watched(&workers, of_part, Some(&mut || exchange.watch()))?.concat()))
+        Ok((owners, parts.run(&workers, of_part, Some(&mut || exchange.watch()))?.concat()))
     })?;
     in_order(&owners, &numbers)
 }

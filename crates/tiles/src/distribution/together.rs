@@ -20,6 +20,13 @@ pub(crate) struct Read<'s> {
     pub(crate) positions: &'s (dyn Fn(usize) -> Reads + Sync + 's),
 }
 
+impl<'s> Read<'s> {
+    /// An operand of which the tile at the same position is read.
+    pub(crate) fn in_place(of: &'s Tiled) -> Read<'s> {
+        Read { of, positions: &|at| Reads::from_elem(at, 1) }
+    }
+}
+
 /// The numbers of the parts of all ranks, by rank, and what this rank made.
 pub(crate) type Shared<R> = (R, Vec<Vec<u64>>);
 

@@ -3,7 +3,7 @@
 
 use crate::elements::recut::begun_at;
 use crate::elements::views::turned;
-use crate::error::{limit, unlike_tilings};
+use crate::error::{check_same_types, limit, unlike_tilings};
 use crate::shape::algebra::merge;
 use crate::tiled::TilePlace;
 use crate::tiled::planned::Planned;
@@ -64,7 +64,7 @@ impl Tiled {
     /// The tiles of the block are not as large as those that they are put over, the elements are of another type, or a lazy tile cannot be
     /// made.
     pub fn with_block(&self, first: &[u64], block: &Tiled) -> Result<Tiled, Error> {
-        self.check_type_of(block)?;
+        check_same_types(self.scalar_type(), block.scalar_type())?;
         self.tiling().check_rank(first.len())?;
         block.tiling().check_rank(first.len())?;
         let ends =
@@ -110,13 +110,5 @@ impl Tiled {
             return Ok(Tiled::of_spread(shape, self.scalar_type(), Spread::new(owners, tiles)));
         }
         Ok(Tiled::stored(shape, self.scalar_type(), tiles.into_iter().flatten().collect()))
-    }
-
-    pub(crate) fn check_type_of(&self, part: &Tiled) -> Result<(), Error> {
-        if self.scalar_type() == part.scalar_type() {
-            Ok(())
-        } else {
-            Err(crate::error::unlike_types(self.scalar_type(), part.scalar_type()))
-        }
     }
 }

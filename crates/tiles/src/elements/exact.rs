@@ -4,6 +4,8 @@
 //! The method is the small superaccumulator of Radford M. Neal, "Fast exact summation using small and large superaccumulators"
 //! (arXiv:1505.05571, 2015): words of 64 bits of which neighbours are 32 bits apart, so that carries are propagated once in a long while.
 
+use crate::tiled::tile::Float;
+
 /// The bits that neighbouring words are apart.
 const APART: u32 = 32;
 
@@ -18,6 +20,13 @@ const MANTISSA: u32 = 52;
 
 /// The exponent, as it is stored, of what is infinite or no number.
 const LARGEST_EXPONENT: u64 = 2047;
+
+/// The exact sum of numbers, rounded once to FLOAT64, and then to their type.
+pub(crate) fn exact_sum<T: Float>(numbers: &[T]) -> T {
+    let mut sum = ExactSum::default();
+    numbers.iter().for_each(|number| sum.add(number.to_f64()));
+    T::of_f64(sum.value())
+}
 
 /// A sum of floats that is not rounded. Bit 0 of the first word is 2^-1074.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,7 +52,7 @@ impl Default for ExactSum {
 }
 
 impl ExactSum {
-    pub(crate) fn add(&mut self, number: f64) {
+    fn add(&mut self, number: f64) {
         let bits = number.to_bits();
         let (exponent, mantissa) = ((bits >> MANTISSA) & LARGEST_EXPONENT, bits & ((1 << MANTISSA) - 1));
         if exponent == LARGEST_EXPONENT {
@@ -80,7 +89,7 @@ impl ExactSum {
     }
 
     /// The nearest float, the one with an even mantissa where two are as near. NaN if one was added, or infinities of both signs.
-    pub(crate) fn value(mut self) -> f64 {
+    fn value(mut self) -> f64 {
         match (self.has_nan, self.has_positive_infinity, self.has_negative_infinity) {
             (true, _, _) | (_, true, true) => return f64::NAN,
             (_, true, _) => return f64::INFINITY,

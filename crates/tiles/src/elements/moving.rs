@@ -15,7 +15,7 @@ impl Evaluator {
     /// # Errors
     /// The map names ranks that there are not, there are too few bytes, a lazy tile cannot be made, or another rank failed.
     pub fn distributed(&self, a: &Tiled, map: &TileMap) -> Result<Tiled, Error> {
-        let workers = self.workers();
+        let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.materialized(a) };
         if a.is_lazy() {
             return self.clone().tile_map(map.clone()).materialized(a);
@@ -37,7 +37,7 @@ impl Evaluator {
     /// # Errors
     /// There are too few bytes, a lazy tile cannot be made, or another rank failed.
     pub fn gathered(&self, a: &Tiled) -> Result<Tiled, Error> {
-        let workers = self.workers();
+        let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.materialized(a) };
         if a.is_lazy() {
             return self.gathered(&self.materialized(a)?);
@@ -87,7 +87,7 @@ impl Evaluator {
         owners: &[u32],
         readers: impl Fn(usize) -> R,
     ) -> Result<Tiled, Error> {
-        let (workers, operands) = (self.workers(), [a]);
+        let (workers, operands) = (self.workers.clone(), [a]);
         let parcels = (0..a.shape().len())
             .flat_map(|at| readers(at).map(move |peer| Parcel { key: 0, operand: 0, position: at as u32, peer }));
         let traffic = Traffic::of(ranks.link().rank() as u32, &operands, parcels);

@@ -1,9 +1,9 @@
 //! Operations of users on tiles: a rule that says from the norms of operands which tiles the result has, and a function that makes each of them.
 //! Tiles are shared out to threads, as those of all results.
 
-use crate::distribution::each::{Making, lazy_bytes, tiled_of};
+use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
-use crate::error::{caught, unlike_types};
+use crate::error::{caught, check_same_types};
 use crate::shape::algebra::check_same_tilings;
 use crate::shape::sparse::Building;
 use crate::tiled::tile::{Tile, check_float};
@@ -96,14 +96,12 @@ impl Evaluator {
         check_float(scalar)?;
         for other in others {
             check_same_tilings(tiling, other.tiling())?;
-            if other.scalar_type() != scalar {
-                return Err(unlike_types(scalar, other.scalar_type()));
-            }
+            check_same_types(scalar, other.scalar_type())?;
         }
         let mut numbers: Vec<u64> = operands.iter().flat_map(|operand| operand.shape().tiles()).copied().collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut shape = Building::new(tiling, self.options.screening(scalar)?);
+        let mut shape = Building::new(tiling, self.options().screening(scalar)?);
         for number in numbers {
             let Some(place) = TilePlace::of(tiling, number) else { continue };
             let norms: SmallVec<[Option<f64>; 2]> =
@@ -112,8 +110,7 @@ impl Evaluator {
                 shape.add(number, norm)?;
             }
         }
-        let (shape, workers) = (shape.finish(), self.workers());
-        let each_bytes = operands.iter().fold(0, |bytes: usize, operand| bytes.saturating_add(lazy_bytes(operand)));
+        let (shape, workers) = (shape.finish(), self.workers.clone());
         let own = |operand: &&Tiled| {
             let (operand, shape) = ((*operand).clone(), shape.clone());
             move |at: usize| -> Reads { operand.shape().position(shape.tiles()[at]).into_iter().collect() }
@@ -121,13 +118,10 @@ impl Evaluator {
         let positions: Vec<_> = operands.iter().map(own).collect();
         let reads: Vec<Read<'_>> =
             operands.iter().zip(&positions).map(|(of, positions)| Read { of, positions }).collect();
-        let making =
-            Making { operation: ("an operation of a user", 0), shape: &shape, scalar, each_bytes, reads: &reads };
+        let making = Making::new(("an operation of a user", 0), &shape, scalar, &reads);
         tiled_of(&making, &workers, |operands, at| {
             let number = shape.tiles()[at];
-            let Some(place) = TilePlace::of(tiling, number) else {
-                return Err(Error::tensors(Kind::Index, format!("tile {number} of {tiling:?}")));
-            };
+            let place = TilePlace::known(tiling, number)?;
             let tile = |operand: &Tiled| Ok(operand.tile(number)?.map(|tile| tile.tensor().clone()));
             let tiles = operands.iter().map(tile).collect::<Result<SmallVec<[Option<Tensor>; 2]>, Error>>()?;
             let made = caught("the operation on tiles", || operation.tile(&place, &tiles))?;

@@ -1,9 +1,9 @@
 //! Operators on elements of tiled tensors: sums, differences, products, multiples and functions. Each tile of the result is made of the tiles
 //! at its place, so tiles are shared out to threads.
 
-use crate::distribution::each::{Making, lazy_bytes, tiled_of};
-use crate::distribution::{Read, Reads};
-use crate::error::{caught, unlike_types};
+use crate::distribution::Read;
+use crate::distribution::each::{Making, tiled_of};
+use crate::error::{caught, check_same_types, unlike_types};
 use crate::shape::algebra::{check_same_tilings, merge};
 use crate::tasks::Workers;
 use crate::tiled::tile::{Float, Tile, with_float};
@@ -19,7 +19,7 @@ impl Evaluator {
     /// # Errors
     /// Tilings or types of elements differ, there are too many tiles or bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn add(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
-        let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
+        let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>("added", &shape, [a, b], |a, b| a + b, None))
     }
 
@@ -28,7 +28,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`add`](Evaluator::add).
     pub fn subtract(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
-        let shape = a.shape().added(b.shape(), &self.options.screening(a.scalar_type())?)?;
+        let shape = a.shape().added(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => {
             self.merged::<T>("subtracted", &shape, [a, b], |a, b| a - b, Some(&|workers, b| mapped::<T>(workers, b, |element| -element)))
         })
@@ -39,7 +39,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`add`](Evaluator::add).
     pub fn hadamard(&self, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
-        let shape = a.shape().multiplied(b.shape(), &self.options.screening(a.scalar_type())?)?;
+        let shape = a.shape().multiplied(b.shape(), &self.options().screening(a.scalar_type())?)?;
         with_float!(a.scalar_type(), T => self.merged::<T>("multiplied", &shape, [a, b], |a, b| a * b, None))
     }
 
@@ -48,15 +48,13 @@ impl Evaluator {
     /// # Errors
     /// There are too many bytes, a lazy tile cannot be made, or the evaluation was ended.
     pub fn scale(&self, a: &Tiled, factor: f64) -> Result<Tiled, Error> {
-        let shape = a.shape().scaled(factor, &self.options.screening(a.scalar_type())?)?;
+        let shape = a.shape().scaled(factor, &self.options().screening(a.scalar_type())?)?;
         let part = a.with_part_of_tiles(shape);
-        let workers = self.workers();
+        let workers = self.workers.clone();
         with_float!(a.scalar_type(), T => {
             let factor = T::of_f64(factor);
-            let reads = [Read { of: &part, positions: &|at| Reads::from_elem(at, 1) }];
-            let (shape, scalar, each_bytes) = (part.shape(), part.scalar_type(), lazy_bytes(&part));
-            let operation = ("scaled", factor.to_f64().to_bits());
-            tiled_of(&Making { operation, shape, scalar, each_bytes, reads: &reads }, &workers, |operands, at| {
+            let (operation, reads) = (("scaled", factor.to_f64().to_bits()), [Read::in_place(&part)]);
+            tiled_of(&Making::new(operation, part.shape(), a.scalar_type(), &reads), &workers, |operands, at| {
                 mapped::<T>(&workers, &operands[0].tile_at(at)?, |element| factor * element)
             })
         })
@@ -69,17 +67,14 @@ impl Evaluator {
     /// Elements are of another type, there are too many tiles or bytes, the function panics, a lazy tile cannot be made, or the evaluation was
     /// ended.
     pub fn map<T: Float>(&self, a: &Tiled, function: impl Fn(T) -> T + Sync) -> Result<Tiled, Error> {
-        if a.scalar_type() != T::SCALAR {
-            return Err(unlike_types(a.scalar_type(), T::SCALAR));
-        }
-        let screening = self.options.screening(a.scalar_type())?;
+        check_same_types(a.scalar_type(), T::SCALAR)?;
+        let screening = self.options().screening(a.scalar_type())?;
         let of_zero = caught("the function of elements", || Ok(function(T::default())))?;
         let shape = a.shape().of_map(of_zero == T::default(), screening.most_tiles)?;
         let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();
-        let workers = self.workers();
+        let workers = self.workers.clone();
         let reads = [Read { of: a, positions: &|at| places[at].into_iter().collect() }];
-        let operation = ("mapped", of_zero.bits());
-        let making = Making { operation, shape: &shape, scalar: T::SCALAR, each_bytes: lazy_bytes(a), reads: &reads };
+        let making = Making::new(("mapped", of_zero.bits()), &shape, T::SCALAR, &reads);
         tiled_of(&making, &workers, |operands, at| {
             if let Some(own) = places[at] {
                 let tile = operands[0].tile_at(own)?;
@@ -103,20 +98,17 @@ impl Evaluator {
         of_second: Option<OfTile<'_>>,
     ) -> Result<Tiled, Error> {
         check_same_tilings(a.tiling(), b.tiling())?;
-        if a.scalar_type() != b.scalar_type() {
-            return Err(unlike_types(a.scalar_type(), b.scalar_type()));
-        }
+        check_same_types(a.scalar_type(), b.scalar_type())?;
         let mut wanted = shape.tiles().iter().peekable();
         let both = merge(a.shape().tiles(), b.shape().tiles());
         let both = both.filter(|(number, ..)| wanted.next_if_eq(&number).is_some());
         let places: Vec<(Option<usize>, Option<usize>)> = both.map(|(_, first, second)| (first, second)).collect();
-        let workers = self.workers();
-        let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
+        let workers = self.workers.clone();
         let reads = [
             Read { of: a, positions: &|at| places[at].0.into_iter().collect() },
             Read { of: b, positions: &|at| places[at].1.into_iter().collect() },
         ];
-        let making = Making { operation: (name, 0), shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        let making = Making::new((name, 0), shape, T::SCALAR, &reads);
         let made = tiled_of(&making, &workers, |operands, at| {
             let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
             let (first, second) = places[at];

@@ -1,7 +1,7 @@
 //! The elements of a tensor in tiles that are cut elsewhere: which tile has elements of which, estimates of norms, and the copies, which are tasks over
 //! the tiles that are made. Slices, slices among zeros, ranges that are written over and other tilings are all made by these.
 
-use crate::distribution::each::{Making, lazy_bytes, tiled_of};
+use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
 use crate::error::limit;
 use crate::shape::tiling::Ranges;
@@ -21,7 +21,8 @@ pub(crate) type Copied = (u64, u32);
 
 /// The tiles of a tensor, and where their elements are in another tiling.
 pub(crate) struct Pieces<'p> {
-    of: Tiled,
+    /// The tensor whose elements are copied.
+    pub(crate) of: Tiled,
     /// The shape of the tensor in the other place.
     from: Shape,
     to: &'p Tiling,
@@ -109,19 +110,9 @@ impl<'p> Pieces<'p> {
         Ok((self, run))
     }
 
-    /// The bytes that a thread holds which copies: those of a lazy tile.
-    pub(crate) fn each_bytes(&self) -> usize {
-        lazy_bytes(&self.of)
-    }
-
     /// The positions of the tiles that copies are of.
     pub(crate) fn read(copies: &[Copied]) -> Reads {
         copies.iter().map(|(_, at)| *at as usize).collect()
-    }
-
-    /// The tensor whose elements are copied.
-    pub(crate) const fn of(&self) -> &Tiled {
-        &self.of
     }
 
     /// Makes a tile of the tiles of the tensor, which are here. What nothing is copied to is 0, or is around.
@@ -188,11 +179,10 @@ pub(crate) fn recut(
         return Ok(of.with_sources(shape, shared.iter().copied()));
     }
     let (pieces, run) = pieces.stored(run, copies.len())?;
-    let workers = run.workers();
+    let workers = run.workers.clone();
     let positions = |at: usize| Pieces::read(kept[at].0);
     let reads = [Read { of: &pieces.of, positions: &positions }];
-    let making =
-        Making { operation: ("cut", 0), shape: &shape, scalar, each_bytes: pieces.each_bytes(), reads: &reads };
+    let making = Making::new(("cut", 0), &shape, scalar, &reads);
     tiled_of(&making, &workers, |operands, at| match kept[at] {
         (_, Some(same)) => operands[0].tile_at(same),
         (copies, None) => {

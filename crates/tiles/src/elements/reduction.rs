@@ -4,7 +4,7 @@
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::distribution::{Read, Reads};
-use crate::elements::exact::ExactSum;
+use crate::elements::exact::exact_sum;
 use crate::shape::sparse::Building;
 use crate::shape::weighing::Weighing;
 use crate::tasks::Workers;
@@ -70,7 +70,7 @@ impl<'r> Reducing<'r> {
 
     /// The tiles that the result has: those of sums by estimates, the others all that are not known to be 0.
     fn shape<T: Float>(&self) -> Result<Shape, Error> {
-        let screening = self.run.options.screening(T::SCALAR)?;
+        let screening = self.run.options().screening(T::SCALAR)?;
         let is_screened = self.reduction == Reduction::Sum && self.tiling.rank() > 0;
         let screening = if is_screened { screening } else { Screening { threshold: 0.0, ..screening } };
         if self.reduction == Reduction::Product && self.all == 0 {
@@ -97,7 +97,7 @@ impl<'r> Reducing<'r> {
 
     fn make<T: Float>(&self) -> Result<Tiled, Error> {
         let shape = self.shape::<T>()?;
-        let workers = self.run.workers();
+        let workers = self.run.workers.clone();
         if self.tiling.rank() == 0 {
             return self.number::<T>(&shape, &workers);
         }
@@ -109,13 +109,7 @@ impl<'r> Reducing<'r> {
         };
         let positions = |at: usize| -> Reads { parts(at).iter().map(|(_, position)| *position).collect() };
         let reads = [Read { of: self.of, positions: &positions }];
-        let making = Making {
-            operation: (self.name(), 0),
-            shape: &shape,
-            scalar: T::SCALAR,
-            each_bytes: lazy_bytes(self.of),
-            reads: &reads,
-        };
+        let making = Making::new((self.name(), 0), &shape, T::SCALAR, &reads);
         tiled_of(&making, &workers, |operands, at| {
             let extents = self.tiling.tile_extents(shape.tiles()[at]).unwrap_or_default();
             let mut memory = workers.memory::<T>(&extents)?;
@@ -140,19 +134,12 @@ impl<'r> Reducing<'r> {
 
     /// A reduction over all axes. Threads and ranks share the tiles.
     fn number<T: Float>(&self, shape: &Shape, workers: &Workers) -> Result<Tiled, Error> {
-        let reads = [Read { of: self.of, positions: &|at| Reads::from_elem(at, 1) }];
-        let bytes = lazy_bytes(self.of);
         if workers.is_plan {
-            workers_for_number(workers, 0, bytes)?;
+            workers_for_number(workers, 0, lazy_bytes(self.of))?;
             return Tiled::planned(shape, T::SCALAR);
         }
-        let making = Making {
-            operation: (self.name(), 0),
-            shape: self.of.shape(),
-            scalar: T::SCALAR,
-            each_bytes: bytes,
-            reads: &reads,
-        };
+        let reads = [Read::in_place(self.of)];
+        let making = Making::new((self.name(), 0), self.of.shape(), T::SCALAR, &reads);
         // A tile without elements comes to no number, and has none that counts.
         let numbers = numbers_of(&making, workers, |operands, at| {
             Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))
@@ -205,11 +192,4 @@ impl<'r> Reducing<'r> {
             _ => a + b,
         }
     }
-}
-
-/// The exact sum of numbers, rounded once to FLOAT64, and then to their type.
-fn exact_sum<T: Float>(numbers: &[T]) -> T {
-    let mut sum = ExactSum::default();
-    numbers.iter().for_each(|number| sum.add(number.to_f64()));
-    T::of_f64(sum.value())
 }

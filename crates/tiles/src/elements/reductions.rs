@@ -4,8 +4,8 @@
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of};
 use crate::distribution::{Read, Reads};
-use crate::elements::exact::ExactSum;
-use crate::error::{unlike_tilings, unlike_types};
+use crate::elements::exact::exact_sum;
+use crate::error::{check_same_types, unlike_tilings};
 use crate::shape::algebra::{check_same_tilings, common};
 use crate::tiled::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Shape, Tiled, Tiling1};
@@ -27,31 +27,18 @@ fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f
     sums.iter().sum()
 }
 
-/// Which of two numbers counts, and what is seen of each.
+/// Which of two numbers counts, the least or the greatest, and whether that is one of magnitudes.
 #[derive(Clone, Copy)]
-enum Extreme {
-    Least,
-    Greatest,
-    LeastMagnitude,
-    GreatestMagnitude,
+struct Extreme {
+    /// What is computed.
+    name: &'static str,
+    is_least: bool,
+    is_magnitude: bool,
 }
 
 impl Extreme {
     fn of(self, number: f64) -> f64 {
-        match self {
-            Extreme::Least | Extreme::Greatest => number,
-            Extreme::LeastMagnitude | Extreme::GreatestMagnitude => number.abs(),
-        }
-    }
-
-    /// What is computed, by its name.
-    const fn name(self) -> &'static str {
-        match self {
-            Extreme::Least => "least",
-            Extreme::Greatest => "greatest",
-            Extreme::LeastMagnitude => "least magnitude",
-            Extreme::GreatestMagnitude => "greatest magnitude",
-        }
+        if self.is_magnitude { number.abs() } else { number }
     }
 
     /// The one that counts. NaN does before any number, and -0 is less than 0, so the order of what is compared does not matter.
@@ -59,11 +46,8 @@ impl Extreme {
         if a.is_nan() || b.is_nan() {
             return f64::NAN;
         }
-        let is_first = match self {
-            Extreme::Least | Extreme::LeastMagnitude => a.total_cmp(&b).is_le(),
-            Extreme::Greatest | Extreme::GreatestMagnitude => a.total_cmp(&b).is_ge(),
-        };
-        if is_first { a } else { b }
+        let order = a.total_cmp(&b);
+        if if self.is_least { order.is_le() } else { order.is_ge() } { a } else { b }
     }
 }
 
@@ -109,7 +93,7 @@ impl Evaluator {
             return Ok(sum.sqrt());
         }
         // Squares of what is large or small leave the range of floats where the norm itself does not.
-        let largest = self.abs_max_or_zero(a)?;
+        let largest = if filled_tiles(a) == 0 { 0.0 } else { self.abs_max(a)? };
         if largest == 0.0 || !largest.is_finite() {
             return Ok(largest);
         }
@@ -124,20 +108,14 @@ impl Evaluator {
     /// Those of [`sum`](Evaluator::sum), or tilings or types of elements differ.
     pub fn dot(&self, a: &Tiled, b: &Tiled) -> Result<f64, Error> {
         check_same_tilings(a.tiling(), b.tiling())?;
-        if a.scalar_type() != b.scalar_type() {
-            return Err(unlike_types(a.scalar_type(), b.scalar_type()));
-        }
+        check_same_types(a.scalar_type(), b.scalar_type())?;
         let both = common(a.shape().tiles(), b.shape().tiles());
         // Tiles of the first that the second does not have are not made.
         let part = a.with_part_of_tiles(a.shape().masked(b.shape())?);
-        let reads = [
-            Read { of: &part, positions: &|at| Reads::from_elem(at, 1) },
-            Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) },
-        ];
+        let reads = [Read::in_place(&part), Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) }];
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
-        let making =
-            Making { operation: ("dot", 0), shape: part.shape(), scalar: a.scalar_type(), each_bytes, reads: &reads };
-        let numbers = numbers_of(&making, &self.workers(), |operands, at| {
+        let making = Making { each_bytes, ..Making::new(("dot", 0), part.shape(), a.scalar_type(), &reads) };
+        let numbers = numbers_of(&making, &self.workers.clone(), |operands, at| {
             let (own, other) = (operands[0].tile_at(at)?, operands[1].tile_at(both[at].1 as usize)?);
             with_float!(a.scalar_type(), T => {
                 let sum = in_lanes(own.elements::<T>(), other.elements::<T>(), |a, b| a.to_f64() * b.to_f64());
@@ -206,7 +184,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`sum`](Evaluator::sum), or there are no elements.
     pub fn min(&self, a: &Tiled) -> Result<f64, Error> {
-        self.extreme(a, Extreme::Least)
+        self.extreme(a, Extreme { name: "least", is_least: true, is_magnitude: false })
     }
 
     /// The greatest element. NaN if one is.
@@ -214,7 +192,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`min`](Evaluator::min).
     pub fn max(&self, a: &Tiled) -> Result<f64, Error> {
-        self.extreme(a, Extreme::Greatest)
+        self.extreme(a, Extreme { name: "greatest", is_least: false, is_magnitude: false })
     }
 
     /// The least magnitude of an element. NaN if one is.
@@ -222,7 +200,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`min`](Evaluator::min).
     pub fn abs_min(&self, a: &Tiled) -> Result<f64, Error> {
-        self.extreme(a, Extreme::LeastMagnitude)
+        self.extreme(a, Extreme { name: "least magnitude", is_least: true, is_magnitude: true })
     }
 
     /// The greatest magnitude of an element. NaN if one is.
@@ -230,11 +208,7 @@ impl Evaluator {
     /// # Errors
     /// Those of [`min`](Evaluator::min).
     pub fn abs_max(&self, a: &Tiled) -> Result<f64, Error> {
-        self.extreme(a, Extreme::GreatestMagnitude)
-    }
-
-    fn abs_max_or_zero(&self, a: &Tiled) -> Result<f64, Error> {
-        if filled_tiles(a) == 0 { Ok(0.0) } else { self.abs_max(a) }
+        self.extreme(a, Extreme { name: "greatest magnitude", is_least: false, is_magnitude: true })
     }
 
     fn extreme(&self, a: &Tiled, extreme: Extreme) -> Result<f64, Error> {
@@ -244,7 +218,7 @@ impl Evaluator {
                 Ok(elements.reduce(|a, b| extreme.choose(a, b)).unwrap_or(f64::NAN))
             })
         };
-        let found = self.numbers_of_tiles((extreme.name(), 0), a, of_tile)?;
+        let found = self.numbers_of_tiles((extreme.name, 0), a, of_tile)?;
         let absent = has_absent_elements(a).then_some(0.0);
         let all = found.into_iter().chain(absent).reduce(|a, b| extreme.choose(a, b));
         all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
@@ -267,20 +241,12 @@ impl Evaluator {
         a: &Tiled,
         of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
     ) -> Result<Vec<f64>, Error> {
-        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
-        let making =
-            Making { operation, shape: a.shape(), scalar: a.scalar_type(), each_bytes: lazy_bytes(a), reads: &reads };
+        let reads = [Read::in_place(a)];
+        let making = Making::new(operation, a.shape(), a.scalar_type(), &reads);
         let number = |operands: &[Tiled], at: usize| Ok(of_tile(at, &operands[0].tile_at(at)?)?.to_bits());
-        let numbers = numbers_of(&making, &self.workers(), number)?;
+        let numbers = numbers_of(&making, &self.workers.clone(), number)?;
         Ok(numbers.into_iter().map(f64::from_bits).collect())
     }
-}
-
-/// The exact sum of numbers.
-fn exact_sum(numbers: &[f64]) -> f64 {
-    let mut sum = ExactSum::default();
-    numbers.iter().for_each(|number| sum.add(*number));
-    sum.value()
 }
 
 /// How many tiles have elements, whether they are present or not. A grid has no more tiles than 64 bits count.

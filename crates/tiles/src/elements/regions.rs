@@ -4,13 +4,14 @@
 use crate::distribution::Read;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of};
 use crate::elements::recut::{Pieces, Target, begun_at, recut};
-use crate::error::unlike_tilings;
+use crate::elements::stored::evaluator_of;
+use crate::error::{check_same_types, unlike_tilings};
 use crate::shape::algebra::merge;
 use crate::shape::sparse::Building;
 use crate::shape::tiling::Ranges;
 use crate::tiled::copies::intersection;
 use crate::tiled::tile::with_float;
-use crate::{Base, Evaluator, Journal, Options, Screening, Shape, Tiled, Tiling, Tiling1};
+use crate::{Base, Evaluator, Screening, Shape, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
 use std::ops::Range;
 
@@ -84,7 +85,7 @@ impl Evaluator {
     /// evaluation was ended.
     pub fn with_elements(&self, a: &Tiled, first: &[i64], part: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
-        a.check_type_of(part)?;
+        check_same_types(a.scalar_type(), part.scalar_type())?;
         part.tiling().check_rank(first.len())?;
         let moved = begun_at(part.tiling(), first.iter().copied())?;
         let region: Ranges = moved.axes().iter().map(|axis| axis.lower()..axis.upper()).collect();
@@ -119,13 +120,13 @@ impl Evaluator {
         }
         let shape = shape.finish();
         let (pieces, run) = pieces.stored(self, copies.len())?;
-        let workers = run.workers();
-        let each_bytes = lazy_bytes(a).max(pieces.each_bytes());
+        let workers = run.workers.clone();
+        let each_bytes = lazy_bytes(a).max(lazy_bytes(&pieces.of));
         let reads = [
             Read { of: a, positions: &|at| wanted[at].0.into_iter().collect() },
-            Read { of: pieces.of(), positions: &|at| Pieces::read(wanted[at].2) },
+            Read { of: &pieces.of, positions: &|at| Pieces::read(wanted[at].2) },
         ];
-        let making = Making { operation: ("written over", 0), shape: &shape, scalar, each_bytes, reads: &reads };
+        let making = Making { each_bytes, ..Making::new(("written over", 0), &shape, scalar, &reads) };
         let made = tiled_of(&making, &workers, |operands, at| {
             let (own, covered, copies) = &wanted[at];
             let own = own.map(|at| operands[0].tile_at(at)).transpose()?;
@@ -154,10 +155,4 @@ impl Evaluator {
         }
         recut(self, a, a.tiling().clone(), tiling, screening)?.screened(screening)
     }
-}
-
-/// What evaluates on one thread without a limit of bytes, or plans if a tensor has a shape alone.
-fn evaluator_of(operands: &[&Tiled]) -> Evaluator {
-    let run = Evaluator::new(Options::default());
-    if operands.iter().any(|operand| operand.is_planned()) { run.of_plan(Journal::default()) } else { run }
 }

@@ -1,18 +1,43 @@
 //! Tensors whose tiles an evaluator makes and stores: of functions and seeds, or of lazy tiles. They are those that `Tiled` makes by itself,
 //! but its tiles are shared out to threads, counted, and made in memory that is used again.
 
+use crate::distribution::Read;
 use crate::distribution::each::{Making, Parts, lazy_bytes, numbers_of, tiled_of};
-use crate::distribution::{Read, Reads};
 use crate::error::caught;
 use crate::shape::sparse::Building;
 use crate::tiled::making::{fill, number_at};
 use crate::tiled::tile::{Float, Tile};
 use crate::tiled::{TilePlace, bytes_of};
-use crate::{Evaluator, Screening, Shape, Tiled};
+use crate::{Evaluator, Journal, Options, Screening, Shape, Tiled};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+impl Tiled {
+    /// The same tensor with all tiles stored, under the norms of their elements. No tile is dropped.
+    ///
+    /// # Errors
+    /// A lazy tile cannot be made, or there is no memory.
+    pub fn materialized(&self) -> Result<Tiled, Error> {
+        evaluator_of(&[self]).materialized(self)
+    }
+
+    /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
+    /// stored.
+    ///
+    /// # Errors
+    /// A lazy tile cannot be made, there is no memory, or too many tiles are left.
+    pub fn truncate(&self, screening: &Screening) -> Result<Tiled, Error> {
+        evaluator_of(&[self]).truncate(self, screening)
+    }
+}
+
+/// What evaluates on one thread without a limit of bytes, or plans if a tensor has a shape alone.
+pub(crate) fn evaluator_of(operands: &[&Tiled]) -> Evaluator {
+    let run = Evaluator::new(Options::default());
+    if operands.iter().any(|operand| operand.is_planned()) { run.of_plan(Journal::default()) } else { run }
+}
 
 impl Evaluator {
     /// The tensor whose element at an index is a function of the index, as [`Tiled::from_fn`] makes it.
@@ -20,13 +45,9 @@ impl Evaluator {
     /// # Errors
     /// There are too many bytes, the function panics, or the evaluation was ended.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
-        let workers = self.workers();
-        let making = Making { operation: ("made", 0), shape, scalar: T::SCALAR, each_bytes: 0, reads: &[] };
-        tiled_of(&making, &workers, |_, at| {
-            let number = shape.tiles()[at];
-            let Some(place) = TilePlace::of(shape.tiling(), number) else {
-                return Err(Error::tensors(Kind::Index, format!("tile {number} of {:?}", shape.tiling())));
-            };
+        let workers = self.workers.clone();
+        tiled_of(&Making::new(("made", 0), shape, T::SCALAR, &[]), &workers, |_, at| {
+            let place = TilePlace::known(shape.tiling(), shape.tiles()[at])?;
             let extents = place.extents();
             let mut memory = workers.memory::<T>(&extents)?;
             caught("the function of elements", || {
@@ -53,15 +74,10 @@ impl Evaluator {
         if !a.is_lazy() {
             return Ok(a.clone());
         }
-        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
-        let making = Making {
-            operation: ("stored", 0),
-            shape: a.shape(),
-            scalar: a.scalar_type(),
-            each_bytes: 0,
-            reads: &reads,
-        };
-        tiled_of(&making, &self.workers(), |operands, at| operands[0].tile_at(at))
+        let reads = [Read::in_place(a)];
+        // The lazy tile is the one that is made.
+        let making = Making { each_bytes: 0, ..Making::new(("stored", 0), a.shape(), a.scalar_type(), &reads) };
+        tiled_of(&making, &self.workers.clone(), |operands, at| operands[0].tile_at(at))
     }
 
     /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
@@ -70,7 +86,7 @@ impl Evaluator {
     /// # Errors
     /// A lazy tile cannot be made, the tiles that stay are too many or take too many bytes, or the evaluation was ended.
     pub fn truncate(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
-        let workers = self.workers();
+        let workers = self.workers.clone();
         if workers.several().is_some() && (a.is_lazy() || a.is_distributed()) {
             return self.truncated_by_ranks(&self.materialized(a)?, screening);
         }
@@ -79,7 +95,7 @@ impl Evaluator {
         let what = || format!("a lazy tile of {} elements", scalar.name());
         let workers = workers.within_bytes(0, each_bytes, what)?;
         // Which of lazy tiles stay is not known before they are made.
-        let most = workers.most_bytes.saturating_sub(each_bytes.saturating_mul(workers.threads));
+        let most = workers.options.most_bytes.saturating_sub(each_bytes.saturating_mul(workers.threads));
         let kept = AtomicUsize::new(0);
         let of_part = |part: Range<usize>| {
             let mut made: Vec<(u64, Option<Tile>, f64)> = Vec::new();
@@ -102,7 +118,7 @@ impl Evaluator {
         let mut building = Building::new(a.tiling(), *screening);
         let mut tiles = Vec::new();
         let parts = Parts { shape, scalar, positions: None };
-        for (number, tile, norm) in parts.run(&workers, of_part)?.into_iter().flatten() {
+        for (number, tile, norm) in parts.run(&workers, of_part, None)?.into_iter().flatten() {
             if building.add(number, norm)? {
                 tiles.extend(tile);
             }
@@ -113,10 +129,10 @@ impl Evaluator {
     /// The same of stored tiles that are shared out to ranks, whose norms are taken where the tiles are.
     fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
-        let reads = [Read { of: a, positions: &|at| Reads::from_elem(at, 1) }];
-        let making =
-            Making { operation: ("norms", 0), shape: a.shape(), scalar: a.scalar_type(), each_bytes: 0, reads: &reads };
-        let norms = numbers_of(&making, &self.workers(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
+        let reads = [Read::in_place(a)];
+        let making = Making::new(("norms", 0), a.shape(), a.scalar_type(), &reads);
+        let norms =
+            numbers_of(&making, &self.workers.clone(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
         let mut shape = Building::new(a.tiling(), *screening);
         for (number, norm) in a.shape().tiles().iter().zip(norms) {
             shape.add(*number, f64::from_bits(norm))?;

@@ -3,6 +3,7 @@
 
 use crate::distribution::each::{Making, Parts, lazy_bytes, normed_of, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
+use crate::elements::recut::{begun_at, recut};
 use crate::error::unlike_tilings;
 use crate::shape::tiling::Ranges;
 use crate::tiled::tile::Tile;
@@ -35,13 +36,12 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     if order.is_sorted() {
         return Ok(of.clone());
     }
-    let (scalar, workers) = (of.scalar_type(), run.workers());
+    let (scalar, workers) = (of.scalar_type(), run.workers.clone());
     let positions = sources.iter().map(|at| *at as usize);
     let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&workers.pool));
     if of.is_lazy() && of.plan().is_none() {
         let reads = [Read { of, positions: &|at| Reads::from_elem(sources[at] as usize, 1) }];
-        let making =
-            Making { operation: ("turned", 0), shape: &shape, scalar, each_bytes: lazy_bytes(of), reads: &reads };
+        let making = Making::new(("turned", 0), &shape, scalar, &reads);
         return normed_of(&making, &workers, |operands, at| {
             let tile = operands[0].tile_at(sources[at] as usize)?;
             Ok((turned(&tile)?, tile.norm()))
@@ -63,7 +63,7 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     let of_part = |part: Range<usize>| -> Result<Vec<Tile>, Error> {
         part.map(|at| turned(&of.tile_at(sources[parts.position(at)] as usize)?)).collect()
     };
-    let made = parts.run(&workers, of_part)?.concat();
+    let made = parts.run(&workers, of_part, None)?.concat();
     Ok(of.made_of(shape.clone(), positions, made))
 }
 
@@ -104,20 +104,14 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
         let positions: Vec<usize> = found.iter().map(|(_, position)| *position).collect();
         let norms = found.iter().map(|(number, at)| norm_on(of, *at, tiling.volume(*number))).collect();
         let shape = Shape::of_sorted(tiling, found.into_iter().map(|(number, _)| number).collect(), norms);
-        workers_for(&shape, of.scalar_type(), &run.workers(), lazy_bytes(of))?;
+        workers_for(&shape, of.scalar_type(), &run.workers.clone(), lazy_bytes(of))?;
         return planned.with_axes(of, &places, shape, positions.into_iter());
     }
     let norms = vec![0.0; found.len()];
     let shape = Shape::of_sorted(tiling, found.iter().map(|(number, _)| *number).collect(), norms);
     let reads = [Read { of, positions: &|at| Reads::from_elem(found[at].1, 1) }];
-    let making = Making {
-        operation: ("diagonal", 0),
-        shape: &shape,
-        scalar: of.scalar_type(),
-        each_bytes: lazy_bytes(of),
-        reads: &reads,
-    };
-    tiled_of(&making, &run.workers(), |operands, at| {
+    let making = Making::new(("diagonal", 0), &shape, of.scalar_type(), &reads);
+    tiled_of(&making, &run.workers.clone(), |operands, at| {
         let tile = operands[0].tile_at(found[at].1)?;
         let tensor = tile.tensor();
         Tile::of(&tensor.under(tensor.layout().with_axes(&places)?)?)
@@ -231,5 +225,16 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
         let block = of.block(&tiles, Base::Zero)?;
         return if may_be_lazy { Ok(block) } else { run.materialized(&block) };
     }
-    run.elements(of, &ranges, Base::Zero, &run.options.screening(of.scalar_type())?)
+    run.elements(of, &ranges, Base::Zero, &run.options().screening(of.scalar_type())?)
+}
+
+/// A tensor as slices of zeros of a tiling: what a gradient makes of a slice. Tiles of the tensor may be cut at other boundaries. Tiles that have no
+/// element of a present tile are absent. A tile that is whole a tile of the result is shared with it; others are copied among zeros.
+///
+/// # Errors
+/// A slice leaves elements out between others, there are too many tiles or too few bytes, or a lazy tile cannot be made.
+pub(crate) fn placed(run: &Evaluator, of: &Tiled, slices: &[Slice], tiling: &Tiling) -> Result<Tiled, Error> {
+    let ranges = ranges_of(tiling, slices)?;
+    let moved = begun_at(of.tiling(), ranges.iter().map(|range| range.start))?;
+    recut(run, of, moved, tiling, &run.options().screening(of.scalar_type())?)
 }

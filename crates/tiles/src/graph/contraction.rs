@@ -152,7 +152,7 @@ fn letter(known: &mut Axes, label: Axis) -> char {
 /// The order of products: for each the positions of its factors in the list of what is left; they are taken out, and the product is put behind.
 fn order(run: &Evaluator, labels: &Labels, factors: &[Labelled<Tiled>]) -> Result<Vec<[usize; 2]>, Error> {
     let Some(scalar) = factors.first().map(|(tiled, _)| tiled.scalar_type()) else { return Ok(Vec::new()) };
-    let options = run.options.clone().most_products(MOST_VISITED.min(run.options.most_products));
+    let options = run.options().clone().most_products(MOST_VISITED.min(run.options().most_products));
     let cost = PlannedProducts { options, scalar };
     let own = Labels { operands: factors.iter().map(|(_, own)| own.clone()).collect(), output: labels.output.clone() };
     let shapes = factors.iter().map(|(tiled, own)| (tiled.shape().clone(), own.clone())).collect();

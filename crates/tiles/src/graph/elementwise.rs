@@ -9,7 +9,7 @@ use crate::error::limit;
 use crate::graph::contraction::contract;
 use crate::graph::cuts::{Cuts, aligned, cuts_of, whole};
 use crate::graph::grouping::{Action, Place, Region, Step};
-use crate::graph::zeros::{Content, Pattern, magnitude};
+use crate::graph::zeros::{Content, Pattern, float, magnitude};
 use crate::shape::algebra::check_same_tilings;
 use crate::shape::sparse::Building;
 use crate::shape::tiling::TileIndex;
@@ -60,16 +60,6 @@ impl<'t> Leaf<'t> {
     }
 }
 
-/// The tiling of a result of these extents from those of the tensors, which are aligned at the last axis. An axis along which all are the same
-/// is one tile.
-///
-/// # Errors
-/// Two tensors cut an axis at other boundaries.
-fn common_tiling(extents: &[usize], leaves: &[&Tiled]) -> Result<Tiling, Error> {
-    let leaves: Vec<Cuts> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
-    whole(&aligned(extents, leaves.iter())?, extents)
-}
-
 /// Evaluates an expression whose value has these extents on the tensors that it reads.
 ///
 /// # Errors
@@ -86,7 +76,9 @@ pub(crate) fn evaluate(
     }
     let scalar = region.steps.last().map_or(Scalar::Float64, |step| step.scalar);
     check_float(scalar)?;
-    let tiling = common_tiling(extents, leaves)?;
+    // Tensors are aligned at the last axis. An axis along which all are the same is one tile.
+    let cuts: Vec<Cuts> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
+    let tiling = whole(&aligned(extents, cuts.iter())?, extents)?;
     let leaves: Vec<Leaf<'_>> = leaves.iter().map(|tiled| Leaf::of(tiled, &tiling)).collect();
     let run = Run { run, region, leaves: &leaves, elements };
     with_float!(scalar, T => run.make::<T>(&tiling))
@@ -149,15 +141,6 @@ fn by_evaluator(
     }
 }
 
-/// A float by its bits.
-fn float(scalar: Scalar, bits: u64) -> Option<f64> {
-    match scalar {
-        Scalar::Float64 => Some(f64::from_bits(bits)),
-        Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32))),
-        _ => None,
-    }
-}
-
 /// The product of two tensors that are aligned at the last axis, one of which is the same along some axes: a product by labels, so absent
 /// tiles are not visited.
 ///
@@ -196,7 +179,7 @@ impl Run<'_> {
     fn make<T: Float>(&self, tiling: &Tiling) -> Result<Tiled, Error> {
         let (shape, wanted, patterns) = self.shape::<T>(tiling)?;
         let shape = shape.finish();
-        let workers = self.run.workers();
+        let workers = self.run.workers.clone();
         // A thread has a tile of each lazy tensor at a time.
         let each_bytes = self.leaves.iter().map(|leaf| lazy_bytes(leaf.tiled)).fold(0, usize::saturating_add);
         if workers.is_plan {
@@ -279,7 +262,7 @@ impl Run<'_> {
 
     /// Which tiles there are, and the patterns that they follow.
     fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(Building, Vec<Wanted>, Vec<Pattern>), Error> {
-        let screening = self.run.options.screening(T::SCALAR)?;
+        let screening = self.run.options().screening(T::SCALAR)?;
         let screening = if tiling.rank() == 0 { Screening { threshold: 0.0, ..screening } } else { screening };
         let mut shape = Building::new(tiling, screening);
         let (mut wanted, mut patterns) = (Vec::new(), Vec::new());

@@ -6,18 +6,16 @@ pub(crate) mod contraction;
 pub(crate) mod cuts;
 pub(crate) mod elementwise;
 pub(crate) mod grouping;
-pub(crate) mod placed;
 pub(crate) mod plan;
 pub(crate) mod zeros;
 
 use crate::distribution::agree;
 use crate::elements::reduction::reduce;
-use crate::elements::views::{reshaped, sliced, turned_lazily, with_axes};
+use crate::elements::views::{placed, reshaped, sliced, turned_lazily, with_axes};
 use crate::error::not_for_tiles;
 use crate::graph::cuts::around_slices;
 use crate::graph::elementwise::{broadcast_product, evaluate};
 use crate::graph::grouping::{Grouping, Region, is_broadcast_product, is_elementwise};
-use crate::graph::placed::placed;
 use crate::tiled::tile::check_float;
 use crate::{Evaluator, Journal, StepKind, Tiled};
 use cembra_tensor::plan::last_uses;
@@ -58,9 +56,9 @@ impl Evaluator {
         elements: &dyn Elements,
         resumed: Resumed<'_>,
     ) -> Result<Vec<Tiled>, Error> {
-        let workers = self.workers();
+        let workers = self.workers.clone();
         let Some(ranks) = workers.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
-        agree(ranks, &self.facts, &self.options, self.workers.map.as_ref(), graph, outputs, inputs)?;
+        agree(ranks, &self.facts, self.options(), self.workers.map.as_ref(), graph, outputs, inputs)?;
         let before = ranks.shared_errors();
         let made = self.evaluated(graph, outputs, inputs, elements, resumed);
         // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
@@ -93,8 +91,7 @@ impl Evaluator {
         let (of_numbers, of_products) = (of_numbers(graph, outputs, &steps), of_products(graph, outputs, &steps));
         let steps = unknown(graph, outputs, steps, &values);
         let last_uses = last_uses(graph, outputs, steps.iter().map(|step| read(graph, step).iter().copied()), |_| None);
-        let mut unscreened = self.clone();
-        unscreened.options = unscreened.options.screen(false);
+        let unscreened = self.clone().with(|workers| workers.options = workers.options.clone().screen(false));
         let mut held = Held::new(graph.len());
         // What tiles take besides elements, those of inputs all the time.
         let mut own_bytes = inputs.iter().map(|input| input.own_bytes()).fold(0, usize::saturating_add);
@@ -106,9 +103,8 @@ impl Evaluator {
             let run = if of_numbers[id.index()] && region.is_some() { &unscreened } else { self };
             let held_bytes = held.bytes;
             let run = &run.beside(held_bytes);
-            let run = &run
-                .counting(own_bytes)
-                .map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
+            let at_node = |error: Error| graph.span(id).map_or(error.clone(), |span| error.at(span));
+            let run = &run.counting(own_bytes).map_err(at_node)?;
             let before = self.workers.journal.as_ref().map_or(0, Journal::len);
             let is_of_products = of_products[id.index()];
             if let (Some(journal), false) = (&self.workers.journal, is_leaf(id)) {
@@ -134,7 +130,7 @@ impl Evaluator {
                     }
                 }
             };
-            let made = made.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
+            let made = made.map_err(at_node)?;
             if let Some(journal) = &self.workers.journal {
                 match (&node.operation, &region) {
                     (Operation::Leaf(_), _) => {}
@@ -142,7 +138,7 @@ impl Evaluator {
                     (Operation::Reduce(..), _) => journal.note(StepKind::Reduction, &made, held_bytes),
                     (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
                     (Operation::Slice(_) | Operation::PlaceSlice(_), _)
-                        if !Held::is_view(&made, node.read(), &values) =>
+                        if Held::source(&made, node.read(), &values).is_none() =>
                     {
                         journal.note(StepKind::Part, &made, held_bytes);
                     }
@@ -284,11 +280,6 @@ impl Held {
         Held { bytes: 0, makers: vec![None; nodes], made: vec![HeldTiles::default(); nodes] }
     }
 
-    /// True if a value shares its tiles with one of these operands.
-    fn is_view(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> bool {
-        Held::source(made, operands, values).is_some()
-    }
-
     /// The operand that a value shares all its tiles with.
     fn source(made: &Tiled, operands: &[TensorNodeId], values: &[Option<Tiled>]) -> Option<TensorNodeId> {
         let shares = |of: &&TensorNodeId| values[of.index()].as_ref().is_some_and(|value| made.shares_tiles(value));
@@ -337,36 +328,36 @@ impl Held {
 /// Which expressions are read by nothing but what becomes numbers. They are not screened: squares of small elements are small, and their sum is
 /// not screened either.
 fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
-    let mut of_numbers = vec![true; graph.len()];
-    outputs.iter().for_each(|output| of_numbers[output.index()] = false);
-    for step in steps.iter().rev() {
-        let (id, region) = step;
-        let node = graph.node(*id);
-        let is_of_numbers = node.extents.is_empty() || (region.is_some() && of_numbers[id.index()]);
-        if !is_of_numbers {
-            read(graph, step).iter().for_each(|operand| of_numbers[operand.index()] = false);
-        }
-    }
-    of_numbers
+    read_by(graph, outputs, steps, |(id, region), is_own| {
+        graph.node(*id).extents.is_empty() || (region.is_some() && is_own)
+    })
 }
 
 /// Which values are read by products of tensors and by nothing else, be it in another order of axes or in part.
 fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
-    let mut of_products = vec![true; graph.len()];
-    outputs.iter().for_each(|output| of_products[output.index()] = false);
+    read_by(graph, outputs, steps, |(id, region), is_own| match (region, &graph.node(*id).operation) {
+        (None, Operation::Contract(_)) => true,
+        (None, Operation::Axes(_) | Operation::Slice(_)) => is_own,
+        _ => false,
+    })
+}
+
+/// Which values are read by certain steps and by nothing else. `is_one` says of a step whether it is one of these, and knows whether its own value is
+/// read by them alone.
+fn read_by(
+    graph: &TensorGraph,
+    outputs: &[TensorNodeId],
+    steps: &[GraphStep],
+    is_one: impl Fn(&GraphStep, bool) -> bool,
+) -> Vec<bool> {
+    let mut is_read_by = vec![true; graph.len()];
+    outputs.iter().for_each(|output| is_read_by[output.index()] = false);
     for step in steps.iter().rev() {
-        let (id, region) = step;
-        let node = graph.node(*id);
-        let is_product = match (region, &node.operation) {
-            (None, Operation::Contract(_)) => true,
-            (None, Operation::Axes(_) | Operation::Slice(_)) => of_products[id.index()],
-            _ => false,
-        };
-        if !is_product {
-            read(graph, step).iter().for_each(|operand| of_products[operand.index()] = false);
+        if !is_one(step, is_read_by[step.0.index()]) {
+            read(graph, step).iter().for_each(|operand| is_read_by[operand.index()] = false);
         }
     }
-    of_products
+    is_read_by
 }
 
 /// The values of nodes that were computed before.

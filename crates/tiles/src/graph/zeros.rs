@@ -225,13 +225,18 @@ fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn
     Ok(made.first().map_or(0, |data: &Data| data.bits(0)))
 }
 
-/// The magnitude of a float by its bits.
-pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
+/// A float by its bits.
+pub(crate) fn float(scalar: Scalar, bits: u64) -> Option<f64> {
     match scalar {
-        Scalar::Float64 => Some(f64::from_bits(bits).abs()),
-        Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32)).abs()),
+        Scalar::Float64 => Some(f64::from_bits(bits)),
+        Scalar::Float32 => Some(f64::from(f32::from_bits(bits as u32))),
         _ => None,
     }
+}
+
+/// The magnitude of a float by its bits.
+pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
+    float(scalar, bits).map(f64::abs)
 }
 
 /// The largest float of a type.

@@ -48,7 +48,7 @@ pub(crate) struct RightTile {
 pub(crate) struct Factors {
     /// The left operand's tiles whose keys the right one has, sorted by row and key.
     pub(crate) left: Vec<LeftTile>,
-    rows: Numbering,
+    pub(crate) rows: Numbering,
     right_rows: Vec<RightRow>,
     /// The position, the column and the norm of each tile of the right operand, sorted by key and column.
     positions: Vec<u32>,
@@ -59,7 +59,7 @@ pub(crate) struct Factors {
 }
 
 /// The grid of some labels of the result, in its order, and what its tiles add to the numbers of result tiles.
-struct Numbering {
+pub(crate) struct Numbering {
     labels: Axes,
     strides: TileIndex,
     result_strides: TileIndex,
@@ -82,7 +82,7 @@ impl Numbering {
     }
 
     /// What a tile of this grid adds to the number of a result tile.
-    fn number(&self, mut tile: u64) -> u64 {
+    pub(crate) fn number(&self, mut tile: u64) -> u64 {
         let mut number = 0;
         for (stride, result_stride) in self.strides.iter().zip(&self.result_strides) {
             let at = tile.checked_div(*stride).unwrap_or(0);
@@ -143,11 +143,6 @@ impl Factors {
             norms: right.iter().map(|tile| operands[1].norms()[tile.1 as usize]).collect(),
             column_numbers,
         }
-    }
-
-    /// What a row adds to the number of a result tile.
-    pub(crate) fn row_number(&self, row: u64) -> u64 {
-        self.rows.number(row)
     }
 
     /// The first tile of a row of the right operand, and the column and the norm of each.

@@ -95,7 +95,7 @@ pub(crate) fn multiply(
             rows.estimate::<false>(row);
         }
         rows.sort_touched();
-        if let Some(first) = rows.add_entries(factors.row_number(row[0].row))? {
+        if let Some(first) = rows.add_entries(factors.rows.number(row[0].row))? {
             rows.place(row, first);
         }
         rows.forget();

@@ -212,13 +212,9 @@ impl Run<'_> {
             }
             supply.make(start..*end, &memory.workers)?;
             let is_last = at + 1 == ends.len();
-            blocks = match &mut exchange {
-                Some(exchange) => {
-                    let watch = &mut || exchange.watch();
-                    self.panel(&supply, blocks, *end, is_last, memory, Some(watch))?
-                }
-                None => self.panel(&supply, blocks, *end, is_last, memory, None)?,
-            };
+            let mut watch = exchange.as_mut().map(|exchange| move || exchange.watch());
+            let watch = watch.as_mut().map(|watch| watch as Watch<'_>);
+            blocks = self.panel(&supply, blocks, *end, is_last, memory, watch)?;
             supply.drop_tiles(start..*end);
             start = *end;
         }
@@ -244,17 +240,17 @@ impl Run<'_> {
         let count = plan.shape().len();
         let own = (0..count).filter(|entry| self.is_own(*entry)).count();
         let each = self.result_bytes / own.max(1);
-        let along = (self.workers.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
+        let along = (self.workers.options.block_bytes / each.max(1)).isqrt().clamp(1, MOST_ALONG);
         let most = if plan.has_segments() { along * along } else { self.most_targets(along, own) };
         // As many rows as columns of the grid.
-        let columns = (0..count).map(|entry| plan.entry(entry).column).max().map_or(1, |last| last as usize + 1);
+        let columns = plan.entries.iter().map(|entry| entry.column).max().map_or(1, |last| last as usize + 1);
         let filled = own.max(1) as f64 / (plan.rows().count().max(1) * columns) as f64;
         let side = along.max((most as f64 / filled).sqrt() as usize);
         let rows: Vec<Range<usize>> = plan.rows().collect();
         let mut blocks = Vec::new();
         for band in rows.chunks(side) {
             let mut entries: Vec<usize> = band.iter().cloned().flatten().filter(|entry| self.is_own(*entry)).collect();
-            entries.sort_unstable_by_key(|entry| (plan.entry(*entry).column, *entry));
+            entries.sort_unstable_by_key(|entry| (plan.entries[*entry].column, *entry));
             // Blocks of about one size.
             let parts = entries.len().div_ceil(most).max(1);
             for entries in entries.chunks(entries.len().div_ceil(parts).max(1)) {
@@ -280,7 +276,7 @@ impl Run<'_> {
     }
 
     fn target<T: Float>(&self, entry: usize) -> Target<T> {
-        let (position, entry) = (self.plan.position(entry), self.plan.entry(entry));
+        let (position, entry) = (self.plan.position(entry), self.plan.entries[entry]);
         let number = self.plan.shape().tiles()[position];
         let extents = self.plan.shape().tiling().tile_extents(number).unwrap_or_default();
         let packed = self.kernel.result.packed(&extents);
@@ -292,7 +288,7 @@ impl Run<'_> {
     /// # Errors
     /// There are too few for one thread that holds the tiles of one key.
     fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
-        let most = self.workers.most_bytes;
+        let most = self.workers.options.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
         let result = self.result_bytes;
         let tile = blocks.iter().flatten().map(bytes).max().unwrap_or(0);
@@ -300,11 +296,8 @@ impl Run<'_> {
             blocks.iter().map(|block| block.iter().map(bytes).fold(0, usize::saturating_add)).max().unwrap_or(0);
         let has_segments = self.plan.has_segments();
         // Sums of segments behind the first, and a tile in another order of axes.
-        let sums = (if has_segments { block } else { 0 }).saturating_add(if self.kernel.result.order.is_some() {
-            tile
-        } else {
-            0
-        });
+        let turned = if self.kernel.result.order.is_some() { tile } else { 0 };
+        let sums = (if has_segments { block } else { 0 }).saturating_add(turned);
         // Tiles of operands are made before any of them is multiplied.
         let each = sums.max(supply.making_bytes());
         let (least, of) = supply.least_bytes();
@@ -464,7 +457,7 @@ impl Run<'_> {
         jobs.sort_unstable_by_key(|job| (job.right, job.target));
         let count = jobs.len();
         for Job { right, target, left } in jobs {
-            let right = self.plan.right_at(right);
+            let right = self.plan.right[right as usize];
             let target = &mut block[target as usize];
             if target.segment != right.segment {
                 // A task of many segments is long.

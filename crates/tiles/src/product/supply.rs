@@ -92,7 +92,7 @@ impl<'o> Supply<'o> {
                 }
             };
             match makers {
-                None => plan.all_products().iter().for_each(need),
+                None => plan.products.iter().for_each(need),
                 Some(makers) => {
                     let own = plan.entries_with_positions().filter(|(_, position)| makers.is_own(*position));
                     own.for_each(|(entry, _)| plan.products_of(entry).iter().for_each(&mut need));

@@ -41,14 +41,15 @@ pub struct SymbolicProduct {
     pub(crate) roles: Roles,
     shape: Shape,
     /// Result tiles, row by row.
-    entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
     /// Behind the last entry of each row.
     row_ends: Vec<usize>,
     /// The position of each entry in the shape, and the entry of each position, where entries are not in the order of the shape.
     orders: Option<[Vec<u32>; 2]>,
-    products: Vec<TileProduct>,
+    /// Those of each tile in the order of its sum.
+    pub(crate) products: Vec<TileProduct>,
     /// The right operand's tiles in the order of sums.
-    right: Vec<RightTile>,
+    pub(crate) right: Vec<RightTile>,
     visited: u64,
 }
 
@@ -168,11 +169,6 @@ impl SymbolicProduct {
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
     }
 
-    /// All products, those of each tile in the order of its sum.
-    pub(crate) fn all_products(&self) -> &[TileProduct] {
-        &self.products
-    }
-
     /// The segment of sums that the products of each key of the right operand are in.
     pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
         self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
@@ -208,10 +204,6 @@ impl SymbolicProduct {
         self.entries.get(entry).copied()
     }
 
-    pub(crate) fn entry(&self, entry: usize) -> Entry {
-        self.entries[entry]
-    }
-
     /// The position of an entry among the result's present tiles.
     pub(crate) fn position(&self, entry: usize) -> usize {
         self.orders.as_ref().map_or(entry, |[positions, _]| positions[entry] as usize)
@@ -222,12 +214,7 @@ impl SymbolicProduct {
     }
 
     pub(crate) fn right(&self, product: TileProduct) -> RightTile {
-        self.right_at(product.right)
-    }
-
-    /// A tile of the right operand by its place in the order of sums.
-    pub(crate) fn right_at(&self, place: u32) -> RightTile {
-        self.right[place as usize]
+        self.right[product.right as usize]
     }
 
     /// The segments of products of one tile.

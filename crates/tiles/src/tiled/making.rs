@@ -4,13 +4,12 @@ use crate::error::caught;
 use crate::shape::mixing::{STEP, mixed};
 use crate::shape::sparse::{Building, check_visited};
 use crate::shape::tiling::Ranges;
-use crate::tiled::tile::{Float, Tile};
-use crate::tiled::{TilePlace, check_tile, make_tiles};
+use crate::tiled::tile::{Float, Tile, TileMemory};
+use crate::tiled::{TilePlace, bytes_of, check_tile};
 use crate::{Screening, Shape, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
-use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
+use cembra_value::tensor::{Tensor, TensorErrorKind as Kind, check_room};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 impl Shape {
     /// About a part of all tiles, which a seed chooses, with norms that nothing is known of, as those of [`dense`](Shape::dense).
@@ -66,13 +65,18 @@ impl Tiled {
     /// # Errors
     /// There is no memory for the tiles, or the function panics.
     pub fn from_fn<T: Float>(shape: &Shape, mut element: impl FnMut(&[i64]) -> T) -> Result<Tiled, Error> {
-        let tiles = make_tiles::<T>(shape, |place, elements| {
+        check_room(bytes_of(T::SCALAR, shape.present_elements()))?;
+        let places = shape.tiles().iter().filter_map(|number| TilePlace::of(shape.tiling(), *number));
+        let tiles = places.map(|place| {
+            let extents = place.extents();
+            let mut memory = TileMemory::<T>::of_extents(&extents)?;
             caught("the function of elements", || {
-                fill(&place.ranges, elements, &mut element);
+                fill(&place.ranges, memory.elements_mut(), &mut element);
                 Ok(())
-            })
-        })?;
-        Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles))
+            })?;
+            memory.into_tile(&extents)
+        });
+        Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles.collect::<Result<_, Error>>()?))
     }
 
     /// Numbers between -1 and 1 that a seed and the index of an element decide, so the same under any tiling. As random as hashes are: for
@@ -125,18 +129,14 @@ pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut 
     let mut index: SmallVec<[i64; 6]> = ranges.iter().map(|range| range.start).collect();
     for made in elements {
         *made = element(&index);
-        step(&mut index, ranges);
-    }
-}
-
-/// The next index, the last axis the fastest; the first one behind the last.
-fn step(index: &mut [i64], ranges: &[Range<i64>]) {
-    for (at, range) in index.iter_mut().zip(ranges).rev() {
-        *at += 1;
-        if *at < range.end {
-            return;
+        // The next index; the first one behind the last.
+        for (at, range) in index.iter_mut().zip(ranges).rev() {
+            *at += 1;
+            if *at < range.end {
+                break;
+            }
+            *at = range.start;
         }
-        *at = range.start;
     }
 }
 

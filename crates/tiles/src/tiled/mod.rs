@@ -19,7 +19,7 @@ use crate::shape::tiling::{Ranges, TileIndex};
 use crate::tiled::copies::{Packed, copy_box};
 use crate::tiled::planned::{Planned, without_tiles};
 use crate::tiled::spread::Spread;
-use crate::tiled::tile::{Float, TILE_BYTES, Tile, TileMemory, check_float, with_float};
+use crate::tiled::tile::{Float, TILE_BYTES, Tile, check_float, with_float};
 use crate::{Screening, Shape, Tiling};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
@@ -44,6 +44,12 @@ impl TilePlace {
     #[must_use]
     pub fn of(tiling: &Tiling, number: u64) -> Option<TilePlace> {
         Some(TilePlace { number, index: tiling.index_of(number)?, ranges: tiling.ranges(number)? })
+    }
+
+    /// The place of a tile that there is.
+    pub(crate) fn known(tiling: &Tiling, number: u64) -> Result<TilePlace, Error> {
+        let unknown = || Error::tensors(Kind::Index, format!("tile {number} of {tiling:?}"));
+        TilePlace::of(tiling, number).ok_or_else(unknown)
     }
 
     /// The number of elements of each axis.
@@ -283,10 +289,7 @@ impl Tiled {
             Tiles::Lazy(source) => source,
             Tiles::Planned(_) => return Err(without_tiles()),
         };
-        let number = self.shape.tiles()[position];
-        let Some(place) = TilePlace::of(self.tiling(), number) else {
-            return Err(Error::tensors(Kind::Index, format!("tile {number} of {:?}", self.tiling())));
-        };
+        let place = TilePlace::known(self.tiling(), self.shape.tiles()[position])?;
         let tensor = caught("the function of tiles", || source.tile(&place))?;
         check_tile(&tensor, &place, self.scalar)?;
         Tile::of(&tensor)
@@ -326,40 +329,6 @@ impl Tiled {
             at * range.end.abs_diff(range.start) as usize + element.abs_diff(range.start) as usize
         });
         Ok(tile.elements::<T>()[at])
-    }
-
-    /// The same tensor with all tiles stored, under the norms of their elements. No tile is dropped.
-    ///
-    /// # Errors
-    /// A lazy tile cannot be made, or there is no memory.
-    pub fn materialized(&self) -> Result<Tiled, Error> {
-        if !self.is_lazy() {
-            return Ok(self.clone());
-        }
-        if let Some(planned) = self.plan() {
-            return Ok(planned.stored(self.shape.clone(), self.scalar, false));
-        }
-        check_room(self.memory_bytes())?;
-        let tiles = (0..self.shape.len()).map(|at| self.tile_at(at)).collect::<Result<Vec<Tile>, Error>>()?;
-        Ok(Tiled::with_true_norms(&self.shape, self.scalar, tiles))
-    }
-
-    /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
-    /// stored.
-    ///
-    /// # Errors
-    /// A lazy tile cannot be made, there is no memory, or too many tiles are left.
-    pub fn truncate(&self, screening: &Screening) -> Result<Tiled, Error> {
-        screening.check()?;
-        let mut shape = Building::new(self.tiling(), *screening);
-        let mut tiles = Vec::new();
-        for made in self.tiles() {
-            let (number, tile) = made?;
-            if shape.add(number, tile.norm())? {
-                tiles.push(tile);
-            }
-        }
-        Ok(Tiled::stored(shape.finish(), self.scalar, tiles))
     }
 
     /// The tiles that are present here and in a shape: others are absent from now on.
@@ -433,22 +402,15 @@ fn place<T: Float>(tile: &Tile, ranges: &[Range<i64>], memory: &mut [T], whole: 
 
 /// An error if a tile that somebody made is not of its place's extents, or not of a type.
 pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> Result<(), Error> {
+    let index = &place.index[..];
     if tensor.scalar_type() != scalar {
-        let message = format!(
-            "tile {:?} has elements of type {}, the tensor {}",
-            &place.index[..],
-            tensor.scalar_type().short_name(),
-            scalar.short_name()
-        );
+        let (found, own) = (tensor.scalar_type().short_name(), scalar.short_name());
+        let message = format!("tile {index:?} has elements of type {found}, the tensor {own}");
         return Err(Error::tensors(Kind::ElementType, message));
     }
-    if tensor.extents() != &place.extents()[..] {
-        let message = format!(
-            "tile {:?} was made with extents {:?}, its place has {:?}",
-            &place.index[..],
-            tensor.extents(),
-            &place.extents()[..]
-        );
+    let (found, own) = (tensor.extents(), &place.extents()[..]);
+    if found != own {
+        let message = format!("tile {index:?} was made with extents {found:?}, its place has {own:?}");
         return Err(Error::tensors(Kind::SizeMismatch, message));
     }
     Ok(())
@@ -458,22 +420,6 @@ pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> 
 pub(crate) fn bytes_of(scalar: Scalar, elements: f64) -> usize {
     // Floats become the nearest number there is, so what is too large is `usize::MAX`.
     (elements * Data::element_size(scalar).unwrap_or(1) as f64) as usize
-}
-
-/// Memory for each present tile of a shape, filled by a function of its place.
-pub(crate) fn make_tiles<T: Float>(
-    shape: &Shape,
-    mut fill: impl FnMut(&TilePlace, &mut [T]) -> Result<(), Error>,
-) -> Result<Vec<Tile>, Error> {
-    check_room(bytes_of(T::SCALAR, shape.present_elements()))?;
-    let places = shape.tiles().iter().filter_map(|number| TilePlace::of(shape.tiling(), *number));
-    let made = places.map(|place| {
-        let extents = place.extents();
-        let mut memory = TileMemory::<T>::of_extents(&extents)?;
-        fill(&place, memory.elements_mut())?;
-        memory.into_tile(&extents)
-    });
-    made.collect()
 }
 
 impl fmt::Debug for Tiled {

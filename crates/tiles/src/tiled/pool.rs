@@ -2,18 +2,15 @@
 //! pages of new memory are cleared by the system when they are first written, which takes as long as a good part of a product of small tiles.
 //! Lists are kept by their length, so a pool serves evaluations whose tiles have the same extents time and again.
 
-use cembra_value::tensor::{Buffer, Data};
+use cembra_value::tensor::{Buffer, Data, Element};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Types of elements whose memory is used again. Nothing outside of this crate names this trait.
-pub trait Recycled: Copy + Default + Send + Sync + 'static {
+pub trait Recycled: Element {
     /// The lists of this type.
     fn lists(lists: &mut Lists) -> &mut ByLength<Self>;
-
-    /// Elements that go back to a pool, as those of a tensor.
-    fn lent(elements: Pooled<Self>) -> Data;
 }
 
 /// Lists by their length.
@@ -31,19 +28,11 @@ impl Recycled for f32 {
     fn lists(lists: &mut Lists) -> &mut ByLength<f32> {
         &mut lists.singles
     }
-
-    fn lent(elements: Pooled<f32>) -> Data {
-        Data::Float32(Buffer::lent(elements))
-    }
 }
 
 impl Recycled for f64 {
     fn lists(lists: &mut Lists) -> &mut ByLength<f64> {
         &mut lists.doubles
-    }
-
-    fn lent(elements: Pooled<f64>) -> Data {
-        Data::Float64(Buffer::lent(elements))
     }
 }
 
@@ -113,7 +102,7 @@ impl fmt::Debug for Pool {
 
 /// Elements that go back to a pool when they are dropped, if there still is one.
 #[derive(Debug)]
-pub struct Pooled<T: Recycled> {
+pub(crate) struct Pooled<T: Recycled> {
     elements: Vec<T>,
     pool: Weak<Pool>,
 }
@@ -129,8 +118,12 @@ impl<T: Recycled> Pooled<T> {
     }
 
     /// The elements as those of a tensor.
-    pub(crate) fn into_data(mut self, of_own: impl FnOnce(Vec<T>) -> Data) -> Data {
-        if self.pool.strong_count() == 0 { of_own(std::mem::take(&mut self.elements)) } else { T::lent(self) }
+    pub(crate) fn into_data(mut self) -> Data {
+        if self.pool.strong_count() == 0 {
+            T::data(std::mem::take(&mut self.elements))
+        } else {
+            T::data(Buffer::lent(self))
+        }
     }
 }
 

@@ -18,9 +18,7 @@ pub const ALIGNMENT: usize = 64;
 pub(crate) const TILE_BYTES: usize = 448;
 
 /// The type of the elements of tiles: `f32` and `f64`.
-pub trait Float:
-    Element + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> + Recycled
-{
+pub trait Float: Recycled + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self> {
     /// The element as FLOAT64.
     fn to_f64(self) -> f64;
 
@@ -254,6 +252,6 @@ impl<T: Float> TileMemory<T> {
     /// It is of another number of elements.
     pub(crate) fn into_tile(self, extents: &[usize]) -> Result<Tile, Error> {
         let layout = Layout::row_major(extents)?.moved(self.first);
-        Ok(Tile(Tensor::from_parts(self.memory.into_data(T::data), layout)?))
+        Ok(Tile(Tensor::from_parts(self.memory.into_data(), layout)?))
     }
 }
