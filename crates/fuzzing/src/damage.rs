@@ -81,12 +81,8 @@ fn damaged_interface(random: &mut Rng, program: &Program) -> Program {
         (0, _, Some(at)) => made.outputs[at].node = made.graph.literal(Value::Nothing, None),
         (1, ..) => made.outputs.clear(),
         // What was promised was of the type that there was.
-        (2, Some(at), _) => {
-            let input = &mut made.inputs[at];
-            (input.qtype, input.promise, input.default) = (None, Promise::Nothing, None);
-        }
-        (_, Some(at), _) => {
-            let qtype = Some(values::input_type(random, 2));
+        (kind, Some(at), _) => {
+            let qtype = (kind != 2).then(|| values::input_type(random, 2));
             let input = &mut made.inputs[at];
             (input.qtype, input.promise, input.default) = (qtype, Promise::Nothing, None);
         }

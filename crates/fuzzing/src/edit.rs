@@ -1,7 +1,7 @@
 //! Edits of programs: a copy with one node replaced and what nobody needs dropped. Damage and shrinking are made of it.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Program};
-use cembra_ops::{Argument, Registry, Typing, compare_types, id};
+use cembra_ops::{Argument, OpId, Registry, Typing, compare_types, id};
 use cembra_runtime::QType;
 use cembra_value::Value;
 use std::sync::Arc;
@@ -156,27 +156,31 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     typed.then_some(types)
 }
 
+/// The operator of a node that has one of the registry, and its operands.
+pub(crate) fn operator(graph: &Graph, node: NodeId) -> Option<(OpId, &[NodeId])> {
+    let Node::Operator(name, operands) = graph.node(node) else { return None };
+    Some((Registry::standard().find(graph.name(name))?, operands))
+}
+
+/// True for operators on functions and sequences.
+pub(crate) fn instantiates(graph: &Graph, node: NodeId) -> bool {
+    operator(graph, node).is_some_and(|(op, _)| matches!(Registry::standard().get(op).typing, Typing::Instantiated))
+}
+
 /// True if some operator that an output needs takes functions or sequences, so that the registry alone tells no types.
 pub(crate) fn takes_functions(program: &Program) -> bool {
-    let (graph, registry) = (&program.graph, Registry::standard());
+    let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
-    (0..graph.len()).filter(|at| needed[*at]).any(|at| match graph.node(NodeId::from_index(at)) {
-        Node::Operator(name, _) => {
-            registry.find(graph.name(name)).is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated))
-        }
-        _ => false,
-    })
+    (0..graph.len()).filter(|at| needed[*at]).any(|at| instantiates(graph, NodeId::from_index(at)))
 }
 
 /// True if names of a tuple's fields are made of literals, which preparation alone evaluates.
 fn has_made_names(program: &Program) -> bool {
-    let (graph, registry) = (&program.graph, Registry::standard());
-    (0..graph.len()).any(|at| match graph.node(NodeId::from_index(at)) {
-        Node::Operator(name, operands) if registry.find(graph.name(name)) == Some(id::MAKE_NAMED) => {
-            operands.first().is_some_and(|names| !matches!(graph.node(*names), Node::Literal(_)))
-        }
-        _ => false,
-    })
+    let graph = &program.graph;
+    let is_literal = |operand: &NodeId| literal(graph, *operand).is_some();
+    (0..graph.len())
+        .filter_map(|at| operator(graph, NodeId::from_index(at)))
+        .any(|(op, operands)| op == id::MAKE_NAMED && operands.first().is_some_and(|names| !is_literal(names)))
 }
 
 /// The types that preparation finds; those of nodes inside of functions may be those of one call of many.

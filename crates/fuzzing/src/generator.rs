@@ -262,17 +262,20 @@ impl<'r> Pool<'r> {
             return;
         }
         if entry.is_open() {
-            for _ in 0..TRIES {
-                let operands = self.any_operands(entry);
-                if self.apply(entry, &operands).is_some() {
-                    return;
-                }
-            }
+            self.apply_to_any(entry);
             return;
         }
         let form = self.form(entry);
         let operands = self.formed(entry, form, 0.0);
         self.apply(entry, &operands);
+    }
+
+    /// Adds an operator on operands of any types, if it takes some that are tried.
+    fn apply_to_any(&mut self, entry: &Entry) -> Option<NodeId> {
+        (0..TRIES).find_map(|_| {
+            let operands = self.any_operands(entry);
+            self.apply(entry, &operands)
+        })
     }
 
     /// Adds an overload of an operator that is drawn from all there are.
@@ -337,10 +340,7 @@ impl<'r> Pool<'r> {
     fn text_of(&mut self, form: ArgumentForm, qtype: &QType) -> Option<NodeId> {
         let scalar = qtype.scalar().filter(|scalar| scalar.is_string() && self.random.u32(..8) > 0)?;
         let text = values::text_of(self.random, form)?;
-        let value = match scalar {
-            Scalar::Bytes => ScalarValue::Bytes(text.as_bytes().into()),
-            _ => ScalarValue::Text(text.into()),
-        };
+        let value = string(scalar == Scalar::Text, text);
         Some(self.exactly(if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }))
     }
 
@@ -398,10 +398,7 @@ impl<'r> Pool<'r> {
             let (before, spec) = (*pick(self.random, &["", "{{", "}}é", "%d"]), *pick(self.random, specs));
             format += &format!("{before}{{{name}{spec}}}");
         }
-        let format = match self.random.bool() {
-            true => Value::from(&*format),
-            false => Value::Scalar(ScalarValue::Bytes(format.as_bytes().into())),
-        };
+        let format = Value::Scalar(string(self.random.bool(), &format));
         let literals = [format, Value::from(&*names.join(","))].map(|value| self.exactly(value));
         literals.into_iter().chain(values).collect()
     }
@@ -423,10 +420,7 @@ impl<'r> Pool<'r> {
         if self.random.u32(..16) == 0 {
             format += "%d";
         }
-        let format = match self.random.u32(..3) > 0 {
-            true => Value::from(&*format),
-            false => Value::Scalar(ScalarValue::Bytes(format.as_bytes().into())),
-        };
+        let format = Value::Scalar(string(self.random.u32(..3) > 0, &format));
         std::iter::once(self.exactly(format)).chain(values).collect()
     }
 
@@ -500,6 +494,11 @@ impl<'r> Pool<'r> {
         add_defaults(&mut inputs, graph.len() as u64, config);
         Program { graph, inputs, outputs, ..Program::default() }
     }
+}
+
+/// A string as a text, or as its bytes.
+fn string(is_text: bool, string: &str) -> ScalarValue {
+    if is_text { ScalarValue::Text(string.into()) } else { ScalarValue::Bytes(string.as_bytes().into()) }
 }
 
 /// Gives some of the inputs defaults: their uses are of the types that they were, and rows may lack them.

@@ -22,13 +22,13 @@
 //! - The registry's typing does not look into literal formats: a program that preparation refuses for one is ill-typed.
 
 use crate::direct;
-use crate::edit::types;
+use crate::edit::{operator, types};
 use crate::in_place;
 use crate::panics::caught;
 use crate::subject::{Answer, Failure, Kind, Row, Subjects, hidden_difference, same, shown};
 use crate::values::has_arrays;
 use cembra::{Backend, Model, Options, Tier};
-use cembra_expr::{Node, NodeId, Program, print};
+use cembra_expr::{NodeId, Program, print};
 use cembra_ops::{Meaning, Registry};
 use cembra_plan::Plan;
 use cembra_prepare::{Mode, PASSES};
@@ -326,13 +326,10 @@ impl Trial<'_> {
     /// arrays is in what arrays are mapped by, shows only when it is expanded. All other expansions take whatever their types allow.
     fn is_refused_late(&self) -> bool {
         let graph = &self.case.program.graph;
-        let is_expanded = |node| match graph.node(node) {
-            Node::Operator(name, _) => Registry::standard().find(graph.name(name)).is_some_and(|op| {
-                let def = Registry::standard().get(op);
-                matches!(def.meaning, Meaning::Expand(_))
-                    && def.params.iter().any(|param| matches!(param.name, "fmt" | "dict"))
-            }),
-            _ => false,
+        let is_expanded = |node| {
+            let def = operator(graph, node).map(|(op, _)| Registry::standard().get(op));
+            def.filter(|def| matches!(def.meaning, Meaning::Expand(_)))
+                .is_some_and(|def| def.params.iter().any(|param| matches!(param.name, "fmt" | "dict")))
         };
         (0..graph.len()).map(NodeId::from_index).any(is_expanded) && direct::prepare(&self.case.program).is_none()
     }

@@ -56,20 +56,26 @@ pub fn run(config: &Config, progress: &mut dyn FnMut(u64)) -> Report {
 
 /// Tries programs on other subjects than the backends.
 pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(u64)) -> Report {
-    let begun = Instant::now();
     let mut report = Report::default();
+    let mismatch = first_found(config, progress, |number| try_program(config, number, subjects, &mut report));
+    report.end(mismatch);
+    report
+}
+
+/// Tries one number after the other until there are enough, or one of them shows something. `progress` is told how many were tried, after each.
+fn first_found<F>(config: &Config, progress: &mut dyn FnMut(u64), mut one: impl FnMut(u64) -> Option<F>) -> Option<F> {
+    let begun = Instant::now();
     for tried in 0..config.programs.unwrap_or(u64::MAX) {
         if config.time().is_some_and(|time| begun.elapsed() >= time) {
             break;
         }
-        let number = config.start.wrapping_add(tried);
-        if let Some(mismatch) = try_program(config, number, subjects, &mut report) {
-            report.found(mismatch);
-            break;
+        let found = one(config.start.wrapping_add(tried));
+        if found.is_some() {
+            return found;
         }
         progress(tried + 1);
     }
-    report
+    None
 }
 
 /// The program with this number, before anything is done to it, if it is one on scalars.

@@ -94,8 +94,8 @@ impl Report {
         self.mismatch.as_ref()
     }
 
-    pub(crate) fn found(&mut self, mismatch: Mismatch) {
-        self.mismatch = Some(mismatch);
+    pub(crate) fn end(&mut self, mismatch: Option<Mismatch>) {
+        self.mismatch = mismatch;
     }
 
     pub(crate) fn note_unreadable(&mut self) {

@@ -2,13 +2,13 @@
 //! replaces one node and judges the case again; the number of tries is bounded.
 
 use crate::arrays;
-use crate::edit::{Edit, edited, literal, stripped, types};
+use crate::edit::{Edit, edited, instantiates, literal, stripped, types};
 use crate::judge::{Case, Finding};
 use crate::subject::{Row, Subject};
 use crate::values;
 use cembra::{Backend, Model, Options, Tier};
 use cembra_expr::{Node, NodeId, Output, Program};
-use cembra_ops::{Registry, Typing, id};
+use cembra_ops::{Registry, id};
 use cembra_runtime::QType;
 use cembra_value::{Promise, Value};
 use std::sync::Arc;
@@ -43,10 +43,12 @@ fn is_short(value: &Value) -> bool {
     arrays::sizes(value).iter().all(|size| *size <= MOST_SPELT)
 }
 
-/// Simpler values of the type, and the size, the simplest first.
+/// Values of the type, and the size, that are simpler than this one, the simplest first.
 fn simpler(value: &Value) -> Vec<Value> {
     let of_size = arrays::simpler(value);
-    if of_size.is_empty() { values::simple(&value.qtype()) } else { of_size }
+    let mut all = if of_size.is_empty() { values::simple(&value.qtype()) } else { of_size };
+    all.truncate(all.iter().position(|other| other == value).unwrap_or(all.len()));
+    all
 }
 
 /// Whether a case has a part, and what takes it away.
@@ -78,10 +80,8 @@ impl Shrinker<'_> {
 
     /// Nodes and values that are not the simplest.
     fn weight(&self) -> usize {
-        let plain = |value: &Value| {
-            usize::from(simpler(value).first().is_some_and(|simplest| simplest != value))
-                + arrays::sizes(value).into_iter().sum::<usize>()
-        };
+        let plain =
+            |value: &Value| usize::from(!simpler(value).is_empty()) + arrays::sizes(value).into_iter().sum::<usize>();
         let graph = &self.case.program.graph;
         let literals = (0..graph.len()).filter_map(|at| literal(graph, NodeId::from_index(at)));
         let literals: usize = literals.map(plain).sum();
@@ -177,7 +177,7 @@ impl Shrinker<'_> {
         let qtype = types.as_ref().and_then(|types| types.get(node.index()).cloned().flatten());
         let mut edits = Vec::new();
         match program.graph.node(node) {
-            Node::Operator(name, operands) if self.instantiates(node) => {
+            Node::Operator(name, operands) if instantiates(&program.graph, node) => {
                 let around = self.around_function(program.graph.name(name), operands);
                 edits.extend(around.into_iter().map(|edit| (edit, None)));
                 // Its own type is not known: that of its node may be the one of something it is made of.
@@ -206,9 +206,7 @@ impl Shrinker<'_> {
                 }
             }
             Node::Literal(literal) => {
-                let simple = simpler(literal);
-                let simpler = simple.iter().position(|value| value == literal).unwrap_or(simple.len());
-                edits.extend(simple.into_iter().take(simpler).map(|value| (Edit::Literal(value), None)));
+                edits.extend(simpler(literal).into_iter().map(|value| (Edit::Literal(value), None)));
             }
             Node::Leaf(name) => {
                 let value = self.case.rows.first().and_then(|row| row.get(program.graph.name(name))).cloned();
@@ -218,14 +216,6 @@ impl Shrinker<'_> {
             Node::Placeholder(_) => {}
         }
         edits
-    }
-
-    /// True for operators on functions and sequences.
-    fn instantiates(&self, node: NodeId) -> bool {
-        let graph = &self.case.program.graph;
-        let Node::Operator(name, _) = graph.node(node) else { return false };
-        let registry = Registry::standard();
-        registry.find(graph.name(name)).is_some_and(|op| matches!(registry.get(op).typing, Typing::Instantiated))
     }
 
     /// What may stand for an operator on functions: an operand such as the value that a loop begins with, or the body of a
@@ -240,7 +230,7 @@ impl Shrinker<'_> {
             };
             return graph.operands(*body).iter().chain(parameters).map(with_body).collect();
         }
-        let functions = operands.iter().filter(|operand| self.instantiates(**operand));
+        let functions = operands.iter().filter(|operand| instantiates(graph, **operand));
         let bodies = functions.filter_map(|function| graph.operands(*function).first());
         operands.iter().rev().chain(bodies).copied().map(Edit::Node).collect()
     }
@@ -310,10 +300,7 @@ impl Shrinker<'_> {
             return;
         }
         for at in 0..self.case.rows[0].values().len() {
-            let value = self.case.rows[0].values()[at].1.clone();
-            let simple = simpler(&value);
-            let simpler = simple.iter().position(|other| *other == value).unwrap_or(simple.len());
-            for value in simple.into_iter().take(simpler) {
+            for value in simpler(&self.case.rows[0].values()[at].1) {
                 let mut case = self.case.clone();
                 case.rows[0].values_mut()[at].1 = value;
                 if self.take(case) {

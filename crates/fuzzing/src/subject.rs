@@ -248,18 +248,22 @@ fn fused() -> &'static [&'static dyn Subject] {
         RowPlayer::ALL.into_iter().filter(|player| *player != RowPlayer::Best).map(fused).collect()
     });
     static THERE: LazyLock<Vec<&'static dyn Subject>> = LazyLock::new(|| {
-        let Ok(model) = Model::parse("input x: [f64?]; x + 1.0") else { return Vec::new() };
-        let row = Row::new(vec![(
-            "x".into(),
-            Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, [Some(1.0.into())]).into()),
-        )]);
-        let is_there = |fused: &&'static Fused| {
-            let answers = fused.run(&model, &Options::default(), std::slice::from_ref(&row));
-            answers.is_ok_and(|answers| answers.iter().all(Result::is_ok))
-        };
-        ALL.iter().filter(is_there).map(|fused| fused as &dyn Subject).collect()
+        let array = Array::from_scalars(Scalar::Float64, [Some(1.0.into())]);
+        let x = Value::Array(ArrayKind::Dense, array.into());
+        those_there("input x: [f64?]; x + 1.0", x, ALL.iter().map(|fused| fused as &dyn Subject))
     });
     &THERE
+}
+
+/// Those of some subjects that evaluate a model of one input, `x`.
+fn those_there<'s>(text: &str, x: Value, all: impl Iterator<Item = &'s dyn Subject>) -> Vec<&'s dyn Subject> {
+    let Ok(model) = Model::parse(text) else { return Vec::new() };
+    let row = Row::new(vec![("x".into(), x)]);
+    let is_there = |subject: &&dyn Subject| {
+        let answers = subject.run(&model, &Options::default(), std::slice::from_ref(&row));
+        answers.is_ok_and(|answers| answers.iter().all(Result::is_ok))
+    };
+    all.filter(is_there).collect()
 }
 
 /// The players of rows that there are on this machine.
@@ -272,13 +276,8 @@ fn players() -> &'static [&'static dyn Subject] {
         &RowPlayer::Avx2,
         &RowPlayer::Avx512,
     ];
-    static THERE: LazyLock<Vec<&'static dyn Subject>> = LazyLock::new(|| {
-        let Ok(model) = Model::parse("input x: f64; x + 1.0") else { return Vec::new() };
-        let row = Row::new(vec![("x".into(), Value::from(1.0))]);
-        let is_there =
-            |player: &&dyn Subject| player.run(&model, &Options::default(), std::slice::from_ref(&row)).is_ok();
-        ALL.into_iter().filter(is_there).collect()
-    });
+    static THERE: LazyLock<Vec<&'static dyn Subject>> =
+        LazyLock::new(|| those_there("input x: f64; x + 1.0", Value::from(1.0), ALL.into_iter()));
     &THERE
 }
 

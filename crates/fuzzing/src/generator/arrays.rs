@@ -178,13 +178,8 @@ impl Grower<'_> {
             .collect();
         let entry = few.into_iter().find(lifts)?;
         if entry.is_open() {
-            for _ in 0..TRIES {
-                let operands = self.pool.any_operands(entry);
-                if let Some(node) = self.pool.apply(entry, &operands) {
-                    return self.tried(node);
-                }
-            }
-            return None;
+            let node = self.pool.apply_to_any(entry)?;
+            return self.tried(node);
         }
         self.lifted(entry, 0.75)
     }
@@ -418,10 +413,7 @@ impl Grower<'_> {
                 chosen.insert(at, node);
             }
         }
-        let inputs = self.pool.inputs.clone();
-        for input in &inputs {
-            self.input(&input.name, &input.qtype.clone().unwrap_or(QType::FLOAT64));
-        }
+        let inputs = self.inputs();
         let output = |(at, node): (usize, &NodeId)| Output { name: format!("y{at}").into(), node: *node, span: None };
         let outputs = chosen.iter().enumerate().map(output).collect();
         let program = stripped(&Program { graph: self.pool.graph, inputs, outputs, ..Program::default() });

@@ -62,12 +62,8 @@ impl Pool<'_> {
         }
         self.nested += 1;
         let from = self.types.len();
-        let mut operands = vec![from_index(0)];
-        for qtype in parameters {
-            self.placeholders += 1;
-            let node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
-            operands.push(self.note(node, qtype, 0));
-        }
+        let mut operands = vec![NodeId::from_index(0)];
+        operands.extend(parameters.iter().map(|qtype| self.parameter(qtype, 0)));
         for _ in 0..self.random.u32(1..8) {
             self.grow();
         }
@@ -85,10 +81,17 @@ impl Pool<'_> {
         function
     }
 
+    /// A new parameter of a function.
+    pub(super) fn parameter(&mut self, qtype: &QType, depth: u32) -> NodeId {
+        self.placeholders += 1;
+        let node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
+        self.note(node, qtype, depth)
+    }
+
     /// Puts the operators of a function, which begin with the node `from`, and its parameters out of reach. Literals and inputs stay; the function
     /// itself is used by whoever asked for it.
     pub(super) fn hide(&mut self, from: usize, parameters: &[NodeId]) {
-        for at in (from..self.types.len()).map(from_index) {
+        for at in (from..self.types.len()).map(NodeId::from_index) {
             if !self.graph.operands(at).is_empty() || parameters.contains(&at) {
                 self.depths[at.index()] = HIDDEN;
             }
@@ -190,10 +193,8 @@ impl Pool<'_> {
         let first = [self.integer(0), self.of_type(&carried)];
         let first = self.operator(id::MAKE_TUPLE, &first, &state);
         let [condition, body] = [true, false].map(|is_condition| {
-            self.placeholders += 1;
-            let state_node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
             let from = self.types.len();
-            self.note(state_node, &state, HIDDEN);
+            let state_node = self.parameter(&state, HIDDEN);
             let (zero, one) = (self.integer(0), self.integer(1));
             let count = self.operator(id::GET_NTH, &[state_node, zero], &QType::INT64);
             let result = if is_condition {
@@ -262,8 +263,4 @@ impl Pool<'_> {
 
 fn name_of(op: OpId) -> &'static str {
     Registry::standard().get(op).name
-}
-
-fn from_index(at: usize) -> NodeId {
-    NodeId::from_index(at)
 }

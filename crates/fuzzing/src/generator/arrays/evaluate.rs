@@ -89,15 +89,18 @@ impl Grower<'_> {
 
     /// All that a node needs.
     pub(super) fn up_to(&mut self, node: NodeId) -> (Program, Row) {
-        let outputs = vec![Output { name: "y".into(), node, span: None }];
+        let (inputs, outputs) = (self.inputs(), vec![Output { name: "y".into(), node, span: None }]);
+        let program = Program { graph: self.pool.graph.clone(), inputs, outputs, ..Program::default() };
+        (stripped(&program), Row::new(self.row.clone()))
+    }
+
+    /// All inputs, each of which has a value in the row.
+    pub(super) fn inputs(&mut self) -> Vec<Input> {
         let inputs = self.pool.inputs.clone();
         for input in &inputs {
             self.input(&input.name, &input.qtype.clone().unwrap_or(QType::FLOAT64));
         }
-        (
-            stripped(&Program { graph: self.pool.graph.clone(), inputs, outputs, ..Program::default() }),
-            Row::new(self.row.clone()),
-        )
+        inputs
     }
 
     pub(super) fn run(&mut self, node: NodeId, program: Program, row: Row) -> Option<Value> {

@@ -18,11 +18,7 @@ impl Grower<'_> {
         let [start, others @ ..] = [(); 4].map(|()| self.array(scalar, size));
         let rounds = self.pool.few();
         let from = self.pool.types.len();
-        let [state, index] = [&qtype, &QType::INT64].map(|qtype| {
-            self.pool.placeholders += 1;
-            let node = self.pool.graph.placeholder(&format!("p{}", self.pool.placeholders), None);
-            self.pool.note(node, qtype, 0)
-        });
+        let [state, index] = [&qtype, &QType::INT64].map(|qtype| self.pool.parameter(qtype, 0));
         let mut next = state;
         for _ in 0..self.pool.random.u32(1..6) {
             let other = *pick(self.pool.random, &others);
