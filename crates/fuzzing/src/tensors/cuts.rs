@@ -101,16 +101,9 @@ pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error>
     Tiling1::new(boundaries)
 }
 
-/// How an axis of a value is cut.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Cut {
-    Known(Tiling1),
-    /// The value is the same for all indices, and not made yet: it is cut wherever what it meets is.
-    Anywhere,
-}
-
-/// How the axes of a value are cut.
-type Axes = Vec<Cut>;
+/// How the axes of a value are cut. `None` is an axis along which the value is the same for all indices, and not made yet: it is cut wherever what it
+/// meets is.
+type Axes = Vec<Option<Tiling1>>;
 
 /// How the values of the nodes of a graph are cut.
 #[derive(Clone, Debug, Default)]
@@ -152,16 +145,13 @@ impl Cuts {
 }
 
 fn is_free(cuts: Option<&Axes>, extents: &[usize]) -> bool {
-    cuts.is_some_and(|cuts| cuts.iter().zip(extents).any(|(cut, extent)| *cut == Cut::Anywhere && *extent != 1))
+    cuts.is_some_and(|cuts| cuts.iter().zip(extents).any(|(cut, extent)| cut.is_none() && *extent != 1))
 }
 
 /// The axes of a value that is made: those that are the same for all indices are one tile.
-pub(super) fn whole(cuts: &[Cut], extents: &[usize]) -> Axes {
-    let one = |(cut, extent): (&Cut, &usize)| match (cut, Tiling1::blocked(*extent as u64, (*extent).max(1) as u64)) {
-        (Cut::Anywhere, Ok(one)) => Cut::Known(one),
-        (cut, _) => cut.clone(),
-    };
-    cuts.iter().zip(extents).map(one).collect()
+pub(super) fn whole(cuts: &[Option<Tiling1>], extents: &[usize]) -> Axes {
+    let one = |extent: usize| Tiling1::blocked(extent as u64, extent.max(1) as u64).ok();
+    cuts.iter().zip(extents).map(|(cut, extent)| cut.clone().or_else(|| one(*extent))).collect()
 }
 
 /// True if a node is computed element by element where it is read.
@@ -186,7 +176,7 @@ pub(super) fn is_elementwise(graph: &TensorGraph, node: &Node) -> bool {
 fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut Tilings) -> Option<Axes> {
     if let Operation::Leaf(_) = node.operation {
         let tiling = tilings.tiling(&node.extents).ok().filter(|_| node.scalar.is_float())?;
-        return Some(tiling.axes().iter().cloned().map(Cut::Known).collect());
+        return Some(tiling.axes().iter().cloned().map(Some).collect());
     }
     let extents: Vec<&[usize]> = node.cut_by().iter().map(|operand| graph.extents(*operand)).collect();
     if is_elementwise(graph, node) {
@@ -212,7 +202,9 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
             contracted(&labels, &extents, &made)
         }
         Operation::Reshape => reshaped(first, extents[0], &node.extents),
-        Operation::Slice(slices) => slices.iter().zip(first).map(|(slice, cut)| sliced(*slice, cut)).collect(),
+        Operation::Slice(slices) => {
+            slices.iter().zip(first).map(|(slice, cut)| sliced(*slice, cut.as_ref()?).map(Some)).collect()
+        }
         Operation::PlaceSlice(slices) => {
             let is_range = |slice: &Slice| slice.step == 1 || slice.count <= 1;
             slices.iter().all(is_range).then(|| first.clone())
@@ -223,7 +215,7 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
 
 /// Axes that are aligned at the last one. How one index is cut out of nothing is of no interest.
 fn aligned(extents: &[usize], of: &[&[usize]], operands: &[&Axes]) -> Option<Axes> {
-    let mut made = vec![Cut::Anywhere; extents.len()];
+    let mut made = vec![None; extents.len()];
     for (own, cuts) in of.iter().zip(operands) {
         let missing = extents.len().checked_sub(own.len())?;
         for (at, cut) in cuts.iter().enumerate().filter(|(at, _)| own[*at] == extents[missing + at]) {
@@ -235,7 +227,7 @@ fn aligned(extents: &[usize], of: &[&[usize]], operands: &[&Axes]) -> Option<Axe
 
 /// Products by labels: axes with one label are cut alike.
 fn contracted(labels: &Labels, extents: &[&[usize]], operands: &[Axes]) -> Option<Axes> {
-    let mut known = vec![Cut::Anywhere; usize::from(Axis::MAX) + 1];
+    let mut known = vec![None; usize::from(Axis::MAX) + 1];
     for ((own, cuts), extents) in labels.operands.iter().zip(operands).zip(extents) {
         for ((label, cut), extent) in own.iter().zip(cuts).zip(*extents) {
             meet(&mut known[usize::from(*label)], cut, *extent)?;
@@ -245,23 +237,23 @@ fn contracted(labels: &Labels, extents: &[&[usize]], operands: &[Axes]) -> Optio
 }
 
 /// Two axes that are walked together. None if they are cut in two ways.
-fn meet(made: &mut Cut, cut: &Cut, extent: usize) -> Option<()> {
+fn meet(made: &mut Option<Tiling1>, cut: &Option<Tiling1>, extent: usize) -> Option<()> {
     match (&*made, cut) {
-        (Cut::Anywhere, _) => *made = cut.clone(),
-        (Cut::Known(known), Cut::Known(other)) if known != other && extent != 1 => return None,
+        (None, _) => *made = cut.clone(),
+        (Some(known), Some(other)) if known != other && extent != 1 => return None,
         _ => {}
     }
     Some(())
 }
 
 /// Other axes of one index.
-fn reshaped(cuts: &[Cut], from: &[usize], to: &[usize]) -> Option<Axes> {
+fn reshaped(cuts: &[Option<Tiling1>], from: &[usize], to: &[usize]) -> Option<Axes> {
     if from == to {
         return Some(cuts.to_vec());
     }
     let wide = |extents: &[usize]| -> Vec<usize> { (0..extents.len()).filter(|axis| extents[*axis] != 1).collect() };
     let (own, other) = (wide(from), wide(to));
-    let mut made = whole(&vec![Cut::Anywhere; to.len()], to);
+    let mut made = whole(&vec![None; to.len()], to);
     if !own.iter().map(|axis| from[*axis]).eq(other.iter().map(|axis| to[*axis])) {
         return None;
     }
@@ -270,12 +262,10 @@ fn reshaped(cuts: &[Cut], from: &[usize], to: &[usize]) -> Option<Axes> {
 }
 
 /// A range of an axis, whose first index is 0 then.
-fn sliced(slice: Slice, cut: &Cut) -> Option<Cut> {
+fn sliced(slice: Slice, axis: &Tiling1) -> Option<Tiling1> {
     if slice.step != 1 && slice.count > 1 {
         return None;
     }
-    let Cut::Known(axis) = cut else { return None };
     let first = axis.lower() + slice.start as i64;
-    let part = axis.elements(first..first + slice.count as i64).and_then(|part| part.rebased(0));
-    part.ok().map(Cut::Known)
+    axis.elements(first..first + slice.count as i64).and_then(|part| part.rebased(0)).ok()
 }

@@ -10,16 +10,8 @@ use cembra::Scalar;
 use cembra::tensor::{Reduction, Tensor, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
-/// What came of one graph.
-pub(super) enum Verdict {
-    Holds,
-    /// Differences of two steps do not agree: the function is too steep.
-    Rough,
-    Broken(Finding),
-}
-
-/// Differentiates a random graph.
-pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Error> {
+/// Differentiates a random graph. Where differences of two steps do not agree, the function is too steep, which the report counts as rough.
+pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Finding>, Error> {
     let count = random.usize(1..=3);
     let mut growth = Growth::of_floats(random, count)?;
     let leaves: Vec<TensorNodeId> = growth.pool.clone();
@@ -47,7 +39,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
     if !is_same {
         let case = Case { graph, inputs, outputs: gradients };
         let what = format!("computing {named:?} again changes a gradient");
-        return Ok(Verdict::Broken(shown(&case, &what, |_| false)));
+        return Ok(Some(shown(&case, &what, |_| false)));
     }
     // The direction's leaves come behind the others: one for each leaf that is differentiated by.
     let (mut directions, mut along) = (Vec::new(), Vec::new());
@@ -76,16 +68,17 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
     inputs.extend(along.iter().cloned());
     let case = Case { graph, inputs, outputs: [vec![product, tangent], gradients].concat() };
     if let Some(finding) = judge.judge(&case) {
-        return Ok(Verdict::Broken(finding));
+        return Ok(Some(finding));
     }
     let numbers = judge.native.evaluate(&case.graph, &[sum, product, tangent, size], &case.inputs)?;
     let numbers: Vec<f64> = numbers.iter().map(|number| number.get::<f64>(&[])).collect::<Result<_, Error>>()?;
-    let [value, product, tangent, size] = numbers[..] else { return Ok(Verdict::Rough) };
+    let [value, product, tangent, size] = numbers[..] else { return Ok(None) };
     let scale = 1.0 + value.abs() + size;
     if !scale.is_finite() || scale > 1e6 {
-        return Ok(Verdict::Rough);
+        judge.report.rough += 1;
+        return Ok(None);
     }
-    let wrong = |what: String| Ok(Verdict::Broken(shown(&case, &what, |node| node == sum)));
+    let wrong = |what: String| Ok(Some(shown(&case, &what, |node| node == sum)));
     if (product - tangent).abs() > 1e-10 * scale || (product - tangent).is_nan() {
         return wrong(format!("the gradient says {product}, the tangent {tangent}"));
     }
@@ -110,12 +103,14 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Verdict, Erro
     let difference = |step: f64| -> Result<f64, Error> { Ok((at(step)? - at(-step)?) / (2.0 * step)) };
     let (wide, near) = (difference(2e-5)?, difference(1e-5)?);
     if (wide - near).abs() > 1e-7 * scale || (wide - near).is_nan() {
-        return Ok(Verdict::Rough);
+        judge.report.rough += 1;
+        return Ok(None);
     }
     if (product - near).abs() > 1e-6 * scale {
         return wrong(format!("the gradient says {product}, differences {near}"));
     }
-    Ok(Verdict::Holds)
+    judge.report.derivatives += 1;
+    Ok(None)
 }
 
 /// The sum of all elements.

@@ -184,6 +184,12 @@ impl<'r> Growth<'r> {
         self.pool[self.random.usize(from..self.pool.len())]
     }
 
+    /// What is made of a node of the pool.
+    fn of_any(&mut self, make: fn(&mut Self, TensorNodeId) -> NodeResult) -> NodeResult {
+        let x = self.any();
+        make(self, x)
+    }
+
     /// A node of a type; a cast where there is none, of what may be cast without a fault.
     fn of(&mut self, scalar: Scalar) -> NodeResult {
         let graph = &self.graph;
@@ -244,14 +250,8 @@ impl<'r> Growth<'r> {
         match self.random.u32(..100) {
             0..25 => self.map(),
             25..45 => self.rule(),
-            45..70 => {
-                let x = self.any();
-                self.view(x)
-            }
-            70..80 => {
-                let x = self.any();
-                self.reduction(x)
-            }
+            45..70 => self.of_any(Self::view),
+            70..80 => self.of_any(Self::reduction),
             80..88 => self.product(),
             88..91 => self.conditional(),
             91..94 => self.composite(),
@@ -268,14 +268,8 @@ impl<'r> Growth<'r> {
             0..20 => self.arithmetic(),
             20..32 => self.map(),
             32..38 => self.rule(),
-            38..58 => {
-                let x = self.any();
-                self.view(x)
-            }
-            58..70 => {
-                let x = self.any();
-                self.reduction(x)
-            }
+            38..58 => self.of_any(Self::view),
+            58..70 => self.of_any(Self::reduction),
             70..90 => self.product(),
             90..94 => self.composite(),
             94..98 => {

@@ -1,9 +1,9 @@
 //! What must hold of a graph: backends agree, operations on indices mean what they mean, rewriting, copying leaves, plans, sessions and the
 //! order of products of integers change no bit. Of what does not hold, the first node that shows it is found.
 
-use super::Finding;
 use super::direct::{self, Dense};
 use super::graphs::Case;
+use super::{Finding, TensorReport};
 use cembra::tensor::{CompileGraph, Reader, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Backend, Options, Scalar, Session, Tensor};
 use cembra_engine::Evaluator;
@@ -18,11 +18,7 @@ pub(super) struct Judge {
     pub(super) native: Arc<Evaluator>,
     /// Products of matrices, in the order that takes the fewest operations.
     products: Arc<Evaluator>,
-    /// How many rules were applied.
-    pub(super) applied: usize,
-    pub(super) nodes: usize,
-    /// Graphs of which an element fails.
-    pub(super) failing: u64,
+    pub(super) report: TensorReport,
 }
 
 /// The most elements that are read one by one.
@@ -77,15 +73,15 @@ impl Judge {
         let [interpreter, native] = [Backend::Interpreter, Backend::Native]
             .map(|backend| Arc::new(Evaluator::new(&in_order(backend)).threads(THREADS)));
         let products = Arc::new(Evaluator::new(&Options::default().backend(Backend::Native)));
-        Judge { interpreter, native, products, applied: 0, nodes: 0, failing: 0 }
+        Judge { interpreter, native, products, report: TensorReport::default() }
     }
 
     /// What does not hold of a case, if anything.
     pub(super) fn judge(&mut self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
-        self.nodes += graph.needed(outputs).iter().filter(|needed| **needed).count();
+        self.report.nodes += graph.needed(outputs).iter().filter(|needed| **needed).count() as u64;
         let expected = self.interpreter.evaluate(graph, outputs, inputs);
-        self.failing += u64::from(expected.is_err());
+        self.report.failing += u64::from(expected.is_err());
         let found = self.native.evaluate(graph, outputs, inputs);
         if !same(&expected, &found) {
             let differs = |node: TensorNodeId| {
@@ -107,7 +103,7 @@ impl Judge {
         }
         match self.rewritten(case, outputs) {
             Ok((values, applied)) => {
-                self.applied += applied;
+                self.report.applied += applied as u64;
                 if !same(&Ok(expected), &values) {
                     let differs = |node: TensorNodeId| {
                         let plain = self.native.evaluate(graph, &[node], inputs);
@@ -182,7 +178,7 @@ impl Judge {
     /// Elements that are read one by one are those of the whole; by one backend or the other, and by expressions or single operators.
     fn check_access(&self, case: &Case) -> Option<Finding> {
         let Case { graph, inputs, outputs } = case;
-        let on = if self.nodes.is_multiple_of(2) { &*self.interpreter } else { &*self.native };
+        let on = if self.report.nodes.is_multiple_of(2) { &*self.interpreter } else { &*self.native };
         let is_wrong = |node: TensorNodeId| -> Result<bool, cembra::Error> {
             let Some(value) = on.evaluate(graph, &[node], inputs)?.pop() else { return Ok(true) };
             let expected = Dense::of(&value);

@@ -108,23 +108,22 @@ fn data(random: &mut Rng, scalar: Scalar, len: usize, values: Values) -> Data {
         }
     };
     let is_small = whole || matches!(values, Values::Small);
-    let mut all = Elements { random, len };
     match scalar {
-        Scalar::Boolean => all.of(|random| random.bool()),
-        Scalar::Int32 => all.of(|random| match is_small {
+        Scalar::Boolean => elements(random, len, |random| random.bool()),
+        Scalar::Int32 => elements(random, len, |random| match is_small {
             true => random.i32(-4..=4),
             false => {
                 *pick(random, &[i32::MIN, i32::MAX, -1, 0, 1, random.clone().i32(..), random.clone().i32(-99..99)])
             }
         }),
-        Scalar::Int64 => all.of(|random| match is_small {
+        Scalar::Int64 => elements(random, len, |random| match is_small {
             true => random.i64(-4..=4),
             false => {
                 *pick(random, &[i64::MIN, i64::MAX, -1, 0, 1, random.clone().i64(..), random.clone().i64(-99..99)])
             }
         }),
-        Scalar::Float32 => all.of(|random| float(random) as f32),
-        _ => all.of(float),
+        Scalar::Float32 => elements(random, len, |random| float(random) as f32),
+        _ => elements(random, len, float),
     }
 }
 
@@ -149,13 +148,6 @@ const SPECIAL: &[f64] = &[
     -2.5,
 ];
 
-struct Elements<'r> {
-    random: &'r mut Rng,
-    len: usize,
-}
-
-impl Elements<'_> {
-    fn of<T: Element>(&mut self, element: impl Fn(&mut Rng) -> T) -> Data {
-        T::data(Vec::from_iter((0..self.len).map(|_| element(self.random))))
-    }
+fn elements<T: Element>(random: &mut Rng, len: usize, element: impl Fn(&mut Rng) -> T) -> Data {
+    T::data(Vec::from_iter((0..len).map(|_| element(random))))
 }

@@ -14,10 +14,11 @@ mod user;
 pub use tiles::{TileReport, run_tiles};
 
 use crate::Config;
+use crate::first_found;
 use crate::panics::caught;
+use fastrand::Rng;
 use judge::Judge;
 use std::fmt;
-use std::time::Instant;
 
 /// What does not hold, and of what.
 #[derive(Clone, PartialEq, Debug)]
@@ -86,14 +87,9 @@ impl fmt::Display for TensorReport {
 /// Tries graphs of tensors and statements until there are enough, or something does not hold. Of ten, seven are graphs of any operators, two
 /// are differentiated, and one is a statement. `progress` is told how many were tried, after each.
 pub fn run_tensors(config: &Config, progress: &mut dyn FnMut(u64)) -> TensorReport {
-    let mut report = TensorReport::default();
     let mut judge = Judge::new();
-    report.mismatch = mismatch(config, "--tensors", progress, |number| {
-        let found = caught(|| one(config, number, &mut judge, &mut report));
-        (report.nodes, report.applied, report.failing) = (judge.nodes as u64, judge.applied as u64, judge.failing);
-        found
-    });
-    report
+    let mismatch = mismatch(config, "--tensors", progress, |number, random| one(number, random, &mut judge));
+    TensorReport { mismatch, ..judge.report }
 }
 
 /// Tries one number after the other until there are enough, or something does not hold of one, or it panics. `option` is that of the command.
@@ -101,49 +97,27 @@ fn mismatch(
     config: &Config,
     option: &str,
     progress: &mut dyn FnMut(u64),
-    mut one: impl FnMut(u64) -> Result<Option<Finding>, String>,
+    mut one: impl FnMut(u64, &mut Rng) -> Option<Finding>,
 ) -> Option<TensorMismatch> {
-    let begun = Instant::now();
-    for tried in 0..config.programs.unwrap_or(u64::MAX) {
-        if config.time().is_some_and(|time| begun.elapsed() >= time) {
-            break;
-        }
-        let number = config.start.wrapping_add(tried);
-        let found = one(number);
-        if let Some(finding) =
-            found.unwrap_or_else(|message| Some(Finding { what: "a panic".to_owned(), text: message }))
-        {
-            let replay = format!("cembra fuzz {option} 1 --seed {} --start {number}", config.seed);
-            return Some(TensorMismatch { finding, replay });
-        }
-        progress(tried + 1);
-    }
-    None
+    first_found(config, progress, |number| {
+        let found = caught(|| one(number, &mut config.random(number)));
+        let finding = found.unwrap_or_else(|text| Some(Finding { what: "a panic".to_owned(), text }))?;
+        let replay = format!("cembra fuzz {option} 1 --seed {} --start {number}", config.seed);
+        Some(TensorMismatch { finding, replay })
+    })
 }
 
-fn one(config: &Config, number: u64, judge: &mut Judge, report: &mut TensorReport) -> Option<Finding> {
-    let random = &mut config.random(number);
-    let failed = |error: cembra::Error| Finding { what: "no graph".to_owned(), text: error.to_string() };
-    match number % 10 {
+fn one(number: u64, random: &mut Rng, judge: &mut Judge) -> Option<Finding> {
+    let found = match number % 10 {
         0..7 => {
-            report.graphs += 1;
-            graphs::case(random).map_or_else(|error| Some(failed(error)), |case| judge.judge(&case))
+            judge.report.graphs += 1;
+            graphs::case(random).map(|case| judge.judge(&case))
         }
-        7 | 8 => match derivatives::check(random, judge) {
-            Ok(derivatives::Verdict::Rough) => {
-                report.rough += 1;
-                None
-            }
-            Ok(derivatives::Verdict::Holds) => {
-                report.derivatives += 1;
-                None
-            }
-            Ok(derivatives::Verdict::Broken(finding)) => Some(finding),
-            Err(error) => Some(failed(error)),
-        },
+        7 | 8 => derivatives::check(random, judge),
         _ => {
-            report.statements += 1;
-            statements::check(random)
+            judge.report.statements += 1;
+            Ok(statements::check(random))
         }
-    }
+    };
+    found.unwrap_or_else(|error| Some(Finding { what: "no graph".to_owned(), text: error.to_string() }))
 }

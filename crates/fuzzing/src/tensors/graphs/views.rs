@@ -2,8 +2,8 @@
 
 use super::{Growth, NodeResult};
 use crate::config::pick;
-use crate::tensors::cuts::Cut;
 use cembra::tensor::{Reduction, Slice, Tensor, TensorNodeId};
+use cembra_tiles::Tiling1;
 
 impl Growth<'_> {
     fn permutation(&mut self, rank: usize) -> Vec<usize> {
@@ -33,8 +33,8 @@ impl Growth<'_> {
     /// Some tiles of each axis, where the axes of a node are cut.
     fn block(&mut self, x: TensorNodeId) -> Option<Vec<Slice>> {
         let cuts = self.cutting.as_ref()?.cuts.of(x)?.clone();
-        let slice = |(cut, extent): (&Cut, &usize)| match cut {
-            Cut::Known(axis) if axis.tiles() > 0 => {
+        let slice = |(cut, extent): (&Option<Tiling1>, &usize)| match cut {
+            Some(axis) if axis.tiles() > 0 => {
                 let first = self.random.u64(..axis.tiles());
                 let last = self.random.u64(first..axis.tiles());
                 let boundary = |at: u64| axis.boundaries().nth(at as usize).map_or(0, |own| own.abs_diff(axis.lower()));

@@ -1,23 +1,20 @@
 //! What tiled tensors have beside graphs: numbers of all elements, other tilings, parts, blocks, maps, tiles that are dropped, products of which a
 //! part is wanted. Held against dense tensors, and on several threads and of lazy tiles bit for bit against themselves.
 
-use super::judge::{Wrong, differs_from};
+use super::judge::{Checked, Wrong, check_bits, check_norms, wrong_of};
 use super::meaning::floats;
-use super::operands::{ALL, Failing, Lazy, Promise, Sparsity, TiledContents};
+use super::operands::{ALL, Failing, Lazy, Promise, Sparsity, TiledContents, slices_of};
 use super::program::Settings;
 use crate::config::pick;
 use crate::tensors::Finding;
 use crate::tensors::cuts::{Tilings, tiling1};
 use crate::tensors::leaves::{self, Values};
-use cembra::tensor::Slice;
 use cembra::{Error, Scalar};
 use cembra_tiles::link::{Ranks, Shuffled, run_ranks};
 use cembra_tiles::{Base, Evaluator, Screening, Shape, TileMap, Tiled, Tiling, Tiling1};
 use fastrand::Rng;
 use std::ops::Range;
 use std::sync::Arc;
-
-type Checked = Result<Option<Wrong>, Error>;
 
 /// Two tensors of one tiling.
 struct Tried {
@@ -43,7 +40,7 @@ pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
     let checks: [fn(&Tried, &mut Rng) -> Checked; 6] =
         [Tried::numbers, Tried::tilings, Tried::parts, Tried::blocks, Tried::others, Tried::errors];
     for check in checks {
-        if let Some(wrong) = check(&tried, random)? {
+        if let Some(wrong) = wrong_of(check(&tried, random))? {
             let Tried { a, b, settings } = &tried;
             let [of_a, of_b] =
                 [a, b].map(|of| of.to_tensor().map(|dense| format!("{:?} {dense:?}", of.shape().tiles())));
@@ -70,13 +67,20 @@ const NUMBERS: [(&str, Number); 8] = [
 
 /// A number by its bits, any NaN like any other, or an error.
 fn bits(number: Result<f64, Error>) -> Result<u64, String> {
-    let bits = |number: f64| if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() };
-    number.map(bits).map_err(|error| error.to_string())
+    number.map(super::operands::bits).map_err(|error| error.to_string())
 }
 
 /// What one sees of a tensor on all ranks, or an error.
 fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<TiledContents, String> {
     made.and_then(|made| TiledContents::of(&run.gathered(&made)?)).map_err(|error| error.to_string())
+}
+
+/// Holds what was found `by` some threads or ranks against what one thread found. `what` says what it means if they differ.
+fn check_same<T: PartialEq + std::fmt::Debug>(what: String, by: &str, found: &T, expected: &T) -> Checked {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Wrong::new(what, format!("on {by} {found:?} for {expected:?}")).into())
 }
 
 impl Tried {
@@ -99,39 +103,27 @@ impl Tried {
                 Ok(of(&run, &shared, &self.b))
             });
             for found in on_ranks {
-                let found = found?;
-                if found != expected {
-                    let detail = format!("on {size} ranks {found:?} for {expected:?}");
-                    return Ok(Some(Wrong::new(format!("ranks change `{what}`"), detail)));
-                }
+                check_same(format!("ranks change `{what}`"), &format!("{size} ranks"), &found?, &expected)?;
             }
         }
         for threads in [1, 2, 5] {
-            let found = of(&self.run(threads), &self.a, &self.b);
-            if found != expected {
-                let detail = format!("on {threads} threads {found:?} for {expected:?}");
-                return Ok(Some(Wrong::new(format!("threads change `{what}`"), detail)));
-            }
+            let (run, by) = (self.run(threads), format!("{threads} threads"));
+            check_same(format!("threads change `{what}`"), &by, &of(&run, &self.a, &self.b), &expected)?;
             let [a, b] = [&self.a, &self.b].map(|of| Lazy::of(of, Promise::True, None));
             let (a, b) = (a?, b?);
             let found = of(&self.run(threads), &a.tiled, &b.tiled);
-            if found != expected {
-                let detail = format!("on {threads} threads {found:?} for {expected:?}");
-                return Ok(Some(Wrong::new(format!("tiles that are made on demand change `{what}`"), detail)));
-            }
+            check_same(format!("tiles that are made on demand change `{what}`"), &by, &found, &expected)?;
             if a.most_asked().max(b.most_asked()) > 4 {
-                return Ok(Some(Wrong::new(format!("`{what}` asks for a tile more than four times"), String::new())));
+                return Err(Wrong::new(format!("`{what}` asks for a tile more than four times"), "").into());
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn numbers(&self, _: &mut Rng) -> Checked {
         let (x, y) = (floats(&self.a.to_tensor()?)?, floats(&self.b.to_tensor()?)?);
         for (name, number) in NUMBERS {
-            if let Some(wrong) = self.same(name, |run, a, b| bits(number(run, a, b)))? {
-                return Ok(Some(wrong));
-            }
+            self.same(name, |run, a, b| bits(number(run, a, b)))?;
             let found = number(&self.run(1), &self.a, &self.b);
             let least = |of: &[f64]| {
                 of.iter().copied().reduce(|a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) })
@@ -162,20 +154,18 @@ impl Tried {
                 if found.is_ok() == expected.is_some() {
                     continue;
                 }
-                return Ok(Some(Wrong::new(
-                    format!("`{name}` fails or does not"),
-                    format!("{found:?} for {expected:?}"),
-                )));
+                let detail = format!("{found:?} for {expected:?}");
+                return Err(Wrong::new(format!("`{name}` fails or does not"), detail).into());
             };
             let is_over = size > f64::MAX / 8.0
                 || (terms.iter().any(|term| !term.is_finite()) && x.iter().chain(&y).all(|x| x.is_finite()));
             let is_same = *found == expected || (found.is_nan() && expected.is_nan());
             if !(is_over || is_same || (found - expected).abs() <= apart) {
                 let detail = format!("{found:e} for {expected:e}, which may be {apart:e} apart");
-                return Ok(Some(Wrong::new(format!("`{name}` is another number"), detail)));
+                return Err(Wrong::new(format!("`{name}` is another number"), detail).into());
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The products of the elements that both tensors have.
@@ -201,17 +191,13 @@ impl Tried {
             let back = made.retile(a.tiling(), &ALL)?;
             for (made, tiling) in [(&made, &other), (&back, a.tiling())] {
                 if made.tiling() != tiling {
-                    return Ok(Some(Wrong::new("another tiling than is asked for", format!("{made:?}"))));
+                    return Err(Wrong::new("another tiling than is asked for", format!("{made:?}")).into());
                 }
-                if let Some(detail) = TiledContents::of(made)?.wrong_norm() {
-                    return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
-                }
-                if let Some(wrong) = differs_from(made, &dense)? {
-                    return Ok(Some(Wrong { what: format!("in other tiles {}", wrong.what), ..wrong }));
-                }
+                check_norms("", &TiledContents::of(made)?)?;
+                check_bits("in other tiles ", made, &dense)?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Ranges of elements, read and written over.
@@ -222,21 +208,15 @@ impl Tried {
             start..random.i64(start..=axis.upper())
         };
         let ranges: Vec<Range<i64>> = axes.iter().map(range).collect();
-        let slices = ranges.iter().zip(axes).map(|(range, axis)| Slice {
-            start: range.start.abs_diff(axis.lower()) as usize,
-            step: 1,
-            count: range.end.abs_diff(range.start) as usize,
-        });
-        let slices: Vec<Slice> = slices.collect();
+        let slices = slices_of(self.a.tiling(), &ranges);
         let (dense, other) = (self.a.to_tensor()?, self.b.to_tensor()?);
         let lazy = Lazy::of(&self.a, Promise::Unknown, None)?.tiled;
         for (a, base) in [(&self.a, Base::Zero), (&self.a, Base::Kept), (&lazy, Base::Zero)] {
             let part = a.elements(&ranges, base, &ALL)?;
-            let wrong = differs_from(&part, &dense.sliced(&slices)?.row_major())?;
+            check_bits("of a range of elements ", &part, &dense.sliced(&slices)?.row_major())?;
             let lowers = part.tiling().axes().iter().map(Tiling1::lower);
-            let is_based = lowers.eq(ranges.iter().map(|range| if base == Base::Zero { 0 } else { range.start }));
-            if let Some(wrong) = wrong.or((!is_based).then(|| Wrong::new("it begins elsewhere", format!("{part:?}")))) {
-                return Ok(Some(Wrong { what: format!("of a range of elements {}", wrong.what), ..wrong }));
+            if !lowers.eq(ranges.iter().map(|range| if base == Base::Zero { 0 } else { range.start })) {
+                return Err(Wrong::new("of a range of elements it begins elsewhere", format!("{part:?}")).into());
             }
         }
         // Elements of the other tensor, in other tiles.
@@ -248,14 +228,10 @@ impl Tried {
         whole.assign(&part.to_tensor()?)?;
         for a in [&self.a, &lazy] {
             let made = a.with_elements(&first, &part, &ALL)?;
-            let norm = TiledContents::of(&made)?
-                .wrong_norm()
-                .map(|detail| Wrong::new("a norm is not that of the elements", detail));
-            if let Some(wrong) = differs_from(&made, &expected)?.or(norm) {
-                return Ok(Some(Wrong { what: format!("with other elements {}", wrong.what), ..wrong }));
-            }
+            check_bits("with other elements ", &made, &expected)?;
+            check_norms("with other elements ", &TiledContents::of(&made)?)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Blocks of tiles, read and put back.
@@ -267,55 +243,40 @@ impl Tried {
         };
         let ranges: Vec<Range<u64>> = axes.iter().map(range).collect();
         let part = self.a.tiling().block(&ranges, Base::Kept)?;
-        let slices = part.axes().iter().zip(axes).map(|(part, axis)| Slice {
-            start: part.lower().abs_diff(axis.lower()) as usize,
-            step: 1,
-            count: part.extent(),
-        });
-        let expected = self.a.to_tensor()?.sliced(&slices.collect::<Vec<Slice>>())?.row_major();
+        let elements: Vec<Range<i64>> = part.axes().iter().map(|axis| axis.lower()..axis.upper()).collect();
+        let expected = self.a.to_tensor()?.sliced(&slices_of(self.a.tiling(), &elements))?.row_major();
         let first: Vec<u64> = ranges.iter().map(|range| range.start).collect();
         for a in [&self.a, &Lazy::of(&self.a, Promise::True, None)?.tiled] {
             let block = a.block(&ranges, *pick(random, &[Base::Zero, Base::Kept]))?;
-            if let Some(wrong) = differs_from(&block, &expected)? {
-                return Ok(Some(Wrong { what: format!("of a block {}", wrong.what), ..wrong }));
-            }
+            check_bits("of a block ", &block, &expected)?;
             let back = self.a.with_block(&first, &block)?;
             if TiledContents::of(&back)? != TiledContents::of(&self.a)? {
-                return Ok(Some(Wrong::new("a block that is put back changes a tensor", format!("{ranges:?}"))));
+                return Err(Wrong::new("a block that is put back changes a tensor", format!("{ranges:?}")).into());
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Maps, tiles that are dropped, and products of which a part is wanted.
     fn others(&self, random: &mut Rng) -> Checked {
         let threshold = *pick(random, &[0.0, 1e-9, 1e-3, 0.1, 1.0, f64::INFINITY]);
         let screening = Screening::threshold(threshold);
-        let wrong = self.same("truncate", |run, a, _| seen(run, run.truncate(a, &screening)))?;
-        let wrong = match wrong {
-            None => self.same("materialized", |run, a, _| seen(run, run.materialized(a)))?,
-            wrong => wrong,
-        };
-        if wrong.is_some() {
-            return Ok(wrong);
-        }
+        self.same("truncate", |run, a, _| seen(run, run.truncate(a, &screening)))?;
+        self.same("materialized", |run, a, _| seen(run, run.materialized(a)))?;
         let (kept, whole) = (TiledContents::of(&self.a.truncate(&screening)?)?, TiledContents::of(&self.a)?);
         let of_evaluator = TiledContents::of(&self.run(2).truncate(&self.a, &screening)?)?;
         let stays = |norm: f64| norm.is_nan() || norm >= threshold;
         let norms = whole.norms.iter().map(|norm| f64::from_bits(*norm));
         let expected = whole.tiles.iter().zip(norms).filter(|(_, norm)| stays(*norm)).map(|(tile, _)| *tile);
         if kept != of_evaluator || !expected.eq(kept.tiles.iter().copied()) {
-            return Ok(Some(Wrong::new("other tiles are dropped", format!("{:?} at {threshold}", kept.tiles))));
+            return Err(Wrong::new("other tiles are dropped", format!("{:?} at {threshold}", kept.tiles)).into());
         }
         let elements = |tile: &u64| whole.tiles.binary_search(tile).ok().map(|at| &whole.elements[at]);
         if !kept.tiles.iter().map(elements).eq(kept.elements.iter().map(Some)) {
-            return Ok(Some(Wrong::new("a tile that stays has other elements", format!("{:?}", kept.tiles))));
+            return Err(Wrong::new("a tile that stays has other elements", format!("{:?}", kept.tiles)).into());
         }
         let rank = self.a.tiling().rank();
-        if rank == 2 && self.a.scalar_type() == Scalar::Float64 {
-            return self.wanted(random);
-        }
-        Ok(None)
+        if rank == 2 && self.a.scalar_type() == Scalar::Float64 { self.wanted(random) } else { Ok(()) }
     }
 
     /// Of several tiles that fail, the first one is what ends an evaluation, on any number of threads.
@@ -336,20 +297,17 @@ impl Tried {
         };
         let expected = made(&self.run(1));
         for threads in [2, 5] {
-            let found = made(&self.run(threads));
-            if found != expected {
-                let detail = format!("on {threads} threads {found:?} for {expected:?}");
-                return Ok(Some(Wrong::new("threads change which tile fails", detail)));
-            }
+            let (what, by) = ("threads change which tile fails".to_owned(), format!("{threads} threads"));
+            check_same(what, &by, &made(&self.run(threads)), &expected)?;
         }
         // What is made tile by tile, all tiles, fails at the first that does.
         let number = self.a.shape().tiles().iter().find(|number| **number % each == failing.map_or(0, |of| of.first));
         let first = number.map(|number| format!("tile {number} fails"));
         let found = expected.0[3].as_ref().err();
         if found != first.as_ref() {
-            return Ok(Some(Wrong::new("another tile fails than the first one", format!("{found:?} for {first:?}"))));
+            return Err(Wrong::new("another tile fails than the first one", format!("{found:?} for {first:?}")).into());
         }
-        Ok(None)
+        Ok(())
     }
 
     /// A product of which some tiles are wanted has these tiles of the whole one.
@@ -368,9 +326,9 @@ impl Tried {
             let made = run(threads).product_within(labels, &lazy.tiled, &self.b, &wanted)?;
             if TiledContents::of(&made)? != expected || lazy.most_asked() > 1 {
                 let detail = format!("{labels} on {threads} threads, each tile asked for {} times", lazy.most_asked());
-                return Ok(Some(Wrong::new("a part of a product is another one", detail)));
+                return Err(Wrong::new("a part of a product is another one", detail).into());
             }
         }
-        Ok(None)
+        Ok(())
     }
 }

@@ -10,9 +10,10 @@ use super::operands::{ALL, Failing, Lazy, Promise, TiledContents, norm_of, posit
 use super::program::{Asked, Outcome, Program, failed};
 use crate::config::pick;
 use crate::tensors::Finding;
-use crate::tensors::cuts::{Cut, is_elementwise, whole};
+use crate::tensors::cuts::{is_elementwise, whole};
 use crate::tensors::graphs::Case;
 use crate::tensors::judge::shown;
+use crate::tensors::tiles::TileReport;
 use cembra::tensor::{Tensor, TensorErrorKind, TensorNodeId, same_bits};
 use cembra::{Backend, Error, Options};
 use cembra_tensor::{Elements, Operation};
@@ -30,18 +31,7 @@ pub(super) struct TileJudge {
     native: cembra_engine::Evaluator,
     /// The way to the other processes that try the same programs, if there are any.
     link: Option<Arc<dyn Link>>,
-    pub(super) counts: Counts,
-}
-
-/// What programs came to.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    /// Values in tiles that were held against what they mean.
-    pub(super) values: u64,
-    pub(super) evaluated: u64,
-    pub(super) refused: u64,
-    /// Those of them in which axes are cut in two ways.
-    pub(super) unlike: u64,
+    pub(super) report: TileReport,
 }
 
 /// What does not hold.
@@ -57,13 +47,46 @@ impl Wrong {
     }
 }
 
-type Checked = Result<Option<Wrong>, Error>;
+/// Why a check ends before its end.
+#[derive(Debug)]
+pub(super) enum CheckError {
+    /// Something does not hold.
+    Wrong(Wrong),
+    /// What is to be checked cannot be made.
+    Other(Error),
+}
+
+impl From<Wrong> for CheckError {
+    fn from(wrong: Wrong) -> CheckError {
+        CheckError::Wrong(wrong)
+    }
+}
+
+impl From<Error> for CheckError {
+    fn from(error: Error) -> CheckError {
+        CheckError::Other(error)
+    }
+}
+
+pub(super) type Checked = Result<(), CheckError>;
+
+/// What does not hold, if a check found something.
+///
+/// # Errors
+/// What was to be checked could not be made.
+pub(super) fn wrong_of(checked: Checked) -> Result<Option<Wrong>, Error> {
+    match checked {
+        Ok(()) => Ok(None),
+        Err(CheckError::Wrong(wrong)) => Ok(Some(wrong)),
+        Err(CheckError::Other(error)) => Err(error),
+    }
+}
 
 impl TileJudge {
     pub(super) fn new(link: Option<Arc<dyn Link>>) -> TileJudge {
         let [interpreter, native] = [Backend::Interpreter, Backend::Native]
             .map(|backend| cembra_engine::Evaluator::new(&Options::default().backend(backend)));
-        TileJudge { interpreter, native, link, counts: Counts::default() }
+        TileJudge { interpreter, native, link, report: TileReport::default() }
     }
 
     /// What evaluates expressions of elements one operator after the other.
@@ -73,10 +96,7 @@ impl TileJudge {
 
     /// What does not hold of a program, if anything, of the smallest part of it that shows it.
     pub(super) fn judge(&mut self, program: &Program) -> Result<Option<Finding>, Error> {
-        match self.check(program)? {
-            Some(wrong) => self.shown(program, wrong).map(Some),
-            None => Ok(None),
-        }
+        wrong_of(self.check(program))?.map(|wrong| self.shown(program, wrong)).transpose()
     }
 
     /// What does not hold of a program.
@@ -84,9 +104,7 @@ impl TileJudge {
         let random = &mut Rng::with_seed(program.settings.seed);
         let before = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
         for asked in [Asked::Each, Asked::Made] {
-            if let Some(wrong) = self.check_meaning(program, asked)? {
-                return Ok(Some(wrong));
-            }
+            self.check_meaning(program, asked)?;
         }
         if program.settings.least() == 0.0 && program.is_grouped_alike() {
             let run = program.settings.evaluator(program.settings.options());
@@ -99,20 +117,15 @@ impl TileJudge {
             let (expected, found) = (whole.map(part), program.outcome(&run, &outputs, &self.interpreter.host()));
             if found != expected {
                 let detail = first_difference(&expected, &found);
-                return Ok(Some(Wrong::new("what else is asked for changes a value", detail)));
+                return Err(Wrong::new("what else is asked for changes a value", detail).into());
             }
         }
         let asked = *pick(random, &[Asked::Each, Asked::Made, Asked::Outputs]);
-        let wrong = match self.check_ways(program, asked, random)? {
-            None => self.check_errors(program, asked, random)?,
-            wrong => wrong,
-        };
-        let wrong = if wrong.is_none() { self.check_plan(program, asked, random)? } else { wrong };
-        if wrong.is_some() {
-            return Ok(wrong);
-        }
+        self.check_ways(program, asked, random)?;
+        self.check_errors(program, asked, random)?;
+        self.check_plan(program, asked, random)?;
         let after = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
-        Ok((before != after).then(|| Wrong::new("a tensor that is given changes", String::new())))
+        if before == after { Ok(()) } else { Err(Wrong::new("a tensor that is given changes", "").into()) }
     }
 
     /// Holds the value of each node that is asked for against what it means.
@@ -120,29 +133,31 @@ impl TileJudge {
         let (graph, nodes) = (&program.graph, program.asked(asked));
         let host = self.interpreter.host();
         let inputs: Vec<&Tiled> = program.inputs.iter().collect();
-        let made = program.evaluate(&program.settings.evaluator(program.settings.options()), &nodes, &inputs, &host);
+        let made = program.settings.evaluator(program.settings.options()).evaluate(graph, &nodes, &inputs, &host);
         let (needed, cuts) = (graph.needed(&program.outputs), program.cuts(&nodes));
         let refused = graph.nodes().map(|(id, _)| id).find(|id| needed[id.index()] && cuts.of(*id).is_none());
         let made = match (made, refused) {
             (Ok(made), None) => made,
             (Ok(_), Some(node)) => {
-                return Ok(Some(Wrong::new("what is to be refused is evaluated", format!("node {}", node.index()))));
+                return Err(Wrong::new("what is to be refused is evaluated", format!("node {}", node.index())).into());
             }
             (Err(error), None) => {
-                return Ok(Some(Wrong::new("what is cut alike is refused", format!("{error} {asked:?}"))));
+                return Err(Wrong::new("what is cut alike is refused", format!("{error} {asked:?}")).into());
             }
             (Err(error), Some(_)) => {
                 use TensorErrorKind::{ElementType, SizeMismatch, Tiling};
                 let kind = error.tensor_kind();
                 if asked == Asked::Made {
-                    self.counts.refused += 1;
-                    self.counts.unlike += u64::from(kind == Some(SizeMismatch));
+                    self.report.refused += 1;
+                    self.report.unlike += u64::from(kind == Some(SizeMismatch));
                 }
-                let is_known = matches!(kind, Some(ElementType | SizeMismatch | Tiling));
-                return Ok((!is_known).then(|| Wrong::new("what is refused has another error", error.to_string())));
+                return match kind {
+                    Some(ElementType | SizeMismatch | Tiling) => Ok(()),
+                    _ => Err(Wrong::new("what is refused has another error", error.to_string()).into()),
+                };
             }
         };
-        self.counts.evaluated += u64::from(asked == Asked::Made);
+        self.report.evaluated += u64::from(asked == Asked::Made);
         let mut values: Vec<Option<Value>> = vec![None; graph.len()];
         // What is the same along an axis, which expressions compute again.
         let mut free: Vec<Option<Value>> = vec![None; graph.len()];
@@ -165,14 +180,14 @@ impl TileJudge {
             let numbers: Vec<Option<u64>> = node.read().iter().map(number).collect();
             let meaning = meaning::of_node(node, &operands.unwrap_or_default(), &numbers, &host)?;
             let Some(meaning) = meaning else {
-                return Ok(Some(Wrong::new("an operation that tiled tensors do not have is evaluated", "")));
+                return Err(Wrong::new("an operation that tiled tensors do not have is evaluated", "").into());
             };
             free[id.index()] = cuts.is_free(graph, id).then(|| meaning.value.clone());
             let Some(place) = place else {
                 values[id.index()] = Some(meaning.value);
                 continue;
             };
-            self.counts.values += 1;
+            self.report.values += 1;
             let (tiled, own) = (&made[place], cuts.of(id).map(|cuts| whole(cuts, &node.extents)).unwrap_or_default());
             let is_cut_so = tiled
                 .tiling()
@@ -180,16 +195,15 @@ impl TileJudge {
                 .iter()
                 .zip(&own)
                 .zip(&node.extents)
-                .all(|((axis, cut), extent)| *extent == 1 || matches!(cut, Cut::Known(known) if known == axis));
+                .all(|((axis, cut), extent)| *extent == 1 || cut.as_ref() == Some(axis));
             if tiled.tiling().rank() != own.len() || tiled.scalar_type() != node.scalar || !is_cut_so {
                 let detail = format!("found {:?} of {}, expected {own:?}", tiled.tiling(), tiled.scalar_type().name());
-                return Ok(Some(Wrong::new("a value is cut at other boundaries", detail)));
+                return Err(Wrong::new("a value is cut at other boundaries", detail).into());
             }
-            if let Some(wrong) = differs(&TiledContents::of(tiled)?, &meaning, program.settings.least())? {
-                return Ok(Some(Wrong {
-                    detail: format!("node {} of {asked:?}: {}", id.index(), wrong.detail),
-                    ..wrong
-                }));
+            let contents = TiledContents::of(tiled)?;
+            if let Some(wrong) = wrong_of(check_value(&contents, &meaning, program.settings.least()))? {
+                let detail = format!("node {} of {asked:?}: {}", id.index(), wrong.detail);
+                return Err(Wrong { detail, ..wrong }.into());
             }
             // Operators that are asked for one by one are estimated one by one.
             let of_inputs = |operand: &TensorNodeId| match graph.node(*operand).operation {
@@ -204,12 +218,12 @@ impl TileJudge {
                 let least = program.settings.least();
                 if estimate < least * (1.0 - 1e-9) && tiled.shape().norm(tile).is_some() {
                     let detail = format!("node {}, tile {tile}: {estimate:e}, the threshold is {least:e}", id.index());
-                    return Ok(Some(Wrong::new("a tile is present whose estimate is below the threshold", detail)));
+                    return Err(Wrong::new("a tile is present whose estimate is below the threshold", detail).into());
                 }
             }
             values[id.index()] = Some(value_of(tiled)?);
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Evaluates in ways that are to come to the same.
@@ -223,39 +237,35 @@ impl TileJudge {
             (Err(found), Err(expected)) => found.0 == expected.0,
             (found, expected) => found == expected,
         };
-        let wrong = |by: &str, found: &Outcome| {
+        let check = |is_same: bool, by: &str, found: &Outcome| {
+            if is_same {
+                return Ok(());
+            }
             let detail = format!("{asked:?}, by {by}: {}", first_difference(&expected, found));
-            Ok(Some(Wrong::new(format!("{by} change a value"), detail)))
+            Err(CheckError::from(Wrong::new(format!("{by} change a value"), detail)))
         };
         // Memory of values that were dropped is used again.
         let again = program.outcome(&run, &nodes, &host);
-        if again != expected {
-            return wrong("values before it", &again);
-        }
+        check(again == expected, "values before it", &again)?;
         for (threads, block_bytes) in [(2, *pick(random, &[0, 64])), (5, *pick(random, &[0, 100, 1000])), (1, 0)] {
             let run = program.settings.evaluator(options().block_bytes(block_bytes)).threads(threads);
             let found = program.outcome(&run, &nodes, &host);
-            if found != expected {
-                return wrong(&format!("{threads} threads with blocks of {block_bytes} bytes"), &found);
-            }
+            let by = format!("{threads} threads with blocks of {block_bytes} bytes");
+            check(found == expected, &by, &found)?;
         }
         let found = program.outcome(&program.settings.evaluator(options()).most_bytes(1 << 40), &nodes, &native);
-        if !is_same(&found) {
-            return wrong("machine code", &found);
-        }
+        check(is_same(&found), "machine code", &found)?;
         let threads = *pick(random, &[1, 2, 5]);
         let run = program.settings.evaluator(options().block_bytes(*pick(random, &[0, 1 << 20]))).threads(threads);
         let (found, counts) = program.lazy_outcome(&run, &nodes, Promise::True, None, &host)?;
-        if !is_same(&found) {
-            return wrong("tiles that are made on demand", &found);
-        }
+        check(is_same(&found), "tiles that are made on demand", &found)?;
         if asked != Asked::Outputs && found.is_ok() {
             let over = counts.iter().zip(program.reads(&nodes)).enumerate();
             if let Some((leaf, (count, most))) =
                 over.into_iter().find(|(_, (count, most))| most.is_some_and(|most| **count > most))
             {
                 let detail = format!("{asked:?}: leaf {leaf}, {count} times, though it is read {most:?} times");
-                return Ok(Some(Wrong::new("a tile is asked for more often than it is read", detail)));
+                return Err(Wrong::new("a tile is asked for more often than it is read", detail).into());
             }
         }
         let size = *pick(random, &[2, 3, 4, 6]);
@@ -266,31 +276,29 @@ impl TileJudge {
             .iter()
             .enumerate()
         {
-            if !is_same(found) {
-                return wrong(&format!("{size} ranks, as rank {rank} has it,"), found);
-            }
+            check(is_same(found), &format!("{size} ranks, as rank {rank} has it,"), found)?;
         }
         // Norms that are not known keep tiles, as a threshold of 0 does.
         if program.settings.least() == 0.0 {
             let (found, _) = program.lazy_outcome(&run, &nodes, Promise::Unknown, None, &host)?;
             let (Ok(found), Ok(expected)) = (&found, &expected) else {
-                return if is_same(&found) { Ok(None) } else { wrong("norms that are not known", &found) };
+                return check(is_same(&found), "norms that are not known", &found);
             };
             for ((found, expected), id) in found.iter().zip(expected).zip(&nodes) {
                 if found.tiles != expected.tiles || found.elements != expected.elements {
                     let detail = format!("node {} of {asked:?}", id.index());
-                    return Ok(Some(Wrong::new("norms that are not known change a value", detail)));
+                    return Err(Wrong::new("norms that are not known change a value", detail).into());
                 }
                 if let Some(detail) = found.wrong_norm() {
                     let detail = format!(
                         "node {} of {asked:?}, of operands with norms that are not known: {detail}",
                         id.index()
                     );
-                    return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
+                    return Err(Wrong::new("a norm is not that of the elements", detail).into());
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Evaluations that end with an error: the same on any number of threads.
@@ -301,9 +309,9 @@ impl TileJudge {
             let options = program.settings.options().block_bytes(64);
             program.settings.evaluator(options).threads(threads).most_bytes(most_bytes)
         };
-        let differs = |what: &str, a: &Outcome, b: &Outcome, threads: usize| {
-            let detail = format!("{asked:?}, on {threads} threads: {}", first_difference(a, b));
-            (a != b).then(|| Wrong::new(what, detail))
+        let check = |is_same: bool, what: &str, by: &str, a: &Outcome, b: &Outcome| {
+            let wrong = || Wrong::new(what, format!("{asked:?}, {by}: {}", first_difference(a, b)));
+            if is_same { Ok(()) } else { Err(CheckError::from(wrong())) }
         };
         if random.u32(..3) == 0 {
             let each = random.u64(1..5);
@@ -312,41 +320,33 @@ impl TileJudge {
             for threads in [2, 5] {
                 let (found, _) =
                     program.lazy_outcome(&run(threads, usize::MAX), &nodes, Promise::True, failing, &host)?;
-                if let Some(wrong) = differs("threads change which tile fails", &expected, &found, threads) {
-                    return Ok(Some(wrong));
-                }
+                let (what, by) = ("threads change which tile fails", format!("on {threads} threads"));
+                check(expected == found, what, &by, &expected, &found)?;
             }
         }
         if random.u32(..4) == 0 {
             let most = *pick(random, &[0, 8, 64, 200, 1000, 5000]);
             let enough = program.outcome(&run(1, usize::MAX), &nodes, &host);
             let expected = program.outcome(&run(1, most), &nodes, &host);
-            if expected.is_ok() && expected != enough {
-                let detail = format!("{asked:?}, {most} bytes: {}", first_difference(&enough, &expected));
-                return Ok(Some(Wrong::new("few bytes change a value", detail)));
-            }
+            let (what, by) = ("few bytes change a value", format!("{most} bytes"));
+            check(expected.is_err() || expected == enough, what, &by, &enough, &expected)?;
             let (lazy, _) = program.lazy_outcome(&run(1, most), &nodes, Promise::True, None, &host)?;
-            if lazy.is_ok() && lazy != enough {
-                let detail = format!("{asked:?}, {most} bytes, lazy tiles: {}", first_difference(&enough, &lazy));
-                return Ok(Some(Wrong::new("few bytes change a value", detail)));
-            }
+            check(lazy.is_err() || lazy == enough, what, &format!("{by}, lazy tiles"), &enough, &lazy)?;
             for threads in [2, 5] {
                 let found = program.outcome(&run(threads, most), &nodes, &host);
                 let (found_lazy, _) = program.lazy_outcome(&run(threads, most), &nodes, Promise::True, None, &host)?;
-                for (expected, found) in [(&expected, &found), (&lazy, &found_lazy)] {
-                    if let Some(wrong) = differs("threads change what few bytes come to", expected, found, threads) {
-                        return Ok(Some(wrong));
-                    }
-                }
+                let (what, by) = ("threads change what few bytes come to", format!("on {threads} threads"));
+                check(expected == found, what, &by, &expected, &found)?;
+                check(lazy == found_lazy, what, &by, &lazy, &found_lazy)?;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Holds a plan against what the evaluation notes. Where tiles are left out, a plan has estimates in the place of norms.
     fn check_plan(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
         if program.settings.least() > 0.0 {
-            return Ok(None);
+            return Ok(());
         }
         let (nodes, host) = (program.asked(asked), self.interpreter.host());
         let promise = *pick(random, &[Promise::True, Promise::Unknown]);
@@ -359,26 +359,26 @@ impl TileJudge {
         let journal = Journal::default();
         let options = program.settings.options().block_bytes(*pick(random, &[0, 100, 1 << 20]));
         let run = program.settings.evaluator(options).most_bytes(most).journal(journal.clone());
-        let made = program.evaluate(&run, &nodes, &inputs, &host).map(|_| journal.steps());
+        let made = run.evaluate(&program.graph, &nodes, &inputs, &host).map(|_| journal.steps());
         let planned = run.plan_graph(&program.graph, &nodes, &inputs, &host);
         let (made, planned) = (made.map_err(|error| failed(&error)), planned.map_err(|error| failed(&error)));
         // An element that fails is known when it is computed.
         if made == planned || matches!(made, Err((Some(TensorErrorKind::Evaluation), ..))) {
-            return Ok(None);
+            return Ok(());
         }
         let detail = format!("{asked:?}, {most} bytes: the evaluation {made:?}, the plan {planned:?}");
-        Ok(Some(Wrong::new("a plan has other steps than the evaluation", detail)))
+        Err(Wrong::new("a plan has other steps than the evaluation", detail).into())
     }
 
     /// A finding of the first node that shows it, on as few tiles as show it.
     fn shown(&mut self, program: &Program, wrong: Wrong) -> Result<Finding, Error> {
-        let counts = self.counts;
+        let report = self.report.clone();
         let (mut program, mut wrong) = (program.clone(), wrong);
         let mut tries = MOST_TRIES;
         let mut is_taken = |judge: &mut TileJudge, smaller: Program, program: &mut Program, wrong: &mut Wrong| {
             tries = tries.saturating_sub(1);
             match judge.check(&smaller) {
-                Ok(Some(found)) if found.what == wrong.what && tries > 0 => {
+                Err(CheckError::Wrong(found)) if found.what == wrong.what && tries > 0 => {
                     (*program, *wrong) = (smaller, found);
                     true
                 }
@@ -402,7 +402,7 @@ impl TileJudge {
                 is_taken(self, smaller, &mut program, &mut wrong);
             }
         }
-        self.counts = counts;
+        self.report = report;
         let dense = program.inputs.iter().map(Tiled::to_tensor).collect::<Result<Vec<Tensor>, Error>>()?;
         let last = program.outputs.clone();
         let case = Case { graph: program.graph.clone(), inputs: dense, outputs: program.outputs.clone() };
@@ -454,11 +454,15 @@ pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     Value::new(elements, &origins)
 }
 
-/// What of a value in tiles is not what it is to be. Tiles whose norms are below the threshold may be absent.
-pub(super) fn differs(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked {
-    if let Some(detail) = found.wrong_norm() {
-        return Ok(Some(Wrong::new("a norm is not that of the elements", detail)));
-    }
+/// Holds the norms of a value against those of its elements. `place` says what the value is of.
+pub(super) fn check_norms(place: &str, found: &TiledContents) -> Checked {
+    let wrong = |detail| Wrong::new(format!("{place}a norm is not that of the elements"), detail);
+    found.wrong_norm().map_or(Ok(()), |detail| Err(wrong(detail).into()))
+}
+
+/// Holds a value in tiles against what it is to be. Tiles whose norms are below the threshold may be absent.
+fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked {
+    check_norms("", found)?;
     let (expected, origins) = (meaning.value.floats()?, meaning.value.origins()?);
     let is_number = found.tiling.rank() == 0;
     let slack = meaning.screened * least;
@@ -486,11 +490,11 @@ pub(super) fn differs(found: &TiledContents, meaning: &Meaning, least: f64) -> C
             let detail = format!(
                 "tile {number} is absent, its elements have a norm of {norm:e}, and the threshold is {least:e}"
             );
-            return Ok(Some(Wrong::new("a tile is left out", detail)));
+            return Err(Wrong::new("a tile is left out", detail).into());
         };
         if !is_present {
             let detail = format!("tile {number} has {elements:?}");
-            return Ok(Some(Wrong::new("a tile is present that is to be absent", detail)));
+            return Err(Wrong::new("a tile is present that is to be absent", detail).into());
         }
         for (at, found) in positions.iter().zip(elements) {
             let (expected, apart) = (expected[*at], meaning.distance(*at));
@@ -499,23 +503,26 @@ pub(super) fn differs(found: &TiledContents, meaning: &Meaning, least: f64) -> C
             if !(is_same || is_near || apart.is_infinite()) {
                 let detail =
                     format!("element {at}: {found:e} for {expected:e}, which may be {:e} apart", apart + slack);
-                return Ok(Some(Wrong::new("an operation does not give what it means", detail)));
+                return Err(Wrong::new("an operation does not give what it means", detail).into());
             }
         }
     }
-    Ok(None)
+    Ok(())
 }
 
-/// What of a value in tiles is not exactly these elements, whichever tiles are present. The signs of zeros do not matter.
-pub(super) fn differs_from(found: &Tiled, expected: &Tensor) -> Checked {
+/// Holds a value in tiles against its elements, which are exactly these, whichever tiles are present. The signs of zeros do not matter. `place` says
+/// what the value is of.
+pub(super) fn check_bits(place: &str, found: &Tiled, expected: &Tensor) -> Checked {
     let dense = found.to_tensor()?;
     if dense.extents() != expected.extents() || dense.scalar_type() != expected.scalar_type() {
-        return Ok(Some(Wrong::new("a value has other extents", format!("{found:?} for {expected:?}"))));
+        let detail = format!("{found:?} for {expected:?}");
+        return Err(Wrong::new(format!("{place}a value has other extents"), detail).into());
     }
     let pairs = floats(&dense)?.into_iter().zip(floats(expected)?);
     let is_same = |(a, b): (f64, f64)| a == b || (a.is_nan() && b.is_nan());
     if same_bits(&dense, expected) || pairs.into_iter().all(is_same) {
-        return Ok(None);
+        return Ok(());
     }
-    Ok(Some(Wrong::new("a value is another one", format!("found {dense:?}\nexpected {expected:?}"))))
+    let detail = format!("found {dense:?}\nexpected {expected:?}");
+    Err(Wrong::new(format!("{place}a value is another one"), detail).into())
 }

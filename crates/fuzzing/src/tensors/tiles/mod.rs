@@ -13,7 +13,6 @@ mod statements;
 
 use super::{Finding, TensorMismatch, graphs, mismatch};
 use crate::Config;
-use crate::panics::caught;
 use cembra::Error;
 use cembra_tiles::link::Link;
 use fastrand::Rng;
@@ -71,31 +70,23 @@ impl fmt::Display for TileReport {
 ///
 /// With a link, the processes that it leads to try the same programs together, as ranks; without one ranks are threads.
 pub fn run_tiles(config: &Config, link: Option<Arc<dyn Link>>, progress: &mut dyn FnMut(u64)) -> TileReport {
-    let mut report = TileReport::default();
     let mut judge = TileJudge::new(link);
-    report.mismatch = mismatch(config, "--tiles", progress, |number| {
-        let found = caught(|| one(config, number, &mut judge, &mut report));
-        let counts = judge.counts;
-        (report.evaluated, report.refused) = (counts.evaluated, counts.refused);
-        (report.unlike, report.values) = (counts.unlike, counts.values);
-        found
-    });
-    report
+    let mismatch = mismatch(config, "--tiles", progress, |number, random| one(number, random, &mut judge));
+    TileReport { mismatch, ..judge.report }
 }
 
-fn one(config: &Config, number: u64, judge: &mut TileJudge, report: &mut TileReport) -> Option<Finding> {
-    let random = &mut config.random(number);
+fn one(number: u64, random: &mut Rng, judge: &mut TileJudge) -> Option<Finding> {
     let found = match number % 10 {
         0..7 => {
-            report.graphs += 1;
+            judge.report.graphs += 1;
             graph(random, judge)
         }
         7 | 8 => {
-            report.statements += 1;
+            judge.report.statements += 1;
             statements::check(random, judge)
         }
         _ => {
-            report.functions += 1;
+            judge.report.functions += 1;
             functions::check(random)
         }
     };

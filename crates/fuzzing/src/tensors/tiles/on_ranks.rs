@@ -58,7 +58,7 @@ impl Program {
                     (_, Some(map)) => run.distributed(input, &map)?,
                 });
             }
-            let made = self.evaluate(&run, asked, &inputs.iter().collect::<Vec<&Tiled>>(), elements)?;
+            let made = run.evaluate(&self.graph, asked, &inputs.iter().collect::<Vec<&Tiled>>(), elements)?;
             made.iter()
                 .map(|made| TiledContents::of(&run.gathered(made)?))
                 .collect::<Result<Vec<TiledContents>, Error>>()

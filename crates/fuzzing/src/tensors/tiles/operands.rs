@@ -4,8 +4,9 @@
 use crate::config::{chance, pick};
 use cembra::tensor::{Slice, Tensor, TensorErrorKind};
 use cembra::{Error, Scalar};
-use cembra_tiles::{Float, Screening, Shape, TilePlace, Tiled, Tiling};
+use cembra_tiles::{Float, Screening, Shape, TilePlace, Tiled, Tiling, Tiling1};
 use fastrand::Rng;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -64,8 +65,12 @@ impl Sparsity {
 
 /// The elements of a tile, counted from 0 on.
 fn slices(tiling: &Tiling, number: u64) -> Vec<Slice> {
-    let ranges = tiling.ranges(number).unwrap_or_default();
-    let slice = |(range, axis): (&std::ops::Range<i64>, &cembra_tiles::Tiling1)| Slice {
+    slices_of(tiling, &tiling.ranges(number).unwrap_or_default())
+}
+
+/// Ranges of the axes of a tiling, counted from 0 on.
+pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
+    let slice = |(range, axis): (&Range<i64>, &Tiling1)| Slice {
         start: range.start.abs_diff(axis.lower()) as usize,
         step: 1,
         count: range.end.abs_diff(range.start) as usize,
@@ -195,7 +200,7 @@ impl TiledContents {
     }
 }
 
-fn bits(float: f64) -> u64 {
+pub(super) fn bits(float: f64) -> u64 {
     if float.is_nan() { f64::NAN.to_bits() } else { float.to_bits() }
 }
 

@@ -173,21 +173,10 @@ impl Program {
         self.graph.leaves().iter().map(of).collect()
     }
 
-    /// Evaluates nodes on tensors for the leaves.
-    pub(super) fn evaluate(
-        &self,
-        run: &Evaluator,
-        asked: &[TensorNodeId],
-        inputs: &[&Tiled],
-        elements: &dyn Elements,
-    ) -> Result<Vec<Tiled>, Error> {
-        run.evaluate(&self.graph, asked, inputs, elements)
-    }
-
     /// What one sees of these nodes, evaluated on stored tensors.
     pub(super) fn outcome(&self, run: &Evaluator, asked: &[TensorNodeId], elements: &dyn Elements) -> Outcome {
         let inputs: Vec<&Tiled> = self.inputs.iter().collect();
-        seen(self.evaluate(run, asked, &inputs, elements))
+        seen(run.evaluate(&self.graph, asked, &inputs, elements))
     }
 
     /// The same, where tiles of some leaves are made on demand, and the most times that a tile of each leaf was asked for before anything was seen.
@@ -205,7 +194,7 @@ impl Program {
         let lazies = lazies.collect::<Result<Vec<Option<Lazy>>, Error>>()?;
         let either =
             self.inputs.iter().zip(&lazies).map(|(stored, lazy)| lazy.as_ref().map_or(stored, |lazy| &lazy.tiled));
-        let made = self.evaluate(run, asked, &either.collect::<Vec<&Tiled>>(), elements);
+        let made = run.evaluate(&self.graph, asked, &either.collect::<Vec<&Tiled>>(), elements);
         let counts = lazies.iter().map(|lazy| lazy.as_ref().map_or(0, Lazy::most_asked)).collect();
         Ok((seen(made), counts))
     }

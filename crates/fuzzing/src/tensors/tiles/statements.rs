@@ -1,7 +1,7 @@
 //! The random statements of `--tensors` on tiled tensors: read and compiled as users do it, held against the sums over all labels that they stand
 //! for, and judged as graphs are. Tensors are given as they are, or as blocks of larger ones. Their numbers are small and whole, so all is exact.
 
-use super::judge::{TileJudge, differs_from};
+use super::judge::{TileJudge, check_bits, wrong_of};
 use super::operands::{ALL, Sparsity};
 use super::program::{Asked, Program, Settings};
 use crate::tensors::Finding;
@@ -63,13 +63,13 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
     }
     let inputs: Vec<&Tiled> = program.inputs.iter().collect();
     let run = settings.evaluator(settings.options());
-    let made = match program.evaluate(&run, &program.asked(Asked::Outputs), &inputs, &judge.host()) {
+    let made = match run.evaluate(&program.graph, &program.asked(Asked::Outputs), &inputs, &judge.host()) {
         Ok(made) => made,
         // All that statements are made of is there for tiled tensors.
         Err(error) => return Ok(Some(Finding { what: format!("a statement on tiles fails: {error}"), text })),
     };
     let Some(made) = made.first() else { return Ok(None) };
-    let wrong = differs_from(made, &statement.expected()?)?;
+    let wrong = wrong_of(check_bits("", made, &statement.expected()?))?;
     Ok(wrong.map(|wrong| Finding {
         what: format!("a statement on tiles: {}", wrong.what),
         text: format!("{text}\nof {:?}\nin {tiled:?}\n{}\n{settings:?}", statement.tensors, wrong.detail),
