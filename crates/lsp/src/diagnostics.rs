@@ -15,38 +15,32 @@ pub(crate) fn told(
     name: &str,
     uri: &dyn Fn(&str) -> Option<Uri>,
 ) -> Vec<(String, lsp_types::Diagnostic)> {
-    let problems = analysis.problems().iter();
-    problems.map(|problem| one(analysis, name, problem, uri)).collect()
+    let told = |problem: &Diagnostic| {
+        let (file, range) = problem.span().map_or((name, Range::default()), |span| analysis.place(span));
+        let related = problem.others().iter().filter_map(|label| {
+            let (file, range) = analysis.place(label.span);
+            let location = Location::new(uri(file)?, range);
+            Some(DiagnosticRelatedInformation { location, message: label.text.clone() })
+        });
+        let related: Vec<_> = related.collect();
+        let made = lsp_types::Diagnostic {
+            range,
+            severity: Some(severity(problem.code())),
+            code: Some(NumberOrString::String(problem.code().as_str().to_owned())),
+            source: Some(SOURCE.to_owned()),
+            message: message(problem),
+            related_information: (!related.is_empty()).then_some(related),
+            tags: is_unnecessary(problem.code()).then(|| vec![DiagnosticTag::UNNECESSARY]),
+            ..lsp_types::Diagnostic::default()
+        };
+        (file.to_owned(), made)
+    };
+    analysis.problems().iter().map(told).collect()
 }
 
 /// True for the problem of a text that has nothing but definitions: it may be one that others use.
 pub(crate) fn is_without_output(problem: &lsp_types::Diagnostic) -> bool {
     matches!(&problem.code, Some(NumberOrString::String(code)) if code == Code::NoOutput.as_str())
-}
-
-fn one(
-    analysis: &Analysis,
-    name: &str,
-    problem: &Diagnostic,
-    uri: &dyn Fn(&str) -> Option<Uri>,
-) -> (String, lsp_types::Diagnostic) {
-    let (file, range) = problem.span().map_or((name, Range::default()), |span| analysis.place(span));
-    let related = problem.others().iter().filter_map(|label| {
-        let (file, range) = analysis.place(label.span);
-        Some(DiagnosticRelatedInformation { location: Location::new(uri(file)?, range), message: label.text.clone() })
-    });
-    let related: Vec<_> = related.collect();
-    let made = lsp_types::Diagnostic {
-        range,
-        severity: Some(severity(problem.code())),
-        code: Some(NumberOrString::String(problem.code().as_str().to_owned())),
-        source: Some(SOURCE.to_owned()),
-        message: message(problem),
-        related_information: (!related.is_empty()).then_some(related),
-        tags: is_unnecessary(problem.code()).then(|| vec![DiagnosticTag::UNNECESSARY]),
-        ..lsp_types::Diagnostic::default()
-    };
-    (file.to_owned(), made)
 }
 
 fn severity(code: Code) -> DiagnosticSeverity {

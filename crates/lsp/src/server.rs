@@ -16,7 +16,7 @@ use lsp_types::{
     FileSystemWatcher, GlobPattern, GotoDefinitionResponse, HoverProviderCapability, InitializeParams,
     InitializeResult, OneOf, PrepareRenameResponse, PublishDiagnosticsParams, Registration, RegistrationParams,
     RenameOptions, ServerCapabilities, ServerInfo, SignatureHelpOptions, TextDocumentPositionParams,
-    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, Uri, WorkDoneProgressOptions,
+    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, WorkDoneProgressOptions,
     WorkspaceFileOperationsServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::Value;
@@ -255,28 +255,20 @@ impl Server<'_> {
         match note.method.as_str() {
             told::Exit::METHOD => return Ok(Next::Exit),
             told::Initialized::METHOD => self.watch_files()?,
-            told::DidOpenTextDocument::METHOD => {
-                if let Some(params) = params::<told::DidOpenTextDocument>(note) {
-                    let opened = params.text_document;
-                    self.documents.open(opened.uri, opened.version, opened.text);
-                }
-            }
-            told::DidChangeTextDocument::METHOD => {
-                if let Some(params) = params::<told::DidChangeTextDocument>(note) {
-                    let changed = params.text_document;
-                    self.documents.change(&changed.uri, changed.version, params.content_changes);
-                }
-            }
-            told::DidCloseTextDocument::METHOD => {
-                if let Some(params) = params::<told::DidCloseTextDocument>(note) {
-                    self.documents.close(&params.text_document.uri);
-                }
-            }
-            told::DidChangeWatchedFiles::METHOD => {
-                if let Some(params) = params::<told::DidChangeWatchedFiles>(note) {
-                    params.changes.iter().for_each(|change| self.documents.changed(&name_of(&change.uri)));
-                }
-            }
+            told::DidOpenTextDocument::METHOD => take::<told::DidOpenTextDocument>(note, |params| {
+                let opened = params.text_document;
+                self.documents.open(opened.uri, opened.version, opened.text);
+            }),
+            told::DidChangeTextDocument::METHOD => take::<told::DidChangeTextDocument>(note, |params| {
+                let changed = params.text_document;
+                self.documents.change(&changed.uri, changed.version, params.content_changes);
+            }),
+            told::DidCloseTextDocument::METHOD => take::<told::DidCloseTextDocument>(note, |params| {
+                self.documents.close(&params.text_document.uri);
+            }),
+            told::DidChangeWatchedFiles::METHOD => take::<told::DidChangeWatchedFiles>(note, |params| {
+                params.changes.iter().for_each(|change| self.documents.changed(&name_of(&change.uri)));
+            }),
             // A folder may have become another one, with all that is in it.
             told::DidRenameFiles::METHOD => self.documents.all_changed(),
             _ => return Ok(Next::Message),
@@ -318,7 +310,9 @@ impl Server<'_> {
             if self.published.get(&name) == Some(&published) {
                 continue;
             }
-            self.tell(uri, &published)?;
+            let Published { version, problems } = &published;
+            let params = PublishDiagnosticsParams { uri, diagnostics: problems.clone(), version: *version };
+            send(self.connection, Notification::new(told::PublishDiagnostics::METHOD.to_owned(), params))?;
             if is_open || !published.problems.is_empty() {
                 self.published.insert(name, published);
             } else {
@@ -326,12 +320,6 @@ impl Server<'_> {
             }
         }
         Ok(())
-    }
-
-    fn tell(&self, uri: Uri, published: &Published) -> Result<(), ServerError> {
-        let Published { version, problems } = published;
-        let params = PublishDiagnosticsParams { uri, diagnostics: problems.clone(), version: *version };
-        send(self.connection, Notification::new(told::PublishDiagnostics::METHOD.to_owned(), params))
     }
 
     /// The problems of each text that has some or had some, as all open texts have them.
@@ -357,9 +345,9 @@ impl Server<'_> {
     }
 }
 
-/// The parameters of a notification; nothing if it is malformed.
-fn params<N: Told>(note: Notification) -> Option<N::Params> {
-    serde_json::from_value(note.params).ok()
+/// Gives a function the parameters of a notification, unless it is malformed.
+fn take<N: Told>(note: Notification, with: impl FnOnce(N::Params)) {
+    let _malformed = serde_json::from_value(note.params).map(with);
 }
 
 /// Answers a request that is never refused.
