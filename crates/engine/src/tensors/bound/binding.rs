@@ -4,7 +4,7 @@
 use super::ahead::{self, RowRead};
 use super::cut::Cut;
 use super::map::MapPiece;
-use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin};
+use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin, not_computed};
 use super::product::{FullProduct, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
@@ -167,9 +167,7 @@ pub(super) fn no_pieces() -> Error {
 
 impl Binding<'_> {
     pub(super) fn seen(&self, node: TensorNodeId) -> Result<&StridedView, Error> {
-        self.values
-            .get(&node)
-            .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
+        self.values.get(&node).ok_or_else(not_computed)
     }
 
     /// Where the conditions are under which a step is run.

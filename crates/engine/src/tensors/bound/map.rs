@@ -4,11 +4,12 @@
 use super::cut::Cut;
 use super::memory::{Memory, Operand, ValueOrigin};
 use crate::tensors::evaluator::TensorHost;
+pub(super) use crate::tensors::kernels::misfit as no_room;
 use crate::tensors::kernels::{BodyLine, BodyLines};
 use crate::tensors::lines::{Line, nested_axes};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
-use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
@@ -168,12 +169,6 @@ impl MapPiece {
             MapLoop::Blocks(blocks) => blocks.run(memory, operands, starts, to),
         }
     }
-}
-
-/// The error that a value is larger than its memory.
-#[cold]
-pub(super) fn no_room() -> Error {
-    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.

@@ -222,14 +222,9 @@ impl Slot {
         self.data.as_deref()
     }
 
-    /// True for what does not count as memory that is kept.
-    pub(super) fn is_small(&self) -> bool {
-        self.bytes() < LARGE
-    }
-
     /// Drops what is there if it is much.
     pub(super) fn shrink(&mut self) {
-        if !self.is_small() {
+        if self.bytes() >= LARGE {
             self.data = None;
         }
     }
@@ -348,6 +343,6 @@ pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
 }
 
 #[cold]
-fn not_computed() -> Error {
+pub(super) fn not_computed() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed")
 }

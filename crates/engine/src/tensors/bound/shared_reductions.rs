@@ -5,7 +5,7 @@ use super::ahead::own_soon;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
-use super::reduce::{BLOCK, fold_runs, turned};
+use super::reduce::{BLOCK, fold_runs, put_total, turned};
 use super::{Binding, BoundGuard, BoundStep, BoundWork};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::kernels::BodySums;
@@ -227,13 +227,8 @@ impl Folding for Sum {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
-        match to {
-            DataMut::Float32([to]) => *to = self.0.finish() as f32,
-            DataMut::Float64([to]) => *to = self.0.finish(),
-            _ => return Err(no_room()),
-        }
-        Ok(())
+    fn finish(self: Box<Self>, mut to: DataMut<'_>) -> Result<(), Error> {
+        if put_total(self.0.finish(), &mut to) { Ok(()) } else { Err(no_room()) }
     }
 }
 
