@@ -280,13 +280,7 @@ impl WholeInput {
 
 impl<S> Transfers<S> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.fields.is_empty()
-            && self.reads.is_empty()
-            && self.checked.is_empty()
-            && self.outputs.is_empty()
-            && self.absent.is_empty()
-            && self.tells.is_empty()
-            && self.arrays.is_none()
+        self.memory_bytes() == 0 && self.arrays.is_none()
     }
 
     /// True if a call on many rows can write the fields of all of them.
@@ -303,12 +297,6 @@ impl<S> Transfers<S> {
     }
 }
 
-/// A compiled model with the ways in and out of its frame.
-pub(crate) struct Bound<S> {
-    pub(crate) executor: Executor,
-    pub(crate) moves: Transfers<S>,
-}
-
 /// Compiles a model for what is on its sides. A panic of the loader or the listener is an error.
 pub(crate) fn bind<S>(
     model: &Model,
@@ -316,7 +304,7 @@ pub(crate) fn bind<S>(
     fields: Vec<OutputField>,
     listener: Option<&dyn Listener<S>>,
     options: &Options,
-) -> Result<Bound<S>, Error> {
+) -> Result<(Executor, Transfers<S>), Error> {
     let heard = listener.map(|listener| Heard { listener, failed: Failed::new() });
     let bound = bind_to(model, source, fields, heard.as_ref().map(|heard| heard as &dyn Listener<S>), options);
     // What was answered in the place of a panic may be the cause of another error.
@@ -332,7 +320,7 @@ fn bind_to<S>(
     fields: Vec<OutputField>,
     listener: Option<&dyn Listener<S>>,
     options: &Options,
-) -> Result<Bound<S>, Error> {
+) -> Result<(Executor, Transfers<S>), Error> {
     let options = &mut model.started(options);
     let (fields, absent) = given_fields(model, fields, options)?;
     options.binding.outputs = Some(output_names(model, &fields, listener, options)?);
@@ -394,7 +382,7 @@ fn bind_to<S>(
         arrays: None,
         may_panic,
     };
-    Ok(Bound { executor, moves })
+    Ok((executor, moves))
 }
 
 /// Compiles a model with arrays or tensors: inputs and outputs are values by themselves.
@@ -404,7 +392,7 @@ fn bind_whole<S>(
     fields: Vec<OutputField>,
     absent: Vec<OutputField>,
     listener: Option<&dyn Listener<S>>,
-) -> Result<Bound<S>, Error> {
+) -> Result<(Executor, Transfers<S>), Error> {
     let executor = Executor::from(executable()?);
     let (taken, heard) = executor.outputs().split_at(fields.len().min(executor.outputs().len()));
     let found: Vec<(&str, &QType)> = taken.iter().map(|output| (&*output.name, &output.qtype)).collect();
@@ -434,7 +422,7 @@ fn bind_whole<S>(
         arrays: Some(inputs.into()),
         may_panic,
     };
-    Ok(Bound { executor, moves })
+    Ok((executor, moves))
 }
 
 /// Binds an input, whose slot is this, to its source.

@@ -152,7 +152,7 @@ impl Model {
         let program = self.selected(options)?;
         if stage != Stage::Expr && TensorProgram::is_of(&program, options) {
             return match stage {
-                Stage::Tensors => tensor_listing(program, options),
+                Stage::Tensors => Ok(listed_plan(&Executor::from(Executable::of(program, options)?))?.to_string()),
                 _ => Ok(ModelKind::Tensors.other_stages().to_owned()),
             };
         }
@@ -168,10 +168,7 @@ impl Model {
                 })?;
                 Ok(text)
             }
-            Stage::Prepared => {
-                let prepared = prepare(&program, options, &mut |_, _| {})?;
-                Ok(prepared.to_string())
-            }
+            Stage::Prepared => Ok(prepare(&program, options, &mut |_, _| {})?.to_string()),
             Stage::Arrays | Stage::Tensors | Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm => {
                 let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
                 let has_arrays = placed.model.has_arrays();
@@ -201,11 +198,6 @@ impl Model {
         let program = self.selected(options)?;
         machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
     }
-}
-
-/// The steps of a program with tensors.
-fn tensor_listing(program: Arc<Program>, options: &StartedOptions) -> Result<String, Error> {
-    Ok(listed_plan(&Executor::from(Executable::of(program, options)?))?.to_string())
 }
 
 /// The plan of a model with tensors for axes of 64 indices.

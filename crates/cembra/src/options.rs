@@ -53,39 +53,34 @@ impl Options {
     /// The operators, in place of those that the model was read with: for a model that came from a file or a builder, which names
     /// operators of the user.
     #[must_use]
-    pub fn registry(mut self, registry: &'static Registry) -> Self {
-        self.compile.registry = Some(registry);
-        self
+    pub fn registry(self, registry: &'static Registry) -> Self {
+        self.with(|options| options.compile.registry = Some(registry))
     }
 
     /// What the model is called in profiles ([`profile_code`](crate::profile_code)), metrics and spans; the name of the model if it is
     /// not said ([`Model::name`](crate::Model::name)), or `model`.
     #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        self.compile.name = Some(name.into());
-        self
+    pub fn name(self, name: &str) -> Self {
+        self.with(|options| options.compile.name = Some(name.into()))
     }
 
     /// Which backend runs the model.
     #[must_use]
-    pub fn backend(mut self, backend: Backend) -> Self {
-        self.compile.backend = backend;
-        self
+    pub fn backend(self, backend: Backend) -> Self {
+        self.with(|options| options.compile.backend = backend)
     }
 
     /// How much goes into machine code: less for a model that runs seldom, or is wanted at once. With `Backend::Tiered` it is
     /// the last tier that the model is compiled in.
     #[must_use]
-    pub fn tier(mut self, tier: Tier) -> Self {
-        self.compile.tier = tier;
-        self
+    pub fn tier(self, tier: Tier) -> Self {
+        self.with(|options| options.compile.tier = tier)
     }
 
     /// What plays the model on many rows, where that is to be a certain one: for tests and benchmarks.
     #[must_use]
-    pub fn row_player(mut self, player: RowPlayer) -> Self {
-        self.compile.row_player = player;
-        self
+    pub fn row_player(self, player: RowPlayer) -> Self {
+        self.with(|options| options.compile.row_player = player)
     }
 
     /// Sums of products of tensors in the order of their labels, one product after the other: the order of `Backend::Interpreter`, with the
@@ -101,9 +96,8 @@ impl Options {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn reference_order(mut self, in_order: bool) -> Self {
-        self.compile.reference_order = in_order;
-        self
+    pub fn reference_order(self, in_order: bool) -> Self {
+        self.with(|options| options.compile.reference_order = in_order)
     }
 
     /// Adds a rewrite of graphs of tensors, which is tried before those of the library.
@@ -121,39 +115,34 @@ impl Options {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn tensor_rule(mut self, rule: cembra_tensor::RewriteRule<'static>) -> Self {
-        self.compile.tensor_rules.push(rule);
-        self
+    pub fn tensor_rule(self, rule: cembra_tensor::RewriteRule<'static>) -> Self {
+        self.with(|options| options.compile.tensor_rules.push(rule))
     }
 
     /// Lets rewrites of graphs of tensors change something: without this, those apply that keep every bit.
     #[must_use]
-    pub fn allow_tensor_changes(mut self, change: cembra_tensor::Exactness) -> Self {
-        self.compile.allowed_changes.push(change);
-        self
+    pub fn allow_tensor_changes(self, change: cembra_tensor::Exactness) -> Self {
+        self.with(|options| options.compile.allowed_changes.push(change))
     }
 
     /// The fewest elements of tensors for which a thread takes a turn, where [runs have several](crate::RunOptions::threads); 65,536 unless
     /// something else is said. Results do not depend on it.
     #[must_use]
-    pub fn min_parallel_elements(mut self, elements: usize) -> Self {
-        self.compile.min_parallel_elements = Some(elements);
-        self
+    pub fn min_parallel_elements(self, elements: usize) -> Self {
+        self.with(|options| options.compile.min_parallel_elements = Some(elements))
     }
 
     /// When a model of `Backend::Tiered` is compiled, and when its calls take the machine code.
     #[must_use]
-    pub fn tiering(mut self, tiering: Tiering) -> Self {
-        self.compile.tiering = tiering;
-        self
+    pub fn tiering(self, tiering: Tiering) -> Self {
+        self.with(|options| options.compile.tiering = tiering)
     }
 
     /// Who is told of compilations, fallbacks and executors, in the place of those that
     /// [`install_metrics`](crate::install_metrics) installed for the process.
     #[must_use]
-    pub fn metrics(mut self, metrics: Arc<dyn Metrics>) -> Self {
-        self.compile.metrics = Some(metrics);
-        self
+    pub fn metrics(self, metrics: Arc<dyn Metrics>) -> Self {
+        self.with(|options| options.compile.metrics = Some(metrics))
     }
 
     /// Where machine code is kept from one process to the next. A model whose code is there is not compiled again.
@@ -173,9 +162,8 @@ impl Options {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn code_cache(mut self, cache: CodeCache) -> Self {
-        self.compile.code_cache = Some(cache);
-        self
+    pub fn code_cache(self, cache: CodeCache) -> Self {
+        self.with(|options| options.compile.code_cache = Some(cache))
     }
 
     /// The type of an input that the model does not declare (or declares the same). A name that is no input is ignored.
@@ -206,25 +194,22 @@ impl Options {
 
     /// Arolla's rewrites too, some of which change the sign of a zero, a NaN or a rounding.
     #[must_use]
-    pub fn compat(mut self, compat: bool) -> Self {
-        self.compile.prepare.mode = if compat { Mode::Compat } else { Mode::Strict };
-        self
+    pub fn compat(self, compat: bool) -> Self {
+        self.with(|options| options.compile.prepare.mode = if compat { Mode::Compat } else { Mode::Strict })
     }
 
     /// Only these outputs, in this order; others are not computed. [`Model::executor`](crate::Model::executor) takes the
     /// fields of its output struct instead.
     #[must_use]
-    pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        self.binding.outputs = Some(names.into_iter().map(Into::into).collect());
-        self
+    pub fn outputs<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
+        self.with(|options| options.binding.outputs = Some(names.into_iter().map(Into::into).collect()))
     }
 
     /// Leaves out a pass of preparation that is optional. For finding out which pass is to
     /// blame. With another name, the model does not compile (`option`).
     #[must_use]
-    pub fn without_pass(mut self, pass: &str) -> Self {
-        self.compile.prepare.without.push(pass.to_owned());
-        self
+    pub fn without_pass(self, pass: &str) -> Self {
+        self.with(|options| options.compile.prepare.without.push(pass.to_owned()))
     }
 
     /// Leaves out a rewrite of the optimiser, by its name, which `docs/rewrites.md` has. For finding out which one is to blame. With
@@ -240,55 +225,48 @@ impl Options {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn without_rewrite(mut self, rewrite: &str) -> Self {
-        self.compile.prepare.without_rewrites.push(rewrite.to_owned());
-        self
+    pub fn without_rewrite(self, rewrite: &str) -> Self {
+        self.with(|options| options.compile.prepare.without_rewrites.push(rewrite.to_owned()))
     }
 
     /// Stops preparation after a pass; such a model can be explained but not run. With a name that no pass has, it cannot
     /// be explained either (`option`).
     #[must_use]
-    pub fn stop_after(mut self, pass: &str) -> Self {
-        self.compile.prepare.stop_after = Some(pass.to_owned());
-        self
+    pub fn stop_after(self, pass: &str) -> Self {
+        self.with(|options| options.compile.prepare.stop_after = Some(pass.to_owned()))
     }
 
     /// Adds a rewrite of one's own, run after the optimiser. Several are asked in the order they were added; the first that
     /// has a replacement for a node is taken. The guide has an example.
     #[must_use]
-    pub fn extension(mut self, extension: Arc<dyn Extension>) -> Self {
-        self.compile.prepare.extensions.push(extension);
-        self
+    pub fn extension(self, extension: Arc<dyn Extension>) -> Self {
+        self.with(|options| options.compile.prepare.extensions.push(extension))
     }
 
     /// Keeps outputs that are weak floats as they are; otherwise they become f64.
     #[must_use]
-    pub fn keep_weak_outputs(mut self, keep: bool) -> Self {
-        self.compile.prepare.keep_weak_outputs = keep;
-        self
+    pub fn keep_weak_outputs(self, keep: bool) -> Self {
+        self.with(|options| options.compile.prepare.keep_weak_outputs = keep)
     }
 
     /// Lets a model have outputs that a listener does not know. They are not computed; otherwise they are an error.
     #[must_use]
-    pub fn ignore_not_listened_named_outputs(mut self, ignore: bool) -> Self {
-        self.binding.ignore_unheard = ignore;
-        self
+    pub fn ignore_not_listened_named_outputs(self, ignore: bool) -> Self {
+        self.with(|options| options.binding.ignore_unheard = ignore)
     }
 
     /// Casts outputs to the types that the result's struct or the listener asks for, where `core.cast` can: numbers and booleans among each
     /// other, and a plain value to an optional. Otherwise another type is an error.
     #[must_use]
-    pub fn cast_outputs(mut self, cast: bool) -> Self {
-        self.binding.cast_outputs = cast;
-        self
+    pub fn cast_outputs(self, cast: bool) -> Self {
+        self.with(|options| options.binding.cast_outputs = cast)
     }
 
     /// Lets the result's struct or the listener ask for a plain value where the model gives an optional one; a missing value is then an
     /// error of the evaluation (`missing-value`).
     #[must_use]
-    pub fn require_present(mut self, require: bool) -> Self {
-        self.binding.require_present = require;
-        self
+    pub fn require_present(self, require: bool) -> Self {
+        self.with(|options| options.binding.require_present = require)
     }
 
     /// What compiling and evaluating the model may take. Limits of reading are given where it is read, with
@@ -305,15 +283,19 @@ impl Options {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.compile.prepare.budget = Budget::new(limits);
-        self
+    pub fn limits(self, limits: Limits) -> Self {
+        self.with(|options| options.compile.prepare.budget = Budget::new(limits))
     }
 
     /// Silences the warnings of a code, of [`Code::WARNINGS`]; that of an error is ignored.
     #[must_use]
-    pub fn allow(mut self, warning: Code) -> Self {
-        self.binding.allowed.push(warning);
+    pub fn allow(self, warning: Code) -> Self {
+        self.with(|options| options.binding.allowed.push(warning))
+    }
+
+    /// These options, changed by `set`.
+    fn with(mut self, set: impl FnOnce(&mut Options)) -> Self {
+        set(&mut self);
         self
     }
 

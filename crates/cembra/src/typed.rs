@@ -1,7 +1,7 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
-use crate::binding::{Bound, Load, Loaded, Source, Transfers, WholeInput, bind};
+use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
 use crate::fields::{Input, Output};
 use crate::listener::Listener;
 use crate::loader::{Fields, Loader};
@@ -222,7 +222,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         listener: Option<&dyn Listener<S>>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let Bound { executor, moves } = bind(model, source, O::fields(), listener, options)?;
+        let (executor, moves) = bind(model, source, O::fields(), listener, options)?;
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
         let (kept, memory, heard) = (Vec::new(), WholeMemory::default(), Vec::new());

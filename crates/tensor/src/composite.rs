@@ -167,17 +167,14 @@ impl TensorGraph {
     /// They are no matrices of the same extents, or their elements are no floats.
     pub fn softmax_cross_entropy(&mut self, z: TensorNodeId, y: TensorNodeId) -> Result<TensorNodeId, Error> {
         let ranks = [self.extents(z).len(), self.extents(y).len()];
+        let refused = |message| {
+            Err(Error::tensors(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents"))
+        };
         if ranks != [2, 2] {
-            let message = format!("rows of tensors of {} and of {} axes", ranks[0], ranks[1]);
-            return Err(
-                Error::tensors(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
-            );
+            return refused(format!("rows of tensors of {} and of {} axes", ranks[0], ranks[1]));
         }
         if self.extents(z) != self.extents(y) {
-            let message = format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y));
-            return Err(
-                Error::tensors(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents")
-            );
+            return refused(format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y)));
         }
         let scalars = [z, y].map(|id| self.scalar(id));
         let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {

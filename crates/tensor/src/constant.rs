@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 /// A tensor whose elements are in the order of its indices, and that is like another if these have the same bits.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ConstantTensor(Tensor);
 
 impl ConstantTensor {
@@ -22,12 +22,6 @@ impl ConstantTensor {
 
     fn bits(&self) -> impl ExactSizeIterator<Item = u64> {
         (0..self.0.data().len()).map(|at| self.0.data().bits(at))
-    }
-}
-
-impl PartialEq for ConstantTensor {
-    fn eq(&self, other: &ConstantTensor) -> bool {
-        self.0 == other.0
     }
 }
 

@@ -181,6 +181,17 @@ impl TensorGraph {
         needed
     }
 
+    /// The node of an operation on these operands, with elements of the type of the first. Whoever calls this knows that the extents are right.
+    fn intern_on(
+        &mut self,
+        operation: Operation,
+        operands: &[TensorNodeId],
+        extents: &[usize],
+    ) -> Result<TensorNodeId, Error> {
+        let scalar = self.node(operands[0]).scalar;
+        self.intern(Node { operation, operands: operands.into(), scalar, extents: extents.into() })
+    }
+
     /// The node, which is made if there is none like it. Whoever calls this knows that type and extents are right.
     pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, Error> {
         let hash = FxBuildHasher.hash_one(&node);
@@ -343,13 +354,11 @@ impl TensorGraph {
                 format!("the {which} of no elements: over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
             return Err(Error::tensors(TensorErrorKind::EmptyReduction, message));
         }
-        let extents = (node.extents.iter().enumerate())
+        let extents: Extents = (node.extents.iter().enumerate())
             .filter(|(axis, _)| !axes.contains(&(*axis as Axis)))
             .map(|(_, extent)| *extent)
             .collect();
-        let scalar = node.scalar;
-        let operation = Operation::Reduce(reduction, axes);
-        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
+        self.intern_on(Operation::Reduce(reduction, axes), &[operand], &extents)
     }
 
     /// Products of elements of operands, summed over the labels that the result does not have.
@@ -387,9 +396,8 @@ impl TensorGraph {
         if to.iter().enumerate().all(|(axis, to)| axis == *to) {
             return Ok(operand);
         }
-        let (scalar, extents) = (node.scalar, layout.extents().into());
         let operation = Operation::Axes(to.iter().map(|axis| *axis as Axis).collect());
-        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
+        self.intern_on(operation, &[operand], layout.extents())
     }
 
     /// Axis `i` of the result is axis `of[i]` of the operand.
@@ -422,9 +430,7 @@ impl TensorGraph {
     pub fn slice_anew(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.sliced(slices)?;
-        let (scalar, extents) = (node.scalar, layout.extents().into());
-        let operation = Operation::Slice(slices.into());
-        self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
+        self.intern_on(Operation::Slice(slices.into()), &[operand], layout.extents())
     }
 
     /// The same elements for all indices of axes that are new, in front, or were of extent 1.
@@ -437,9 +443,7 @@ impl TensorGraph {
             return Ok(operand);
         }
         Layout::row_major(&node.extents)?.broadcast_to(extents)?;
-        let scalar = node.scalar;
-        let operands = [operand].as_slice().into();
-        self.intern(Node { operation: Operation::Broadcast, operands, scalar, extents: extents.into() })
+        self.intern_on(Operation::Broadcast, &[operand], extents)
     }
 
     /// The same elements in the same order under other extents.
@@ -452,9 +456,7 @@ impl TensorGraph {
             return Ok(operand);
         }
         Layout::row_major(&node.extents)?.reshaped(extents)?;
-        let scalar = node.scalar;
-        let operands = [operand].as_slice().into();
-        self.intern(Node { operation: Operation::Reshape, operands, scalar, extents: extents.into() })
+        self.intern_on(Operation::Reshape, &[operand], extents)
     }
 
     /// Zeros of these extents, but for the diagonals that [`TensorGraph::with_axes`] sees of them: they are the operand.
@@ -536,8 +538,7 @@ impl TensorGraph {
             let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], seen.extents());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
-        let scalar = node.scalar;
-        self.intern(Node { operation, operands: operands.into(), scalar, extents: extents.into() })
+        self.intern_on(operation, operands, extents)
     }
 
     /// The indices of an axis that the other tensor names; its axes stand in the place of that axis.
@@ -546,9 +547,7 @@ impl TensorGraph {
     /// There is no such axis, or indices are no integers.
     pub fn take(&mut self, operand: TensorNodeId, indices: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let extents = self.taken_extents(self.extents(operand), indices, axis)?;
-        let scalar = self.node(operand).scalar;
-        let operation = Operation::Take(axis as Axis);
-        self.intern(Node { operation, operands: [operand, indices].as_slice().into(), scalar, extents })
+        self.intern_on(Operation::Take(axis as Axis), &[operand, indices], &extents)
     }
 
     /// Zeros of these extents, to which is added, at the indices of an axis that the other tensor names, what the operand has for each.
@@ -572,10 +571,7 @@ impl TensorGraph {
         if node.scalar == Scalar::Boolean {
             return Err(Error::tensors(TensorErrorKind::ElementType, "truth values are not added up"));
         }
-        let scalar = node.scalar;
-        let operation = Operation::PlaceTake(axis as Axis);
-        let operands = [operand, indices].as_slice().into();
-        self.intern(Node { operation, operands, scalar, extents: extents.into() })
+        self.intern_on(Operation::PlaceTake(axis as Axis), &[operand, indices], extents)
     }
 
     fn taken_extents(&self, extents: &[usize], indices: TensorNodeId, axis: usize) -> Result<Extents, Error> {

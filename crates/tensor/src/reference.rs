@@ -135,10 +135,7 @@ impl Evaluation<'_> {
             Operation::Map(op) => map_value(graph, op, node, &operands, self.elements),
             _ => node_value(node, &operands, self.inputs, &|| self.elements.go_on()),
         };
-        let value = value.map_err(|error| match graph.span(id) {
-            Some(span) => error.at(span),
-            None => error,
-        })?;
+        let value = value.map_err(|error| error.at(graph.span(id).unwrap_or_default()))?;
         drop(operands);
         self.values[id.index()] = Some(value);
         // A view has the memory of what it is of, which is dropped with the last that reads it.

@@ -525,7 +525,7 @@ fn planned_products_are_written_over_what_is_there() {
                 assert_eq!(part(&to, start, count), part(&before, start, count), "{spec} {scalar:?}");
             }
             let mut again = before.data().clone();
-            products.contract_into(&labels, [&a, &b], expected.extents(), &mut again, 2).expect("a product");
+            planned.run_into([&a, &b], &mut again, 2).expect("a product");
             assert_eq!(&again, to.data());
             // Memory that is too small, or of another type, stays as it is.
             for first in [6, len + 6, usize::MAX] {

@@ -31,16 +31,19 @@ impl Executable {
         if TensorProgram::is_of(&program, options) {
             return Executable::of_tensors(program, options, 0);
         }
-        Executable::of_values(program, options)
+        Executable::of_values(program, options, false)
     }
 
-    /// Compiles a program without tensors.
-    fn of_values(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+    /// Compiles a program without tensors. If `is_on_demand`, a plan is compiled for one row when the first session is made.
+    fn of_values(program: Arc<Program>, options: &Started, is_on_demand: bool) -> Result<Executable, Error> {
         let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
         if placed.model.has_arrays() {
             return Executable::of_arrays(program, placed, options);
         }
         let plan = plan(&placed, &program, options)?;
+        if is_on_demand {
+            return Ok(Executable::on_demand(program, plan, options));
+        }
         Executable::new(program, plan, None, options)
     }
 
@@ -49,12 +52,7 @@ impl Executable {
         if options.backend != Backend::Auto || TensorProgram::is_of(&program, options) {
             return Executable::of(program, options);
         }
-        let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
-        if placed.model.has_arrays() {
-            return Executable::of_arrays(program, placed, options);
-        }
-        let plan = plan(&placed, &program, options)?;
-        Ok(Executable::on_demand(program, plan, options))
+        Executable::of_values(program, options, true)
     }
 
     /// Compiles a program with tensors, and other values beside them. Some of it may be behind tensors and other values that were computed before, in
@@ -62,18 +60,15 @@ impl Executable {
     fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
             Sorted::Tensors(tensors) => {
-                return Executable::of_whole(
-                    WholeModel::Tensors(TensorModel::of(tensors, options).into()),
-                    program,
-                    options,
-                );
+                let model = WholeModel::Tensors(TensorModel::of(tensors, options).into());
+                return Executable::of_whole(model, program, options);
             }
             Sorted::Parts(parts) => parts,
         };
-        let before = before.map(|part| Executable::of_values(part, options)).transpose()?;
+        let before = before.map(|part| Executable::of_values(part, options, false)).transpose()?;
         let tensors = tensors.map(|part| Executable::of_tensors(part, options, turns)).transpose()?;
         let after = match after {
-            Some(part) if !TensorProgram::is_of(&part, options) => Some(Executable::of_values(part, options)?),
+            Some(part) if !TensorProgram::is_of(&part, options) => Some(Executable::of_values(part, options, false)?),
             Some(part) if turns == MOST_TURNS => return Err(too_many_turns(&part).into()),
             Some(part) => Some(Executable::of_tensors(part, options, turns + 1)?),
             None => None,

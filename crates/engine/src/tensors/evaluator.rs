@@ -9,7 +9,7 @@ use crate::rows::plan_rows::PlanRows;
 use crate::scalar::once::{ElementPlan, SingleElement};
 use crate::stages::bodies::plan_of_body;
 use crate::stages::faults::in_elements;
-use crate::tensors::kernels::{BodyLines, BodySums, run};
+use crate::tensors::kernels::{BodyLines, BodySums, misfit, run};
 use crate::tensors::lines::{Line, nested_axes};
 use crate::tensors::product::{MatrixProduct, ProductCounters, Products};
 use cembra_expr::Sources;
@@ -346,7 +346,6 @@ impl Elements for TensorHost<'_> {
                 parts.push(if is_run { part } else { part.row_major() });
             }
             let to: Option<Vec<DataMut<'_>>> = outputs.iter_mut().map(|to| to.part(first, rows)).collect();
-            let misfit = || Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements");
             run(&plan, &lines(&parts), &mut to.ok_or_else(misfit)?, rows, &terms)?;
             first += rows;
         }

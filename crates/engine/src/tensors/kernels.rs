@@ -14,7 +14,9 @@ use std::sync::Arc;
 /// Which input of a body each input of its plan is.
 type Order = SmallVec<[usize; 4]>;
 
-fn misfit() -> Error {
+/// The error that a value is larger than its memory.
+#[cold]
+pub(crate) fn misfit() -> Error {
     Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 

@@ -10,19 +10,11 @@ pub struct LibraryProduct;
 
 impl MatrixProduct for LibraryProduct {
     fn multiply_f32(&self, product: Multiplication<'_, f32>) {
-        if is_of_matrices(&product) && library::is_there() {
-            multiply(product, library::multiply_f32);
-        } else {
-            PlainProduct.multiply_f32(product);
-        }
+        multiply(product, library::multiply_f32, |product| PlainProduct.multiply_f32(product));
     }
 
     fn multiply_f64(&self, product: Multiplication<'_, f64>) {
-        if is_of_matrices(&product) && library::is_there() {
-            multiply(product, library::multiply_f64);
-        } else {
-            PlainProduct.multiply_f64(product);
-        }
+        multiply(product, library::multiply_f64, |product| PlainProduct.multiply_f64(product));
     }
 }
 
@@ -88,8 +80,16 @@ fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
     if call.columns > call.rows { [384, 0] } else { [call.columns, 0] }
 }
 
-/// Computes a product in pieces of columns, by a function of the library, which must be there (FEATURE), within its matrices (MATRIX-WITHIN). MATRIX-WITHIN holds for each call of `by_library`.
-fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T>)) {
+/// Computes a product in pieces of columns, by a function of the library within its matrices (MATRIX-WITHIN), which holds for each call of
+/// `by_library`. A product that is not of matrices is computed by `plainly`, and so are all of them if the library is not there (FEATURE).
+fn multiply<'m, T>(
+    mut product: Multiplication<'m, T>,
+    by_library: unsafe fn(&Call<T>),
+    plainly: impl FnOnce(Multiplication<'m, T>),
+) {
+    if !is_of_matrices(&product) || !library::is_there() {
+        return plainly(product);
+    }
     let adds = product.adds();
     let ((a, left), (b, right)) = (product.left(), product.right());
     let factor = |elements: &[T], layout: MatrixLayout| {
@@ -121,7 +121,7 @@ fn multiply<T>(mut product: Multiplication<'_, T>, by_library: unsafe fn(&Call<T
         // SAFETY: MATRIX-WITHIN: likewise.
         call.right.first = unsafe { right.first.offset(begin * right.column_stride) };
         // SAFETY: MATRIX-WITHIN: all elements of these columns and of the factors are within their slices, which are borrowed until the
-        // library returns, and elements of the result do not alias. FEATURE: callers ask `is_there` first.
+        // library returns, and elements of the result do not alias. FEATURE: `is_there` was true.
         unsafe { by_library(&call) };
         made += call.columns;
     }

@@ -286,10 +286,7 @@ impl TensorModel {
             }
             let Some(node) = nodes.get(holds) else { return Ok(None) };
             let error = run(&[*node]).err().filter(is_of_element);
-            Ok(error.map(|error| match graph.span(*node) {
-                Some(span) => error.at(span),
-                None => error,
-            }))
+            Ok(error.map(|error| error.at(graph.span(*node).unwrap_or_default())))
         });
         first.ok().flatten().unwrap_or(failed).in_sources(self.evaluator.sources().map(|sources| sources.shared()))
     }

@@ -352,7 +352,7 @@ fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<
         let fits = |(node, view): &ViewedNode| {
             let extents = graph.extents(*node);
             let is_alike = guards.get(*node) == guards.get(steps[at].node);
-            is_alike && uses[node.index()] == 1 && *extents == map.extents[..] && view.is_identity(extents)
+            is_alike && uses[node.index()] == 1 && *extents == map.extents[..] && *view == View::identity(extents)
         };
         let first = map.inputs.iter().position(|input| fits(input) && led.contains_key(&input.0));
         let Some((first, before)) = first.and_then(|first| Some((first, led.remove(&map.inputs[first].0)?))) else {

@@ -86,11 +86,6 @@ impl View {
         View(next.0.iter().map(place).collect())
     }
 
-    /// True if it is the whole index space, in its order.
-    pub(crate) fn is_identity(&self, extents: &[usize]) -> bool {
-        *self == View::identity(extents)
-    }
-
     /// True if the leading axes are those of the index space, which are of these extents, and no other axis goes along with one of them.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
         let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));

@@ -85,8 +85,8 @@ fn of_axes(run: &mut Rewriting<'_>, to: &[Axis], node: &Node) -> Result<Replacem
             let both: SmallVec<[usize; 8]> = first.iter().map(|axis| usize::from(to[usize::from(*axis)])).collect();
             Ok(Some(("axes_axes", run.made.with_axes(inner.operands[0], &both)?)))
         }
-        // A product that others read too is seen in another order, not computed again.
-        Operation::Contract(labels) if is_permutation(to, node) && !run.is_shared(node.operands[0]) => {
+        // Another order of all axes. A product that others read too is seen in another order, not computed again.
+        Operation::Contract(labels) if to.len() == node.extents.len() && !run.is_shared(node.operands[0]) => {
             let mut output = labels.output.clone();
             for (label, axis) in labels.output.iter().zip(to) {
                 output[usize::from(*axis)] = *label;
@@ -96,10 +96,6 @@ fn of_axes(run: &mut Rewriting<'_>, to: &[Axis], node: &Node) -> Result<Replacem
         }
         _ => Ok(None),
     }
-}
-
-fn is_permutation(to: &[Axis], node: &Node) -> bool {
-    to.len() == node.extents.len()
 }
 
 fn slice_of_slice(run: &mut Rewriting<'_>, slices: &[Slice], node: &Node) -> Result<Replacement, Error> {

@@ -299,30 +299,24 @@ impl Spares {
     /// Drops a value and keeps the memory of its arrays for later ones, unless they are shared. Returns the bytes that were freed or kept, those
     /// of edges included.
     fn add(&mut self, value: Value) -> u64 {
-        match value {
-            Value::Array(_, array) => self.add_array(array),
-            Value::Edge(edge) => bytes_of_edge(edge),
-            Value::Tensor(tensor) => bytes_of_tensor(tensor),
-            Value::Tuple(fields) => {
-                let mut rest: Vec<Value> = fields.to_vec();
-                drop(fields);
-                let mut bytes = 0_u64;
-                while let Some(value) = rest.pop() {
-                    bytes = bytes.saturating_add(match value {
-                        Value::Array(_, array) => self.add_array(array),
-                        Value::Edge(edge) => bytes_of_edge(edge),
-                        Value::Tensor(tensor) => bytes_of_tensor(tensor),
-                        Value::Tuple(fields) => {
-                            rest.extend(fields.iter().cloned());
-                            0
-                        }
-                        _ => 0,
-                    });
-                }
-                bytes
-            }
-            _ => 0,
+        let mut rest = Vec::new();
+        let mut bytes = self.add_one(value, &mut rest);
+        while let Some(value) = rest.pop() {
+            bytes = bytes.saturating_add(self.add_one(value, &mut rest));
         }
+        bytes
+    }
+
+    /// The same, but the fields of a tuple are left in `rest`.
+    fn add_one(&mut self, value: Value, rest: &mut Vec<Value>) -> u64 {
+        match value {
+            Value::Array(_, array) => return self.add_array(array),
+            Value::Edge(edge) => return bytes_of_edge(edge),
+            Value::Tensor(tensor) => return bytes_of_tensor(tensor),
+            Value::Tuple(fields) => rest.extend(fields.iter().cloned()),
+            _ => {}
+        }
+        0
     }
 
     fn add_array(&mut self, mut array: Arc<Array>) -> u64 {

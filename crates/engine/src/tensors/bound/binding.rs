@@ -4,7 +4,7 @@
 use super::ahead::{self, RowRead};
 use super::cut::Cut;
 use super::map::MapPiece;
-use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin};
+use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin, not_computed};
 use super::product::{FullProduct, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
@@ -167,9 +167,7 @@ pub(super) fn no_pieces() -> Error {
 
 impl Binding<'_> {
     pub(super) fn seen(&self, node: TensorNodeId) -> Result<&StridedView, Error> {
-        self.values
-            .get(&node)
-            .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
+        self.values.get(&node).ok_or_else(not_computed)
     }
 
     /// Where the conditions are under which a step is run.
@@ -303,7 +301,7 @@ impl Binding<'_> {
         let mut workers = vec![worker()?];
         let is_worth = |step: &Step| step.space().is_none() || self.is_shared_out(step);
         if steps.iter().any(is_worth) {
-            for _ in 1..self.host.threads().min(workers[0].cut.count()) {
+            for _ in 1..self.host.threads().min(workers[0].cut.count) {
                 workers.push(worker()?);
             }
         }
@@ -404,7 +402,7 @@ impl Binding<'_> {
                 let mut extents = of.extents.clone();
                 kept.iter().zip(rows).for_each(|(axis, count)| extents[usize::from(*axis)] = *count);
                 let operands = self.operands(of, &extents, &kept, left)?;
-                let reduce = ReducePiece::of(*reduction, axes, of, operands.into_iter(), &extents, self.host)?;
+                let reduce = ReducePiece::of(*reduction, axes, of, operands, &extents, self.host, true)?;
                 Ok(PartWork::Reduce(Box::new(reduce)))
             }
             Work::Product { product, .. } => Ok(PartWork::Product(Box::new(self.product(*product, rows)?))),
@@ -422,7 +420,7 @@ impl Binding<'_> {
         let extents: Extents = rows.iter().chain(&region.extents[rows.len()..]).copied().collect();
         let axes: SmallVec<[Axis; 8]> = (0..rows.len() as Axis).collect();
         let operands = self.operands(region, &extents, &axes, left)?;
-        MapPiece::of(&region.body, operands.into_iter(), &extents, self.host)
+        MapPiece::of(&region.body, operands, &extents, self.host)
     }
 
     /// What a region reads, seen from a piece of its index space that begins at indices of these axes.
@@ -475,8 +473,8 @@ impl Binding<'_> {
         let like = [&a_like, &b_like].map(|(scalar, layout)| (*scalar, layout));
         let planned = products.map(|products| products.planned_for(labels, like)).transpose()?;
         let operands = [self.seen(node.operands[0])?.clone(), self.seen(node.operands[1])?.clone()];
-        let whole = FullProduct { product: node.clone(), labels: labels.clone(), operands };
-        Ok(ProductPiece::new(planned, [a, b], whole))
+        let whole = FullProduct { product: node.clone(), labels: labels.clone(), operands }.into();
+        Ok(ProductPiece { planned, operands: [a, b], whole })
     }
 
     /// The node of a product of two tensors, and its labels.

@@ -3,16 +3,12 @@
 
 use super::map::no_room;
 use super::memory::{Memory, Sources};
-use super::shared_reductions::{Folding, LongRuns, SharedLoop, SharedReductions, finish, fold_parts, folds};
+use super::shared_reductions::{Block, LongRuns, SharedLoop, SharedReductions, finish, fold_parts, folds};
 use crate::rows::threads::on_threads;
-use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::ProductCounters;
 use cembra_tensor::DataMut;
 use cembra_value::Error;
 use std::ops::Range;
-
-/// What the elements of a block have become, for each of the reductions.
-type Block = Vec<Box<dyn Folding>>;
 
 /// What some blocks have become. None if elements cannot be added as they are computed.
 type Blocks = Result<Option<Vec<Block>>, Error>;
@@ -25,13 +21,13 @@ impl SharedReductions {
     /// The number of blocks that threads may share.
     pub(super) fn blocks(&self) -> usize {
         match &self.way {
-            SharedLoop::LongRuns(runs) => runs.kept.count().saturating_mul(runs.blocks()),
+            SharedLoop::LongRuns(runs) => runs.kept.count.saturating_mul(runs.blocks()),
             _ => 1,
         }
     }
 
     /// Combines the elements of some of the blocks.
-    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>, host: &TensorHost<'_>) -> Blocks {
+    fn some_blocks(&mut self, which: Range<usize>, memory: &Memory<'_>) -> Blocks {
         let SharedReductions { members, way: SharedLoop::LongRuns(runs), .. } = self else { return Err(no_room()) };
         let (mut made, mut succeeds) = (Vec::new(), true);
         let of_each = runs.blocks();
@@ -42,7 +38,7 @@ impl SharedReductions {
             kept.run_some(result..result + 1, |(), kept, _| {
                 let mut folds = folds(members, added, *length);
                 let which = first..first + size;
-                succeeds &= fold_parts(members, parts, which, &mut folds, memory, host, |part| [kept, part].concat())?;
+                succeeds &= fold_parts(members, parts, which, &mut folds, memory, |part| [kept, part].concat())?;
                 made.push(folds);
                 Ok(())
             })?;
@@ -54,7 +50,7 @@ impl SharedReductions {
     fn join(&self, blocks: Vec<Block>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
         let SharedLoop::LongRuns(runs) = &self.way else { return Err(no_room()) };
         let (mut blocks, of_each) = (blocks.into_iter(), runs.blocks());
-        for result in 0..runs.kept.count() {
+        for result in 0..runs.kept.count {
             let mut all = folds(&self.members, &runs.added, runs.length);
             for block in blocks.by_ref().take(of_each) {
                 for (all, block) in all.iter_mut().zip(block) {
@@ -70,15 +66,14 @@ impl SharedReductions {
     pub(super) fn run_blocks(
         workers: &mut [SharedReductions],
         sources: &Sources<'_>,
-        host: &TensorHost<'_>,
         to: &mut [DataMut<'_>],
     ) -> Result<(), Error> {
-        let mut made = some_by_each(workers, sources, host)?;
+        let mut made = some_by_each(workers, sources)?;
         if made.is_none() {
             for worker in &mut *workers {
-                *worker = worker.otherwise(host)?;
+                *worker = worker.otherwise(sources.host)?;
             }
-            made = some_by_each(workers, sources, host)?;
+            made = some_by_each(workers, sources)?;
         }
         workers[0].join(made.ok_or_else(no_room)?, to)
     }
@@ -87,17 +82,17 @@ impl SharedReductions {
 impl LongRuns {
     /// How many blocks each of the runs has.
     fn blocks(&self) -> usize {
-        self.block.map_or(1, |parts| self.parts.count().div_ceil(parts))
+        self.block.map_or(1, |parts| self.parts.count.div_ceil(parts))
     }
 }
 
 /// What all blocks have become. The error is that of the first that fails.
-fn some_by_each(workers: &mut [SharedReductions], sources: &Sources<'_>, host: &TensorHost<'_>) -> Blocks {
+fn some_by_each(workers: &mut [SharedReductions], sources: &Sources<'_>) -> Blocks {
     let count = workers[0].blocks();
     let each = count.div_ceil(workers.len());
     let done = on_threads(workers.iter_mut().enumerate(), |(at, worker)| {
         let memory = Memory { sources, locals: &mut [], counters: &mut ProductCounters::default() };
-        worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory, host)
+        worker.some_blocks((at * each).min(count)..((at + 1) * each).min(count), &memory)
     });
     let mut all = Vec::with_capacity(count);
     for result in done {

@@ -10,12 +10,14 @@ use std::ops::Range;
 /// An index space in pieces, and something for each shape that they have.
 #[derive(Debug)]
 pub(super) struct Cut<T> {
-    extents: Extents,
+    /// The index space.
+    pub(super) extents: Extents,
     most: usize,
-    full: T,
+    /// What belongs to the shape of the first.
+    pub(super) full: T,
     last: Option<T>,
     /// The number of pieces.
-    count: usize,
+    pub(super) count: usize,
     /// How many indices the first has.
     size: usize,
 }
@@ -87,29 +89,14 @@ impl<T> Cut<T> {
         Ok(())
     }
 
-    /// True if something is true of what belongs to one of the shapes.
-    pub(super) fn any(&self, is_it: impl Fn(&T) -> bool) -> bool {
-        is_it(&self.full) || self.last.as_ref().is_some_and(is_it)
+    /// What belongs to each of the shapes.
+    pub(super) fn each_shape(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.full).chain(&self.last)
     }
 
     /// What belongs to the only piece.
     pub(super) const fn only(&self) -> Option<&T> {
         if self.count == 1 { Some(&self.full) } else { None }
-    }
-
-    /// What belongs to the shape of the first.
-    pub(super) const fn full(&self) -> &T {
-        &self.full
-    }
-
-    /// The number of pieces.
-    pub(super) const fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The index space.
-    pub(super) fn extents(&self) -> &[usize] {
-        &self.extents
     }
 
     /// What belongs to the first piece and to the last one, where each begins, and its extents.

@@ -80,7 +80,9 @@ impl BoundPlan {
         target: usize,
         host: &TensorHost<'_>,
     ) -> Result<Option<ProductCounters>, Error> {
-        let fits = |over: &InPlace| over.target == target && inputs.get_mut(target).is_some_and(|own| over.fits(own));
+        let is_own = |over: &InPlace, own: &mut Tensor| is_own(own, over.scalar, &over.extents);
+        let fits =
+            |over: &InPlace| over.target == target && inputs.get_mut(target).is_some_and(|own| is_own(over, own));
         let len = self.inputs.len();
         if !self.over.as_ref().is_some_and(fits) || inputs.len() < len || !self.fits(&inputs[..len]) {
             return Ok(None);
@@ -116,9 +118,9 @@ impl Binding<'_> {
             }
             _ => (self.work(step)?, CopyOrder::After(none)),
         };
-        let mut over = InPlace::of(work, node, target, way)?;
-        self.hold(&mut over.workers)?;
-        Ok(over)
+        let BoundWork::Pieces(mut workers, within) = work else { return Err(no_pieces()) };
+        self.hold(&mut workers)?;
+        Ok(InPlace { workers, within, target, scalar: node.scalar, extents: node.extents.clone(), way })
     }
 
     /// Maps for a few elements at a time, which read what is in their place as it was copied before, for each thread.
@@ -137,7 +139,7 @@ impl Binding<'_> {
             Ok(Worker { cut, locals: locals.locals()? })
         };
         let mut workers = vec![worker()?];
-        for _ in 1..self.host.threads().min(workers[0].cut.count()) {
+        for _ in 1..self.host.threads().min(workers[0].cut.count) {
             workers.push(worker()?);
         }
         Ok(workers)
@@ -145,17 +147,6 @@ impl Binding<'_> {
 }
 
 impl InPlace {
-    fn of(work: BoundWork, node: &Node, target: usize, way: CopyOrder) -> Result<InPlace, Error> {
-        let BoundWork::Pieces(workers, within) = work else {
-            return Err(no_pieces());
-        };
-        Ok(InPlace { workers, within, target, scalar: node.scalar, extents: node.extents.clone(), way })
-    }
-
-    fn fits(&self, own: &mut Tensor) -> bool {
-        is_own(own, self.scalar, &self.extents)
-    }
-
     /// No element fails in here, and nothing ends it: what was begun is finished.
     fn run(
         &mut self,
@@ -166,7 +157,7 @@ impl InPlace {
     ) -> Result<(), Error> {
         let InPlace { workers, within, target, way, .. } = self;
         let mut at = inputs[*target].layout().offset();
-        let count = workers[0].cut.count();
+        let count = workers[0].cut.count;
         let block = match way {
             CopyOrder::After(block) => block,
             CopyOrder::Before(other) => {
@@ -174,7 +165,7 @@ impl InPlace {
                 std::mem::swap(&mut inputs[*target], other);
                 let ran = other.own_data().ok_or_else(map::no_room).and_then(|mut own| {
                     let to = own.part(at, len).ok_or_else(map::no_room)?;
-                    run_pieces(workers, 0..usize::MAX, &Sources { inputs, slots }, host, *within, to, counters)
+                    run_pieces(workers, 0..usize::MAX, &Sources { inputs, slots, host }, *within, to, counters)
                 });
                 std::mem::swap(&mut inputs[*target], other);
                 return ran;
@@ -183,7 +174,7 @@ impl InPlace {
         for first in (0..count).step_by(workers.len()) {
             let which = first..count.min(first + workers.len());
             block.resize(workers[0].cut.indices(which.clone()) * *within);
-            run_pieces(workers, which, &Sources { inputs, slots }, host, *within, block.all_mut(), counters)?;
+            run_pieces(workers, which, &Sources { inputs, slots, host }, *within, block.all_mut(), counters)?;
             let mut own = inputs[*target].own_data().ok_or_else(map::no_room)?;
             own.part(at, block.len()).ok_or_else(map::no_room)?.copy_from(block)?;
             at += block.len();

@@ -102,7 +102,7 @@ impl KeptPlan {
         }
         bound.run_steps(inputs, host, &mut ProductCounters::default())?;
         if slots.is_empty() {
-            *outputs = bound.outputs(inputs)?;
+            *outputs = bound.outputs(inputs, host)?;
         }
         for (slot, seen) in slots.iter().zip(&bound.outputs) {
             outputs.push(bound.slots[*slot as usize].leave(&seen.layout)?);

@@ -4,11 +4,12 @@
 use super::cut::Cut;
 use super::memory::{Memory, Operand, ValueOrigin};
 use crate::tensors::evaluator::TensorHost;
+pub(super) use crate::tensors::kernels::misfit as no_room;
 use crate::tensors::kernels::{BodyLine, BodyLines};
 use crate::tensors::lines::{Line, nested_axes};
 use cembra_runtime::Scalar;
 use cembra_tensor::walk::{CopiedAxis, FAR};
-use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor, TensorErrorKind};
+use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Tensor};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
@@ -31,8 +32,10 @@ pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 /// Maps over a piece.
 #[derive(Debug)]
 pub(super) struct MapPiece {
-    operands: SmallVec<[Operand; 4]>,
-    count: usize,
+    /// What it reads.
+    pub(super) operands: SmallVec<[Operand; 4]>,
+    /// The number of its elements.
+    pub(super) count: usize,
     way: MapLoop,
 }
 
@@ -77,11 +80,10 @@ impl MapPiece {
     /// Maps over a piece of these extents.
     pub(super) fn of(
         body: &Body,
-        operands: impl Iterator<Item = Operand>,
+        operands: SmallVec<[Operand; 4]>,
         extents: &[usize],
         host: &TensorHost<'_>,
     ) -> Result<MapPiece, Error> {
-        let operands: SmallVec<[Operand; 4]> = operands.collect();
         let count: usize = extents.iter().product();
         let mut axes = nested_axes(extents, operands.iter().map(|operand| &operand.strides[..]));
         let way = match axes.len() {
@@ -115,16 +117,6 @@ impl MapPiece {
         matches!(self.way, MapLoop::Large { .. })
     }
 
-    /// What it reads.
-    pub(super) fn operands(&self) -> &[Operand] {
-        &self.operands
-    }
-
-    /// How many elements the piece has.
-    pub(super) const fn count(&self) -> usize {
-        self.count
-    }
-
     /// What computes all of it, if that is one line of each of these inputs.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let MapLoop::One { kernel, .. } = &self.way else { return None };
@@ -132,13 +124,7 @@ impl MapPiece {
     }
 
     /// Computes the piece that begins at these indices, and writes its elements over what is in memory.
-    pub(super) fn run(
-        &mut self,
-        memory: &Memory<'_>,
-        host: &TensorHost<'_>,
-        starts: &[usize],
-        to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn run(&mut self, memory: &Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
         }
@@ -153,10 +139,10 @@ impl MapPiece {
                 let tensor = |(operand, step): (&Operand, &isize)| -> Result<Tensor, Error> {
                     let layout =
                         Layout::within(&[self.count], SmallVec::from_elem(*step, 1), operand.first(memory, starts));
-                    Tensor::from_shared(memory.shared(operand.place)?.clone(), layout)
+                    Tensor::from_shared(memory.sources.shared(operand.place)?.clone(), layout)
                 };
                 let operands: Result<Vec<Tensor>, Error> = self.operands.iter().zip(&*steps).map(tensor).collect();
-                host.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
+                memory.sources.host.map_into(body, &operands?, &[self.count], &mut [to.reborrow()])
             }
             MapLoop::Beside { axes, inner, steps, kernel } => {
                 let mut lines = Lines::new();
@@ -169,7 +155,7 @@ impl MapPiece {
                 let most = (LARGE / *inner).max(1);
                 walk(outer, &mut firsts, |firsts| {
                     for start in (0..*count).step_by(most) {
-                        host.go_on()?;
+                        memory.sources.host.go_on()?;
                         for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                             line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                         }
@@ -180,15 +166,9 @@ impl MapPiece {
                     Ok(())
                 })
             }
-            MapLoop::Blocks(blocks) => blocks.run(memory, operands, host, starts, to),
+            MapLoop::Blocks(blocks) => blocks.run(memory, operands, starts, to),
         }
     }
-}
-
-/// The error that a value is larger than its memory.
-#[cold]
-pub(super) fn no_room() -> Error {
-    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
 }
 
 /// The lines that operands are, from where they begin. They are filled in where they are used, as lines are many.
@@ -297,7 +277,6 @@ impl Blocks {
         &mut self,
         memory: &Memory<'_>,
         operands: &[Operand],
-        host: &TensorHost<'_>,
         starts: &[usize],
         to: &mut DataMut<'_>,
     ) -> Result<(), Error> {
@@ -305,7 +284,7 @@ impl Blocks {
         let mut whole = Lines::new();
         fill(&mut whole, memory, operands, steps, starts)?;
         cut.run(|shape, starts, before| {
-            host.go_on()?;
+            memory.sources.host.go_on()?;
             for ((copy, line), way) in copies.iter_mut().zip(&whole).zip(&shape.ways) {
                 if let Some((copy, strides)) = copy {
                     let shift = |at: usize, (start, stride): (&usize, &isize)| {

@@ -1,5 +1,6 @@
 //! Where a bound plan has its values: the inputs of a run, and memory of its own, which is used again where no later step reads it.
 
+use crate::tensors::evaluator::TensorHost;
 use crate::tensors::lines::InputLine;
 use crate::tensors::product::ProductCounters;
 use cembra_runtime::Scalar;
@@ -92,11 +93,7 @@ impl Operand {
 
     /// The position of the first element.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
-        let offset = match self.place {
-            ValueOrigin::Input(at) => memory.sources.inputs[at as usize].layout().offset(),
-            ValueOrigin::Slot(_) | ValueOrigin::Local(_) => 0,
-        };
-        self.shifted(offset, starts)
+        self.shifted(memory.sources.base(self.place), starts)
     }
 
     /// The memory, and the position of the first element there.
@@ -225,14 +222,9 @@ impl Slot {
         self.data.as_deref()
     }
 
-    /// True for what does not count as memory that is kept.
-    pub(super) fn is_small(&self) -> bool {
-        self.bytes() < LARGE
-    }
-
     /// Drops what is there if it is much.
     pub(super) fn shrink(&mut self) {
-        if !self.is_small() {
+        if self.bytes() >= LARGE {
             self.data = None;
         }
     }
@@ -275,6 +267,8 @@ impl Slot {
 pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
+    /// The terms of the run, and how long it may go on.
+    pub(super) host: &'m TensorHost<'m>,
 }
 
 /// The memory of a run, as who computes pieces of a step has it.
@@ -291,24 +285,6 @@ impl Memory<'_> {
     #[inline]
     pub(super) fn data(&self, place: ValueOrigin) -> Result<&Data, Error> {
         self.sources.data(self.locals, place)
-    }
-
-    /// What is in a place that is no piece's own.
-    pub(super) fn shared(&self, place: ValueOrigin) -> Result<&Arc<Data>, Error> {
-        match place {
-            ValueOrigin::Input(at) => Ok(self.sources.inputs[at as usize].shared()),
-            ValueOrigin::Slot(at) => self.sources.slots[at as usize].data.as_ref().ok_or_else(not_computed),
-            ValueOrigin::Local(_) => Err(not_computed()),
-        }
-    }
-
-    /// A value as a tensor.
-    pub(super) fn tensor(&self, seen: &StridedView) -> Result<Tensor, Error> {
-        let base = match seen.place {
-            ValueOrigin::Input(at) => self.sources.inputs[at as usize].layout().offset(),
-            ValueOrigin::Slot(_) | ValueOrigin::Local(_) => 0,
-        };
-        Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(base))
     }
 
     /// Writes `len` elements to memory of who computes pieces.
@@ -337,6 +313,28 @@ impl Sources<'_> {
             ValueOrigin::Local(at) => Ok(&locals[at as usize]),
         }
     }
+
+    /// What is in a place that is no piece's own.
+    pub(super) fn shared(&self, place: ValueOrigin) -> Result<&Arc<Data>, Error> {
+        match place {
+            ValueOrigin::Input(at) => Ok(self.inputs[at as usize].shared()),
+            ValueOrigin::Slot(at) => self.slots[at as usize].data.as_ref().ok_or_else(not_computed),
+            ValueOrigin::Local(_) => Err(not_computed()),
+        }
+    }
+
+    /// The position of the first element of an input in its memory, which offsets of bound operands do not count; 0 for other memory.
+    fn base(&self, place: ValueOrigin) -> usize {
+        match place {
+            ValueOrigin::Input(at) => self.inputs[at as usize].layout().offset(),
+            ValueOrigin::Slot(_) | ValueOrigin::Local(_) => 0,
+        }
+    }
+
+    /// A value as a tensor.
+    pub(super) fn tensor(&self, seen: &StridedView) -> Result<Tensor, Error> {
+        Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(self.base(seen.place)))
+    }
 }
 
 /// Memory that was taken, to be written to.
@@ -345,6 +343,6 @@ pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
 }
 
 #[cold]
-fn not_computed() -> Error {
+pub(super) fn not_computed() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed")
 }

@@ -116,17 +116,11 @@ enum PartWork {
 
 impl PieceStep {
     #[inline]
-    fn run(
-        &mut self,
-        memory: &mut Memory<'_>,
-        host: &TensorHost<'_>,
-        starts: &[usize],
-        to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    fn run(&mut self, memory: &mut Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         match &mut self.work {
-            PartWork::Map(map) => map.run(memory, host, starts, to),
-            PartWork::Reduce(reduce) => reduce.run(memory, host, starts, to),
-            PartWork::Product(product) => product.run(memory, host, starts, to),
+            PartWork::Map(map) => map.run(memory, starts, to),
+            PartWork::Reduce(reduce) => reduce.run(memory, starts, to),
+            PartWork::Product(product) => product.run(memory, starts, to),
         }
     }
 }
@@ -135,14 +129,14 @@ impl Worker {
     /// True if the host shares out one of its maps.
     fn is_large(&self) -> bool {
         let is_large = |part: &PieceStep| matches!(&part.work, PartWork::Map(map) if map.is_large());
-        self.cut.any(|parts| parts.iter().any(is_large))
+        self.cut.each_shape().flatten().any(is_large)
     }
 
     /// What it has beside the value of the step, while it computes pieces, is there.
     fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.locals.hold(held)?;
         // Pieces come one after the other, and the last is no larger.
-        self.cut.full().iter().try_for_each(|part| match &part.work {
+        self.cut.full.iter().try_for_each(|part| match &part.work {
             PartWork::Product(product) => product.hold(held),
             PartWork::Map(_) | PartWork::Reduce(_) => Ok(()),
         })
@@ -154,24 +148,23 @@ impl Worker {
         &mut self,
         which: Range<usize>,
         sources: &Sources<'_>,
-        host: &TensorHost<'_>,
         within: usize,
         mut to: DataMut<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         let mut memory = Memory { sources, locals: &mut self.locals.memory, counters };
         self.cut.run_some(which, |parts, starts, before| {
-            host.go_on()?;
+            sources.host.go_on()?;
             for part in parts {
                 if let Some(local) = part.left {
-                    memory.write(local, part.len, |memory, mut to| part.run(memory, host, starts, &mut to))?;
+                    memory.write(local, part.len, |memory, mut to| part.run(memory, starts, &mut to))?;
                     continue;
                 }
                 let mut to = to.part(before * within, part.len).ok_or_else(map::no_room)?;
                 if let Some(local) = part.over {
                     to.copy_to(&mut memory.locals[local as usize])?;
                 }
-                part.run(&mut memory, host, starts, &mut to)?;
+                part.run(&mut memory, starts, &mut to)?;
             }
             Ok(())
         })
@@ -201,7 +194,7 @@ impl BoundPlan {
             return Ok(None);
         }
         self.run_steps(inputs, host, counters)?;
-        let outputs = self.outputs(inputs)?;
+        let outputs = self.outputs(inputs, host)?;
         if !self.keeps {
             self.slots.iter_mut().for_each(Slot::shrink);
         }
@@ -209,10 +202,9 @@ impl BoundPlan {
     }
 
     /// The outputs of a run, which share the memory of the plan.
-    fn outputs(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
-        let (sources, mut counters) = (Sources { inputs, slots: &self.slots }, ProductCounters::default());
-        let memory = Memory { sources: &sources, locals: &mut [], counters: &mut counters };
-        self.outputs.iter().map(|seen| memory.tensor(seen)).collect()
+    fn outputs(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<Vec<Tensor>, Error> {
+        let sources = Sources { inputs, slots: &self.slots, host };
+        self.outputs.iter().map(|seen| sources.tensor(seen)).collect()
     }
 
     /// Runs all steps but one that writes over a tensor.
@@ -224,7 +216,7 @@ impl BoundPlan {
     ) -> Result<(), Error> {
         for step in &mut self.steps {
             host.go_on()?;
-            if step.guard.is_empty() || step.is_wanted(inputs, &self.slots)? {
+            if step.guard.is_empty() || step.is_wanted(&Sources { inputs, slots: &self.slots, host })? {
                 step.run(inputs, &mut self.slots, host, counters)?;
             } else {
                 step.skip(&mut self.slots)?;
@@ -245,10 +237,9 @@ impl BoundStep {
     }
 
     /// True if all conditions hold under which it is run.
-    fn is_wanted(&self, inputs: &[Tensor], slots: &[Slot]) -> Result<bool, Error> {
-        let sources = Sources { inputs, slots };
+    fn is_wanted(&self, sources: &Sources<'_>) -> Result<bool, Error> {
         for (seen, holds) in &self.guard {
-            let (data, at) = Operand::of(seen, &[]).begin(&sources, &[], &[])?;
+            let (data, at) = Operand::of(seen, &[]).begin(sources, &[], &[])?;
             if data.bits(at) != u64::from(*holds) {
                 return Ok(false);
             }
@@ -281,10 +272,10 @@ impl BoundStep {
             BoundWork::Pieces(workers, within) => {
                 let mut made = slots[self.target as usize].take(self.len)?;
                 let (to, within) = (own(&mut made)?.all_mut(), *within);
-                let sources = Sources { inputs, slots };
+                let sources = Sources { inputs, slots, host };
                 match &mut workers[..] {
-                    [all] => all.run(0..usize::MAX, &sources, host, within, to, counters)?,
-                    several => run_pieces(several, 0..usize::MAX, &sources, host, within, to, counters)?,
+                    [all] => all.run(0..usize::MAX, &sources, within, to, counters)?,
+                    several => run_pieces(several, 0..usize::MAX, &sources, within, to, counters)?,
                 }
                 slots[self.target as usize].put(made);
                 Ok(())
@@ -293,10 +284,9 @@ impl BoundStep {
                 shared_reductions::run(workers, targets, inputs, slots, host)
             }
             BoundWork::Node(node, operands) => {
-                let sources = Sources { inputs, slots };
-                let memory = Memory { sources: &sources, locals: &mut [], counters };
+                let sources = Sources { inputs, slots, host };
                 let operands: Result<SmallVec<[Tensor; 2]>, Error> =
-                    operands.iter().map(|seen| memory.tensor(seen)).collect();
+                    operands.iter().map(|seen| sources.tensor(seen)).collect();
                 let operands = operands?;
                 let read: SmallVec<[&Tensor; 4]> = operands.iter().collect();
                 let value = node_value(node, &read, inputs, &|| host.go_on())?.row_major();
@@ -315,15 +305,14 @@ fn run_pieces(
     workers: &mut [Worker],
     which: Range<usize>,
     sources: &Sources<'_>,
-    host: &TensorHost<'_>,
     within: usize,
     to: DataMut<'_>,
     counters: &mut ProductCounters,
 ) -> Result<(), Error> {
     if let [all] = workers {
-        return all.run(which, sources, host, within, to, counters);
+        return all.run(which, sources, within, to, counters);
     }
-    let (first, end) = (which.start, which.end.min(workers[0].cut.count()));
+    let (first, end) = (which.start, which.end.min(workers[0].cut.count));
     let each = (end - first).div_ceil(workers.len());
     let (mut shares, mut rest) = (Vec::with_capacity(workers.len()), to);
     for (at, worker) in workers.iter_mut().enumerate() {
@@ -335,7 +324,7 @@ fn run_pieces(
     }
     let done = on_threads(shares, |(worker, which, own)| {
         let mut took = ProductCounters::default();
-        let result = worker.run(which, sources, host, within, own, &mut took);
+        let result = worker.run(which, sources, within, own, &mut took);
         (took, result)
     });
     for (took, result) in done {

@@ -3,7 +3,6 @@
 //! alone, whatever threads a run has.
 
 use super::memory::{Memory, Operand, StridedView};
-use crate::tensors::evaluator::TensorHost;
 use crate::tensors::product::PlannedProduct;
 use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
@@ -12,10 +11,11 @@ use std::sync::Arc;
 /// A product by labels for a panel.
 #[derive(Debug)]
 pub(super) struct ProductPiece {
-    /// None where the reference makes it.
-    planned: Option<Arc<PlannedProduct>>,
-    operands: [Operand; 2],
-    whole: Arc<FullProduct>,
+    /// How it is planned; `None` where the reference makes it.
+    pub(super) planned: Option<Arc<PlannedProduct>>,
+    /// What it multiplies, as the panel sees it.
+    pub(super) operands: [Operand; 2],
+    pub(super) whole: Arc<FullProduct>,
 }
 
 /// All of a product.
@@ -27,20 +27,6 @@ pub(super) struct FullProduct {
 }
 
 impl ProductPiece {
-    /// A product for a panel, as it is planned, with its operands as the panel sees them; and all of it.
-    pub(super) fn new(
-        planned: Option<Arc<PlannedProduct>>,
-        operands: [Operand; 2],
-        whole: FullProduct,
-    ) -> ProductPiece {
-        ProductPiece { planned, operands, whole: Arc::new(whole) }
-    }
-
-    /// What it multiplies.
-    pub(super) const fn operands(&self) -> &[Operand] {
-        &self.operands
-    }
-
     /// What it makes beside its result, while it runs, is there.
     ///
     /// # Errors
@@ -54,21 +40,17 @@ impl ProductPiece {
     }
 
     /// Computes the panel that begins at this index, and writes its elements over what is in memory.
-    pub(super) fn run(
-        &self,
-        memory: &mut Memory<'_>,
-        host: &TensorHost<'_>,
-        starts: &[usize],
-        to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn run(&self, memory: &mut Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
             let FullProduct { product, labels, operands: [a, b] } = &*self.whole;
-            let (a, b) = (memory.tensor(a)?, memory.tensor(b)?);
-            return to.reborrow().copy_from(&reference::contract(labels, &[&a, &b], product, &|| host.go_on())?);
+            let (a, b) = (memory.sources.tensor(a)?, memory.sources.tensor(b)?);
+            return to
+                .reborrow()
+                .copy_from(&reference::contract(labels, &[&a, &b], product, &|| memory.sources.host.go_on())?);
         };
         let [a, b] = &self.operands;
         let (sources, locals) = (memory.sources, &*memory.locals);
         let factors = [a.begin(sources, locals, starts)?, b.begin(sources, locals, starts)?];
-        planned.run_at(&factors, to, &|| host.go_on(), memory.counters)
+        planned.run_at(&factors, to, &|| sources.host.go_on(), memory.counters)
     }
 }

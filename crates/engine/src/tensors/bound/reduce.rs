@@ -35,7 +35,8 @@ const MOST_LINES: usize = 32;
 #[derive(Debug)]
 pub(super) struct ReducePiece {
     reduction: Reduction,
-    operands: SmallVec<[Operand; 4]>,
+    /// What it reads.
+    pub(super) operands: SmallVec<[Operand; 4]>,
     /// Where elements are that are computed before they are combined.
     pub(super) block: Data,
     way: ReduceLoop,
@@ -94,24 +95,9 @@ pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>
 }
 
 impl ReducePiece {
-    /// What it reads.
-    pub(super) fn operands(&self) -> &[Operand] {
-        &self.operands
-    }
-
-    /// A reduction of a region over axes of a piece of these extents.
+    /// A reduction of a region over axes of a piece of the extents `whole`. If `at_once`, sums are added as their elements are computed, where
+    /// that can be done.
     pub(super) fn of(
-        reduction: Reduction,
-        axes: &[Axis],
-        of: &Region,
-        operands: impl Iterator<Item = Operand>,
-        whole: &[usize],
-        host: &TensorHost<'_>,
-    ) -> Result<ReducePiece, Error> {
-        ReducePiece::bound(reduction, axes, of, operands.collect(), whole, host, true)
-    }
-
-    fn bound(
         reduction: Reduction,
         axes: &[Axis],
         of: &Region,
@@ -133,7 +119,7 @@ impl ReducePiece {
         let extents: Extents = turned.iter().map(|axis| whole[*axis]).collect();
         let upright = operands;
         let operands: SmallVec<[Operand; 4]> = upright.iter().map(|operand| operand.turned(&turned)).collect();
-        let map = |extents: &[usize]| MapPiece::of(&of.body, operands.iter().cloned(), extents, host);
+        let map = |extents: &[usize]| MapPiece::of(&of.body, operands.clone(), extents, host);
         let together = |first: &[usize], then: &[usize]| -> Extents { first.iter().chain(then).copied().collect() };
         let way = match order {
             Order::Chains => {
@@ -205,57 +191,50 @@ impl ReducePiece {
     }
 
     /// Combines what is in the piece that begins at these indices, and writes what comes of it over what is in memory.
-    pub(super) fn run(
-        &mut self,
-        memory: &Memory<'_>,
-        host: &TensorHost<'_>,
-        starts: &[usize],
-        to: &mut DataMut<'_>,
-    ) -> Result<(), Error> {
+    pub(super) fn run(&mut self, memory: &Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
+        let go_on = || memory.sources.host.go_on();
         match way {
             ReduceLoop::Memory(axes, extents) => {
                 let Some(operand) = operands.first() else { return Err(no_block()) };
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
-                sums::reduce_into(*reduction, axes, memory.data(operand.place)?, &layout, to.reborrow(), &|| {
-                    host.go_on()
-                })
+                sums::reduce_into(*reduction, axes, memory.data(operand.place)?, &layout, to.reborrow(), &go_on)
             }
             ReduceLoop::Nothing(axes, extents) => {
                 let nothing = Layout::row_major(extents)?;
-                sums::reduce_into(*reduction, axes, block, &nothing, to.reborrow(), &|| host.go_on())
+                sums::reduce_into(*reduction, axes, block, &nothing, to.reborrow(), &go_on)
             }
             ReduceLoop::Sums(sums) => {
-                if sums.run(memory, host, starts, operands, to)? {
+                if sums.run(memory, starts, operands, to)? {
                     return Ok(());
                 }
                 let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
                 let bound = match bound {
                     Some(bound) => bound,
                     none => {
-                        let made = ReducePiece::bound(*reduction, axes, of, operands.clone(), whole, host, false)?;
+                        let made =
+                            ReducePiece::of(*reduction, axes, of, operands.clone(), whole, memory.sources.host, false)?;
                         none.insert(Box::new(made))
                     }
                 };
-                bound.run(memory, host, starts, to)
+                bound.run(memory, starts, to)
             }
             ReduceLoop::Runs(length, cut) => cut.run(|map, kept, before| {
-                host.go_on()?;
+                go_on()?;
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
-                let count = map.count();
-                block.resize(count);
-                map.run(memory, host, &starts, &mut block.all_mut())?;
-                let to = to.part(before, count / *length).ok_or_else(no_room)?;
+                block.resize(map.count);
+                map.run(memory, &starts, &mut block.all_mut())?;
+                let to = to.part(before, map.count / *length).ok_or_else(no_room)?;
                 with_data!(&*block, run => fold_runs(run, *reduction, *length, to))
             }),
             ReduceLoop::LongRuns(length, cut, parts) => cut.run(|(), kept, before| {
                 let starts: SmallVec<[usize; 8]> = starts.iter().chain(kept).copied().collect();
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
                     parts.run(|map, reduced, _| {
-                        host.go_on()?;
+                        go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).copied().collect();
-                        block.resize(map.count());
-                        map.run(memory, host, &starts, &mut block.all_mut())?;
+                        block.resize(map.count);
+                        map.run(memory, &starts, &mut block.all_mut())?;
                         take(block);
                         Ok(())
                     })
@@ -266,10 +245,10 @@ impl ReducePiece {
             ReduceLoop::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut part = |block: &mut Data, take: &mut dyn FnMut(&Data)| {
                     parts.run(|map, reduced, _| {
-                        host.go_on()?;
+                        go_on()?;
                         let starts: SmallVec<[usize; 8]> = starts.iter().chain(reduced).chain(kept).copied().collect();
-                        block.resize(map.count());
-                        map.run(memory, host, &starts, &mut block.all_mut())?;
+                        block.resize(map.count);
+                        map.run(memory, &starts, &mut block.all_mut())?;
                         take(block);
                         Ok(())
                     })
@@ -289,7 +268,6 @@ impl Sums {
     fn run(
         &mut self,
         memory: &Memory<'_>,
-        host: &TensorHost<'_>,
         starts: &[usize],
         operands: &[Operand],
         to: &mut DataMut<'_>,
@@ -321,7 +299,7 @@ impl Sums {
         // Some lines from `start` on, or parts of one; `counts` has the elements of each and their number.
         let mut sum =
             |firsts: &[usize], (start, shifts): (usize, &[isize]), counts: [usize; 2], put: &mut dyn FnMut(f64)| {
-                host.go_on()?;
+                memory.sources.host.go_on()?;
                 for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                     line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                 }

@@ -5,7 +5,7 @@ use super::ahead::own_soon;
 use super::cut::Cut;
 use super::map::{Lines, MapPiece, fill, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
-use super::reduce::{BLOCK, fold_runs, turned};
+use super::reduce::{BLOCK, fold_runs, put_total, turned};
 use super::{Binding, BoundGuard, BoundStep, BoundWork};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::kernels::BodySums;
@@ -37,6 +37,9 @@ type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
 
 /// Slots, and how many elements each has.
 pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
+
+/// What the elements of a block have become, for each of the reductions.
+pub(super) type Block = Vec<Box<dyn Folding>>;
 
 /// Reductions over the same axes of one index space.
 #[derive(Debug)]
@@ -111,7 +114,7 @@ impl Piece {
     fn of(body: &Body, operands: &[Operand], extents: &[usize], host: &TensorHost<'_>) -> Result<Piece, Error> {
         let operand = body.outputs.first().and_then(|(output, _)| operands.get(*output as usize));
         let Some(operand) = operand.filter(|_| body.steps.is_empty()) else {
-            return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.iter().cloned(), extents, host)?)));
+            return Ok(Piece::Computed(Box::new(MapPiece::of(body, operands.into(), extents, host)?)));
         };
         let axes = nested_axes(extents, std::iter::once(&operand.strides[..]));
         let is_line = axes.iter().all(|(_, steps)| steps[..] == [1]) && axes.len() < 2;
@@ -143,7 +146,6 @@ impl Piece {
     fn fold(
         &mut self,
         memory: &Memory<'_>,
-        host: &TensorHost<'_>,
         starts: &[usize],
         block: &mut Data,
         fold: &mut dyn Folding,
@@ -154,7 +156,7 @@ impl Piece {
             fill(&mut lines, memory, operands, steps, starts)?;
             return Ok(fold.add(kernel, &lines, *count));
         }
-        let (data, first, count) = self.run(memory, host, starts, block)?;
+        let (data, first, count) = self.run(memory, starts, block)?;
         fold.take(data, first, count).map(|()| true)
     }
 
@@ -162,23 +164,22 @@ impl Piece {
     fn run<'p>(
         &mut self,
         memory: &'p Memory<'_>,
-        host: &TensorHost<'_>,
         starts: &[usize],
         block: &'p mut Data,
     ) -> Result<(&'p Data, usize, usize), Error> {
         match self {
             Piece::Computed(map) => {
-                block.resize(map.count());
-                map.run(memory, host, starts, &mut block.all_mut())?;
+                block.resize(map.count);
+                map.run(memory, starts, &mut block.all_mut())?;
             }
             Piece::Memory(operand, count) => {
-                return Ok((memory.shared(operand.place)?, operand.first(memory, starts), *count));
+                return Ok((memory.sources.shared(operand.place)?, operand.first(memory, starts), *count));
             }
             Piece::Added(_) => return Err(no_room()),
             Piece::Copied(operand, extents) => {
                 let layout = Layout::within(extents, operand.strides.clone(), operand.first(memory, starts));
                 block.resize(0);
-                block.append_ordered(memory.shared(operand.place)?, &layout);
+                block.append_ordered(memory.sources.shared(operand.place)?, &layout);
             }
         }
         Ok((&*block, 0, block.len()))
@@ -226,13 +227,8 @@ impl Folding for Sum {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error> {
-        match to {
-            DataMut::Float32([to]) => *to = self.0.finish() as f32,
-            DataMut::Float64([to]) => *to = self.0.finish(),
-            _ => return Err(no_room()),
-        }
-        Ok(())
+    fn finish(self: Box<Self>, mut to: DataMut<'_>) -> Result<(), Error> {
+        if put_total(self.0.finish(), &mut to) { Ok(()) } else { Err(no_room()) }
     }
 }
 
@@ -388,14 +384,14 @@ pub(super) fn run(
     }
     let to = made.iter_mut().map(|made| Ok(own(made)?.all_mut()));
     let mut to = to.collect::<Result<SmallVec<[DataMut<'_>; 4]>, Error>>()?;
-    let sources = Sources { inputs, slots };
+    let sources = Sources { inputs, slots, host };
     if let [all, others @ ..] = workers
         && (others.is_empty() || all.blocks() > SharedReductions::MOST_BLOCKS)
     {
         let memory = Memory { sources: &sources, locals: &mut [], counters: &mut ProductCounters::default() };
-        all.run(&memory, host, &mut to)?;
+        all.run(&memory, &mut to)?;
     } else {
-        SharedReductions::run_blocks(workers, &sources, host, &mut to)?;
+        SharedReductions::run_blocks(workers, &sources, &mut to)?;
     }
     drop(to);
     for ((target, _), made) in targets.iter().zip(made) {
@@ -449,7 +445,7 @@ impl SharedReductions {
                         (Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?, None)
                     };
                     let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
-                    let added = parts.full().iter().map(is_added).collect();
+                    let added = parts.full.iter().map(is_added).collect();
                     SharedLoop::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
                 }
             }
@@ -471,12 +467,12 @@ impl SharedReductions {
     }
 
     /// Combines all elements, and writes the result of each reduction to its memory.
-    fn run(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
-        if self.succeeds(memory, host, to)? {
+    fn run(&mut self, memory: &Memory<'_>, to: &mut [DataMut<'_>]) -> Result<(), Error> {
+        if self.succeeds(memory, to)? {
             return Ok(());
         }
-        *self = self.otherwise(host)?;
-        self.succeeds(memory, host, to).map(|_| ())
+        *self = self.otherwise(memory.sources.host)?;
+        self.succeeds(memory, to).map(|_| ())
     }
 
     /// The same, where what is added is computed before: that can always be done, and is as good for the next run.
@@ -487,14 +483,14 @@ impl SharedReductions {
     }
 
     /// False if elements cannot be added as they are computed.
-    fn succeeds(&mut self, memory: &Memory<'_>, host: &TensorHost<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
+    fn succeeds(&mut self, memory: &Memory<'_>, to: &mut [DataMut<'_>]) -> Result<bool, Error> {
         let SharedReductions { members, way, .. } = self;
         let mut succeeds = true;
         match way {
             SharedLoop::Runs(length, cut) => cut.run(|pieces, kept, before| {
-                host.go_on()?;
+                memory.sources.host.go_on()?;
                 for ((member, piece), to) in members.iter_mut().zip(pieces).zip(&mut *to) {
-                    let (data, first, count) = piece.run(memory, host, kept, &mut member.block)?;
+                    let (data, first, count) = piece.run(memory, kept, &mut member.block)?;
                     let to = to.part(before, count / *length).ok_or_else(no_room)?;
                     with_data!(data, all => {
                         let run = all.get(first..first + count).ok_or_else(no_room)?;
@@ -508,15 +504,14 @@ impl SharedReductions {
                 kept.run(|(), kept, before| {
                     let mut folds = folds(members, added, *length);
                     let all = 0..usize::MAX;
-                    succeeds &=
-                        fold_parts(members, parts, all, &mut folds, memory, host, |part| [kept, part].concat())?;
+                    succeeds &= fold_parts(members, parts, all, &mut folds, memory, |part| [kept, part].concat())?;
                     finish(folds, to, before, 1)
                 })
             }
             SharedLoop::Beside(cut) => cut.run(|(width, parts), kept, before| {
                 let mut folds: Vec<_> = members.iter().map(|member| member.beside(*width)).collect();
                 let all = 0..usize::MAX;
-                fold_parts(members, parts, all, &mut folds, memory, host, |part| [part, kept].concat())?;
+                fold_parts(members, parts, all, &mut folds, memory, |part| [part, kept].concat())?;
                 finish(folds, to, before, *width)
             }),
         }?;
@@ -540,7 +535,7 @@ fn line_pieces(
 }
 
 /// What nothing has become yet: one for each of the reductions of runs of `length` elements.
-pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Vec<Box<dyn Folding>> {
+pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
         if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }
     };
@@ -554,27 +549,21 @@ pub(super) fn fold_parts(
     which: Range<usize>,
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,
-    host: &TensorHost<'_>,
     starts: impl Fn(&[usize]) -> Vec<usize>,
 ) -> Result<bool, Error> {
     let mut succeeds = true;
     parts.run_some(which, |pieces, part, _| {
-        host.go_on()?;
+        memory.sources.host.go_on()?;
         let starts = starts(part);
         for ((member, piece), fold) in members.iter_mut().zip(pieces).zip(&mut *folds) {
-            succeeds = succeeds && piece.fold(memory, host, &starts, &mut member.block, &mut **fold)?;
+            succeeds = succeeds && piece.fold(memory, &starts, &mut member.block, &mut **fold)?;
         }
         Ok(())
     })?;
     Ok(succeeds)
 }
 
-pub(super) fn finish(
-    folds: Vec<Box<dyn Folding>>,
-    to: &mut [DataMut<'_>],
-    first: usize,
-    count: usize,
-) -> Result<(), Error> {
+pub(super) fn finish(folds: Block, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
     for (fold, to) in folds.into_iter().zip(to) {
         fold.finish(to.part(first, count).ok_or_else(no_room)?)?;
     }

@@ -196,8 +196,8 @@ impl Verifier<'_> {
                 let expected: Vec<Expected<'_>> = inner.iter().flat_map(|step| expected(self.graph, step)).collect();
                 let extents = self.graph.extents(step.node);
                 for worker in workers {
-                    let depth = worker.cut.extents().len();
-                    if extents[..depth] != *worker.cut.extents()
+                    let depth = worker.cut.extents.len();
+                    if extents[..depth] != worker.cut.extents[..]
                         || extents[depth..].iter().product::<usize>() != *within
                     {
                         return Err(BoundFlaw::Pieces(step.node.index()));
@@ -237,18 +237,18 @@ impl Verifier<'_> {
             };
             let (operands, nodes): (&[Operand], SmallVec<[TensorNodeId; 4]>) = match (&part.work, reads) {
                 (PartWork::Map(map), Reads::Map(region)) => {
-                    for (operand, seen) in map.operands().iter().zip(&region.inputs) {
+                    for (operand, seen) in map.operands.iter().zip(&region.inputs) {
                         let local = of(seen.0).and_then(|local| left[local].as_ref()).map(|(_, extents)| &extents[..]);
                         if !self.sees(operand, seen, local, region, starts, rows) {
                             return Err(wrong);
                         }
                     }
-                    (map.operands(), region.inputs.iter().map(|(node, _)| *node).collect())
+                    (&map.operands, region.inputs.iter().map(|(node, _)| *node).collect())
                 }
                 (PartWork::Reduce(reduce), Reads::Reduce(region)) => {
-                    (reduce.operands(), region.inputs.iter().map(|(node, _)| *node).collect())
+                    (&reduce.operands, region.inputs.iter().map(|(node, _)| *node).collect())
                 }
-                (PartWork::Product(product), Reads::Product(nodes)) => (product.operands(), (*nodes).into()),
+                (PartWork::Product(product), Reads::Product(nodes)) => (&product.operands, (*nodes).into()),
                 _ => return Err(other),
             };
             let are_there = operands.iter().zip(&nodes).all(|(operand, node)| place(*node) == Some(operand.place));

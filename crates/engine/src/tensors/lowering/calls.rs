@@ -6,7 +6,7 @@ use super::tilings::beyond;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Extents, Reduction, Slice, TensorErrorKind, TensorNodeId as Tensor};
+use cembra_tensor::{Extents, Reduction, Slice, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use std::ops::Range;
@@ -34,6 +34,10 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
             false => lowering.graph.reduce(reduction, x, &axes),
         };
     }
+    if let (Some(made), &[x, axis]) = (on_axis(op), operands) {
+        let (x, axis) = with_axis(lowering, x, axis)?;
+        return made(&mut lowering.graph, x, axis);
+    }
     match (op, operands) {
         (id::TENSOR_MEAN, &[x, axes, keep]) => {
             let (x, axes) = with_axes(lowering, x, axes)?;
@@ -44,26 +48,6 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
             }
             axes.iter().for_each(|axis| extents[*axis] = 1);
             lowering.graph.reshape(mean, &extents)
-        }
-        (id::TENSOR_SOFTMAX, &[x, axis]) => {
-            let (x, axis) = with_axis(lowering, x, axis)?;
-            lowering.graph.softmax(x, axis)
-        }
-        (id::TENSOR_LOG_SOFTMAX, &[x, axis]) => {
-            let (x, axis) = with_axis(lowering, x, axis)?;
-            lowering.graph.log_softmax(x, axis)
-        }
-        (id::TENSOR_LOGSUMEXP, &[x, axis]) => {
-            let (x, axis) = with_axis(lowering, x, axis)?;
-            lowering.graph.logsumexp(x, axis)
-        }
-        (id::TENSOR_ARGMAX, &[x, axis]) => {
-            let (x, axis) = with_axis(lowering, x, axis)?;
-            lowering.graph.argmax(x, axis)
-        }
-        (id::TENSOR_ARGMIN, &[x, axis]) => {
-            let (x, axis) = with_axis(lowering, x, axis)?;
-            lowering.graph.argmin(x, axis)
         }
         (id::TENSOR_LAYER_NORM, &[x, axis, eps]) => {
             let (x, axis) = with_axis(lowering, x, axis)?;
@@ -133,6 +117,20 @@ fn reduction(op: OpId) -> Option<Reduction> {
         id::TENSOR_MIN => Reduction::Min,
         id::TENSOR_ANY => Reduction::Any,
         id::TENSOR_ALL => Reduction::All,
+        _ => return None,
+    })
+}
+
+/// An operator of a graph on one axis of a tensor.
+type OnAxis = fn(&mut TensorGraph, Tensor, usize) -> Result<Tensor, Error>;
+
+fn on_axis(op: OpId) -> Option<OnAxis> {
+    Some(match op {
+        id::TENSOR_SOFTMAX => TensorGraph::softmax,
+        id::TENSOR_LOG_SOFTMAX => TensorGraph::log_softmax,
+        id::TENSOR_LOGSUMEXP => TensorGraph::logsumexp,
+        id::TENSOR_ARGMAX => TensorGraph::argmax,
+        id::TENSOR_ARGMIN => TensorGraph::argmin,
         _ => return None,
     })
 }

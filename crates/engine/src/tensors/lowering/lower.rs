@@ -149,10 +149,7 @@ impl<'p> Lowering<'p> {
 
     /// The tensor of an output, with its place if it is none.
     pub(super) fn output_of(&mut self, output: &Output) -> Result<LoweredTensor, Error> {
-        self.output(output.node).map_err(|error| match output.span {
-            Some(span) => error.at(span),
-            None => error,
-        })
+        self.output(output.node).map_err(|error| error.at(output.span.unwrap_or_default()))
     }
 
     fn output(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {

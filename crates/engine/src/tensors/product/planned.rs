@@ -70,18 +70,13 @@ impl Form {
         extents: &[usize],
         matrices: &dyn MatrixProduct,
     ) -> Result<(Data, ProductCounters), Error> {
-        self.check_extents(extents)?;
+        if self.extents[..] != *extents {
+            let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
+            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
+        }
         let mut made = Data::zeros(self.factors.scalar, self.len)?;
         let counters = self.run_into(operands, &mut made, 0, matrices)?;
         Ok((made, counters))
-    }
-
-    fn check_extents(&self, extents: &[usize]) -> Result<(), Error> {
-        if self.extents[..] == *extents {
-            return Ok(());
-        }
-        let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
-        Err(Error::tensors(TensorErrorKind::SizeMismatch, message))
     }
 
     /// The product of operands like those that it was planned for, over what is in memory from a position on.
@@ -250,23 +245,6 @@ impl Products {
         extents: &[usize],
     ) -> Result<(Data, ProductCounters), Error> {
         self.planned(labels, operands)?.form.contract(operands, extents, self.matrices)
-    }
-
-    /// The same, written over what is in memory from a position on. Where it is refused, the memory is as it was.
-    ///
-    /// # Errors
-    /// As for [`contract`](crate::contract); or the memory has other elements or too few.
-    pub fn contract_into(
-        &self,
-        labels: &Labels,
-        operands: [&Tensor; 2],
-        extents: &[usize],
-        to: &mut Data,
-        first: usize,
-    ) -> Result<ProductCounters, Error> {
-        let planned = self.planned(labels, operands)?;
-        planned.form.check_extents(extents)?;
-        planned.form.run_into(operands, to, first, self.matrices)
     }
 
     /// The product by these labels of operands of these types, extents and strides, planned: for who runs it more than once.
