@@ -1,7 +1,7 @@
 //! Dictionary columns, beside the same work without a dictionary: nanoseconds per row, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example dictionaries [rows]`.
 
-use cembra::{Batch, ColumnMut, Error, InputColumn, Keys, Model, Options};
+use cembra::{Batch, ColumnMut, Error, InputColumn, Keys, Model, Options, RunOptions};
 use cembra_benches::measure::shortest;
 use std::hint::black_box;
 use std::io::Write;
@@ -40,7 +40,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             numeric.run_into(&RunOptions::new(), &inputs, vec![Some(ColumnMut::values(&mut one))]).map(drop)
         },
         || {
-            compared.run_into(&RunOptions::new(), &[country, numbers[0], numbers[1]], vec![Some(ColumnMut::values(&mut other))])
+            compared
+                .run_into(
+                    &RunOptions::new(),
+                    &[country, numbers[0], numbers[1]],
+                    vec![Some(ColumnMut::values(&mut other))],
+                )
                 .map(drop)
         },
     )

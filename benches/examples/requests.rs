@@ -2,7 +2,7 @@
 //! reading and evaluating them by each way in. Nanoseconds per request, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example requests [requests]`.
 
-use cembra::{JsonColumns, JsonRow, JsonRows, Model, Options, Value};
+use cembra::{JsonColumns, JsonRow, JsonRows, Model, Options, RunOptions, Value};
 use cembra_benches::measure::shortest;
 use serde::Deserialize;
 use std::hint::black_box;

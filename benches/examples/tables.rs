@@ -1,7 +1,7 @@
 //! Lookups in tables that are part of the model: nanoseconds per call beside a hash table in Rust, and per row of columns, minima of
 //! interleaved rounds; microseconds from text to something callable. `cargo run --release --manifest-path benches/Cargo.toml --example tables [rows]`.
 
-use cembra::{Backend, ColumnMut, InputColumn, Keys, Model, Options};
+use cembra::{Backend, ColumnMut, InputColumn, Keys, Model, Options, RunOptions};
 use cembra_benches::measure::shortest;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -149,9 +149,18 @@ fn columns(random: &mut fastrand::Rng) -> Result<(), Failure> {
     for (name, column) in [("dictionary", dictionary), ("plain text", plain)] {
         let [with, without] = shortest(
             ROUNDS,
-            || looked_up.run_into(&RunOptions::new(), &[column, numbers], vec![Some(ColumnMut::values(&mut one))]).map(drop),
             || {
-                alone.run_into(&RunOptions::new(), &[InputColumn::values(&factors), numbers], vec![Some(ColumnMut::values(&mut other))])
+                looked_up
+                    .run_into(&RunOptions::new(), &[column, numbers], vec![Some(ColumnMut::values(&mut one))])
+                    .map(drop)
+            },
+            || {
+                alone
+                    .run_into(
+                        &RunOptions::new(),
+                        &[InputColumn::values(&factors), numbers],
+                        vec![Some(ColumnMut::values(&mut other))],
+                    )
                     .map(drop)
             },
         )

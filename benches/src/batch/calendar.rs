@@ -7,7 +7,8 @@ use crate::measure::{Task, interleave};
 use crate::record::Record;
 use crate::subject::LIMIT_INLINED;
 use cembra::{
-    Batch, ColumnMut, Date, Duration, InputColumn, Limits, Model, Options, Registry, Sources, Timestamp, UsedFile,
+    Batch, ColumnMut, Date, Duration, InputColumn, Limits, Model, Options, Registry, RunOptions, Sources, Timestamp,
+    UsedFile,
 };
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::measure::Run;
 use crate::row::{Answer, Row};
 use crate::subject::Family;
-use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Model, ModelExecutor, Options, RowPlayer};
+use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Model, ModelExecutor, Options, RowPlayer, RunOptions};
 
 /// A way of the library.
 #[derive(Clone, Copy, Debug)]
