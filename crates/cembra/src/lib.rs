@@ -28,53 +28,37 @@
 // Lets the derive macros name this crate inside of it.
 extern crate self as cembra;
 
-mod array_fields;
 mod binding;
-mod check;
-mod combine;
-mod constant;
-mod coverage;
 #[cfg(doctest)]
 mod docs;
-mod explain;
-mod exports;
 #[cfg(feature = "faer")]
 mod faer_matrices;
-mod field_types;
-mod fields;
-mod folder;
 #[cfg(feature = "json")]
 mod json;
-mod listener;
-mod loader;
 mod model;
-mod model_set;
-mod model_tests;
-mod moved_fields;
 mod names;
 mod object;
 mod options;
-mod plain_fields;
 mod pool;
 pub mod reference;
-#[cfg(feature = "json")]
-mod serialized;
-mod struct_fields;
-mod summary;
-mod tensor_fields;
 mod tensor_graph;
-mod text_fields;
-mod text_file;
 #[cfg(feature = "tiles")]
 pub mod tiles;
-mod typed;
-mod unfit_tests;
 
 /// The parts of a [`Program`]: its inputs and outputs, and the nodes of its graph.
 pub mod program {
     pub use cembra_expr::{Input, Node, Output};
 }
 
+pub use binding::combine::{Chain, Filtered};
+pub use binding::field_types::{FieldType, ModelScalar};
+pub use binding::fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
+pub use binding::listener::{AccessorsListener, Listener, Setter};
+pub use binding::loader::{Accessor, AccessorsLoader, Fields, Loader};
+pub use binding::plain_fields::Mask;
+#[doc(hidden)]
+pub use binding::struct_fields::Part;
+pub use binding::typed::ModelExecutor;
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{
     ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OutputColumn, OutputParts,
@@ -106,40 +90,31 @@ pub use cembra_value::{
     CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,
     Tensor, Value, ValueColumn, ValueRef, Warnings,
 };
-pub use combine::{Chain, Filtered};
-pub use constant::{cast_literal, literal_type};
-pub use coverage::Branch;
-pub use explain::{Machine, Origin, Stage};
-pub use field_types::{FieldType, ModelScalar};
-pub use fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
-pub use folder::{Folder, GivenFiles};
+#[cfg(feature = "json")]
+pub use json::serialized::SerializeExecutor;
 #[cfg(feature = "json")]
 pub use json::{Json, JsonColumns, JsonKind, JsonMisfit, JsonMoments, JsonRow, JsonRows, JsonText};
-pub use listener::{AccessorsListener, Listener, Setter};
-pub use loader::{Accessor, AccessorsLoader, Fields, Loader};
 pub use model::Model;
-pub use model_set::{FailedModel, ModelSet, Reload};
-pub use model_tests::{Mismatch, TestFailure, TestReport};
+pub use model::constant::{cast_literal, literal_type};
+pub use model::coverage::Branch;
+pub use model::explain::{Machine, Origin, Stage};
+pub use model::folder::{Folder, GivenFiles};
+pub use model::model_tests::{Mismatch, TestFailure, TestReport};
+pub use model::set::{FailedModel, ModelSet, Reload};
+pub use model::summary::{Summary, WorkSummary};
+pub use model::text_file::{read_text, without_mark};
 pub use object::Object;
 pub use options::Options;
-pub use plain_fields::Mask;
 pub use pool::Pool;
-#[cfg(feature = "json")]
-pub use serialized::SerializeExecutor;
-#[doc(hidden)]
-pub use struct_fields::Part;
-pub use summary::{Summary, WorkSummary};
-pub use text_file::{read_text, without_mark};
-pub use typed::ModelExecutor;
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and operators of the user.
 ///
 /// A model in the text language is compiled with [`Model::compile`], whatever its values are, and run by
 /// [`Session::run_tensors`] or [`Session::evaluate`]; a graph is compiled with [`CompileGraph::compile`](tensor::CompileGraph::compile).
 pub mod tensor {
-    pub use crate::explain::LISTED_EXTENT;
     #[cfg(feature = "faer")]
     pub use crate::faer_matrices::{as_mat_ref, from_mat_ref};
+    pub use crate::model::explain::LISTED_EXTENT;
     pub use crate::tensor_graph::CompileGraph;
     pub use cembra_engine::{MOST_MODEL_NODES, OutputMemory, Reader, TensorPlan};
     pub use cembra_tensor::{

@@ -7,6 +7,7 @@ mod columns;
 mod moments;
 mod place;
 mod reading;
+pub(crate) mod serialized;
 mod size;
 mod structs;
 mod tensors;
@@ -16,8 +17,8 @@ pub use columns::JsonColumns;
 pub use moments::JsonMoments;
 pub use text::{JsonKind, JsonRow, JsonText};
 
-use crate::listener::{Listener, Setter};
-use crate::loader::{Accessor, Loader};
+use crate::binding::listener::{Listener, Setter};
+use crate::binding::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -1,6 +1,6 @@
 //! The files of a folder that models use: what resolves `use` and `table` where models are files.
 
-use crate::text_file::{read_text, without_mark};
+use crate::model::text_file::{read_text, without_mark};
 use cembra_expr::{Resolver, UsedFile};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};

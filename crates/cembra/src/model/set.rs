@@ -1,7 +1,7 @@
 //! The models of a folder, under the names of their files, replaced while others go on using them. A model that is broken never
 //! takes the place of one that is not.
 
-use crate::folder::{Folder, shown};
+use crate::model::folder::{Folder, shown};
 use crate::{Error, Model};
 use arc_swap::ArcSwap;
 use cembra_expr::{Resolver, Sources, UsedFile};

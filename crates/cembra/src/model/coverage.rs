@@ -3,7 +3,7 @@
 //! of it.
 
 use crate::Backend;
-use crate::model_tests::row_of;
+use crate::model::model_tests::row_of;
 use crate::{Cancellation, Executor, Model, Options, RunOptions, Session};
 use cembra_expr::{Graph, Input, ModelTest, Node, NodeId, Output, Program, TestCase, place_within};
 use cembra_ops::{OpId, Registry, id};

@@ -3,8 +3,8 @@
 
 use crate::Backend;
 use crate::Executor;
-use crate::explain::listed_plan;
-use crate::explain::{ModelKind, Stage, prepare_watched};
+use crate::model::explain::listed_plan;
+use crate::model::explain::{ModelKind, Stage, prepare_watched};
 use crate::{Error, Model, Options, Signature};
 use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;

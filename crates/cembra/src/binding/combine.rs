@@ -1,8 +1,8 @@
 //! Loaders and listeners made of others: shared or borrowed ones, only some of the names, one after the other.
 
 use crate::Error;
-use crate::listener::{Listener, Setter};
-use crate::loader::{Accessor, Loader};
+use crate::binding::listener::{Listener, Setter};
+use crate::binding::loader::{Accessor, Loader};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic};
 use std::collections::BTreeSet;

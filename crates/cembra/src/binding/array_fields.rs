@@ -1,8 +1,8 @@
 //! Fields of structs for models with arrays: slices and vectors of scalars, which are copied. A model takes nothing of them in
 //! place, because its arrays lie in no frame.
 
-use crate::fields::sealed::Sealed;
-use crate::fields::{input_if_given, output_if_given, single};
+use crate::binding::fields::sealed::Sealed;
+use crate::binding::fields::{input_if_given, output_if_given, single};
 use crate::{InputField, InputValue, Output, OutputField, OutputValue};
 use cembra_engine::rows::{ArrayView, array_of_optionals, elements, optional_elements};
 use cembra_runtime::{ArrayKind, Optional, QType, Scalar, for_each_scalar};

@@ -6,7 +6,7 @@ mod cell;
 mod fields;
 mod refusals;
 
-use crate::loader::{Accessor, Loader};
+use crate::binding::loader::{Accessor, Loader};
 use crate::{Error, Model, ModelExecutor, Options, Output};
 use cell::Cell;
 use cembra_runtime::QType;

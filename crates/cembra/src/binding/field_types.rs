@@ -1,7 +1,7 @@
 //! Types of one's own for fields of structs, and integers that models do not have: each stands for a type of models. One that
 //! lies in memory as that type does is read and written in place; others are converted while they are moved through the frame.
 
-use crate::fields::single;
+use crate::binding::fields::single;
 use crate::{InputValue, Output, OutputField, OutputValue};
 use cembra_runtime::{FramePtr, Slot, Text, for_each_scalar};
 use cembra_value::ScalarValue;

@@ -1,8 +1,8 @@
 //! Fields of structs that are scalars and their optionals. Plain ones and `Optional<T>` are read and written where they are;
 //! `Option<T>` has no guaranteed layout, and goes through slots of the frame.
 
-use crate::fields::sealed::Sealed;
-use crate::fields::single;
+use crate::binding::fields::sealed::Sealed;
+use crate::binding::fields::single;
 use crate::{InputValue, Output, OutputField, OutputValue};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
 use cembra_value::{ScalarValue, Value};

@@ -1,8 +1,8 @@
 //! Structs inside of structs, lists of them, and dictionaries, as fields of inputs and outputs. A struct with a derive is the field of another by
 //! the table of its own fields; nothing of it is read or written in place.
 
-use crate::fields::sealed::Sealed;
-use crate::fields::{input_if_given, output_if_given, single};
+use crate::binding::fields::sealed::Sealed;
+use crate::binding::fields::{input_if_given, output_if_given, single};
 use crate::{FieldType, InputField, InputValue, ModelScalar, Output, OutputField, OutputValue};
 use cembra_runtime::{ArrayKind, Fields, FramePtr, InFrame, Names, Optional, QType, Scalar};
 use cembra_value::{Array, ListBuilder, ScalarValue, Value};

@@ -1,10 +1,23 @@
 //! Binding: a model's names meet those of a loader, of an output's fields and of a listener. What nobody takes is not
 //! computed, what preparation drops is not loaded; what is left gets a place: in the caller's memory or in the frame.
 
-use crate::fields::{ANY_TENSOR, Input, InputField, OutputField};
-use crate::listener::{Listener, Set, Setter};
-use crate::loader::{Access, Fields, Loader, ReadFn};
-use crate::moved_fields::{MovedField, PlainField};
+pub(crate) mod array_fields;
+pub(crate) mod combine;
+pub(crate) mod field_types;
+pub(crate) mod fields;
+pub(crate) mod listener;
+pub(crate) mod loader;
+pub(crate) mod moved_fields;
+pub(crate) mod plain_fields;
+pub(crate) mod struct_fields;
+pub(crate) mod tensor_fields;
+pub(crate) mod text_fields;
+pub(crate) mod typed;
+
+use crate::binding::fields::{ANY_TENSOR, Input, InputField, OutputField};
+use crate::binding::listener::{Listener, Set, Setter};
+use crate::binding::loader::{Access, Fields, Loader, ReadFn};
+use crate::binding::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};

@@ -1,7 +1,7 @@
 //! Loaders: where the values of a model's inputs come from, by name. A loader is asked only when an executor is made, and
 //! only for inputs that the prepared model still needs; each gives an accessor, which is called for every row.
 
-use crate::fields::{Input, InputField};
+use crate::binding::fields::{Input, InputField};
 use crate::names::ByName;
 use crate::{Error, ValueRef};
 use cembra_runtime::QType;

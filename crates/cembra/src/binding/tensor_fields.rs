@@ -1,8 +1,8 @@
 //! Fields of structs for models with tensors: tensors, which share their memory with the model, and arrays of `ndarray`, which are copied. A
 //! `Tensor` field takes an input or output of any element type and number of axes.
 
-use crate::fields::sealed::Sealed;
-use crate::fields::{ANY_TENSOR, single};
+use crate::binding::fields::sealed::Sealed;
+use crate::binding::fields::{ANY_TENSOR, single};
 use crate::{InputValue, Output, OutputField, OutputValue, Tensor};
 use cembra_runtime::QType;
 use cembra_value::Value;

@@ -1,10 +1,10 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
+use crate::binding::fields::{Input, Output};
+use crate::binding::listener::Listener;
+use crate::binding::loader::{Fields, Loader};
 use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
-use crate::fields::{Input, Output};
-use crate::listener::Listener;
-use crate::loader::{Fields, Loader};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
 use cembra_engine::WholeMemory;
 use cembra_native::Compiled;

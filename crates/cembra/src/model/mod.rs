@@ -1,6 +1,18 @@
 //! A model: a program with its source text, not yet typed. Compiling it for given input types makes an executor.
 
-use crate::exports::with_exports;
+pub(crate) mod check;
+pub(crate) mod constant;
+pub(crate) mod coverage;
+pub(crate) mod explain;
+pub(crate) mod exports;
+pub(crate) mod folder;
+pub(crate) mod model_tests;
+pub(crate) mod set;
+pub(crate) mod summary;
+pub(crate) mod text_file;
+pub(crate) mod unfit_tests;
+
+use crate::model::exports::with_exports;
 use crate::names::unknown_name;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Options};

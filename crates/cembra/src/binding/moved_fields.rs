@@ -1,7 +1,7 @@
 //! Fields of output structs that are moved there from slots of the frame, or from values of a model with arrays. Where a field
 //! has no place for what a model gives, that is found here, and said.
 
-use crate::fields::OutputField;
+use crate::binding::fields::OutputField;
 use crate::{Error, ValueRef};
 use cembra_runtime::{Excerpt, FramePtr, QType, Slot};
 use cembra_value::Value;

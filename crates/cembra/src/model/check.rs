@@ -1,6 +1,6 @@
 //! What `cembra check` and editors ask of a model: all that is to be said of it at once, and the types of its parts.
 
-use crate::constant::strong;
+use crate::model::constant::strong;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
 use cembra_engine::TensorProgram;
 use cembra_engine::{CompileOptions, prepare};

@@ -1,8 +1,8 @@
 //! Fields of structs that are texts. They have no layout that models know, and are moved through slots of the frame as views;
 //! what a model gives is copied, into memory that is there where it can be.
 
-use crate::fields::sealed::Sealed;
-use crate::fields::single;
+use crate::binding::fields::sealed::Sealed;
+use crate::binding::fields::single;
 use crate::{InputValue, Output, OutputField, OutputValue};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar, Slot, Text};
 use cembra_value::{ScalarValue, Value};
