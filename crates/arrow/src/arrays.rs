@@ -5,7 +5,8 @@
 
 use crate::{Error, Input, Strings, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
-use cembra::{Array, ArrayData, Limits, OutputParts, OutputRoom, QType, Words};
+use cembra::doors::{OutputParts, OutputRoom};
+use cembra::{Array, ArrayData, Limits, QType, Words};
 
 /// An array as one of a model. Numbers of 64 bits that nobody else has are not copied; neither does anything change of what is
 /// missing.

@@ -35,7 +35,8 @@ pub use structs::struct_arrays;
 
 use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use cembra::{Batch, OutputColumn, OutputRoom, RowFailure, RunOptions};
+use cembra::doors::OutputRoom;
+use cembra::{Batch, OutputColumn, RowFailure, RunOptions};
 use std::sync::Arc;
 
 /// Why a table could not be evaluated.

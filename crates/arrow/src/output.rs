@@ -15,7 +15,8 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
-use cembra::{KeyType, Limits, OutputColumn, OutputParts, OutputRoom, QType, Scalar, Words};
+use cembra::doors::{KeyType, OutputParts, OutputRoom};
+use cembra::{Limits, OutputColumn, QType, Scalar, Words};
 use std::collections::HashMap;
 use std::sync::Arc;
 

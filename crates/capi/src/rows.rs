@@ -9,7 +9,8 @@ use crate::row_value::{RowValue, member, not_given};
 use crate::session::{Session, with_session};
 use crate::tensors;
 use crate::views::{Terms, write_row};
-use compiler::{Date, Duration, Literal, OutputRoom, QType, ScalarValue, Timestamp, Value, cast_literal};
+use compiler::doors::OutputRoom;
+use compiler::{Date, Duration, Literal, QType, ScalarValue, Timestamp, Value, cast_literal};
 
 impl Session {
     /// Evaluates the row of these values.

@@ -4,10 +4,10 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts::{self, Payload};
 use crate::memory::{ByteString, Flag, StridedMut, Text};
+use compiler::doors::OutputRoom;
 use compiler::tensor::Data;
 use compiler::{
-    Array, ArrayData, Cancellation, Date, Duration, OutputRoom, QType, Scalar, ScalarValue, Tensor, Timestamp, Value,
-    write_printed,
+    Array, ArrayData, Cancellation, Date, Duration, QType, Scalar, ScalarValue, Tensor, Timestamp, Value, write_printed,
 };
 use std::ffi::c_void;
 use std::fmt;

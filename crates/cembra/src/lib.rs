@@ -51,18 +51,15 @@ pub mod program {
 }
 
 pub use binding::combine::{Chain, Filtered};
-pub use binding::field_types::{FieldType, ModelScalar};
-pub use binding::fields::{FieldProbe, Input, InputField, InputValue, OtherField, Output, OutputField, OutputValue};
+pub use binding::field_types::FieldType;
+pub use binding::fields::{Input, InputValue, Output, OutputValue};
 pub use binding::listener::{AccessorsListener, Listener, Setter};
 pub use binding::loader::{Accessor, AccessorsLoader, Fields, Loader};
 pub use binding::plain_fields::Mask;
-#[doc(hidden)]
-pub use binding::struct_fields::Part;
 pub use binding::typed::ModelExecutor;
 pub use cembra_derive::{FieldType, Input, Output};
 pub use cembra_engine::rows::{
-    ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, KeyType, Keys, ListOffsets, OutputColumn, OutputParts,
-    OutputRoom, column_bytes,
+    ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, Keys, ListOffsets, OutputColumn, column_bytes,
 };
 pub use cembra_engine::{
     Backend, Batch, BatchResult, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure, RowPlayer,
@@ -78,26 +75,23 @@ pub use cembra_ops::limits as operator_limits;
 pub use cembra_ops::{Fallible, Registry, UserFunction, UserOperator, time_zones};
 pub use cembra_prepare::{Extension, Id, Mode, Rewriter};
 pub use cembra_runtime::{
-    ArrayKind, Bytes, Cancellation, Context, Date, Duration, EdgeType, FaultKind, FramePtr, MachineType, Optional,
-    QType, RuntimeFn, STATUS_OK, Scalar, ShapeType, Text, Timestamp, live_code_bytes, live_code_limit,
-    set_live_code_limit,
+    ArrayKind, Bytes, Cancellation, Context, Date, Duration, EdgeType, FaultKind, MachineType, Optional, QType,
+    RuntimeFn, STATUS_OK, Scalar, ShapeType, Text, Timestamp, live_code_bytes, live_code_limit, set_live_code_limit,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
-#[doc(hidden)]
-pub use cembra_value::ListBuilder;
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, OnError, Promise, StringViews, Words};
 pub use cembra_value::{
-    CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, SourcePlace, Span,
-    Tensor, Value, ValueColumn, ValueRef, Warnings,
+    CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, Span, Tensor, Value,
+    ValueColumn, ValueRef, Warnings,
 };
 #[cfg(feature = "json")]
 pub use json::serialized::SerializeExecutor;
 #[cfg(feature = "json")]
-pub use json::{Json, JsonColumns, JsonKind, JsonMisfit, JsonMoments, JsonRow, JsonRows, JsonText};
+pub use json::{Json, JsonColumns, JsonRow, JsonRows};
 pub use model::Model;
 pub use model::constant::{cast_literal, literal_type};
 pub use model::coverage::Branch;
-pub use model::explain::{Machine, Origin, Stage};
+pub use model::explain::Stage;
 pub use model::folder::{Folder, GivenFiles};
 pub use model::model_tests::{Mismatch, TestFailure, TestReport};
 pub use model::set::{FailedModel, ModelSet, Reload};
@@ -106,6 +100,28 @@ pub use model::text_file::{read_text, without_mark};
 pub use object::Object;
 pub use options::Options;
 pub use pool::Pool;
+
+/// Types that the code of the derive macros names. They change without notice; [`Input`], [`Output`] and [`FieldType`] are what a user derives.
+#[doc(hidden)]
+pub mod derived {
+    pub use crate::binding::field_types::ModelScalar;
+    pub use crate::binding::fields::{FieldProbe, InputField, OtherField, OutputField};
+    pub use crate::binding::struct_fields::Part;
+    pub use cembra_runtime::FramePtr;
+    pub use cembra_value::ListBuilder;
+}
+
+/// Types for the project's other crates: its readers and writers of tables, its command, and its language server. They change without notice.
+#[doc(hidden)]
+pub mod doors {
+    #[cfg(feature = "json")]
+    pub use crate::json::{JsonKind, JsonMisfit, JsonMoments, JsonText};
+    pub use crate::model::explain::{Machine, Origin};
+    pub use cembra_engine::rows::{KeyType, OutputParts, OutputRoom};
+    #[cfg(feature = "tiles")]
+    pub use cembra_tiles::{ArrayPlace, TileSource};
+    pub use cembra_value::SourcePlace;
+}
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and operators of the user.
 ///

@@ -54,12 +54,12 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
             const MAY_PANIC: bool = false;
 
             #[inline]
-            fn view(&self) -> <#model as ::cembra::ModelScalar>::View<'_> {
+            fn view(&self) -> <#model as ::cembra::derived::ModelScalar>::View<'_> {
                 #view
             }
 
             #[inline]
-            fn of(view: <#model as ::cembra::ModelScalar>::View<'_>) -> ::core::option::Option<Self> {
+            fn of(view: <#model as ::cembra::derived::ModelScalar>::View<'_>) -> ::core::option::Option<Self> {
                 #of
             }
         }
@@ -88,9 +88,9 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Erro
         expected: String::new(),
         view: quote! {
             let inner: &#ty = &self.#member;
-            ::cembra::ModelScalar::view(inner)
+            ::cembra::derived::ModelScalar::view(inner)
         },
-        of: quote!(::core::option::Option::Some(Self { #member: <#ty as ::cembra::ModelScalar>::of_view(view) })),
+        of: quote!(::core::option::Option::Some(Self { #member: <#ty as ::cembra::derived::ModelScalar>::of_view(view) })),
         checks: TokenStream::new(),
     })
 }

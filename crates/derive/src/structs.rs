@@ -59,8 +59,8 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     });
     let typed = bound().map(|BoundField { ident, ty, .. }| quote!(let _: &#ty = &row.#ident;));
     let (contract, row) = match side {
-        Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
-        Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
+        Side::Input => (quote!(::cembra::Input), quote!(::cembra::derived::InputField)),
+        Side::Output => (quote!(::cembra::Output), quote!(::cembra::derived::OutputField)),
     };
     let take = (side == Side::Output && !fields.is_empty()).then(|| take(&fields));
     let ident = &item.ident;
@@ -86,8 +86,8 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
     let (contract, row) = match side {
-        Side::Input => (quote!(::cembra::Input), quote!(::cembra::InputField)),
-        Side::Output => (quote!(::cembra::Output), quote!(::cembra::OutputField)),
+        Side::Input => (quote!(::cembra::Input), quote!(::cembra::derived::InputField)),
+        Side::Output => (quote!(::cembra::Output), quote!(::cembra::derived::OutputField)),
     };
     // The table and its type are made once, unless types that are parameters have a say in them.
     let has_types = item.generics.type_params().next().is_some() || item.generics.const_params().next().is_some();
@@ -109,7 +109,7 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
     let methods = match side {
         Side::Input => quote! {
             // SAFETY: FIELD-TABLE, and what else the trait says.
-            unsafe fn write_part(&self, frame: ::cembra::FramePtr, offset: ::core::primitive::u32) {
+            unsafe fn write_part(&self, frame: ::cembra::derived::FramePtr, offset: ::core::primitive::u32) {
                 #table
                 // SAFETY: FIELD-TABLE: these are the fields of the struct; the rest is promised by the caller.
                 unsafe { #row::write_struct(table, ::core::ptr::from_ref(self).cast(), frame, offset) }
@@ -120,7 +120,7 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
                 // SAFETY: FIELD-TABLE: these are the fields of the struct.
                 unsafe { #row::struct_value(table, whole, ::core::ptr::from_ref(self).cast()) }
             }
-            fn push_part(&self, list: &mut ::cembra::ListBuilder) {
+            fn push_part(&self, list: &mut ::cembra::derived::ListBuilder) {
                 #table
                 // SAFETY: FIELD-TABLE: these are the fields of the struct.
                 unsafe { #row::push_struct(table, ::core::ptr::from_ref(self).cast(), list) }
@@ -136,7 +136,7 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
     };
     quote! {
         // SAFETY: FIELD-TABLE: the type is that of the table, by which values are written and read.
-        unsafe impl #impl_generics ::cembra::Part<#row> for #ident #type_generics #where_clause {
+        unsafe impl #impl_generics ::cembra::derived::Part<#row> for #ident #type_generics #where_clause {
             fn part_type() -> ::cembra::QType {
                 #table
                 #whole
@@ -182,15 +182,17 @@ fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream 
     let offset = quote!(::core::mem::offset_of!(Self, #ident));
     match (side, &said.default) {
         // Whether a parameter can be an input is said by its bound, and nothing that is known here.
-        (Side::Input, _) if mentions_parameter(ty, item) => quote!(::cembra::InputField::of::<#ty>(#name, #offset)),
+        (Side::Input, _) if mentions_parameter(ty, item) => {
+            quote!(::cembra::derived::InputField::of::<#ty>(#name, #offset))
+        }
         (Side::Input, _) => quote!({
             // Of the two functions of this name the compiler takes the one that the type has, where it is an input.
-            use ::cembra::OtherField as _;
-            ::cembra::FieldProbe::<#ty>::input_field(#name, #offset)
+            use ::cembra::derived::OtherField as _;
+            ::cembra::derived::FieldProbe::<#ty>::input_field(#name, #offset)
         }),
-        (Side::Output, None) => quote!(::cembra::OutputField::of::<#ty>(#name, #offset)),
+        (Side::Output, None) => quote!(::cembra::derived::OutputField::of::<#ty>(#name, #offset)),
         (Side::Output, Some(default)) => {
-            quote!(::cembra::OutputField::with_default::<#ty>(#name, #offset, || #default))
+            quote!(::cembra::derived::OutputField::with_default::<#ty>(#name, #offset, || #default))
         }
     }
 }

@@ -2,7 +2,8 @@
 //! parts. The files that the text uses are part of it.
 
 use crate::positions::{Encoding, Positions};
-use cembra::{Diagnostic, Limits, Model, Options, QType, Registry, SourcePlace, Sources, Span};
+use cembra::doors::SourcePlace;
+use cembra::{Diagnostic, Limits, Model, Options, QType, Registry, Sources, Span};
 use cembra_expr::{Input, NameIndex, NamedPlace, NodeId, Program, Referent, parse_partially};
 use lsp_types::{Position, Range};
 use std::cell::{OnceCell, RefCell};

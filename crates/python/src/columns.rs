@@ -11,9 +11,10 @@ use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
 use crate::values::{self, Making};
 use arrow_array::ArrayRef;
 use arrow_data::ArrayData;
+use cembra::doors::OutputRoom;
 use cembra::{
-    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, Limits, OnError, OutputColumn, OutputRoom, QType,
-    RowFailure, RunOptions, Scalar, Value,
+    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, Limits, OnError, OutputColumn, QType, RowFailure,
+    RunOptions, Scalar, Value,
 };
 use cembra_arrow::{Input, Strings};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};

@@ -255,7 +255,7 @@ pub fn array_of_column(column: ValueColumn, qtype: &QType, rows: usize) -> Array
         (ValueColumn::Scalars(scalars), _) => {
             let array = scalars.finish();
             let (scalar, len) = (array.scalar(), array.len());
-            let made = cembra_arrow::from_model_with(array, Strings::Views, &cembra::OutputRoom::of(u64::MAX));
+            let made = cembra_arrow::from_model_with(array, Strings::Views, &cembra::doors::OutputRoom::of(u64::MAX));
             let made =
                 made.ok().and_then(|made| if scalar == Scalar::Unit { masks_as_nulls(&made) } else { Some(made) });
             made.unwrap_or_else(|| new_null_array(&types::of_scalar(scalar), len))

@@ -2,7 +2,8 @@
 
 use crate::error::DataError;
 use crate::numpy::{describe, write_elements, write_header};
-use cembra::tiles::{ArrayPlace, Base, Tiled, Tiling};
+use cembra::doors::ArrayPlace;
+use cembra::tiles::{Base, Tiled, Tiling};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;

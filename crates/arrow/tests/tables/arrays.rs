@@ -13,7 +13,8 @@ use arrow_array::{
     UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use cembra::{Limits, Model, Options, OutputRoom, RowPlayer, RunOptions};
+use cembra::doors::OutputRoom;
+use cembra::{Limits, Model, Options, RowPlayer, RunOptions};
 use cembra_arrow::{
     Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with,
     to_model,

@@ -10,7 +10,8 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field, Schema};
-use cembra::{Limits, Model, OnError, Options, OutputRoom, RunOptions};
+use cembra::doors::OutputRoom;
+use cembra::{Limits, Model, OnError, Options, RunOptions};
 use cembra_arrow::{Error, data_type, evaluated, from_model, input_types, run, run_as, to_model, to_model_with};
 use std::sync::Arc;
 

@@ -3,7 +3,8 @@
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
-use crate::{InputField, InputValue, Output, OutputField, OutputValue};
+use crate::derived::{InputField, OutputField};
+use crate::{InputValue, Output, OutputValue};
 use cembra_engine::rows::{ArrayView, array_of_optionals, elements, optional_elements};
 use cembra_runtime::{ArrayKind, Optional, QType, Scalar, for_each_scalar};
 use cembra_value::{Array, ScalarValue, Value};

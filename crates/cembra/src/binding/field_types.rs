@@ -2,7 +2,8 @@
 //! lies in memory as that type does is read and written in place; others are converted while they are moved through the frame.
 
 use crate::binding::fields::single;
-use crate::{InputValue, Output, OutputField, OutputValue};
+use crate::derived::OutputField;
+use crate::{InputValue, Output, OutputValue};
 use cembra_runtime::{FramePtr, Slot, Text, for_each_scalar};
 use cembra_value::ScalarValue;
 

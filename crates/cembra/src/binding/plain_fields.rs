@@ -3,7 +3,8 @@
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::single;
-use crate::{InputValue, Output, OutputField, OutputValue};
+use crate::derived::OutputField;
+use crate::{InputValue, Output, OutputValue};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
 use cembra_value::{ScalarValue, Value};
 use std::mem::MaybeUninit;

@@ -3,7 +3,8 @@
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
-use crate::{FieldType, InputField, InputValue, ModelScalar, Output, OutputField, OutputValue};
+use crate::derived::{InputField, ModelScalar, OutputField};
+use crate::{FieldType, InputValue, Output, OutputValue};
 use cembra_runtime::{ArrayKind, Fields, FramePtr, InFrame, Names, Optional, QType, Scalar};
 use cembra_value::{Array, ListBuilder, ScalarValue, Value};
 use std::collections::{BTreeMap, HashMap};

@@ -3,7 +3,8 @@
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{ANY_TENSOR, single};
-use crate::{InputValue, Output, OutputField, OutputValue, Tensor};
+use crate::derived::OutputField;
+use crate::{InputValue, Output, OutputValue, Tensor};
 use cembra_runtime::QType;
 use cembra_value::Value;
 

@@ -72,7 +72,8 @@ impl<'t> JsonText<'t> {
     /// The value of the type `qtype`, as [`value`](JsonText::value) reads it, but with dates, timestamps and durations in the spelling of `moments`.
     ///
     /// ```
-    /// use cembra::{Date, JsonMoments, JsonRow, Scalar, ScalarValue, parse_type};
+    /// use cembra::doors::JsonMoments;
+    /// use cembra::{Date, JsonRow, Scalar, ScalarValue, parse_type};
     ///
     /// struct Days;
     /// impl JsonMoments for Days {

@@ -89,7 +89,8 @@ impl Reading {
 mod tests {
     use super::super::{field, value};
     use super::*;
-    use crate::{JsonRow, JsonText};
+    use crate::JsonRow;
+    use crate::doors::JsonText;
     use serde_json::json;
 
     /// A tensor by way of objects, and by way of text.

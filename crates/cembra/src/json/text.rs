@@ -15,7 +15,8 @@ use std::ops::Range;
 /// numbers, and its keys in order.
 ///
 /// ```
-/// use cembra::{JsonRow, JsonText};
+/// use cembra::doors::JsonText;
+/// use cembra::JsonRow;
 ///
 /// let row = JsonRow::parse("{\"y\": 0.10, \"x\": [1, 2]}")?;
 /// assert_eq!(row.get("y").map(JsonText::as_str), Some("0.10"));

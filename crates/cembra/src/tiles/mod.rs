@@ -25,9 +25,8 @@ mod world;
 pub use cembra_tiles::Checkpoint;
 pub use cembra_tiles::link;
 pub use cembra_tiles::{
-    ALIGNMENT, ArrayPlace, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Progress, Ranges,
-    Screening, Segment, Shape, Step, StepKind, SymbolicProduct, Tile, TileIndex, TileMap, TileOperation, TilePlace,
-    TileSource, Tiled, Tiling, Tiling1,
+    ALIGNMENT, Base, Evaluator, Float, Journal, MOST_TILES, MOST_VISITED, Options, Progress, Ranges, Screening,
+    Segment, Shape, Step, StepKind, Tile, TileMap, TileOperation, TilePlace, Tiled, Tiling, Tiling1,
 };
 pub use iterations::{Solution, Stop};
 pub use run::Run;

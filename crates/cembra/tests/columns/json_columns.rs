@@ -1,9 +1,8 @@
 //! Rows of JSON read into columns: what one pass over the text takes is what reading value by value takes, and rows that are refused leave
 //! nothing behind.
 
-use cembra::{
-    JsonColumns, JsonRow, JsonText, Limits, Model, Options, QType, RunOptions, Scalar, Value, ValueColumn, parse_type,
-};
+use cembra::doors::JsonText;
+use cembra::{JsonColumns, JsonRow, Limits, Model, Options, QType, RunOptions, Scalar, Value, ValueColumn, parse_type};
 
 const TYPES: [(&str, &str); 16] = [
     ("id", "i64"),

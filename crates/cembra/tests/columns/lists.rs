@@ -1,10 +1,10 @@
 //! Models with arrays over many rows: lists go in and come out, and rows that are evaluated together give what each gives by
 //! itself, bit for bit, failures included.
 
+use cembra::doors::OutputParts;
 use cembra::{
     Array, ArrayData, ArrayKind, Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn,
-    Limits, ListOffsets, Model, OnError, Optional, Options, OutputColumn, OutputParts, QType, RunOptions, Scalar,
-    Stage, Value,
+    Limits, ListOffsets, Model, OnError, Optional, Options, OutputColumn, QType, RunOptions, Scalar, Stage, Value,
 };
 
 pub(crate) fn batch(text: &str) -> Batch {

@@ -1,6 +1,7 @@
 //! Nobody can say of a type of their own that it is laid out like a value of a model.
 
-use cembra::{FramePtr, InputValue, OutputValue, QType, Value};
+use cembra::derived::FramePtr;
+use cembra::{InputValue, OutputValue, QType, Value};
 
 struct Posing(u8);
 

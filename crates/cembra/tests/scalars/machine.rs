@@ -1,7 +1,8 @@
 //! What is said about machine code: which operators its parts are there for.
 #![cfg(target_arch = "x86_64")]
 
-use cembra::{Machine, Model, Options, Origin, Tier};
+use cembra::doors::{Machine, Origin};
+use cembra::{Model, Options, Tier};
 
 fn machine(source: &str) -> Machine {
     let model = Model::parse(source).expect("a model");

@@ -4,7 +4,7 @@
 use super::thousands::Grouped;
 use crate::scalar;
 use crate::schema::declared_name;
-use cembra::JsonMoments;
+use cembra::doors::JsonMoments;
 use cembra_expr::is_plain_name;
 use cembra_ops::{LocalClock, MomentForm};
 use cembra_runtime::{Scalar, Timestamp, UnixUnit};

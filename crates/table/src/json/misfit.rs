@@ -6,7 +6,7 @@ use crate::csv::spelling::OfInferred;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
 use crate::schema::{ColumnPlace, carried_as, missing_value, quoted, spelled};
-use cembra::{JsonKind, JsonMisfit, JsonText};
+use cembra::doors::{JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 use crate::error::{DataCode, DataError};
 use crate::scalar;
 use crate::schema::{ColumnPlace, quoted};
-use cembra::{JsonKind, JsonText};
+use cembra::doors::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
 /// The common form of the values in one place.

@@ -6,7 +6,7 @@ use crate::{Form, Named};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeListArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use cembra::OutputRoom;
+use cembra::doors::OutputRoom;
 use std::sync::Arc;
 
 /// The columns as they are in a file.
