@@ -1,5 +1,5 @@
-//! What executors of models with tensors alone have: plans for extents, graphs, and access to single elements. On values such a model is
-//! evaluated as any other; runs on tensors in memory that is kept are in `session.rs`.
+//! Methods of executors that only models with tensors alone have: plans for extents, graphs, and access to single elements. Values are evaluated as
+//! by any other model; runs on tensors whose memory is kept are in `session.rs`.
 
 use crate::executor::whole::WholeModel;
 use crate::executor::{Executable, Executor};
@@ -104,7 +104,7 @@ impl Executor {
         self.inner().tensors()?.graph_for_tiles(extents, cuts)
     }
 
-    /// What evaluates the expressions of elements of a model with tensors.
+    /// Returns the evaluator of element expressions, for a model with tensors.
     ///
     /// # Errors
     /// The model has other values.
