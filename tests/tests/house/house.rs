@@ -112,8 +112,8 @@ const PUBLIC: [(&str, &str); 4] = [
     ("tiles::link", "crates/tiles/src/link/mod.rs"),
 ];
 
-/// A name that the library exports for two types means two things, whichever modules these are in. A derive macro has the name of its trait. The list
-/// may only become shorter.
+/// The library exports each name for one type, whichever modules the types are in, except for the names in the list. A derive macro has the name of
+/// its trait. The list may only become shorter.
 #[test]
 fn no_other_names_are_exported_twice() {
     const TWICE: [&str; 4] = ["FieldType", "Input", "Options", "Output"];

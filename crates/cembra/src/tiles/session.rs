@@ -230,8 +230,9 @@ impl TiledSession {
         self.run_from(inputs, BTreeMap::new(), |_| Ok(()))
     }
 
-    /// The same, where some outputs are known by name: from an evaluation of the same model on the same inputs, which ended early. `after` is given all
-    /// outputs up to now when one more is made, and may keep them. If ranks share the evaluation, all call it.
+    /// Evaluates the model as [`run`](TiledSession::run) does, with some outputs known by name: from an evaluation of the same model on the same
+    /// inputs that ended early. When an output is made, `after` is given all outputs up to now, and may keep them. If ranks share the evaluation, all
+    /// of them call `after`.
     ///
     /// # Errors
     /// Those of [`run`](TiledSession::run); a known output is of another type or other extents; or those of `after`.

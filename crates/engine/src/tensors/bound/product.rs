@@ -1,6 +1,6 @@
-//! Products by labels, bound to the layouts of their operands. A product is made in panels of its first axis if maps follow it, so that these read
-//! elements that are still in the cache, and if it is large, so that several threads can share it. The panels depend on extents alone, not on the
-//! number of threads.
+//! Products by labels, bound to the layouts of their operands. A product is made in panels of its first axis in two cases. If maps follow it, they
+//! read elements that are still in the cache. If it is large, several threads can share it. The panels depend on extents alone, not on the number of
+//! threads.
 
 use super::memory::{Memory, Operand, StridedView};
 use crate::tensors::product::PlannedProduct;
