@@ -1,4 +1,4 @@
-//! Faults: the ways an operator can fail at run time, each with its number, its name and its words, and how C sees one.
+//! Faults: the ways in which an operator can fail at run time, each with its number, its name and its message, and the form of a fault for C.
 
 use crate::layout::layout;
 use crate::{Excerpt, Scalar, Text};
@@ -32,32 +32,32 @@ pub enum FaultKind {
     IterationLimit = 9,
     /// An index outside of a sequence; the operands are the index and the size.
     IndexRange = 10,
-    /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can
-    /// end with it: it is not the fault of any of them.
+    /// An evaluation does more work on strings than it may; the operand is the limit. Any operator that reads strings can end with this fault, and
+    /// none of them causes it.
     WorkLimit = 11,
     /// Arrays that belong together are of unlike sizes; the operands are two of them.
     SizeMismatch = 12,
-    /// The time of the evaluation is over: its token ended at a moment. Not the fault of any operator.
+    /// The deadline of the evaluation's token has passed. Not the fault of any operator.
     Deadline = 13,
-    /// A date or timestamp that is computed is not of the years 1 to 9999, or 64 bits do not hold a duration; the operand is what it is
+    /// A computed date or timestamp is not of the years 1 to 9999, or 64 bits do not hold a computed duration; the operand is the value that it is
     /// computed from.
     TimeRange = 14,
 }
 
 impl FaultKind {
-    /// True for what is the fault of no operator, wherever it was noticed.
+    /// True if the kind is a fault of the whole evaluation, not of the operator that noticed it.
     #[must_use]
     pub const fn is_of_evaluation(self) -> bool {
         matches!(self, FaultKind::WorkLimit) || self.is_of_token()
     }
 
-    /// True for what a token ended: by itself, or because its time was over.
+    /// True if a token ended the evaluation: it was cancelled, or its deadline has passed.
     #[must_use]
     pub const fn is_of_token(self) -> bool {
         matches!(self, FaultKind::Cancelled | FaultKind::Deadline)
     }
 
-    /// Every kind.
+    /// All kinds of faults.
     pub const ALL: [FaultKind; 14] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,
@@ -75,13 +75,13 @@ impl FaultKind {
         FaultKind::TimeRange,
     ];
 
-    /// The kind with this number, if there is one.
+    /// Returns the kind with this number; `None` if no kind has it.
     #[must_use]
     pub fn from_number(number: u32) -> Option<FaultKind> {
         FaultKind::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
 
-    /// The code, as documentation and machine-readable output have it.
+    /// Returns the code of the kind, as documentation and machine-readable output have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,8 +102,8 @@ impl FaultKind {
         }
     }
 
-    /// The fault in words. `operand` is the operand as people write it, if it is known; `result` is the type of the
-    /// operator's result; `text` is the text that the fault's operands view, for the kinds that have one. Long texts are cut.
+    /// Describes the fault in words. `operand` is the operand as people write it, if it is known; `result` is the type of the operator's result;
+    /// `text` is the text that the fault's operands view, for the kinds that have one. Long texts are cut.
     #[must_use]
     pub fn describe(self, operand: Option<&str>, result: &str, text: &str) -> String {
         match (self, operand) {
@@ -136,7 +136,7 @@ impl FaultKind {
                     Some(operand) => format!("the {result} made of {operand}"),
                     None => format!("the {result}"),
                 };
-                // A length has no year.
+                // A duration has no year.
                 match [Scalar::Date, Scalar::Timestamp].iter().any(|moment| result.starts_with(moment.short_name())) {
                     true => format!("{what} is not of the years 1 to 9999"),
                     false => format!("{what} does not fit into 64 bits of microseconds"),
@@ -149,20 +149,20 @@ impl FaultKind {
 /// A failure of one operator: the kind, and up to 16 bytes that say more (operand bits, or pointer and length of a text).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What went wrong.
+    /// The kind of the failure.
     pub kind: FaultKind,
-    /// Operand bits, zero-extended; or a text view.
+    /// The operand's bits, zero-extended; or a text view.
     pub operands: [u64; 2],
 }
 
 impl Fault {
-    /// A fault that needs no operand.
+    /// Makes a fault without operands.
     #[must_use]
     pub const fn new(kind: FaultKind) -> Self {
         Fault { kind, operands: [0; 2] }
     }
 
-    /// A fault with one operand's bits.
+    /// Makes a fault with the bits of one operand.
     #[must_use]
     pub const fn with(kind: FaultKind, bits: u64) -> Self {
         Fault { kind, operands: [bits, 0] }

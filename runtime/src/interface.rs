@@ -1,9 +1,8 @@
-//! What machine code, object files and this crate agree on: the numbers of the functions in the table, where the parts of
-//! what both look at lie, and what the mathematical functions come to. Code that outlives the process that made it is only
-//! run by a crate of the same agreement.
+//! The agreement between machine code, object files and this crate: the numbers of the functions in the table, the offsets of parts that all of them
+//! read, and the results of the mathematical functions. Code that outlives the process that made it is only run by a crate of the same agreement.
 //!
-//! Offsets are given to code generators by [`layout!`](crate::layout) and by nothing else, and the constants that it makes are part of the
-//! text: a type whose layout is missing from [`facts`] has a constant that nobody uses, which the compiler refuses.
+//! Only [`layout!`](crate::layout) gives offsets to code generators, and its constants are part of the agreement: if [`facts`] lacks the layout of a
+//! type, a constant of the type is unused, which the compiler refuses.
 
 use crate::fault::FaultView;
 use crate::object_model::{LiteralText, Site};

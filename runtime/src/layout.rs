@@ -1,7 +1,7 @@
-//! How values lie in memory: the size and the alignment of a type, and the constants by which code generators and object files know where parts of a
-//! type are.
+//! The layout of values in memory: the size and the alignment of a type, and the constants by which code generators and object files know the offsets
+//! of its parts.
 
-/// Size and alignment in bytes.
+/// The size and the alignment of a type, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Size in bytes, a multiple of `align`.
@@ -11,15 +11,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The smallest multiple of this alignment that is not below `offset`.
+    /// Returns the smallest multiple of this alignment that is not below `offset`.
     #[must_use]
     pub const fn align_up(self, offset: u32) -> u32 {
         (offset + self.align - 1) & !(self.align - 1)
     }
 }
 
-/// Makes the constants by which code generators and object files know a type's parts, and the list of them for the
-/// agreement. A part is `offset of a.b`, or `size` for all of the type.
+/// Defines the constants by which code generators and object files know the parts of a type, and the list of these constants for the agreement. A
+/// part is `offset of a.b`, or `size` for all of the type.
 macro_rules! layout {
     (@name offset of $($field:ident).+) => { concat!($(".", stringify!($field)),+) };
     (@name size) => { ".size" };
@@ -34,7 +34,7 @@ macro_rules! layout {
                 $vis const $constant: $number = layout!(@number $($part)+) as $number;
             )*
 
-            /// The parts that others know, for the agreement.
+            /// The names and values of these constants, for the agreement.
             pub(crate) const LAYOUT: &[(&str, u64)] = &[
                 $((concat!(stringify!($owner), layout!(@name $($part)+)), Self::$constant as u64)),*
             ];

@@ -1,6 +1,6 @@
-//! The types of registers.
+//! Machine types: the types of values in registers.
 
-/// The machine types that cross a call.
+/// The type of a value that crosses a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MachineType {
     /// 32-bit integer.
@@ -16,7 +16,7 @@ pub enum MachineType {
 }
 
 impl MachineType {
-    /// The bytes that one takes in memory.
+    /// Returns the bytes that a value takes in memory.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {

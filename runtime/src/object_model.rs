@@ -1,9 +1,9 @@
-//! What an object file says of its model, as it lies in the file.
+//! The description of a model in an object file.
 
 use crate::layout::layout;
 use crate::{RawFunction, Text};
 
-/// What an object file says of its model. The file defines one as read-only data, under the name of the model and
+/// The description of a model in an object file. The file defines it as read-only data, under the name of the model and
 /// `_model`; programs only pass references to it on.
 #[repr(C)]
 #[derive(Debug)]
@@ -23,7 +23,7 @@ unsafe impl Send for ObjectModel {}
 // SAFETY: OBJECT-MODEL: threads share read-only data.
 unsafe impl Sync for ObjectModel {}
 
-/// A text that frames hold from the start: machine code has no addresses in it.
+/// A text literal that frames hold from the start, because machine code contains no addresses of texts.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct LiteralText {
@@ -31,7 +31,7 @@ pub(crate) struct LiteralText {
     pub(crate) text: Text<'static>,
 }
 
-/// An operator that can fail.
+/// A step whose operator can fail.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -61,7 +61,7 @@ layout! {
         pub SITES_OFFSET = (offset of sites);
         /// Offset of the number of sites, 8 bytes.
         pub SITE_COUNT_OFFSET = (offset of site_count);
-        /// The size of all of it.
+        /// The size of the whole description.
         pub SIZE = (size);
     }
 }
@@ -86,10 +86,10 @@ layout! {
 }
 
 impl ObjectModel {
-    /// The size of an entry of the table of texts: the slot as 8 bytes, then the text.
+    /// The size of an entry in the table of texts: the slot as 8 bytes, then the text.
     pub const TEXT_SIZE: u32 = LiteralText::SIZE;
-    /// The size of an entry of the table of sites: step, start and end of the span as 4 bytes each, 4 unused ones, the
-    /// name of the operator, the type of its result.
+    /// The size of an entry in the table of sites: step, start and end of the span as 4 bytes each, 4 unused bytes, the
+    /// operator's name, and the type of its result.
     pub const SITE_SIZE: u32 = Site::SIZE;
 
     pub(crate) fn texts(&self) -> &[LiteralText] {
@@ -104,7 +104,7 @@ impl ObjectModel {
     }
 }
 
-/// A table of an object file.
+/// Returns a table of an object file.
 ///
 /// # Safety
 /// OBJECT-MODEL: there are `count` entries from `first` on, as long as the program runs.

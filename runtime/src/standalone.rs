@@ -166,7 +166,7 @@ impl<M: Declared> Evaluator<M> {
 pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,
     frame: Frame,
-    /// What its evaluations may do is set here.
+    /// The context of the evaluations, in which their limits are set.
     pub(crate) context: Context,
 }
 

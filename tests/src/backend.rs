@@ -113,7 +113,8 @@ impl Subject for Compiled {
     }
 }
 
-/// True if the executor runs what the backend is. One with tiers begins with the interpreter, but arrays have no tiers.
+/// True if the executor runs by the backend. A backend with tiers begins with the interpreter, and arrays have no tiers, so both
+/// are right for it.
 fn is_asked_for(backend: Backend, executor: &Executor) -> bool {
     match backend {
         Backend::Interpreter => executor.tier().is_none(),

@@ -289,12 +289,12 @@ pub(crate) enum Presence<'a> {
 /// The presence of a column's values as C gives it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PresenceMemory<P> {
-    /// One of `CEMBRA_PRESENCE_*`.
+    /// The form of the presence: one of `CEMBRA_PRESENCE_*`.
     pub(crate) form: u32,
     pub(crate) first: P,
-    /// The distance of bytes.
+    /// The distance between the bytes of two values.
     pub(crate) stride: isize,
-    /// The number of the first bit.
+    /// The index of the first value's bit.
     pub(crate) bit: usize,
 }
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::layouts::{Payload, Value};
 use crate::memory::slice;
 
-/// The value of an input for which nothing is given.
+/// Returns the value of an input that is not given.
 pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
     match (&field.default, &field.qtype) {
         (Some(_), compiler::QType::Optional(scalar)) => Ok(compiler::Value::Missing(*scalar)),

@@ -78,7 +78,8 @@ fn read<T: AnyBits, E: Element>(
     Ok(Tensor::new(extents, copied(&dense))?)
 }
 
-/// How far positions go along the axes whose strides `counts` is true for; `None` if that is too far.
+/// Returns the distance from the first position to the last one along the axes whose strides `counts` is true for;
+/// `None` if it is too large for a `usize`.
 fn reach(extents: &[usize], strides: &[isize], counts: fn(isize) -> bool) -> Option<usize> {
     let mut axes = extents.iter().zip(strides).filter(|(_, stride)| counts(**stride));
     axes.try_fold(0_usize, |so_far, (extent, stride)| {

@@ -293,7 +293,7 @@ impl Options {
         self.with(|options| options.binding.allowed.push(warning))
     }
 
-    /// These options, changed by `set`.
+    /// Returns these options, changed by `set`.
     fn with(mut self, set: impl FnOnce(&mut Options)) -> Self {
         set(&mut self);
         self

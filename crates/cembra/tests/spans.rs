@@ -106,7 +106,7 @@ fn a_model_on_demand_is_prepared_once_for_columns_and_for_rows() {
     assert_eq!(made.1, [Value::from(2.0)]);
     let heard = ear.0.lock().unwrap().clone();
     let names: Vec<&str> = heard.iter().map(|span| span.name.as_str()).collect();
-    // The first code is that for columns.
+    // The first code that is made is the code for columns.
     assert_eq!(names[..2], ["prepare", "plan"]);
     assert!(names[2..].iter().all(|name| *name == "compile") && names.len() == made.0 + 1, "{names:?}");
 }

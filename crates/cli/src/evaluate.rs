@@ -101,11 +101,11 @@ impl Evaluator {
             let rows = batch.num_rows().min(self.at_once);
             match self.run(&batch.slice(0, rows)) {
                 Some(Ok(evaluated)) => return evaluated,
-                // Their outputs take too much together.
+                // The outputs of these rows together exceed the limit.
                 Some(Err(error)) if error.row().is_none() && error.fault_kind() == Some(FaultKind::ArenaLimit) => {
                     self.at_once = rows / 8;
                 }
-                // They are to be evaluated one by one: a row fails that is to end the batch, or they are no columns of the model.
+                // The rows must be evaluated one by one: a row fails and ends the batch, or the columns do not fit the model.
                 _ => break,
             }
         }

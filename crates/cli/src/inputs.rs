@@ -125,10 +125,10 @@ impl Source for OneRow {
 }
 
 impl Feed {
-    /// The feed of a model whose rows are data of which nothing is carried through.
+    /// Makes the feed of a model whose rows are `data`, without columns that are carried through.
     ///
     /// # Errors
-    /// As of [`new`](Self::new); or an option has no effect on these data.
+    /// Those of [`new`](Self::new); or an option has no effect on these data.
     pub(crate) fn of_data(
         (text, model): (&ModelText, &Model),
         args: &ModelArgs,

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What happens to a row that cannot be read or fails, as the help of the options says it.
+/// The treatment of a row that cannot be read or fails. The help of the options shows these comments.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
 pub(crate) enum OnError {
     /// It ends the run
@@ -439,7 +439,7 @@ impl Worker {
         Done { results, stop: None, enough: false, is_last }
     }
 
-    /// What came of no rows, because of an error of the data.
+    /// Returns the result of no rows, which ends the run with an error of the data.
     fn end(&self, error: DataError) -> Done<RecordBatch> {
         let rows = RecordBatch::new_empty(self.recipe.schema.clone());
         let results = Results { rows, read: 0, failures: Vec::new() };

@@ -193,9 +193,9 @@ impl Batch {
         self.run_into(options, inputs, outputs)
     }
 
-    /// Evaluates the model likewise; where there is memory for an output, into that: as long as the inputs, and of exactly the output's type.
-    /// If a row fails and stops the run, what is in the memory is unspecified from that row on. An output that has only room for values
-    /// that are there is refused if rows that fail are to be missing.
+    /// Evaluates the model on all rows, and writes each output into its memory in `outputs`; `None` there stands for a new column. The memory must be
+    /// as long as the inputs and of exactly the output's type. If a row fails and stops the run, the memory is unspecified from that row on. If rows
+    /// that fail are to be missing, memory without room for presence is refused.
     ///
     /// ```
     /// use cembra::{ColumnMut, InputColumn, Model, Options, RunOptions};
@@ -233,7 +233,7 @@ impl Batch {
         Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
     }
 
-    /// The room for copies of outputs of a run in other layouts: `Limits::array_bytes` of the run or of the model.
+    /// Returns the room for copies of a run's outputs in other layouts: `Limits::array_bytes` of the run or of the model, whichever is lower.
     #[must_use]
     pub fn output_room(&self, options: &RunOptions) -> OutputRoom {
         let compiled = self.array_bytes();

@@ -29,7 +29,7 @@ pub struct Session {
     pub(crate) inner: Arc<Executable>,
     frame: Frame,
     pub(crate) context: Context,
-    /// Of a model whose values lie beside frames, what its runs leave to each other.
+    /// The memory that runs use again if the model's values lie beside frames.
     pub(crate) memory: WholeMemory,
     /// True if runs have a token, several threads, or limits of their own.
     pub(crate) has_terms: bool,
@@ -220,10 +220,10 @@ impl Executor {
 }
 
 impl Session {
-    /// Evaluates a model with tensors on one tensor for each of the executor's inputs, in their order; a scalar is a tensor without axes. The
-    /// outputs are in the session's memory: the next run writes over it, unless the caller keeps a clone of the tensor.
+    /// Evaluates a model with tensors on one tensor per input, in the order of the executor's inputs; a scalar is a tensor without axes. The outputs
+    /// lie in the session's memory. The next run overwrites an output unless the caller keeps a clone of it.
     ///
-    /// While inputs have the extents and strides of those in the run before, nothing is looked up, and next to nothing is allocated.
+    /// If the inputs have the extents and strides of the previous run, nothing is looked up, and almost nothing is allocated.
     ///
     /// ```
     /// use cembra::{Model, Options, Tensor};
@@ -257,12 +257,12 @@ impl Session {
         self.inner.tensors()?.run(inputs, &terms, self.memory.tensors.get_or_insert_default())
     }
 
-    /// Evaluates a model with tensors and one output, and puts the output in the place of one of the inputs; or of a tensor behind them, which
-    /// is not read, and may be absent.
+    /// Evaluates a model with tensors and one output, and puts the output at the place `target` of `inputs`. That is the place of an input, or the
+    /// place after the last input, where a tensor may be absent and is not read.
     ///
-    /// The memory of that tensor is written over if it is shared with no other tensor, its elements are contiguous, the output has its type and
-    /// extents, and the last step reads each of its elements only where it writes it, and cannot fail. However it is done, the value is that of
-    /// the tensors as they were.
+    /// The memory of the tensor at that place is overwritten if no other tensor shares it, its elements are contiguous, the output has its type and
+    /// extents, and the last step cannot fail and reads each element only where it writes it. In all cases the output is computed from the tensors as
+    /// they were before the call.
     ///
     /// ```
     /// use cembra::tensor::OutputMemory;
@@ -277,8 +277,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place behind the
-    /// inputs. The tensors are then unchanged.
+    /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place after the last
+    /// one. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let token = self.context.cancellation();
         let limits = self.memory.limits;

@@ -111,12 +111,12 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
 /// Room for all strings that a test makes.
 static ROOM: OutputRoom = OutputRoom::of(u64::MAX);
 
-/// Two threads, strips of so many rows.
+/// Returns the terms of a run on two threads, in strips of `strip_rows` rows.
 fn terms(strip_rows: usize, on_error: OnError) -> RunTerms<'static> {
     RunTerms { threads: 2, strip_rows, on_error, keep_failures: 5, ..RunTerms::default() }
 }
 
-/// The record of a fault.
+/// Returns the fault that the context recorded.
 fn record(context: &Context) -> FaultRecord {
     context.record()
 }
@@ -133,7 +133,7 @@ fn run(
     let new = outputs.is_empty();
     let outputs = if new { plan.outputs().iter().map(|_| None).collect() } else { outputs };
     let on_error = if new { OnError::Missing } else { OnError::Fail };
-    // New columns in strips as long as can be, memory of the caller in short ones.
+    // New columns are made in the longest strips, and memory of the caller is written in short ones.
     let strip = if new { usize::MAX } else { 64 };
     let mut job = batch.job(inputs, outputs, rows, &terms(strip, on_error), &ROOM).expect("columns that fit");
     let forms = job.forms();

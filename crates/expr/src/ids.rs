@@ -1,35 +1,35 @@
 //! The numbers of nodes and of names in their graph.
 
-/// A node of one graph.
+/// The id of a node in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// The node's position in its graph; operands come before their users.
+    /// Returns the node's position in its graph. Operands come before their users.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The node at this position.
+    /// Returns the id of the node at this position.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         NodeId(index as u32)
     }
 }
 
-/// An interned name of one graph.
+/// The id of an interned name in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameId(u32);
 
 impl NameId {
-    /// The name's position in order of first use.
+    /// Returns the name's position, in the order of first use.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The name at this position.
+    /// Returns the id of the name at this position.
     pub(crate) const fn from_index(index: usize) -> Self {
         NameId(index as u32)
     }

@@ -89,7 +89,7 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
     made
 }
 
-/// The value of a node that is a literal.
+/// Returns the value of a literal node; `None` for other nodes.
 pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
     match graph.node(node) {
         Node::Literal(value) => Some(value),
@@ -156,13 +156,13 @@ pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     typed.then_some(types)
 }
 
-/// The operator of a node that has one of the registry, and its operands.
+/// Returns the operator and the operands of a node; `None` unless the node is an operator of the registry.
 pub(crate) fn operator(graph: &Graph, node: NodeId) -> Option<(OpId, &[NodeId])> {
     let Node::Operator(name, operands) = graph.node(node) else { return None };
     Some((Registry::standard().find(graph.name(name))?, operands))
 }
 
-/// True for operators on functions and sequences.
+/// True if a node is an operator on functions or sequences.
 pub(crate) fn instantiates(graph: &Graph, node: NodeId) -> bool {
     operator(graph, node).is_some_and(|(op, _)| matches!(Registry::standard().get(op).typing, Typing::Instantiated))
 }

@@ -270,7 +270,7 @@ impl<'r> Pool<'r> {
         self.apply(entry, &operands);
     }
 
-    /// Adds an operator on operands of any types, if it takes some that are tried.
+    /// Adds an operator on operands of any types; `None` if no tried operands fit the operator.
     fn apply_to_any(&mut self, entry: &Entry) -> Option<NodeId> {
         (0..TRIES).find_map(|_| {
             let operands = self.any_operands(entry);
@@ -496,7 +496,7 @@ impl<'r> Pool<'r> {
     }
 }
 
-/// A string as a text, or as its bytes.
+/// Makes a text, or the bytes of it.
 fn string(is_text: bool, string: &str) -> ScalarValue {
     if is_text { ScalarValue::Text(string.into()) } else { ScalarValue::Bytes(string.as_bytes().into()) }
 }

@@ -166,7 +166,7 @@ impl From<Finding> for Verdict {
     }
 }
 
-/// True if the value of an answer stays: a fault may become a value.
+/// True if an answer keeps its value. A fault may become a value.
 fn kept(before: &Answer, after: &Answer) -> bool {
     before.is_err() || same(before, after)
 }
@@ -285,7 +285,7 @@ impl Trial<'_> {
         Ok(Verdict { answers, of_arrays: true, ..Verdict::default() })
     }
 
-    /// The answers with the options of a variant, which must keep the values of these; those that change values apart.
+    /// Returns the answers with the options of a variant, and checks that they keep the values of `answers`. `Variant::Compat` may change values.
     fn varied(&self, model: &Model, variant: Variant, answers: &[Answer]) -> Result<Vec<Answer>, Finding> {
         let options = variant.options().limits(self.case.limits).tier(self.case.tier);
         let other = self.agreed(model, &options, variant.name())?;

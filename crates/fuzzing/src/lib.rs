@@ -62,7 +62,7 @@ pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(
     report
 }
 
-/// Tries one number after the other until there are enough, or one of them shows something. `progress` is told how many were tried, after each.
+/// Tries one number after the other until `config` has enough of them, or `one` finds something. `progress` is told the number of tries after each.
 fn first_found<F>(config: &Config, progress: &mut dyn FnMut(u64), mut one: impl FnMut(u64) -> Option<F>) -> Option<F> {
     let begun = Instant::now();
     for tried in 0..config.programs.unwrap_or(u64::MAX) {

@@ -43,7 +43,7 @@ fn is_short(value: &Value) -> bool {
     arrays::sizes(value).iter().all(|size| *size <= MOST_SPELT)
 }
 
-/// Values of the type, and the size, that are simpler than this one, the simplest first.
+/// Returns values of the same type and size that are simpler than `value`, the simplest first.
 fn simpler(value: &Value) -> Vec<Value> {
     let of_size = arrays::simpler(value);
     let mut all = if of_size.is_empty() { values::simple(&value.qtype()) } else { of_size };
@@ -51,7 +51,7 @@ fn simpler(value: &Value) -> Vec<Value> {
     all
 }
 
-/// Whether a case has a part, and what takes it away.
+/// A part of a case: whether the case has the part, and the function that removes it.
 type Removal = (bool, fn(&mut Case));
 
 struct Shrinker<'a> {

@@ -255,7 +255,7 @@ fn fused() -> &'static [&'static dyn Subject] {
     &THERE
 }
 
-/// Those of some subjects that evaluate a model of one input, `x`.
+/// Returns the subjects that evaluate a model of one input, `x`.
 fn those_there<'s>(text: &str, x: Value, all: impl Iterator<Item = &'s dyn Subject>) -> Vec<&'s dyn Subject> {
     let Ok(model) = Model::parse(text) else { return Vec::new() };
     let row = Row::new(vec![("x".into(), x)]);

@@ -345,7 +345,7 @@ impl Server<'_> {
     }
 }
 
-/// Gives a function the parameters of a notification, unless it is malformed.
+/// Calls a function with the parameters of a notification. A malformed notification is ignored.
 fn take<N: Told>(note: Notification, with: impl FnOnce(N::Params)) {
     let _malformed = serde_json::from_value(note.params).map(with);
 }

@@ -240,7 +240,7 @@ impl<H: Handle> Library<H> {
     /// Begins to send bytes, or to receive them.
     ///
     /// # Safety
-    /// MPI-MESSAGE: the bytes are there until a test says that the request is over, and so is the room for the request. Until then bytes to send stay
+    /// MPI-MESSAGE: the bytes and the room for the request stay in place until a test says that the request is over. Until then, bytes to send stay
     /// unchanged, and nothing else uses bytes to receive. MPI-HANDLE: the communicator is one of this library, and this thread may call it.
     pub(crate) unsafe fn begin(
         &self,

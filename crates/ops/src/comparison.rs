@@ -79,8 +79,8 @@ fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
     }
 }
 
-/// Records 0 where two texts, each given by pointer and length, are equal, else 1. Texts of unlike lengths are not looked at: most texts that are compared are
-/// unlike in that, or missing, which is length 0 here.
+/// Records 0 if two texts, each given by pointer and length, are equal, else 1. Bytes of texts of unlike lengths are not read. Most compared texts
+/// have unlike lengths, or are missing, which is length 0 here.
 fn texts_differ(t: &mut Tape, [xp, xn]: [Val; 2], [yp, yn]: [Val; 2]) -> Val {
     let alike = t.cmp(Cmp::Eq, xn, yn);
     let [equal, unlike] = [0, 1].map(|found| t.konst(MachineType::I32, found));

@@ -212,7 +212,7 @@ fn alike(found: &QType, taken: &QType) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeHandle(pub u32);
 
-/// A value that was built in a graph, or why it was not.
+/// The node of a value that was built in a graph, or the reason why it was not built.
 pub(crate) type NodeResult<E = TypeFault> = Result<NodeHandle, E>;
 
 /// The graph an expansion builds in, as far as an operator may see it.
@@ -420,9 +420,9 @@ pub struct OpDef {
     pub examples: &'static [Example],
     /// What it is of arrays.
     pub over_arrays: OverArrays,
-    /// How its kernel on whole arrays works on strips; `None` if it does not.
+    /// The form in which its kernel on whole arrays works on strips; `None` if it does not.
     pub in_strips: Option<InStrips>,
-    /// When the result of its kernel on whole arrays is full.
+    /// The rule that says when the result of its kernel on whole arrays is full.
     pub full: FullRule,
     /// Its derivative, if it is known.
     pub derivative: Option<Derivative>,
@@ -531,16 +531,16 @@ pub(crate) const UNARY: OpDef = OpDef {
     integers: Integers::Stay,
 };
 
-/// The same with a rule of its own for missing operands.
+/// A template of records as `UNARY`, but with a rule of its own for missing operands.
 pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY };
 
-/// The same with rules of its own for missing operands and for arrays.
+/// A template of records as `UNARY`, but with rules of its own for missing operands and for arrays.
 pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
 
-/// A strict operator that takes what its overloads take.
+/// A template of records for strict operators that take the types of their overloads.
 pub(crate) const OVERLOADED: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
 
-/// A strict operator on two numbers that cannot fail.
+/// A template of records for strict operators on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 
 /// A parameter that must be given.

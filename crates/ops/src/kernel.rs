@@ -456,16 +456,16 @@ impl Overload {
     }
 }
 
-/// The rule of what gives its first operand.
+/// The rule of an operator that results in its first operand.
 pub(crate) const SAME: Rule = |_, a| a[0];
 
-/// The rule of one operation on a number.
+/// Records one operation on a number, as the rule of an operator.
 pub(crate) fn one(t: &mut Tape, op: Un, a: &[Cell]) -> Cell {
     let x = a[0].val(t);
     Cell::num(t.un(op, x))
 }
 
-/// The rule of one operation on two numbers.
+/// Records one operation on two numbers, as the rule of an operator.
 pub(crate) fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
     let (x, y) = (a[0].val(t), a[1].val(t));
     Cell::num(t.bin(op, x, y))

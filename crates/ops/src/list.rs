@@ -1,6 +1,6 @@
-//! The one list of standard operators, each with a name for its id, for macros that make something of it: the ids, and the records.
+//! The list of standard operators, each with a name for its id. Macros make the ids and the records from it.
 
-/// Calls a macro with the list.
+/// Calls a macro with the list of standard operators.
 macro_rules! standard_operators {
     ($made:ident) => {
         $made! {

@@ -1,11 +1,11 @@
 //! The number of an operator in its registry.
 
-/// An operator of one registry.
+/// The id of an operator in its registry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OpId(u16);
 
 impl OpId {
-    /// The id at a position of the list.
+    /// Returns the id at a position of the list of operators.
     pub(crate) const fn at(position: u16) -> OpId {
         OpId(position)
     }

@@ -29,7 +29,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these operators, which have the ids of their positions.
+    /// Makes a registry of operators, whose ids are their positions.
     pub(crate) fn of(defs: &[&'static OpDef]) -> Registry {
         let (mut names, mut of_one) = (FxHashMap::default(), FxHashMap::default());
         for (at, def) in defs.iter().enumerate() {

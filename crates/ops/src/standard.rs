@@ -18,7 +18,7 @@ macro_rules! records {
 standard_operators!(records);
 
 impl Registry {
-    /// The operators of the language.
+    /// Returns the registry of the operators of the language.
     #[must_use]
     pub fn standard() -> &'static Registry {
         static REGISTRY: OnceLock<Registry> = OnceLock::new();

@@ -70,7 +70,7 @@ impl TypeFault {
     }
 }
 
-/// Refuses an operand.
+/// Returns the fault that refuses an operand.
 pub(crate) fn refuse<T, E: From<TypeFault>>(operand: usize, message: impl Into<String>) -> Result<T, E> {
     Err(TypeFault::mismatch(message, Some(operand)).into())
 }

@@ -311,8 +311,8 @@ pub(crate) const fn is_maskable(scalar: Scalar) -> bool {
     !matches!(scalar, Scalar::Unit | Scalar::Text | Scalar::Bytes)
 }
 
-/// The array of elements that lie in NumPy in another form than in the library: truth values, dates, moments, durations, strings. `look` runs
-/// after every `LOOK` elements, and may end it.
+/// Makes the array of elements that NumPy stores in another form than the library: truth values, dates, moments, durations, strings. `look` runs
+/// after every `LOOK` elements, and may end the copying.
 pub(crate) fn numpy_of<'py>(
     py: Python<'py>,
     scalar: Scalar,

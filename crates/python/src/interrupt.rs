@@ -39,7 +39,7 @@ impl Token {
     }
 }
 
-/// Ends what goes on if the handler of a signal raises, or the token is cancelled.
+/// Returns an error if the handler of a signal raised, or the token is cancelled.
 pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()> {
     py.check_signals()?;
     match token {

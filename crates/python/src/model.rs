@@ -98,7 +98,7 @@ pub(crate) struct CallInput<'c, 'py> {
     pub(crate) imports: &'c Imports<'py>,
 }
 
-/// Arrays of the caller's for outputs. With the call's arguments, if there are any, so that overlaps are refused.
+/// The caller's arrays for outputs, and the arguments of the call, if there are any: arrays that overlap them are refused.
 struct OutArrays<'c, 'py> {
     arrays: &'c [Out<'py>],
     arguments: Option<&'c Arguments<'py>>,

@@ -53,7 +53,7 @@ impl Session {
         cancellation: Option<&Bound<'_, Token>>,
         limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
     ) -> PyResult<Session> {
-        // The first evaluation does not wait for code.
+        // Code for one row is made now, so that the first evaluation does not wait for it.
         model.get().known().for_each(|compiled| drop(compiled.session(py)));
         Ok(Session { model, terms: Terms::of(threads, time_limit, cancellation, limits)?, state: Mutex::default() })
     }

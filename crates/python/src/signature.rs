@@ -45,7 +45,7 @@ pub(crate) struct Compiled {
 /// What the evaluation of a row needs memory for.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// Made when a row is first evaluated: before that the model may have no code for one.
+    /// The session, made when a row is first evaluated: before that the model may have no code for one row.
     pub(crate) session: Option<Session>,
     pub(crate) row: Vec<Value>,
     pub(crate) made: Vec<Value>,
@@ -118,7 +118,7 @@ impl Compiled {
         })
     }
 
-    /// A session of the model. Code for one row is compiled when the first is made.
+    /// Makes a session of the model. Code for one row is compiled when the first session is made.
     pub(crate) fn session(&self, py: Python<'_>) -> Session {
         released(py, || self.executor.session())
     }

@@ -53,8 +53,8 @@ pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> 
     Some(if is_optional { Value::Present(number) } else { Value::Scalar(number) })
 }
 
-/// The value of an argument, where there is one of before: memory of a tensor that nobody else has is written again. An array of
-/// Arrow that the call has imported is not imported again.
+/// Reads the value of an argument. The memory of a tensor in `before`, the previous value, is written again if nobody else has it. An array of Arrow
+/// that the call has imported is not imported again.
 pub(crate) fn read_argument<'py>(
     object: &Bound<'py, PyAny>,
     qtype: &QType,

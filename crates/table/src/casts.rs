@@ -117,7 +117,7 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
     made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
 }
 
-/// Counts times a number; a product beyond 64 bits is missing.
+/// Multiplies counts by a number; a product beyond 64 bits is missing.
 fn times<T, N>(values: &ArrayRef, by: i64) -> PrimitiveArray<N>
 where
     T: ArrowPrimitiveType<Native = i64>,
@@ -332,7 +332,7 @@ where
     ))
 }
 
-/// Numbers as floats, each rounded once.
+/// Converts numbers to floats, each rounded once.
 fn floats<N: ArrowPrimitiveType<Native: FromStr>>(
     values: &ArrayRef,
     of_i64: impl Fn(i64) -> N::Native,

@@ -661,7 +661,7 @@ fn becomes(found: &DataType, qtype: &QType, spelling: &Spelling) -> bool {
     }
 }
 
-/// Rows whose values of this type are missing.
+/// Makes a column of a type whose values are missing in all rows.
 fn missing(qtype: &QType, rows: usize) -> ArrayRef {
     arrow_array::new_null_array(&types::of_qtype(qtype).unwrap_or(DataType::Null), rows)
 }

@@ -183,7 +183,7 @@ fn native<T: ArrowPrimitiveType>(array: &dyn Array, row: usize) -> T::Native {
     array.as_primitive::<T>().value(row)
 }
 
-/// The number of days, of a moment, or of a length of time.
+/// Returns the number that a date, a timestamp or a duration is stored as.
 fn count(array: &dyn Array, row: usize) -> i64 {
     downcast_temporal_array!(
         array => array.value(row).to_i64().unwrap_or(0),

@@ -3,7 +3,7 @@
 use crate::scalar;
 use cembra_value::{Value, ValueRef};
 
-/// Adds what there is, each with `write`, with commas in between and these brackets around.
+/// Appends all items in brackets, each by `write`, with commas between them.
 #[inline]
 pub(crate) fn write_all<T>(
     out: &mut Vec<u8>,

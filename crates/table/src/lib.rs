@@ -245,7 +245,7 @@ pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<
         .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
 }
 
-/// A block of memory that pieces of a file hold on to, several of them the same one where the file says how long its parts are.
+/// A block of memory that a piece of a file holds. Several pieces hold the same block if the file says how long its parts are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HeldBlock {
     /// The number of the block. Those of neighbouring pieces differ unless they are the same.

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 /// The most structures and lists inside of each other. Parquet's own nest eight deep.
 const DEPTH: usize = 24;
 
-/// An event of a walk.
+/// An event of a walk over encoded values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ThriftEvent {
     /// An integer of any width.

@@ -138,8 +138,8 @@ pub trait ProductCost {
     /// A factor, or a product of some.
     type Factor;
 
-    /// The product of two factors, whose labels are `kept`, and its operations. Both factors together have the labels `all`. `None` if the product
-    /// is too large to be looked at.
+    /// Returns the product of two factors, and the number of its operations. Both factors together have the labels `all`, and their product has the
+    /// labels `kept`. `None` if the product is too large to be considered.
     ///
     /// # Errors
     /// The factors cannot be multiplied.
@@ -150,20 +150,22 @@ pub trait ProductCost {
         kept: LabelSet,
     ) -> Result<Option<(Self::Factor, f64)>, Error>;
 
-    /// The elements of a factor, where of orders of equal operations the one with the smaller products is the better one.
+    /// Returns the elements of a factor. Among orders of equal operations, the one with the smaller products is better.
     fn size(&self, factor: &Self::Factor) -> f64;
 
     /// True if products of factors without a common label are taken only where there are no others, even if they cost less.
     const APART_LAST: bool;
 
-    /// True if of orders of equal cost the one that is found last is taken.
+    /// True if the order that is found last is taken among orders of equal cost.
     const LAST_OF_EQUAL: bool;
 
-    /// The pair as it is compared with others of equal cost, of which the least is taken: numbers of factors, the products behind them.
+    /// Returns the key that orders pairs of equal cost, of which the least is taken. A pair is two numbers of factors; products are numbered after
+    /// the factors.
     fn precedence(pair: [usize; 2]) -> [usize; 2];
 }
 
-/// The cost for dense tensors: the product of the extents of all labels, twice if one is summed over. A factor is known by its elements.
+/// The cost for dense tensors: the product of the extents of all labels, twice that if a label is summed over. A factor stands for its number of
+/// elements.
 struct Dense<'l> {
     extents: &'l [usize],
 }
@@ -210,7 +212,7 @@ impl ProductOrder {
     pub fn of(labels: &Labels, extents: &[usize]) -> ProductOrder {
         let cost = Dense { extents };
         let sizes = || labels.operands.iter().map(|own| cost.elements(LabelSet::of(own))).collect();
-        // No product of dense tensors is too large to be looked at.
+        // A product of dense tensors is never too large to be considered.
         let found = match labels.operands.len() {
             0..=2 => Ok(None),
             3..=EXHAUSTIVE => ProductOrder::best(labels, sizes(), &cost),
@@ -256,8 +258,8 @@ impl ProductOrder {
         order
     }
 
-    /// Of all orders the cheapest; of those the one whose largest product is the smallest. `None` if each has a product that is too large to be
-    /// looked at. The time is exponential in the number of factors.
+    /// Returns the cheapest order; among the cheapest, the one whose largest product is the smallest. `None` if each order has a product that is too
+    /// large to be considered. The time is exponential in the number of factors.
     ///
     /// # Errors
     /// Those of the products.
@@ -345,8 +347,9 @@ impl ProductOrder {
         Ok(Some(ProductOrder { pairs, operations: whole.operations, largest: whole.largest }))
     }
 
-    /// Always the two whose product is the best by a rule: the least of its operations, its size, and the sizes of the two. Pairs without a common
-    /// label come last. `None` if nothing is left but products that are too large to be looked at.
+    /// Returns the order that always multiplies the best two factors next. The best are those with the least value of `rule`, which is given the
+    /// operations, the size of the product, and the sizes of the two. Pairs without a common label come last. `None` if only products remain that are
+    /// too large to be considered.
     ///
     /// # Errors
     /// Those of the products.
@@ -384,18 +387,18 @@ impl ProductOrder {
 
 /// The pairs of factors, and of products of them, that may be multiplied next.
 ///
-/// What the product of a pair is like does not change when two others are multiplied: whatever label the pair shares with them their product
-/// has, too. So each pair is looked at once: when its second factor is there, or if its factors share no label, when there are no others.
+/// The product of a pair does not change when two others are multiplied: a label that the pair shares with them is also a label of their product. So
+/// each pair is considered once: when its second factor is there, or, if its factors share no label, when no other pairs are left.
 struct Candidates<'c, C: ProductCost, R> {
     cost: &'c C,
     rule: R,
     output: LabelSet,
-    /// The factors, and the products in the order in which they are made, with their labels; what was multiplied is none.
+    /// The factors, and the products in the order in which they are made, with their labels; `None` for a factor that was multiplied.
     made: Vec<Option<(C::Factor, LabelSet)>>,
     uses: Uses,
     /// Pairs of what is in `made`, those that were multiplied since included.
     pairs: BinaryHeap<Reverse<Candidate>>,
-    /// Pairs without a common label that were not looked at.
+    /// Pairs without a common label that were not considered yet.
     apart: Vec<[usize; 2]>,
 }
 
@@ -414,7 +417,7 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         Ok(())
     }
 
-    /// Looks at the product of a pair, unless one of them was multiplied before.
+    /// Adds a pair to the candidates, unless one of its factors was multiplied before, or its product is too large.
     fn look_at(&mut self, pair: [usize; 2], is_apart: bool) -> Result<(), Error> {
         let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].as_ref()) else { return Ok(()) };
         let all = a.or(*b);
@@ -428,7 +431,7 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         Ok(())
     }
 
-    /// The best pair. `None` if there is none.
+    /// Returns the best pair; `None` if no pair is left.
     fn next(&mut self) -> Result<Option<Candidate>, Error> {
         loop {
             if self.pairs.peek().is_none_or(|Reverse(best)| best.is_apart) {
@@ -443,7 +446,8 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         }
     }
 
-    /// Puts the product of a pair in its place, and returns its size. It is asked for again: those of all pairs may be large.
+    /// Replaces a pair by its product, and returns the size of the product. The product is computed again, because the products of all pairs may be
+    /// large.
     fn multiply(&mut self, pair: [usize; 2]) -> Result<Option<f64>, Error> {
         let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].take()) else { return Ok(None) };
         let all = a.or(b);
@@ -488,7 +492,7 @@ impl Uses {
     }
 }
 
-/// Two factors that may be multiplied next. The least is the best.
+/// A pair of factors that may be multiplied next. The least candidate is the best.
 struct Candidate {
     /// They share no label.
     is_apart: bool,

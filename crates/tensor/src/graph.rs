@@ -181,7 +181,7 @@ impl TensorGraph {
         needed
     }
 
-    /// The node of an operation on these operands, with elements of the type of the first. Whoever calls this knows that the extents are right.
+    /// Returns the node of an operation on these operands, with elements of the type of the first. The extents must be right.
     fn intern_on(
         &mut self,
         operation: Operation,

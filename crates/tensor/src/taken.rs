@@ -47,8 +47,8 @@ impl Named<'_> {
 /// they are apart in both.
 type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
 
-/// Visits the elements that `named` takes along an axis, a line of the last axis after the other. `layout` is that of the tensor that they are taken
-/// from, `taken` that of the result, `indices` that of `named`. No list of positions is made.
+/// Visits the elements that `named` takes along an axis, one line of the last axis after the other. `layout` belongs to the tensor that they are
+/// taken from, `taken` to the result, and `indices` to `named`. No list of positions is made.
 fn visit_taken(
     [layout, taken, indices]: [&Layout; 3],
     named: &Named<'_>,
@@ -170,7 +170,7 @@ pub(crate) fn place_take(
     Tensor::of_data(&node.extents, data)
 }
 
-/// An index that an element names.
+/// Returns the index that an element names.
 ///
 /// # Errors
 /// An axis of this extent has no such index.

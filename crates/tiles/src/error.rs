@@ -63,7 +63,7 @@ pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
     Error::tensors(Kind::ElementType, message).hint("cast one of them")
 }
 
-/// An error if the elements of two operands are of two types.
+/// Returns an error if the elements of two operands have different types.
 pub(crate) fn check_same_types(a: Scalar, b: Scalar) -> Result<(), Error> {
     if a == b { Ok(()) } else { Err(unlike_types(a, b)) }
 }

@@ -81,18 +81,17 @@ impl Evaluator {
         Evaluator { matrices, ..self }
     }
 
-    /// Shares an evaluation out to so many threads of the pool of the process, or of that in which the caller runs: 1 by default. It changes no bit
-    /// of a result, and no error.
+    /// Shares an evaluation out to `threads` threads, 1 by default: of the pool of the process, or of the pool in which the caller runs. The number
+    /// changes no bit of a result, and no error.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         self.with(|workers| workers.threads = threads)
     }
 
-    /// The most bytes of memory that an evaluation takes, without a limit by default: the elements of its result, those of lazy tiles and of
-    /// tiles that have to be packed in another order as far as they are held at once, and of sums that are not added yet. Where there is
-    /// little, fewer tiles are held at once and fewer threads work. What plans and tiles take besides elements, those of operands included, is counted
-    /// beyond 32 MiB: 8 bytes for each product of two tiles, and 448 for each tile. The elements of stored operands, and what the functions of a user
-    /// take, are not counted.
+    /// Sets the most bytes of memory that an evaluation takes; there is no limit by default. These bytes are the elements of its result, of sums that
+    /// are not added yet, and of lazy and repacked tiles while they are held. If there are few, fewer tiles are held at once and fewer threads work.
+    /// Plans and tiles, those of operands included, take bytes besides elements: 8 for each product of two tiles, and 448 for each tile. They are
+    /// counted beyond 32 MiB. The elements of stored operands, and the memory of a user's functions, are not counted.
     #[must_use]
     pub fn most_bytes(self, most: usize) -> Evaluator {
         let Workers { options, pool, .. } = Workers::alone(&self.workers.options.clone().most_bytes(most));
@@ -184,7 +183,7 @@ impl Evaluator {
         })
     }
 
-    /// The same evaluator with other workers.
+    /// Returns the evaluator with its workers changed by `change`.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Workers)) -> Evaluator {
         change(&mut self.workers);
         self

@@ -161,7 +161,7 @@ impl Journal {
         self.push(work, result, [result.shape().len(), held_bytes]);
     }
 
-    /// Adds a step that took `tasks` tasks, and held `held_bytes` bytes beside its result.
+    /// Adds a step that took `tasks` tasks, and held `held_bytes` bytes besides its result.
     pub(crate) fn push(&self, work: StepKind, result: &Tiled, [tasks, held_bytes]: [usize; 2]) {
         let shape = result.shape();
         let step = Step {

@@ -98,7 +98,7 @@ impl Options {
         Options { most_products: most, ..self }
     }
 
-    /// The options of an evaluation that takes at most `most` bytes.
+    /// Returns the options of an evaluation that takes at most `most` bytes.
     pub(crate) const fn most_bytes(self, most: usize) -> Options {
         Options { most_bytes: most, ..self }
     }
@@ -138,10 +138,10 @@ impl Options {
         self.counting(tiles.saturating_mul(TILE_BYTES), || format!("a list of {tiles} tiles"))
     }
 
-    /// The options where tiles or plans take `more` bytes besides elements.
+    /// Returns the options with `more` bytes counted for tiles or plans, besides elements. `what` names what takes the bytes.
     ///
     /// # Errors
-    /// There are too few bytes. `what` names what takes them.
+    /// There are too few bytes.
     pub(crate) fn counting(self, more: usize, what: impl FnOnce() -> String) -> Result<Options, Error> {
         let counted = |bytes: usize| bytes.saturating_sub(UNCOUNTED_BYTES);
         let own_bytes = self.own_bytes.saturating_add(more);

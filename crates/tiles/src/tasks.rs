@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What carries an evaluation out: threads, what ends it, memory and how many bytes of it there may be, and the ranks that it is shared with.
+/// The resources of an evaluation: threads, the token that ends it, memory and its limit, and the ranks that share the evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct Workers {
     pub(crate) threads: usize,
@@ -25,13 +25,13 @@ pub(crate) struct Workers {
     pub(crate) pool: Arc<Pool>,
     pub(crate) options: Options,
     pub(crate) journal: Option<Journal>,
-    /// True if no tile is made.
+    /// True if the evaluation is a plan, which makes no tile.
     pub(crate) is_plan: bool,
     /// The bytes that other values hold during the evaluation.
     pub(crate) held_bytes: usize,
-    /// The ranks that compute together; none if it is this process alone.
+    /// The ranks that compute together; `None` if it is this process alone.
     pub(crate) ranks: Option<Arc<Ranks>>,
-    /// Which rank owns which tile of results, if that is given.
+    /// The owner of each tile of results, if it is given.
     pub(crate) map: Option<TileMap>,
 }
 
@@ -48,7 +48,7 @@ struct Slot<W, R> {
 }
 
 impl Workers {
-    /// One thread of this process alone, without an end, and without a limit of bytes beside those that options say.
+    /// Makes workers of one thread of this process alone, without a token, and with the limit of bytes in `options`.
     pub(crate) fn alone(options: &Options) -> Workers {
         Workers {
             threads: 1,
@@ -63,17 +63,17 @@ impl Workers {
         }
     }
 
-    /// The ranks that share the tiles of an evaluation; none if there is one rank, or no tile is made.
+    /// Returns the ranks that share the tiles of an evaluation; `None` if there is one rank, or no tile is made.
     pub(crate) fn several(&self) -> Option<&Ranks> {
         self.ranks.as_deref().filter(|ranks| !self.is_plan && ranks.link().size() > 1)
     }
 
-    /// Memory for a tile of these extents, whose elements have any values.
+    /// Takes memory for a tile of these extents. Its elements have arbitrary values.
     pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::pooled(index_count(extents)?, &self.pool)
     }
 
-    /// The workers where tiles or plans take `more` bytes besides elements.
+    /// Returns the workers with `more` bytes counted for tiles or plans, besides elements. `what` names what takes the bytes.
     ///
     /// # Errors
     /// There are too few bytes.
@@ -82,12 +82,12 @@ impl Workers {
         Ok(Workers { options, ..self.clone() })
     }
 
-    /// An error if a result of some tiles would take more bytes than an evaluation may, or than there are.
+    /// Returns an error if a result of `tiles` tiles would take more bytes than an evaluation may, or than there are.
     pub(crate) fn check_result(&self, tiles: usize, bytes: usize) -> Result<(), Error> {
         self.check_bytes(bytes, || format!("a result of {tiles} tiles"))
     }
 
-    /// An error if something would take more bytes than an evaluation may, or than there are.
+    /// Returns an error if `bytes` bytes are more than an evaluation may take, or than there are. `what` names what takes them.
     pub(crate) fn check_bytes(&self, bytes: usize, what: impl FnOnce() -> String) -> Result<(), Error> {
         let most = self.options.most_bytes;
         if bytes > most {
@@ -95,25 +95,26 @@ impl Workers {
             let message = format!("{} takes {bytes} bytes: it may have {most}, so {missing} are missing", what());
             return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
         }
-        // A plan may be one for another machine.
+        // A plan may be made for a machine with other memory.
         if self.is_plan { Ok(()) } else { check_room(bytes) }
     }
 
-    /// A step begins. Its parts are tiles, or products of tiles.
+    /// Begins a step of `parts` parts: tiles, or products of tiles.
     pub(crate) fn begin(&self, parts: usize) {
         if let Some(journal) = &self.journal {
             journal.begin(parts);
         }
     }
 
-    /// Counts parts of the running step that are done. Threads call it once a task.
+    /// Counts `parts` parts of the running step as done. Threads call it once per task.
     pub(crate) fn advance(&self, parts: usize) {
         if let Some(journal) = &self.journal {
             journal.advance(parts);
         }
     }
 
-    /// The threads that share an evaluation which takes so many bytes, and so many more for each thread. One thread always works.
+    /// Returns the workers for an evaluation that takes `bytes` bytes, and `each` more per thread: with as many threads as fit the limit, and at
+    /// least one.
     ///
     /// # Errors
     /// There are too few bytes for one thread.
@@ -128,7 +129,7 @@ impl Workers {
         let more = (self.options.most_bytes - all).checked_div(each).unwrap_or(usize::MAX);
         let threads = self.threads.min(more.saturating_add(1));
         let all = bytes.saturating_add(each.saturating_mul(threads));
-        // What the pool keeps is taken, too.
+        // The bytes that the pool keeps count as taken, too.
         self.pool.shrink(self.options.most_bytes.saturating_sub(all));
         if let Some(journal) = &self.journal {
             journal.take(self.held_bytes.saturating_add(all));

@@ -1,33 +1,34 @@
-//! The terms of one run, as everything that runs a model takes them, and the treatment of rows that fail. What a caller says of runs is in
-//! `RunOptions` of the library, of which these are made.
+//! The terms of one run, which everything that runs a model takes, and the treatment of rows that fail. They are made of the `RunOptions` of the
+//! library, in which callers set them.
 
 use crate::Limits;
 use cembra_runtime::{Cancellation, Context};
 
-/// What to do with rows that fail.
+/// The treatment of rows that fail.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnError {
-    /// Stop: the error is that of the first row.
+    /// Stop the run. Its error is that of the first row that fails.
     #[default]
     Fail,
-    /// Go on: the outputs of such a row are missing.
+    /// Go on. The outputs of a row that fails are missing.
     Missing,
 }
 
-/// What ends a run, how it is shared out, what it may take, and how its rows go. The default: one thread, the first row that fails ends the run.
+/// The terms of a run: its end, its threads, its limits, and the treatment of its rows. By default a run has one thread, and the first row that fails
+/// ends it.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerms<'r> {
     /// The token that ends the run.
     pub token: Option<&'r Cancellation>,
-    /// The number of threads. 0 stands for what the model was compiled with: one thread, or those of a tensor evaluator.
+    /// The number of threads. 0 stands for the number that the model was compiled with: one, or that of a tensor evaluator.
     pub threads: usize,
     /// The limits of the run; `None` for those that the model was compiled with.
     pub limits: Option<&'r Limits>,
     /// The treatment of rows that fail.
     pub on_error: OnError,
-    /// The most rows that are evaluated before the token is looked at; in whole words of bits, so 64 at least.
+    /// The most rows that are evaluated between two checks of the token. It is rounded to whole words of bits, so it is at least 64.
     pub strip_rows: usize,
-    /// The number of errors of failed rows that are kept.
+    /// The most errors of failed rows that are kept.
     pub keep_failures: usize,
 }
 
@@ -45,7 +46,7 @@ impl Default for RunTerms<'_> {
 }
 
 impl RunTerms<'_> {
-    /// Readies a context for the run: its limits, where it has some, and its token.
+    /// Gives a context the limits of the run, if it has some, and the token.
     pub fn hold_in(&self, context: &mut Context) {
         if let Some(limits) = self.limits {
             limits.hold_in(context);
@@ -55,7 +56,7 @@ impl RunTerms<'_> {
 }
 
 impl Limits {
-    /// These limits, or those of a run of its own where they are lower: on bytes of strings and arrays, rounds of loops, and work on strings.
+    /// Returns these limits, but the lower ones of `run` where a run has limits: bytes of strings and arrays, rounds of loops, and work on strings.
     #[must_use]
     pub fn within(&self, run: &Limits) -> Limits {
         Limits {
@@ -67,7 +68,7 @@ impl Limits {
         }
     }
 
-    /// A context for evaluations within these limits.
+    /// Makes a context for evaluations within these limits.
     #[must_use]
     pub fn context(&self) -> Context {
         let mut context = Context::with_arena_limit(self.arena_bytes);
@@ -75,7 +76,7 @@ impl Limits {
         context
     }
 
-    /// Readies a context for evaluations within these limits.
+    /// Gives these limits to a context.
     pub fn hold_in(&self, context: &mut Context) {
         if context.arena().limit() != self.arena_bytes {
             context.arena().reset_to(self.arena_bytes);

@@ -46,10 +46,11 @@ impl ProcessPool<'_> {
     }
 }
 
-/// The most shares for each thread of a pool: with more, no thread would have more to do.
+/// The most shares per thread of a pool: more shares would not give any thread more to do.
 const SHARES: usize = 4;
 
-/// The number of threads that a caller asks for, at most 4 for each thread of the pool: that in which the caller runs, or else that of the process. Memory is made for each thread that is asked for, so the number is bounded.
+/// Returns the number of threads that a caller asks for, but at most 4 per thread of the pool: that in which the caller runs, or else that of the
+/// process. The number is bounded because memory is made for each of these threads.
 #[must_use]
 pub fn useful_threads(asked: usize) -> usize {
     if asked <= 1 {

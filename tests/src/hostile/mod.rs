@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub enum Source {
     /// Text.
     Text(String),
-    /// A file.
+    /// The bytes of a file.
     Binary(Vec<u8>),
 }
 

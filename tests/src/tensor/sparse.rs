@@ -1,4 +1,4 @@
-//! Golden cases of block sparsity: dense operands that are cut into tiles, a text on them, which tiles the result has, and its elements.
+//! Golden cases of block sparsity: dense operands that are cut into tiles, a text on them, and the tiles and elements of the result.
 
 use super::array::{array, numbers};
 use super::check::{Expected, floats};
@@ -11,12 +11,12 @@ use serde_json::Value as Json;
 /// The names of operands in texts.
 const NAMES: [&str; 2] = ["a", "b"];
 
-/// What a case is, before any tensor is cut.
+/// A golden case, before its operands are cut into tiles.
 struct Case {
     operands: Vec<(Tensor, Tiling)>,
     /// For each operand the norm of each tile, 0 where it is absent.
     norms: Vec<Tensor>,
-    /// How far a norm may be from its own, of the larger one.
+    /// The tolerance of norms, relative to the larger one.
     tolerance: f64,
     threshold: f64,
     text: String,
@@ -62,7 +62,7 @@ impl Case {
         })
     }
 
-    /// The result as an engine makes it.
+    /// Evaluates the case by an engine.
     ///
     /// # Errors
     /// Those of the evaluation, or an operand or the result has other tiles than it should have.

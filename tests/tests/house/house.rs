@@ -112,8 +112,8 @@ const PUBLIC: [(&str, &str); 4] = [
     ("tiles::link", "crates/tiles/src/link/mod.rs"),
 ];
 
-/// A name that the library exports for two types means two things, whichever modules these are in. A derive macro has the name of its trait. The list
-/// may only become shorter.
+/// The library exports each name for one type, whichever modules the types are in, except for the names in the list. A derive macro has the name of
+/// its trait. The list may only become shorter.
 #[test]
 fn no_other_names_are_exported_twice() {
     const TWICE: [&str; 4] = ["FieldType", "Input", "Options", "Output"];
@@ -144,7 +144,7 @@ const VAGUE: [&str; 16] = [
     "Found", "Whole", "Read",
 ];
 
-/// How many types of a crate have such a name, of those crates that have any. The numbers may only become smaller.
+/// The number of types with such a name in each crate that has any. The numbers may only become smaller.
 const VAGUELY_NAMED: [(&str, usize); 2] = [("crates/cembra", 2), ("crates/tiles", 11)];
 
 #[test]
@@ -280,7 +280,7 @@ fn players_know_tapes_and_plans_but_no_operators() {
     }
 }
 
-/// How many modules of a crate are in circles or between two, at the depths 1, 2 and 3, of those crates that have any. The list may only become
+/// The number of modules that are in circles or between two circles, at the depths 1, 2 and 3, in each crate that has any. The list may only become
 /// shorter, and its numbers smaller.
 const IN_CIRCLES: [(&str, [usize; 3]); 5] = [
     ("crates/expr", [5, 16, 27]),
@@ -307,8 +307,7 @@ fn no_modules_use_each_other_in_a_circle() {
     }
 }
 
-/// The engine is entered by few rooms, each of which uses few others: its modules of depth 1, the uses between them, and the longest chain of uses.
-/// Its circles are looked at with those of all crates.
+/// The engine has few modules of depth 1, few uses between them, and no long chain of uses. Circles are counted with those of all crates.
 #[test]
 fn the_engine_has_few_rooms() {
     let uses = uses("crates/engine", 1);
@@ -316,7 +315,7 @@ fn the_engine_has_few_rooms() {
     assert!((8..=14).contains(&rooms.len()), "{rooms:?}");
     let count: usize = uses.values().map(BTreeSet::len).sum();
     assert!((20..=70).contains(&count), "{uses:#?}");
-    // Without circles a chain is no longer than there are rooms.
+    // Without circles, a chain is at most as long as the number of rooms.
     let mut longest: BTreeMap<&String, usize> = rooms.iter().map(|room| (*room, 1)).collect();
     for _ in 0..rooms.len() {
         for (from, to) in &uses {

@@ -1,7 +1,7 @@
-//! Which modules of a crate name which others, by the paths in their code: those of `use` lines, and those that begin with `crate` or `super`
-//! anywhere. A name that a module has from another by a `use` line counts for the module that defines it. Paths that macros make are not seen.
+//! Uses between the modules of a crate, found by the paths in their code: paths of `use` lines, and paths that begin with `crate` or `super`
+//! anywhere. A name that a module has from another by a `use` line counts for the module that defines the name. Paths that macros make are not seen.
 //!
-//! The file of a folder may name what is in the folder: both are one idea. Tests may name what they like.
+//! The file of a folder may name the modules in the folder, because both are one idea. Tests may name any module.
 
 use crate::house::sources;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,14 @@ type Import = (Vec<String>, String);
 
 /// The modules of a crate.
 struct Crate {
-    /// What each module imports, by the name that it has there.
+    /// The imports of each module, by the names that they have there.
     imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
-    /// The paths in its code.
+    /// The paths in the code of each module.
     paths: BTreeMap<Module, Vec<Vec<String>>>,
 }
 
-/// The modules that each module of the crate at `folder` names. A module deeper than `depth` counts for the module of that depth that contains it.
+/// Returns, for each module of the crate at `folder`, the modules that it names. A module deeper than `depth` counts for the module of that depth
+/// that contains it.
 pub(super) fn uses(folder: &str, depth: usize) -> BTreeMap<String, BTreeSet<String>> {
     let all = Crate::read(folder);
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -58,7 +59,8 @@ impl Crate {
         found
     }
 
-    /// The module that a path of `module` leads to; `None` for paths into other crates, and for those that begin with a name of the module itself.
+    /// Returns the module that a path of `module` leads to; `None` for a path into another crate, and for one that begins with a name of the module
+    /// itself.
     fn named(&self, module: &Module, path: &[String]) -> Option<Module> {
         let (mut at, mut rest) = match path.first()?.as_str() {
             "crate" => (Module::new(), &path[1..]),
@@ -86,7 +88,7 @@ impl Crate {
                 Some("super") => {}
                 Some("self") => rest = &rest[1..],
                 Some(first) if self.paths.contains_key(&[&at[..], &[first.to_owned()]].concat()) => {}
-                // From another crate.
+                // The path leads into another crate.
                 _ => break,
             }
         }
@@ -94,8 +96,8 @@ impl Crate {
     }
 }
 
-/// For each name of a type or a trait that the public module `module` exports: the module, the name, and the path that it comes from. `text` is the
-/// module's file; modules written in it are modules of their own.
+/// Returns the types and traits that the public module `module` exports: for each name the module, the name, and the path that it comes from. `text`
+/// is the module's file; modules written in it are modules of their own.
 pub(super) fn exports(module: &str, text: &str) -> Vec<(String, String, String)> {
     let mut open = vec![(module.to_owned(), without_literals(without_tests(text)))];
     let mut found = Vec::new();
@@ -130,7 +132,7 @@ pub(super) fn exports(module: &str, text: &str) -> Vec<(String, String, String)>
     found
 }
 
-/// Where a `pub mod` with its body begins and ends in code.
+/// Returns the start and the end of a `pub mod` with its body.
 fn inner_module(code: &str) -> Option<(usize, usize)> {
     let is_inner = |at: &usize| code[*at..].find(['{', ';']).is_some_and(|end| code[at + end..].starts_with('{'));
     let start = code.match_indices("pub mod ").map(|(at, _)| at).find(is_inner)?;
@@ -146,7 +148,7 @@ fn inner_module(code: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The text of a file without the tests at its end.
+/// Returns the text of a file without the tests at its end.
 fn without_tests(text: &str) -> &str {
     text.match_indices("#[cfg(test)]")
         .map(|(at, _)| at)
@@ -157,7 +159,7 @@ fn without_tests(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// Rust without its comments, and with its texts and characters empty.
+/// Returns Rust code without comments, and with empty texts and characters.
 fn without_literals(text: &str) -> String {
     let text: Vec<char> = text.chars().collect();
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -174,7 +176,7 @@ fn without_literals(text: &str) -> String {
                     let ends = |at: &usize| text[*at] == '"' && (1..=marks).all(|mark| next(at + mark) == '#');
                     at = (start + 1..text.len()).find(ends).map_or(text.len(), |end| end + 1 + marks);
                 } else {
-                    // A name, as `r#type`.
+                    // A raw identifier, as `r#type`.
                     at = start;
                 }
             }
@@ -198,7 +200,7 @@ fn without_literals(text: &str) -> String {
     code
 }
 
-/// What the `use` lines of a file import.
+/// Returns the imports of the `use` lines of a file.
 fn imports(code: &str) -> Vec<Import> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("use ") {
@@ -247,12 +249,12 @@ fn expand(before: &[String], tree: &str, found: &mut Vec<Import>) {
     found.push((path, name.map_or(last, ToOwned::to_owned)));
 }
 
-/// The paths in code that begin with `crate` or `super`, those of `use` lines as far as their first list.
+/// Returns the paths in code that begin with `crate` or `super`; those of `use` lines end at their first list.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
     let starts = code.match_indices("crate::").chain(code.match_indices("super::")).map(|(at, _)| at);
-    // Those behind `super::` belong to a path that began before.
+    // A `super::` after another one belongs to the same path.
     for at in starts.filter(|at| !code[..*at].ends_with(|c: char| is_name(c) || c == ':' || c == '$')) {
         let line = code[..at].trim_end();
         if line.ends_with("use") {
@@ -274,7 +276,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The modules that are in a circle, or between two.
+/// Returns the modules that are in a circle, or between two circles.
 pub(super) fn circle(uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut left = uses.clone();
     loop {

@@ -433,7 +433,7 @@ fn files() {
         (Limit::Nodes, 5, |limits, most| limits.nodes = most),
         (Limit::LiteralBytes, 16, |limits, most| limits.literal_bytes = most),
         (Limit::NameBytes, 13, |limits, most| limits.name_bytes = most),
-        // The operators have four; each of the five nodes has a place.
+        // The operators have four operands, and the lists of spans have five entries.
         (Limit::Operands, 5, |limits, most| limits.operands = most),
     ] {
         assert!(read_binary(&binary, &with(|limits| set(limits, most))).is_ok(), "{limit:?}");

@@ -32,7 +32,7 @@ pub trait InputValue: Sealed<InputField> {
     /// True if frames lay the type out as Rust does, so that it can be read in place.
     const IN_PLACE: bool = false;
 
-    /// Writes the value to a slot, for types that are not read in place. Nothing of types that lie in no frame: no plan has such an input.
+    /// Writes the value to a slot, for types that are not read in place. A type that lies in no frame writes nothing: no plan has such an input.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`; STRING-VIEW: what the value borrows or owns outlives the call.
@@ -66,8 +66,8 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     /// What values it has, as a message says it, if it has not all of its QType; else nothing.
     const EXPECTED: &'static str = "";
 
-    /// Reads the value from a slot, for types that are not written in place; none if it is no value of the type, and of types that lie in no
-    /// frame: no plan has such an output.
+    /// Reads the value from a slot, for types that are not written in place. `None` if the slot does not hold a value of the type, and for types that
+    /// lie in no frame: no plan has such an output.
     ///
     /// # Safety
     /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts are still alive.

@@ -438,7 +438,7 @@ fn bind_whole<S>(
     Ok((executor, moves))
 }
 
-/// Binds an input, whose slot is this, to its source.
+/// Binds an input, whose slot is `slot`, to its source.
 fn bind_input(source: &dyn Source, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
     Ok(match source.bind(name, qtype)? {
         InputSource::Field(field) => {

@@ -282,7 +282,7 @@ impl<T: Part<InputField>> InputValue for Option<T> {
     }
 }
 
-/// Writes a part that may be missing.
+/// Writes a part that may be missing, as an optional.
 ///
 /// # Safety
 /// FRAME-SLOT for the optional of the part's type at `offset`; STRING-VIEW: what the part borrows or owns outlives the call.
@@ -361,7 +361,7 @@ impl<T: FieldType + Copy> InputValue for Optional<T> {
     fn qtype() -> QType {
         <Option<T> as InputValue>::qtype()
     }
-    // What lies as a type does, with a presence in front of it, lies as the optional of that type.
+    // An `Optional<T>` is a presence in front of a `T`. If `T` lies as its type does, `Optional<T>` lies as the optional of that type.
     const IN_PLACE: bool = <T as InputValue>::IN_PLACE;
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn write(&self, frame: FramePtr, offset: u32) {

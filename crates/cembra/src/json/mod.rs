@@ -359,7 +359,8 @@ pub(crate) fn of_text(scalar: Scalar, text: Cow<'_, str>) -> Option<ValueRef<'_>
     }
 }
 
-/// The digits of a number, without an allocation where they are as few as `serde_json` has of itself: a program may let it keep any number.
+/// The text of a JSON number. Up to 64 bytes need no allocation: longer numbers come only from programs that let `serde_json` keep numbers of any
+/// length.
 struct Digits(SmallVec<[u8; 64]>);
 
 impl Digits {

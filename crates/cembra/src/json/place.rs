@@ -13,8 +13,8 @@ pub(super) struct Text<'t> {
     pub(super) is_full: bool,
 }
 
-/// The position in its text at which a value begins. An even number is twice the byte offset of the value. An odd number is twice the byte offset of the quote
-/// that ends its key, plus one; the value is found from there when it is wanted.
+/// The position in a JSON text at which a value begins. An even number is twice the byte offset of the value. An odd number is twice the byte offset
+/// of the quote that ends the value's key, plus one; the value is then found from there on demand.
 ///
 /// It is one word, not an enum: an enum is stored as tag and payload and copied at once, and the copy stalls until both stores are done.
 #[derive(Clone, Copy, PartialEq, Eq)]

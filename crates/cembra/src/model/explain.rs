@@ -89,7 +89,7 @@ impl Stage {
         self.words().1
     }
 
-    /// The name, and what it shows.
+    /// Returns the stage's name, and the description of what the stage shows.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Stage::Expr => ("expr", "the model printed back"),

@@ -272,7 +272,8 @@ impl Model {
         Ok(Executor::from(Executable::of(program, options)?))
     }
 
-    /// The same for callers who mostly evaluate many rows, by [`Executor::batch`]: code for one row is compiled when the first session is made.
+    /// Compiles the model for callers who mostly evaluate many rows, by [`Executor::batch`]. Code for one row is compiled when the first session is
+    /// made.
     #[doc(hidden)]
     pub fn compile_on_demand(&self, options: &Options) -> Result<Executor, Error> {
         let options = &self.started(options);

@@ -75,7 +75,7 @@ impl Summary {
 }
 
 impl Model {
-    /// What becomes of the model, in numbers; [`Model::explain`] shows it stage by stage.
+    /// Returns a summary of the compiled model in numbers; [`Model::explain`] shows it stage by stage.
     ///
     /// ```
     /// use cembra::{Backend, Model, Options, WorkSummary};

@@ -1,5 +1,5 @@
-//! Texts that are evaluated on tiled tensors: compiled for the types of the tensors, and kept. A compiled text is a model (`session.rs`); how its graph
-//! is evaluated on tiles is decided by `cembra-tiles`.
+//! Texts that are evaluated on tiled tensors: they are compiled for the types of the tensors, and kept. A compiled text is a model (`session.rs`);
+//! `cembra-tiles` evaluates the model's graph on tiles.
 
 use super::session::{TiledGraph, TiledModel, TiledSession, within};
 use crate::{Error, Executor, Model, QType, Registry, RunOptions, Scalar};
@@ -15,8 +15,8 @@ const MOST_TEXTS: usize = 64;
 /// Evaluates statements of the text language on tiled tensors. A name in a text is that of a tensor that is given with it; the types and the
 /// number of axes of names come from the tensors, so a text has no `input` lines.
 ///
-/// A text that was evaluated on tensors of the same types before is not compiled again: the last 64 are kept. Texts are compiled as models are, and
-/// evaluated as a [`TiledSession`] evaluates these.
+/// A text is compiled as a model is. It is not compiled again for tensors of the same types: the last 64 texts are kept. It is evaluated as a
+/// [`TiledSession`] evaluates a model.
 ///
 /// A block has some tiles of each axis. `h("i,j").block([0, 1], [2, 3])` has those from 0 and 1 on, before 2 and 3.
 ///
@@ -53,7 +53,7 @@ fn matrices() -> Arc<dyn MatrixProduct> {
     Arc::new(cembra_tensor::PlainProduct)
 }
 
-/// What evaluates with these options, without ranks.
+/// Makes an evaluator with these options, without ranks.
 pub(super) fn evaluator(options: Options) -> Evaluator {
     Evaluator::new(options).matrices(matrices())
 }
@@ -66,7 +66,7 @@ pub(super) fn instructions() -> &'static str {
     "plain loops"
 }
 
-/// What a text is compiled for: the text, and the name and the type of each tensor, sorted by name.
+/// The key of a compiled text: the text, and the name and the type of each tensor, sorted by name.
 type TextKey = (Box<str>, Vec<(Box<str>, QType)>);
 
 /// A compiled text, its graph for tensors, and the tensors in the order of the inputs.
@@ -77,8 +77,8 @@ struct BoundText<'i> {
 }
 
 impl Run {
-    /// Evaluates texts with these options; expressions of elements are compiled with those of the library, whose backend and operators
-    /// they have. Products of matrices are those of a library with the feature `matrix-library`, and plain loops without.
+    /// Makes a run that evaluates texts with `options`. Expressions of elements are compiled with `compile`, which sets the backend and the
+    /// operators. Products of matrices use a library with the feature `matrix-library`, and plain loops without.
     #[must_use]
     pub fn new(options: Options, compile: &crate::Options) -> Run {
         Run::of(evaluator(options), compile)
@@ -188,14 +188,14 @@ impl Run {
         Run { evaluator: self.evaluator.journal(journal), ..self }
     }
 
-    /// What ends evaluations, how many threads they have, and by [`array_bytes`](crate::Limits::array_bytes) how many bytes they may take
-    /// ([`Evaluator::most_bytes`]). Without limits there is none.
+    /// Sets the token that ends evaluations, the number of their threads, and, by [`array_bytes`](crate::Limits::array_bytes), the most bytes that
+    /// they may take ([`Evaluator::most_bytes`]). Without limits in `options`, bytes are not limited.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> Run {
         Run { evaluator: within(self.evaluator, options), ..self }
     }
 
-    /// A model that is evaluated with these options, on the same ranks.
+    /// Makes a session that evaluates a model with these options, on the same ranks.
     #[must_use]
     pub fn tiled(&self, model: &Executor) -> TiledSession {
         let model = Arc::new(TiledModel::new(model.clone()));
@@ -220,7 +220,7 @@ impl Run {
         self.evaluator.options()
     }
 
-    /// How many texts were compiled: those that were kept from before are not.
+    /// The number of texts that were compiled. Evaluations of kept texts do not count.
     #[must_use]
     pub fn texts_read(&self) -> u64 {
         self.texts.counters().misses
@@ -238,7 +238,7 @@ impl Run {
         Ok(model.executor.outputs().iter().map(|field| field.name.clone()).zip(made).collect())
     }
 
-    /// The model and the graph of a text, and the tensors that it is evaluated on.
+    /// Returns the model and the graph of a text, and the tensors that the text is evaluated on.
     fn graph_of<'i>(
         &self,
         text: &str,
@@ -270,7 +270,7 @@ impl Run {
         Ok(BoundText { model, graph, inputs: tiled })
     }
 
-    /// A text as a model, for inputs of these types.
+    /// Compiles a text as a model with the inputs `declared`.
     fn compiled(&self, text: &str, declared: &[(&str, QType)]) -> Result<Arc<TiledModel>, Error> {
         let registry = self.compile.compile.registry.unwrap_or_else(Registry::standard);
         let model = Model::parse_for(text, declared, registry)?;

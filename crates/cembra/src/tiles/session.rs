@@ -96,8 +96,8 @@ impl<'k> Known<'k> {
     }
 }
 
-/// A compiled model, and the graph that it came to for the last inputs. Inputs of the same extents, and if the graph depends on tiles of the same
-/// tilings, have the same graph.
+/// A compiled model, with the graph for its last inputs. Inputs of the same extents have the same graph, if the graph does not depend on tiles or the
+/// tilings are the same too.
 #[derive(Debug)]
 pub(super) struct TiledModel {
     pub(super) executor: Executor,
@@ -108,7 +108,7 @@ pub(super) struct TiledModel {
 #[derive(Debug)]
 pub(super) struct TiledGraph {
     extents: Vec<Extents>,
-    /// How each input is cut, if the graph depends on it.
+    /// The tiling of each input, if the graph depends on tilings.
     tilings: Option<Vec<Tiling>>,
     pub(super) graph: TensorGraph,
     pub(super) outputs: Vec<TensorNodeId>,
@@ -119,7 +119,7 @@ impl TiledModel {
         TiledModel { executor, last: Mutex::default() }
     }
 
-    /// The graph for tiled tensors, one for each input.
+    /// Returns the graph for tiled tensors, one for each input.
     ///
     /// # Errors
     /// Tensors do not fit the inputs or each other, or the model has other values.
@@ -147,7 +147,7 @@ impl TiledModel {
     }
 }
 
-/// How an axis is cut; none if it is one tile.
+/// Returns the cut of an axis; `None` if the axis is one tile.
 fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     match axis.tile_size() {
         Some(size) if axis.tiles() > 1 => Some(AxisCut::Blocks(size)),
@@ -156,7 +156,7 @@ fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     }
 }
 
-/// An evaluator with the end, the threads and the bytes of a run.
+/// Returns the evaluator with the token, the threads and the most bytes that `options` sets.
 pub(super) fn within(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
     let evaluator = options.token().into_iter().fold(evaluator, Evaluator::cancellation);
     let evaluator = options.thread_count().into_iter().fold(evaluator, Evaluator::threads);
@@ -164,7 +164,7 @@ pub(super) fn within(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
     most.into_iter().fold(evaluator, Evaluator::most_bytes)
 }
 
-/// A model that is evaluated on tiled tensors. It keeps the graph for inputs of the extents of the last ones.
+/// A model that is evaluated on tiled tensors. It keeps the graph of the last inputs, for inputs of the same extents.
 #[derive(Debug)]
 pub struct TiledSession {
     pub(super) evaluator: Evaluator,
@@ -181,21 +181,22 @@ struct Labels<'l> {
 }
 
 impl TiledSession {
-    /// What ends evaluations, how many threads they have, and by [`array_bytes`](crate::Limits::array_bytes) how many bytes they may take.
+    /// Sets the token that ends evaluations, the number of their threads, and, by [`array_bytes`](crate::Limits::array_bytes), the most bytes that
+    /// they may take.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> TiledSession {
         TiledSession { evaluator: within(self.evaluator, options), ..self }
     }
 
-    /// What evaluates products, sums and functions with the same options and on the same ranks.
+    /// The evaluator of products, sums and functions, with the same options and on the same ranks.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
         &self.evaluator
     }
 
-    /// Evaluates the model on a tensor for each of its inputs, by name: the outputs, by theirs. The axes of an input `tiled[f64, "i,j"]` are cut
-    /// as the model says it of its labels: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an
-    /// input `tensor[f64, 2]`. Where a model says nothing of tiles, tensors keep the tiles that they have.
+    /// Evaluates the model on one tensor for each input, by name, and returns the outputs by name. The axes of an input `tiled[f64, "i,j"]` are cut
+    /// as the model cuts their labels: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an input
+    /// `tensor[f64, 2]`. If a model says nothing of tiles, tensors keep the tiles that they have.
     ///
     /// ```
     /// use cembra::tensor::Tensor;
@@ -229,8 +230,9 @@ impl TiledSession {
         self.run_from(inputs, BTreeMap::new(), |_| Ok(()))
     }
 
-    /// The same, where some outputs are known by name: from an evaluation of the same model on the same inputs, which ended early. `after` is given all
-    /// outputs up to now when one more is made, and may keep them. If ranks share the evaluation, all call it.
+    /// Evaluates the model as [`run`](TiledSession::run) does, with some outputs known by name: from an evaluation of the same model on the same
+    /// inputs that ended early. When an output is made, `after` is given all outputs up to now, and may keep them. If ranks share the evaluation, all
+    /// of them call `after`.
     ///
     /// # Errors
     /// Those of [`run`](TiledSession::run); a known output is of another type or other extents; or those of `after`.
@@ -288,14 +290,16 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// Those of [`run`](TiledSession::run) but for the making of tiles, a part that is not from 0 to 1, or a tensor with more tiles than there may be.
+    /// Those of [`run`](TiledSession::run), except for the making of tiles; a part that is not from 0 to 1; or a tensor with more tiles than there
+    /// may be.
     pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
         let (graph, inputs) = self.bound(inputs.into_iter().collect())?;
         let inputs: Vec<&Tiled> = inputs.iter().map(|tiled| &**tiled).collect();
         self.evaluator.plan_graph(&graph.graph, &graph.outputs, &inputs, &self.elements.host())
     }
 
-    /// The graph of the model for inputs of which this is known, and a tensor for each, in the tiles that the model says.
+    /// Returns the graph of the model for inputs that are known as far as `given` says, and a tensor for each input, in the tiles that the model
+    /// sets.
     fn bound<'k>(&self, given: BTreeMap<&str, Known<'k>>) -> Result<(Arc<TiledGraph>, Vec<Cow<'k, Tiled>>), Error> {
         let inputs = self.cut_all(given)?;
         let graph = self.model.graph_for(&inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
@@ -306,7 +310,7 @@ impl TiledSession {
     /// on the same tiles, and each does not cut its own.
     ///
     /// # Errors
-    /// Those of [`run`](TiledSession::run) that are about inputs.
+    /// The errors of [`run`](TiledSession::run) that are about inputs.
     pub fn cut_inputs<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -342,7 +346,8 @@ impl TiledSession {
     }
 }
 
-/// What is known of a tensor for an input, in the tiles that the input has. `is_tiled` says that the text of the model cuts tensors.
+/// Returns the tensor for an input, in the tiles of the input; a planned tensor if only a shape is known. `is_tiled` says that the text of the model
+/// cuts tensors.
 fn cut<'k, 'l>(
     is_tiled: bool,
     field: &'l Field,
@@ -358,7 +363,7 @@ fn cut<'k, 'l>(
     };
     let axes = match (&field.labels, known.tiling()) {
         (Some(own), _) => {
-            // An input has as many labels as axes, and none if it has none.
+            // An input without labels has no axes.
             let own: Vec<&str> = own.split(',').filter(|label| !label.is_empty()).collect();
             if own.len() != extents.len() {
                 let message = format!("input `{}` has {} axes", Excerpt::quoted(&field.name), own.len());
@@ -388,7 +393,7 @@ fn cut<'k, 'l>(
         }
         Known::Operand(Operand::Dense(tensor)) => {
             let screening = match tensor.extents() {
-                // Numbers are not screened.
+                // A tensor without axes is not screened.
                 [] => Screening::threshold(0.0),
                 _ => options.screening(tensor.scalar_type())?,
             };

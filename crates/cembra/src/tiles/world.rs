@@ -175,7 +175,7 @@ impl World {
         Run::of(self.joined(options), compile)
     }
 
-    /// What evaluates with these options on the ranks of this world.
+    /// Makes an evaluator with these options on the ranks of this world.
     pub(super) fn joined(&self, options: Options) -> Evaluator {
         let evaluator = super::run::evaluator(options);
         let Some(ranks) = self.ranks() else { return evaluator };
@@ -201,9 +201,9 @@ impl World {
     }
 }
 
-/// Models on tiled tensors: the door from a compiled model to its evaluation in tiles.
+/// An extension of [`Executor`]: the evaluation of a compiled model in tiles.
 pub trait TileExecutor {
-    /// A model with tensors that is evaluated in tiles, on the ranks of a world.
+    /// Makes a session that evaluates a model with tensors in tiles, on the ranks of `world`.
     ///
     /// ```
     /// use cembra::tensor::Tensor;

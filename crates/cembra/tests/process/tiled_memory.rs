@@ -54,7 +54,7 @@ fn evaluations_hold_what_their_plans_say() {
     }
 }
 
-/// The options of a run that takes at most `most` bytes.
+/// Returns the options of a run that takes at most `most` bytes.
 fn limited(most: usize) -> RunOptions {
     RunOptions::new().limits(Limits { array_bytes: most as u64, ..Limits::default() })
 }

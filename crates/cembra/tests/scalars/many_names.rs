@@ -215,7 +215,7 @@ fn wide_structs_are_as_the_interpreter_has_them() {
     }
 }
 
-/// A time limit of `seconds` seconds. With a sanitizer, which slows the code generator, the limit is ten times as long.
+/// Returns a time limit of `seconds` seconds. With a sanitizer, which slows the code generator, the limit is ten times as long.
 fn within(seconds: u64) -> Duration {
     let is_watched = std::env::var_os("CEMBRA_WATCHED").is_some();
     Duration::from_secs(if is_watched { 10 * seconds } else { seconds })

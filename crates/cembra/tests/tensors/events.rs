@@ -99,11 +99,11 @@ fn a_model_on_demand_is_compiled_for_a_row_with_the_first_session() {
     let again = executor.session().evaluate(&[Value::from(3.0)]).expect("a row");
     assert_eq!((again, counters.counts().compiles), (values, 2));
 
-    // Without machine code the interpreter stands in, and says so.
+    // Without machine code the interpreter stands in, and an event says so.
     let limits = cembra::Limits { code_bytes: 1, ..cembra::Limits::default() };
     let executor = model.compile_on_demand(&Options::default().limits(limits)).expect("an executor");
     assert_eq!(executor.session().evaluate(&[Value::from(4.0)]).expect("a row")[0], Value::from(2.0));
     assert!(executor.backend() == Backend::Interpreter && executor.fallback().is_some());
-    // Who asks for machine code alone hears at once that there is none.
+    // With `Backend::Native`, compiling fails at once if there is no machine code.
     assert!(model.compile_on_demand(&Options::default().limits(limits).backend(Backend::Native)).is_err());
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 const NAME: &str = "build";
 
-/// What is said where a file cannot be written.
+/// The message for a file that cannot be written.
 const WRONG: &str = "cannot write here";
 
 /// Compiles a model ahead of time into an object file

@@ -41,7 +41,7 @@ impl TileArgs {
         self.threshold.into_iter().fold(Options::default(), Options::threshold)
     }
 
-    /// The options of a run in tiles: how many bytes it may take.
+    /// Returns the options of a run in tiles, with the most bytes that it may take.
     pub(super) fn run_options(&self) -> RunOptions {
         let limits = |most: usize| Limits { array_bytes: most as u64, ..Limits::default() };
         self.most_bytes.map(limits).into_iter().fold(RunOptions::new(), RunOptions::limits)

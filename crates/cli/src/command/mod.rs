@@ -46,7 +46,7 @@ fn print_data(text: &str) -> Result<(), Failure> {
     written.map_err(|cause| Failure::Data(DataError::io("cannot write the results", cause)))
 }
 
-/// Writes a file, which appears only when it is complete; `wrong` says of an error what cannot be done.
+/// Writes a file, which appears only when it is complete. `wrong` is the message of an error, before its cause.
 fn write_file(path: &Path, bytes: &[u8], wrong: &str) -> Result<(), DataError> {
     let mut file = Output::create(path)?;
     let written = file.write_all(bytes);

@@ -14,7 +14,7 @@ const WIDTH: usize = 100;
 /// Where what is said of a name begins.
 const NAMES: usize = 18;
 
-/// The summary of a model for people; after its stages stands `all`, which shows all of them.
+/// Returns the summary of a model for people. The last line is on `all`, the option that shows all stages.
 pub(super) fn to_text(summary: &Summary, all: &str, all_shows: &str) -> String {
     let mut lines = Vec::new();
     for (kind, fields) in [("input", &summary.signature.inputs), ("output", &summary.signature.outputs)] {
@@ -113,7 +113,7 @@ enum WorkTold<'a> {
     Tensors { steps: Option<usize> },
 }
 
-/// The summary of a model for programs.
+/// Returns the summary of a model for programs.
 pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
     ModelOverview {
         inputs: told(&summary.signature.inputs),

@@ -68,7 +68,7 @@ enum Source {
     Edge(usize),
 }
 
-/// The form of an output of the program.
+/// The form of an output: one value for all rows, one element per row, or the elements of the rows' lists.
 #[derive(Clone, Copy, Debug)]
 enum OutputForm {
     Shared,
@@ -532,7 +532,7 @@ struct ListRun<'r> {
 }
 
 impl<'r> ListRun<'r> {
-    /// The terms on which array programs run, for a piece or for one row.
+    /// Returns the terms of one run of the array program, on a piece or on one row: the token and the limits of this run.
     fn terms_of_piece(&self) -> RunTerms<'r> {
         RunTerms { token: self.terms.token, limits: self.terms.limits, ..RunTerms::default() }
     }

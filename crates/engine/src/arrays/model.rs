@@ -141,12 +141,12 @@ impl Compiled {
 }
 
 impl ArrayModel {
-    /// Inputs and outputs with their types.
+    /// Returns the inputs and the outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), Field::of_outputs(&self.placed.model)]
     }
 
-    /// Bytes of memory that it holds, and its code.
+    /// Returns the bytes of memory that the model and its code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let reference = self.reference.get();
         size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
@@ -238,7 +238,7 @@ mod tests {
         (made.expect("it is right"), program)
     }
 
-    /// ArrayMemory and sweeps of another program would be read as what they are not, and so would values of other types.
+    /// Memory and sweeps of another program must be refused, and so must values of other types: their bytes would be misread.
     #[test]
     fn what_is_of_another_program_is_refused() {
         let numbers = |scalar: Scalar| {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// A value that was just made.
 pub struct NewValue<T> {
-    /// The value.
+    /// The value that was made.
     pub value: T,
     /// False if a token or a limit of time ended the making. Only the thread that made the value gets it then, and another thread tries again.
     pub stays: bool,

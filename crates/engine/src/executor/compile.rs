@@ -47,7 +47,8 @@ impl Executable {
         Executable::new(program, plan, None, options)
     }
 
-    /// The same, where a plan that `Backend::Auto` compiles is compiled for one row when the first session is made.
+    /// Compiles a program as [`of`](Executable::of) does, but a plan for `Backend::Auto` gets its code for one row only when the first session is
+    /// made.
     pub fn of_on_demand(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         if options.backend != Backend::Auto || TensorProgram::is_of(&program, options) {
             return Executable::of(program, options);

@@ -44,7 +44,7 @@ pub(crate) struct MixedModel {
     spans: Box<[Option<Span>]>,
 }
 
-/// What the runs of one session leave to each other: the memory of each part, once it has run.
+/// The memory that a session keeps between runs, for each part of the model; `None` before the part's first run.
 #[derive(Debug, Default)]
 pub(crate) struct MixedMemory {
     before: Option<PartMemory>,
@@ -52,7 +52,7 @@ pub(crate) struct MixedMemory {
     after: Option<PartMemory>,
 }
 
-/// The outputs of a part; none if there is no such part.
+/// Returns the outputs of a part; an empty slice if the model has no such part.
 fn outputs_of(part: &Option<Arc<Executable>>) -> &[Field] {
     part.as_ref().map_or(&[], |part| &part.outputs)
 }
@@ -144,7 +144,7 @@ impl ModelPart {
 }
 
 impl MixedModel {
-    /// Inputs and outputs with their types.
+    /// Returns the inputs and the outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
@@ -154,12 +154,12 @@ impl MixedModel {
         self.tensors.as_ref().and_then(|part| part.executable.tier())
     }
 
-    /// Bytes of memory that it holds, and its code.
+    /// Returns the bytes of memory that the model and its code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<MixedModel>() + self.parts().map(|part| part.executable.memory_bytes()).sum::<usize>()
     }
 
-    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    /// Evaluates the model on one value per input, each of exactly the input's type, and appends the outputs to `results`.
     pub(crate) fn evaluate(
         &self,
         values: &[Value],

@@ -45,23 +45,23 @@ pub struct Executable {
 /// The compiled form of a model, by where its values live.
 #[derive(Debug)]
 pub(crate) enum ExecutableForm {
-    /// A plan, in frames.
+    /// A plan whose values lie in a frame.
     Frame(FrameModel),
-    /// A plan of which code for one row is made when the first frame is.
+    /// A plan whose code for one row is compiled when the first frame is made.
     OnDemand(Box<OnDemandModel>),
-    /// A model whose values lie beside frames.
+    /// A model of arrays, of tensors or of both: its values lie beside frames.
     Whole(WholeModel),
 }
 
-/// A plan that is mostly run on many rows.
+/// A plan that is mostly run on many rows. Its code for one row is compiled on first use.
 #[derive(Debug)]
 pub(crate) struct OnDemandModel {
-    /// Shared with the model for many rows.
+    /// The plan, which the model for many rows shares.
     plan: Arc<Plan>,
     compiled: OnceLock<FrameModel>,
 }
 
-/// What the evaluations of a part of a model leave to each other.
+/// The memory that evaluations of a part of a model use again: a frame, a context, and memory beside frames.
 #[derive(Debug)]
 pub(crate) struct PartMemory {
     frame: Frame,
@@ -69,7 +69,7 @@ pub(crate) struct PartMemory {
     whole: WholeMemory,
 }
 
-/// What a model was compiled from, to be compiled again for many rows. A plan would be several times as large.
+/// The program and the options of a model, kept to compile the model again for many rows. A plan would take several times the memory.
 #[derive(Debug)]
 struct Origin {
     program: Arc<Program>,
@@ -119,7 +119,7 @@ impl Executable {
         Ok(executable)
     }
 
-    /// An executable of a plan of which code for one row is compiled when the first session is made. Should that fail, the interpreter stands in.
+    /// Makes an executable whose code for one row is compiled when the first session is made. If that fails, the interpreter runs the plan.
     pub(crate) fn on_demand(program: Arc<Program>, plan: Plan, options: &Started) -> Executable {
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let fields = Field::of_plan(&plan, &program);
@@ -127,7 +127,7 @@ impl Executable {
         Executable::of_form(ExecutableForm::OnDemand(model.into()), fields, watch, program, options)
     }
 
-    /// The code for one row of a plan that had none.
+    /// Returns the code for one row of an on-demand model. The first call compiles it.
     #[cold]
     fn compiled_on_demand<'e>(&'e self, model: &'e OnDemandModel) -> &'e FrameModel {
         let Origin { program, options, .. } = &*self.origin;
@@ -146,7 +146,7 @@ impl Executable {
         })
     }
 
-    /// An executable of a model whose values lie beside frames.
+    /// Makes an executable of a model whose values lie beside frames.
     pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
@@ -187,7 +187,7 @@ impl Executable {
         self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results))
     }
 
-    /// Memory for evaluations on values, one after the other.
+    /// Makes the memory that `evaluate_part` uses for one evaluation after the other.
     pub(crate) fn part_memory(&self) -> PartMemory {
         PartMemory { frame: self.frame(), context: self.context(), whole: WholeMemory::default() }
     }
@@ -216,7 +216,7 @@ impl Executable {
         Ok(results)
     }
 
-    /// Compares values with the types of the inputs, which are as many.
+    /// Checks that `values` has one value per input, each of the input's type.
     pub(crate) fn check_values(&self, values: &[Value]) -> Result<(), Error> {
         if values.len() != self.inputs.len() {
             return Err(miscount(self.inputs.len(), values.len()));
@@ -227,7 +227,7 @@ impl Executable {
         }
     }
 
-    /// The model whose values lie beside frames, if it is one.
+    /// Returns the model if its values lie beside frames, else `None`.
     pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
             ExecutableForm::Frame(_) | ExecutableForm::OnDemand(_) => None,
@@ -235,7 +235,7 @@ impl Executable {
         }
     }
 
-    /// The model whose values lie in a frame, if it is one.
+    /// Returns the model if its values lie in a frame, else `None`. An on-demand model is compiled first.
     #[inline(always)]
     pub(crate) fn frame_model(&self) -> Option<&FrameModel> {
         match &self.form {
@@ -287,13 +287,13 @@ impl Executable {
         self.limits.context()
     }
 
-    /// A frame with the literals of the plan; an empty one for a model whose values lie beside frames.
+    /// Makes a frame with the literals of the plan; an empty one for a model whose values lie beside frames.
     #[must_use]
     pub fn frame(&self) -> Frame {
         self.frame_model().map_or_else(|| Frame::zeroed(0), FrameModel::frame)
     }
 
-    /// Bytes of a frame.
+    /// Returns the bytes of a frame; 0 for a model whose values lie beside frames.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.frame_model().map_or(0, FrameModel::frame_bytes)
     }
@@ -317,7 +317,7 @@ impl Executable {
         }
     }
 
-    /// Bytes of memory the compiled model holds, code included, frames not. Names are the model's as well.
+    /// Returns the bytes of memory that the compiled model takes, with its code and without frames. Names are shared with the program.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Executable>()
             + size_of::<Origin>()
@@ -424,7 +424,7 @@ impl Executable {
     }
 }
 
-/// Nothing is compiled in another floating-point mode than the default.
+/// Returns an error unless the thread is in the default floating-point mode: nothing is compiled in another mode.
 fn check_float_mode() -> Result<(), Error> {
     if cembra_runtime::math::default_float_mode() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What executors of models with tensors alone have: plans for extents, graphs, and access to single elements. On values such a model is
-//! evaluated as any other; runs on tensors in memory that is kept are in `session.rs`.
+//! Methods of executors that only models with tensors alone have: plans for extents, graphs, and access to single elements. Values are evaluated as
+//! by any other model; runs on tensors whose memory is kept are in `session.rs`.
 
 use crate::executor::whole::WholeModel;
 use crate::executor::{Executable, Executor};
@@ -78,8 +78,9 @@ impl Executor {
         self.inner().tensors()?.graph_for(extents)
     }
 
-    /// The graph of a model for inputs of these extents whose axes are cut so, one list for each input: a block `a("i").block([0], [2])` has the
-    /// elements of the first two tiles. An axis without a cut is one tile. [`graph_for`](Executor::graph_for) takes cuts from the text.
+    /// Returns the graph of a model for inputs of `extents`, whose axes are cut as `cuts` says, one list for each input. An axis without a cut is one
+    /// tile. A block `a("i").block([0], [2])` then has the elements of the first two tiles. [`graph_for`](Executor::graph_for) takes cuts from the
+    /// text.
     ///
     /// ```
     /// use cembra::{AxisCut, Model, Options};
@@ -104,7 +105,7 @@ impl Executor {
         self.inner().tensors()?.graph_for_tiles(extents, cuts)
     }
 
-    /// What evaluates the expressions of elements of a model with tensors.
+    /// Returns the evaluator of element expressions, for a model with tensors.
     ///
     /// # Errors
     /// The model has other values.
@@ -125,7 +126,7 @@ impl Executor {
         self.inner().tensors().is_ok_and(TensorModel::is_tiled)
     }
 
-    /// How the text of a model with tensors cuts the axes of labels. Those of other labels are one tile.
+    /// The labels that the text of a model with tensors cuts, each with its cut. The axes of other labels are one tile.
     ///
     /// ```
     /// use cembra::{AxisCut, Model, Options};

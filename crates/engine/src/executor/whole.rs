@@ -1,5 +1,5 @@
-//! Models whose values lie beside frames: of arrays, of tensors, of both. What an executor and a session need to know of any of them is here;
-//! how such a model is compiled and run is decided in its own module.
+//! Models whose values lie beside frames: of arrays, of tensors, or of both. This module has the operations that executors and sessions need of all
+//! of them. The module of each kind of model decides how it is compiled and run.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel};
 use crate::executor::mixed::{MixedMemory, MixedModel};
@@ -20,30 +20,30 @@ pub(crate) enum WholeModel {
     Mixed(Box<MixedModel>),
 }
 
-/// The memory of one session's runs, and their terms.
+/// The memory of a `WholeModel` that a session keeps between runs, and the terms of these runs.
 #[derive(Debug, Default)]
 pub struct WholeMemory {
     /// The number of threads, as in [`RunTerms`].
     pub(crate) threads: usize,
     /// The limits of runs; `None` for those that the model was compiled with.
     pub(crate) limits: Option<Limits>,
-    /// What the runs of a model with arrays leave to each other.
+    /// The memory of a model with arrays; `None` before its first run.
     arrays: Option<Box<ArrayMemory>>,
-    /// The same of a model with tensors.
+    /// The memory of a model with tensors; `None` before its first run.
     pub(crate) tensors: Option<Box<TensorRuns>>,
-    /// The same of a model with both.
+    /// The memory of a model with tensors and other values; `None` before its first run.
     mixed: Option<Box<MixedMemory>>,
 }
 
 impl WholeMemory {
-    /// The terms of a run that `token` ends, within these limits.
+    /// Returns the terms of a run that `token` ends, within `limits`, on the session's number of threads.
     pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
         RunTerms { token, threads: self.threads, limits, ..RunTerms::default() }
     }
 }
 
 impl WholeModel {
-    /// Inputs and outputs with their types.
+    /// Returns the inputs and the outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         match self {
             WholeModel::Arrays(model) => model.fields(),
@@ -61,12 +61,12 @@ impl WholeModel {
         }
     }
 
-    /// False for a model that is evaluated as a whole only, and never on many rows.
+    /// True if the model can be run on many rows: only models with arrays can.
     pub(crate) const fn has_rows(&self) -> bool {
         matches!(self, WholeModel::Arrays(_))
     }
 
-    /// Bytes of memory that it holds, and its code.
+    /// Returns the bytes of memory that the model and its code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             WholeModel::Arrays(model) => model.memory_bytes(),
@@ -75,7 +75,7 @@ impl WholeModel {
         }
     }
 
-    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    /// Evaluates the model on one value per input, each of exactly the input's type, and appends the outputs to `results`.
     ///
     /// # Errors
     /// A fault of the evaluation.
@@ -95,7 +95,7 @@ impl WholeModel {
         }
     }
 
-    /// Keeps the memory of a result of a run before, which the caller does not use any more.
+    /// Keeps the memory of `result` for later runs of a model with arrays. It must be a result of an earlier run that the caller no longer uses.
     pub(crate) fn recycle(&self, result: Value, memory: &mut WholeMemory) {
         if let (WholeModel::Arrays(_), Some(memory)) = (self, &mut memory.arrays) {
             memory.recycle(result);

@@ -1,5 +1,5 @@
-//! How a model is compiled and run, and who is told of it: the choice of backends, options of compiling, limits and terms of runs, the signature of a
-//! model with what its inputs promise, and metrics.
+//! Options for compiling and running models: the choice of backends, limits and terms of runs, the signature of a model with the promises of its
+//! inputs, and metrics.
 
 pub(crate) mod choice;
 pub(crate) mod compile_options;

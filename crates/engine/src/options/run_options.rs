@@ -39,7 +39,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// How many errors of failed rows a batch keeps, unless something else is said.
+    /// The maximum number of row errors that a batch keeps by default.
     pub const KEPT_FAILURES: usize = 100;
 
     /// Runs that nothing ends, on one thread.
@@ -67,9 +67,9 @@ impl RunOptions {
         RunOptions { deadline: Instant::now().checked_add(limit), ..self }
     }
 
-    /// Shares a run out to so many threads of rayon's pool for the process, or of that in which the caller is (`pool.install(..)`), where it is worth
-    /// them. Results do not depend on it. A pool of the caller's has no threads in a process that was forked since it was made: the run would wait
-    /// for ever.
+    /// Shares a run out to `threads` threads where it is worth them: of rayon's pool for the process, or of the pool in which the caller runs
+    /// (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the fork has no
+    /// threads: the run would wait for ever.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         RunOptions { threads: Some(threads), ..self }
@@ -82,20 +82,20 @@ impl RunOptions {
         RunOptions { limits: Some(limits), ..self }
     }
 
-    /// How many rows a batch has, where no column says so: all inputs share one value, or there are none.
+    /// Sets the number of rows of a batch. It is needed where no column says it: all inputs share one value, or there are no inputs.
     #[must_use]
     pub fn rows(self, rows: usize) -> Self {
         RunOptions { rows: Some(rows), ..self }
     }
 
-    /// Evaluates at most so many rows of a batch before it looks whether the run was cancelled, and shares fewer out to a thread: for models
-    /// that take long for a row. It is rounded down to a multiple of 64, and 64 at least; results do not depend on it.
+    /// Sets the maximum number of rows that a batch evaluates between two checks for cancellation, for models that take long per row. A thread is then
+    /// given fewer rows at a time. The number is rounded down to a multiple of 64, and is at least 64. Results do not depend on it.
     #[must_use]
     pub fn strip_rows(self, rows: usize) -> Self {
         RunOptions { strip_rows: Some(rows), ..self }
     }
 
-    /// How many errors of failed rows a batch keeps: [`RunOptions::KEPT_FAILURES`] if nothing is said.
+    /// Sets the maximum number of row errors that a batch keeps: [`RunOptions::KEPT_FAILURES`] by default.
     #[must_use]
     pub fn keep_failures(self, keep: usize) -> Self {
         RunOptions { keep_failures: Some(keep), ..self }
@@ -125,12 +125,12 @@ impl RunOptions {
         self.threads
     }
 
-    /// How many rows there are, if that is said.
+    /// The number of rows, if it is set.
     pub const fn row_count(&self) -> Option<usize> {
         self.rows
     }
 
-    /// The terms of a run that `token`, which is that of the options, ends, and that has `limits`.
+    /// Returns the terms of a run with these options and with `limits`. `token` must be the [`token`](Self::token) of these options.
     pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
         RunTerms {
             token,

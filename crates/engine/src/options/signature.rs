@@ -27,7 +27,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The inputs of a plan, with their defaults in the program, and its outputs.
+    /// Returns the inputs of a plan, with their defaults in the program, and its outputs.
     pub(crate) fn of_plan(plan: &Plan, program: &Program) -> [Box<[Field]>; 2] {
         let field = |name, value| Field::new(name, &plan.value(value).qtype);
         let mut inputs: Box<[Field]> = plan.inputs().iter().map(|input| field(&input.name, input.value)).collect();

@@ -528,8 +528,8 @@ impl<'a, T: ColumnValue> From<&'a [Optional<T>]> for InputColumn<'a> {
 }
 
 impl<'a> InputColumn<'a> {
-    /// Lists whose elements lie in another column, those of a row between two neighbouring points. Missing elements are said by
-    /// that column; a missing row is refused, because no array is missing.
+    /// Makes a column of lists, whose elements are all in the column `elements`: `offsets` says which of them each row has. Missing elements are
+    /// those that are missing in `elements`. A missing row is refused, because an array cannot be missing.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;
@@ -543,15 +543,15 @@ impl<'a> InputColumn<'a> {
         InputColumn::of_lists(offsets.into(), elements)
     }
 
-    /// The first row whose list differs in size from the list of the other column. Both columns were checked and have `rows` rows. `None` where either
-    /// column shares one list between all rows.
+    /// Returns the first row whose list differs in size from the list of the other column. Both columns must be checked, and have `rows` rows. `None`
+    /// if either column shares one list between all rows.
     pub(crate) fn first_of_another_size(&self, other: &InputColumn<'_>, rows: usize) -> Option<usize> {
         let ((a, _), (b, _)) = (self.as_lists()?, other.as_lists()?);
         let size = |offsets: &ListOffsets<'_>, row: usize| offsets.elements(row..row.saturating_add(1)).len();
         (0..rows).find(|row| size(a, *row) != size(b, *row))
     }
 
-    /// The first row with a missing element in its list. The column was checked and has `rows` rows.
+    /// Returns the first row with a missing element in its list. The column must be checked, and have `rows` rows.
     pub(crate) fn first_lacking(&self, rows: usize) -> Option<usize> {
         let (offsets, elements) = self.as_lists().filter(|(_, elements)| !elements.is_all_present())?;
         let lacks = |row: &usize| !offsets.elements(*row..row.saturating_add(1)).all(|at| elements.is_present(at));
@@ -559,7 +559,7 @@ impl<'a> InputColumn<'a> {
     }
 }
 
-/// The type of lists of elements.
+/// Returns the array type of lists whose elements are in this column; `None` if they have no scalar type.
 const fn list_type(elements: &InputColumn<'_>) -> Option<QType> {
     match elements.scalar() {
         Some(scalar) => Some(QType::Array(cembra_runtime::ArrayKind::Dense, scalar)),

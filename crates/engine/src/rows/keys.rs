@@ -1,49 +1,50 @@
-//! Keys: which value of a dictionary each row has, by its number, as callers have these numbers.
+//! Keys of a dictionary column: for each row the index of its value in the dictionary, in the integer type that the
+//! caller has.
 
-/// Numbers of values in a dictionary.
+/// Dictionary keys, one per row: indices of values in the dictionary.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
-    /// Of 8 bits.
+    /// Signed keys of 8 bits.
     I8(&'a [i8]),
-    /// Of 16 bits.
+    /// Signed keys of 16 bits.
     I16(&'a [i16]),
-    /// Of 32 bits.
+    /// Signed keys of 32 bits.
     I32(&'a [i32]),
-    /// Of 64 bits.
+    /// Signed keys of 64 bits.
     I64(&'a [i64]),
-    /// Of 8 bits without a sign.
+    /// Unsigned keys of 8 bits.
     U8(&'a [u8]),
-    /// Of 16 bits without a sign.
+    /// Unsigned keys of 16 bits.
     U16(&'a [u16]),
-    /// Of 32 bits without a sign.
+    /// Unsigned keys of 32 bits.
     U32(&'a [u32]),
-    /// Of 64 bits without a sign.
+    /// Unsigned keys of 64 bits.
     U64(&'a [u64]),
 }
 
-/// The type of numbers of values.
+/// The integer type of dictionary keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyType {
-    /// Of 8 bits.
+    /// Signed integers of 8 bits.
     I8,
-    /// Of 16 bits.
+    /// Signed integers of 16 bits.
     I16,
-    /// Of 32 bits.
+    /// Signed integers of 32 bits.
     I32,
-    /// Of 64 bits.
+    /// Signed integers of 64 bits.
     I64,
-    /// Of 8 bits without a sign.
+    /// Unsigned integers of 8 bits.
     U8,
-    /// Of 16 bits without a sign.
+    /// Unsigned integers of 16 bits.
     U16,
-    /// Of 32 bits without a sign.
+    /// Unsigned integers of 32 bits.
     U32,
-    /// Of 64 bits without a sign.
+    /// Unsigned integers of 64 bits.
     U64,
 }
 
 impl KeyType {
-    /// Bytes of a number.
+    /// Returns the bytes of one key.
     pub(in crate::rows) const fn size(self) -> usize {
         match self {
             KeyType::I8 | KeyType::U8 => 1,
@@ -89,7 +90,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Where the first number is.
+    /// Returns the address of the first key.
     pub(in crate::rows) fn address(&self) -> *const u8 {
         with_keys!(self, keys => keys.as_ptr().cast())
     }
@@ -97,11 +98,11 @@ impl Keys<'_> {
     /// True if every key is at least 0 and less than `values`.
     pub(in crate::rows) fn are_less(&self, values: usize) -> bool {
         let values = values as u64;
-        // A negative one is more than any. Without a branch, so that several are compared at once.
+        // A negative key becomes larger than any count. No branch, so that several keys are compared at once.
         with_keys!(self, keys => !keys.iter().fold(false, |wrong, key| wrong | (i128::from(*key) as u64 >= values)))
     }
 
-    /// The number of a row's value; none for a negative one.
+    /// Returns the key of a row; `None` if the key is negative, or the row does not exist.
     pub(in crate::rows) fn get(&self, row: usize) -> Option<usize> {
         with_keys!(self, keys => usize::try_from(i128::from(*keys.get(row)?)).ok())
     }

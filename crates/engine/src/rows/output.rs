@@ -8,7 +8,7 @@ use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
 
 impl OutputRoom {
-    /// The room that is left beside the strings of `columns`.
+    /// Returns the room that remains once the strings of `columns` are counted.
     #[must_use]
     pub fn beside(self, columns: &[OutputColumn]) -> Self {
         let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);

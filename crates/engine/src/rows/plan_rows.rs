@@ -182,8 +182,8 @@ impl PlanRows {
         misfit(&self.inputs, &self.outputs, refused)
     }
 
-    /// Evaluates the plan on so many rows, into the memory that there is for outputs. The strings that it makes may take `strings` bytes; without a
-    /// number, as many as arrays may.
+    /// Evaluates the plan on `rows` rows, and writes each output into its memory in `outputs`; `None` there stands for a new column. Strings of the
+    /// outputs may take `strings` bytes; `None` stands for the limit on arrays.
     pub(crate) fn run(
         &self,
         inputs: &[InputColumn<'_>],

@@ -602,7 +602,7 @@ impl Job<'_> {
         self.sources.iter().map(|source| &source.form).chain(self.targets.iter().map(|target| &target.form))
     }
 
-    /// The rows of a strip.
+    /// Returns the number of rows per strip.
     fn strip_rows(&self, player: &Player) -> usize {
         let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
         let most = most.min((self.terms.strip_rows / 64).max(1).saturating_mul(64));

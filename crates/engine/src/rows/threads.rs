@@ -6,8 +6,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::prelude::IndexedParallelIterator;
 use smallvec::{SmallVec, smallvec};
 
-/// The results of all shares, in their order. The caller does a single share itself. Several are jobs of the pool of the
-/// process, or of that in which the caller runs; a process that was forked has one of its own.
+/// Runs `one` on each share, and returns the results in the order of the shares. The calling thread runs a single share itself. Several are jobs of
+/// the pool in which the caller runs, or else of the pool of the process; a forked process has a pool of its own.
 pub(crate) fn on_threads<W: Send, R: Send>(
     shares: impl IntoIterator<Item = W>,
     one: impl Fn(W) -> R + Sync,

@@ -1,5 +1,5 @@
-//! A plan that is run on one row: its function, the frame that a run begins with, and where it can fail. Who counts its calls, and takes new tiers
-//! of it, is decided in [`Executable`](crate::Executable).
+//! A plan that is run on one row: its function, the frame that a run begins with, and the places where it can fail. Counting calls and taking new
+//! tiers is the business of [`Executable`](crate::Executable).
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -17,9 +17,9 @@ pub(crate) struct FrameModel {
     pub(crate) runnable: Runnable,
     sites: Sites,
     template: Template,
-    /// True if some value is a string. An evaluation without strings makes none and works on none: it spares their bookkeeping.
+    /// True if a value of the plan is a string. Evaluations of other plans skip the bookkeeping of strings.
     has_strings: bool,
-    /// Of a model that is called by value; the machine code of others reads structs.
+    /// The slots of a model that is called by value; `None` for a model whose machine code reads structs.
     pub(crate) slots: Option<ValueSlots>,
 }
 
@@ -41,7 +41,7 @@ impl ValueSlots {
         }
     }
 
-    /// Writes one value for each input, and returns how many were of their inputs' types; those behind are not written.
+    /// Writes the values to the slots of the inputs, up to the first that is not of its input's type. Returns the number of values that were written.
     ///
     /// # Safety
     /// FRAME-SLOT: the frame is of the plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written
@@ -61,7 +61,7 @@ impl ValueSlots {
         values.len() - rest.len()
     }
 
-    /// Puts the values of the outputs behind the others.
+    /// Appends the values of the outputs to `results`.
     ///
     /// # Safety
     /// FRAME-SLOT: a call has written the outputs to the frame. STRING-VIEW: what texts view is still alive.
@@ -79,8 +79,8 @@ impl ValueSlots {
 }
 
 impl FrameModel {
-    /// Compiles a plan for a backend, for calls by value or for structs: then the binding says where their fields are. The second value is the reason
-    /// why the interpreter stands in.
+    /// Compiles a plan for a backend. With `structs`, the code reads and writes fields where that binding says; with `None`, it is called by value.
+    /// The second result is the reason, if the interpreter stands in.
     ///
     /// # Errors
     /// Limits; or that the backend cannot be had, if no other may stand in.
@@ -98,7 +98,7 @@ impl FrameModel {
         Ok((FrameModel::of(program, plan, slots, runnable, options), reason))
     }
 
-    /// A plan that is interpreted, for calls by value.
+    /// Makes a model that the interpreter runs, and that is called by value.
     pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> FrameModel {
         let runnable = Runnable::Interpreted(cembra_interp::bind(plan, &plan.frame_binding()));
         FrameModel::of(program, plan, Some(ValueSlots::of(plan)), runnable, options)
@@ -115,17 +115,17 @@ impl FrameModel {
         FrameModel { runnable, sites, template, has_strings: plan.has_strings(), slots }
     }
 
-    /// A frame with the literals of the plan.
+    /// Makes a frame with the literals of the plan.
     pub(crate) fn frame(&self) -> Frame {
         self.template.frame()
     }
 
-    /// Bytes of a frame.
+    /// Returns the bytes of a frame.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.template.frame_bytes()
     }
 
-    /// Begins an evaluation: what the last one took of the context does not count any more.
+    /// Begins an evaluation: the strings of the previous one, and the work on them, no longer count against the limits.
     #[inline(always)]
     pub(crate) fn begin(&self, context: &mut Context) {
         if self.has_strings {
@@ -133,14 +133,14 @@ impl FrameModel {
         }
     }
 
-    /// The outcome of an evaluation whose function returned this status.
+    /// Ends an evaluation whose function returned `status`, and returns its error if it failed.
     #[inline(always)]
     pub(crate) fn end(&self, status: i32, context: &mut Context) -> Result<(), Error> {
         let status = if self.has_strings { context.end(status) } else { status };
         if status == STATUS_OK { Ok(()) } else { Err(self.sites.error(context)) }
     }
 
-    /// Bytes of memory besides itself, code included.
+    /// Returns the bytes of memory that the model takes besides its own struct, code included.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.sites.memory_bytes()
             + self.template.memory_bytes()

@@ -1,4 +1,4 @@
-//! A plan on one row: what runs it, in which tiers, and plans that are run once in a run of another model.
+//! Plans that run on one row: their functions, their tiers, and plans that run once within a run of another model.
 
 pub(crate) mod backend;
 pub(crate) mod frame_model;

@@ -1,5 +1,5 @@
-//! Plans of scalars that are run on values, one run after the other, each within its own limits: those between the arrays of a model, and expressions
-//! of tensors' elements that are evaluated one at a time.
+//! Plans of scalars that are called by value, each run within limits of its own. They compute the scalars between the arrays of a model, and single
+//! elements of tensor expressions.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -23,7 +23,7 @@ pub(crate) struct OncePlan {
     limits: Limits,
 }
 
-/// What one run after the other needs.
+/// The memory that one run of a plan after the other uses.
 #[derive(Debug)]
 pub(crate) struct OnceMemory {
     frame: Frame,
@@ -32,13 +32,13 @@ pub(crate) struct OnceMemory {
 }
 
 impl OncePlan {
-    /// A plan that is interpreted: to compile a few operators takes longer than thousands of runs of them.
+    /// Makes a plan that the interpreter runs: compiling a few operators takes longer than thousands of interpreted runs.
     pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> OncePlan {
         let model = FrameModel::interpreted(program, plan, options);
         OncePlan { model, limits: *options.budget().limits() }
     }
 
-    /// A plan that is compiled for a backend.
+    /// Compiles a plan for `backend`.
     fn compiled(program: &Program, plan: &Plan, backend: Backend, options: &Started) -> Result<OncePlan, Error> {
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
         let (model, reason) = FrameModel::new(program, plan, None, backend, options, &watch)?;
@@ -52,10 +52,10 @@ impl OncePlan {
         OnceMemory { frame: self.model.frame(), context: self.limits.context(), inputs: Vec::new() }
     }
 
-    /// Evaluates the plan on values of exactly its inputs' types, within limits. The results are put behind the others.
+    /// Evaluates the plan on values of exactly its inputs' types, within `limits`, and appends the outputs to `results`.
     ///
     /// # Errors
-    /// It fails, or was cancelled.
+    /// The plan takes other values, fails, or was cancelled.
     pub(crate) fn run(
         &self,
         memory: &mut OnceMemory,
@@ -87,7 +87,7 @@ impl OncePlan {
         Ok(())
     }
 
-    /// Bytes of memory besides itself.
+    /// Returns the bytes of memory that the plan takes besides its own struct.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.model.memory_bytes()
     }
@@ -97,11 +97,11 @@ impl OncePlan {
 #[derive(Debug)]
 pub(crate) struct ElementPlan {
     plan: OncePlan,
-    /// Which input of the body each input of the plan is, and its type.
+    /// For each input of the plan, the index of this input in the body, and its type.
     inputs: Box<[(usize, Scalar)]>,
 }
 
-/// A frame of such an expression. A clone has a frame of its own.
+/// The evaluation state of an [`ElementPlan`]. A clone has memory of its own.
 #[derive(Debug)]
 pub(crate) struct SingleElement {
     plan: Arc<ElementPlan>,
@@ -126,7 +126,7 @@ impl ElementPlan {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
         let inputs = leaves.filter_map(|leaf| Some((leaf, *body.inputs.get(leaf)?))).collect();
-        // Nobody asks for the tiers of a body.
+        // The tiers of a body are never queried, so a tiered model's bodies have a single one.
         let backend = if options.backend == Backend::Tiered { Backend::Auto } else { options.backend };
         Ok(ElementPlan { plan: OncePlan::compiled(&program, &plan, backend, options)?, inputs })
     }
@@ -138,7 +138,7 @@ fn misfit(message: &str) -> Error {
 }
 
 impl SingleElement {
-    /// The first output, by its bits in the layout of frames, of the bits of the inputs.
+    /// Evaluates the expression and returns its first output. Inputs and output are bits, as scalars have them in frames.
     ///
     /// # Errors
     /// `inputs` has another number than the body has inputs, or the element fails.

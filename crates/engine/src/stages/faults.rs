@@ -79,7 +79,7 @@ fn any_nan(value: Value) -> Value {
     }
 }
 
-/// An error of a model as one of tensors.
+/// Converts the error of an evaluated element to an error of tensors.
 pub(crate) fn in_elements(error: &Error) -> Error {
     let kind = match error.fault_kind() {
         Some(FaultKind::Cancelled) => TensorErrorKind::Cancelled,

@@ -188,7 +188,7 @@ impl Evaluator {
     }
 }
 
-/// What products of matrices are computed by: a library with the feature `matrix-library`, plain loops without.
+/// Returns the implementation of matrix products: a library with the feature `matrix-library`, plain loops without.
 #[must_use]
 pub fn matrices() -> &'static dyn MatrixProduct {
     #[cfg(feature = "matrix-library")]

@@ -181,7 +181,7 @@ impl BodyLine {
     }
 }
 
-/// Runs the plan of a body over lines of so many elements, and writes over the outputs, on these terms.
+/// Runs the plan of a body over lines of `rows` elements on `terms`, and overwrites `outputs`.
 pub(crate) fn run(
     plan: &PlanRows,
     lines: &[Line<'_>],

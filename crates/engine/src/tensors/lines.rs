@@ -75,8 +75,8 @@ pub(crate) struct Soon<'a> {
     pub(crate) shift: isize,
 }
 
-/// The axes of an index space, from the outermost on: how many indices each has, and its stride in each operand. An axis of one index is left out, and
-/// an axis that continues the one outside of it in all operands is one with that.
+/// Returns the axes of an index space from the outermost on, each with its extent and its stride in each operand. An axis of one index is left out.
+/// An axis that continues the next outer one in all operands is merged with it.
 pub(crate) fn nested_axes<'s>(
     extents: &[usize],
     strides: impl Iterator<Item = &'s [isize]> + Clone,

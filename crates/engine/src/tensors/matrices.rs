@@ -80,8 +80,8 @@ fn columns_at_a_time<T>(call: &Call<T>) -> [usize; 2] {
     if call.columns > call.rows { [384, 0] } else { [call.columns, 0] }
 }
 
-/// Computes a product in pieces of columns, by a function of the library within its matrices (MATRIX-WITHIN), which holds for each call of
-/// `by_library`. A product that is not of matrices is computed by `plainly`, and so are all of them if the library is not there (FEATURE).
+/// Computes a product in pieces of columns by calls of `by_library`, each within the product's matrices (MATRIX-WITHIN). `plainly` computes products
+/// that are not of matrices, and all products if the library is absent (FEATURE).
 fn multiply<'m, T>(
     mut product: Multiplication<'m, T>,
     by_library: unsafe fn(&Call<T>),

@@ -171,7 +171,7 @@ impl TensorModel {
         }
     }
 
-    /// What evaluates the expressions of elements.
+    /// Returns the evaluator of element expressions.
     pub(crate) const fn evaluator(&self) -> &Arc<Evaluator> {
         &self.evaluator
     }
@@ -325,7 +325,7 @@ impl TensorModel {
 }
 
 impl TensorModel {
-    /// Inputs and outputs with their types.
+    /// Returns the inputs and the outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
     }
@@ -335,14 +335,14 @@ impl TensorModel {
         self.evaluator.tier()
     }
 
-    /// Bytes of memory that it holds, its plans included.
+    /// Returns the bytes of memory that the model takes, its plans included.
     pub(crate) fn memory_bytes(&self) -> usize {
         let of_graph = if let Origin::Graph { plan, .. } = &self.origin { plan.held_bytes() } else { 0 };
         let bytes = of_graph + self.plans.sum(plan_bytes);
         size_of::<TensorModel>() + usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Evaluates the model on values of exactly its inputs' types, one for each. The results are put behind the others.
+    /// Evaluates the model on one value per input, each of exactly the input's type, and appends the outputs to `results`.
     pub(crate) fn evaluate(
         &self,
         values: &[Value],

@@ -12,7 +12,7 @@ use cembra_value::{Budget, Code, Diagnostic, Limit, Limits, Span};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop;
 
-/// The state of reading a text that is left for another one and read on later.
+/// The state of reading a text, kept while another text is read.
 pub(super) struct ReadingState<'s> {
     source: PlacedText<'s>,
     lexer: Lexer<'s>,
@@ -204,7 +204,7 @@ impl<'s> Cursor<'s> {
         self.token.first_on_line && self.brackets == 0
     }
 
-    /// Goes past the bracket that is the current token, and one level deeper. Inside of brackets line ends do not count.
+    /// Consumes the opening bracket that is the current token, and goes one level deeper. Line ends inside of brackets do not count.
     pub(super) fn open(&mut self) -> Result<Span, Stop> {
         let bracket = self.token.span;
         self.deepen(bracket)?;
@@ -213,12 +213,12 @@ impl<'s> Cursor<'s> {
         Ok(bracket)
     }
 
-    /// The same for a bracket of a kind, which must come now.
+    /// Consumes an opening bracket of a kind as [`open`](Self::open) does. Another token is an error.
     pub(super) fn require_open(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
         if self.token.kind == kind { self.open() } else { Err(self.unexpected(expected)) }
     }
 
-    /// Goes past the end of the bracket that was opened at `open`, which must come now, and leaves it.
+    /// Consumes the bracket that closes the one at `open`, and leaves its level. Another token is an error.
     pub(super) fn close(&mut self, kind: TokenKind, open: Span, expected: &str) -> Result<Span, Stop> {
         if self.token.kind != kind {
             return Err(self.unclosed(open, expected));
@@ -228,7 +228,7 @@ impl<'s> Cursor<'s> {
         Ok(bracket)
     }
 
-    /// Goes past a token of a kind, which must come now.
+    /// Consumes a token of a kind. Another token is an error.
     pub(super) fn require(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
         if self.token.kind == kind { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
     }

@@ -1,9 +1,8 @@
 //! Models as files: programs written as protobuf, and read back as equal programs.
 //!
-//! A file holds the nodes that some output needs, operands first, then what is an input and what an
-//! output. Operators are named, not numbered, and literals keep every bit. A file says which version of the form it is
-//! written in. A version never changes once it was released: what is added later gets a new number, and older numbers
-//! stay readable for ever.
+//! A file holds the nodes that some output needs, operands first, and after them the inputs and the outputs. Operators are named, not numbered, and
+//! literals keep every bit. A file says the version of its form. A version never changes once it was released: additions get a new number, and older
+//! numbers stay readable for ever.
 //!
 //! What an input promises is said by its type, in the words of the text language: files from before there were promises say
 //! `[f64?]` and `edge`, which promise nothing.

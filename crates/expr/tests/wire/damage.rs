@@ -24,7 +24,7 @@ fn problem(read: Result<Program, Error>) -> (Code, String) {
     (problems.diagnostics()[0].code(), problems.diagnostics()[0].message().to_owned())
 }
 
-/// The message about a damaged file.
+/// Returns the message about a damaged file.
 #[track_caller]
 fn damage(file: &[u8]) -> String {
     let (code, message) = problem(read_binary(file, &Limits::default()));
@@ -45,7 +45,7 @@ fn defaults_are_of_the_types_of_their_inputs() {
     let good = parse("input x: i32? = 1; x", &Anything, &Limits::default()).unwrap();
     let binary = write_binary(&good);
     assert!(read_binary(&binary, &Limits::default()).unwrap() == good);
-    // Types of the same length, whose default it is not.
+    // Type names of the same length, for types that the default does not fit.
     let at = binary.windows(4).position(|bytes| bytes == b"i32?").unwrap();
     for (other, message) in [
         (b"u64?", "input `x` is u64?, and its default of type i32"),
@@ -74,7 +74,7 @@ fn a_file_cut_short_is_an_error() {
     }
 }
 
-/// A file as its messages, some of whose parts are bytes.
+/// The message of a file, with some parts left as bytes.
 #[derive(Clone, PartialEq, Message)]
 struct File {
     #[prost(string, tag = "1")]
@@ -120,7 +120,7 @@ const PLACEHOLDER: i32 = 2;
 const LITERAL: i32 = 3;
 const OPERATOR: i32 = 4;
 
-/// A file of version 1.
+/// Makes a file of version 1 without nodes.
 fn file() -> File {
     File { format: "cembra-program".to_owned(), version: 1, ..File::default() }
 }
@@ -128,12 +128,12 @@ fn file() -> File {
 /// Files may say of functions what no text can: parameters that are none, that two functions have, or that stand outside.
 #[test]
 fn odd_functions_are_read_and_printed() {
-    /// The literal 1 of type WEAK_FLOAT or INT32, as a file of it has it.
+    /// Returns the literal 1 of type WEAK_FLOAT or INT32, in the bytes of a file.
     fn one() -> Vec<u8> {
         let program = parse("1", &Anything, &Limits::default()).expect("a program");
         File::decode(&write_binary(&program)[..]).expect("a file").literals.swap_remove(0)
     }
-    // Behind a placeholder and a literal, operators with their operands.
+    // The graph is a placeholder, a literal, and then operators with their operands.
     let printed = |parameter: &str, operators: &[(&str, &[u32])]| {
         let mut file = file();
         file.names = vec![parameter.to_owned(), "core._lambda".to_owned(), "core._plus".to_owned()];

@@ -255,7 +255,7 @@ impl Grower<'_> {
         }
     }
 
-    /// What an aggregation makes of these operands, its others being their defaults.
+    /// Adds an aggregation of these operands. Its other operands are their defaults.
     fn aggregated(&mut self, mut operands: Vec<NodeId>) -> Option<NodeId> {
         let reduces = |entry: &&Entry| {
             matches!(entry.def.over_arrays, OverArrays::Kernel(ArrayOperator { form: ArrayForm::Reduce(_), .. }))
@@ -268,7 +268,7 @@ impl Grower<'_> {
         self.pool.apply(aggregation, &operands)
     }
 
-    /// What an array has to do with its own groups: it meets what an aggregation makes of them, at every element again.
+    /// Adds an operator on each element of an array and the aggregate of the element's group.
     fn there_and_back(&mut self) -> Option<NodeId> {
         let size = self.focus();
         let scalar = self.scalar_at(size);

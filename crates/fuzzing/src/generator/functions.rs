@@ -81,15 +81,15 @@ impl Pool<'_> {
         function
     }
 
-    /// A new parameter of a function.
+    /// Adds a new parameter of a function.
     pub(super) fn parameter(&mut self, qtype: &QType, depth: u32) -> NodeId {
         self.placeholders += 1;
         let node = self.graph.placeholder(&format!("p{}", self.placeholders), None);
         self.note(node, qtype, depth)
     }
 
-    /// Puts the operators of a function, which begin with the node `from`, and its parameters out of reach. Literals and inputs stay; the function
-    /// itself is used by whoever asked for it.
+    /// Hides the operators of a function, which begin with the node `from`, and its parameters. Literals and inputs can still be used, and the caller
+    /// uses the function itself.
     pub(super) fn hide(&mut self, from: usize, parameters: &[NodeId]) {
         for at in (from..self.types.len()).map(NodeId::from_index) {
             if !self.graph.operands(at).is_empty() || parameters.contains(&at) {

@@ -101,8 +101,8 @@ pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error>
     Tiling1::new(boundaries)
 }
 
-/// How the axes of a value are cut. `None` is an axis along which the value is the same for all indices, and not made yet: it is cut wherever what it
-/// meets is.
+/// The tilings of a value's axes. `None` is an axis along which the value is constant, and which is not made yet: it is cut as the axis that it
+/// meets.
 type Axes = Vec<Option<Tiling1>>;
 
 /// How the values of the nodes of a graph are cut.

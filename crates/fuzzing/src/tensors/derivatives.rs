@@ -10,7 +10,8 @@ use cembra::Scalar;
 use cembra::tensor::{Reduction, Tensor, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
-/// Differentiates a random graph. Where differences of two steps do not agree, the function is too steep, which the report counts as rough.
+/// Differentiates a random graph, and checks the derivatives. If the differences of two steps do not agree, the function is too steep, which the
+/// report counts as rough.
 pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Finding>, Error> {
     let count = random.usize(1..=3);
     let mut growth = Growth::of_floats(random, count)?;
@@ -87,7 +88,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Findin
         let mut along = along.iter();
         for (at, input) in plain.iter().enumerate() {
             let is_leaf = case.graph.leaves().get(at).is_some_and(|leaf| leaves.contains(&leaf.node));
-            // Directions belong to the leaves that are differentiated by, in their order.
+            // Each leaf that is differentiated by has one direction. Directions are in the order of these leaves.
             moved.push(match is_leaf.then(|| along.next()).flatten() {
                 Some(direction) => {
                     let (x, v) = (input.to_vec::<f64>()?, direction.to_vec::<f64>()?);

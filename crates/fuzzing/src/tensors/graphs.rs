@@ -184,7 +184,7 @@ impl<'r> Growth<'r> {
         self.pool[self.random.usize(from..self.pool.len())]
     }
 
-    /// What is made of a node of the pool.
+    /// Makes a node of any node of the pool.
     fn of_any(&mut self, make: fn(&mut Self, TensorNodeId) -> NodeResult) -> NodeResult {
         let x = self.any();
         make(self, x)

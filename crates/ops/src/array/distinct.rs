@@ -22,7 +22,7 @@ pub(crate) struct Numbers {
     known: Numbering,
 }
 
-/// The elements that have numbers.
+/// The numbers that elements have so far, in a table or by hashes.
 enum Numbering {
     /// One more than the number of each that may come, 0 for none: of each group so many from the least bits on.
     Table { least: u64, span: usize, numbers: Vec<u32> },

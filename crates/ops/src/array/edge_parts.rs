@@ -160,7 +160,7 @@ pub(crate) static SIZES: OpDef = OpDef {
     ..PART
 };
 
-/// A number for each element of an edge.
+/// Returns the signature of an operator that results in one integer for each element of an edge.
 fn number_each(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let kind = array_side(operator, args, child_kind)?;
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))

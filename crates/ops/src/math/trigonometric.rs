@@ -53,7 +53,7 @@ pub(crate) static SINH: OpDef = OpDef {
     ]),
     examples: &[ex("sinh(0)", "0."), ex("sinh(-1000)", "-inf")],
     derivative: Some(|d| {
-        // The hyperbolic cosine, whose square is that of the sine and 1.
+        // The slope is the hyperbolic cosine: the square root of 1 plus the square of the hyperbolic sine.
         let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
         let one = d.number(1.0);
         let square = d.apply(id::ADD, &[one, square])?;

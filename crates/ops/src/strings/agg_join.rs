@@ -64,7 +64,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
 
 /// Strings that are joined: texts, or bytes.
 trait Join: Clone {
-    /// The strings of elements.
+    /// The borrowed string of an element.
     type Slice: ?Sized;
 
     /// An element that is there.

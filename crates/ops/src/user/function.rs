@@ -32,7 +32,7 @@ use sealed::{Sealed, Token};
 pub trait UserArgument: Sealed {
     /// The type with the lifetime of one call.
     type Argument<'call>;
-    /// The type in frames.
+    /// The type of the argument in frames.
     #[doc(hidden)]
     type FrameForm: Repr;
 
@@ -50,7 +50,7 @@ pub trait UserArgument: Sealed {
     note = "results may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `String`, `&'static str`, `Vec<u8>`, `()`, and `Option` of these"
 )]
 pub trait UserResult: Sealed {
-    /// The type in frames.
+    /// The type of the result in frames.
     #[doc(hidden)]
     type FrameForm: Repr;
 
@@ -229,7 +229,7 @@ pub struct Fallible<F>(pub F);
 
 /// Arguments of a function, as a tuple.
 pub trait Arguments: Sealed {
-    /// The types in frames.
+    /// The types of the arguments in frames.
     #[doc(hidden)]
     type FrameForm: Operands;
 }

@@ -139,7 +139,7 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// Checks the names in options.
+/// Checks the names of passes and rewrites in options.
 ///
 /// # Errors
 /// A name that no pass or rewrite has, or that of a pass that cannot be left out.

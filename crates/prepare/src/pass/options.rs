@@ -1,4 +1,4 @@
-//! How to prepare.
+//! Options of preparing a program.
 
 use crate::Extension;
 use cembra_ops::Registry;
@@ -25,7 +25,7 @@ pub struct Options {
     pub mode: Mode,
     /// Outputs that are still weak floats stay so; otherwise they become FLOAT64.
     pub keep_weak_outputs: bool,
-    /// Passes to leave out, by name: some of those that [`PASSES`](super::PASSES) says are optional.
+    /// The names of passes to leave out. [`PASSES`](super::PASSES) says which of them are optional.
     pub without: Vec<String>,
     /// Rewrites of the optimiser to leave out, by name.
     pub without_rewrites: Vec<String>,

@@ -1,32 +1,32 @@
-//! What the texts of a CSV's column have in common, which decides the type of a column that is declared nowhere.
+//! Properties that all texts of a CSV column have. They decide the type of a column that is declared nowhere.
 
 use super::spelling::Spelling;
 use crate::scalar;
 use cembra_runtime::Scalar;
 
-/// What the texts of a column have in common.
+/// Properties that all texts of a column have, or that some of them have.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnTexts {
     /// All texts are numbers that lose no digits.
     numbers: bool,
-    /// One is a whole number that is not an f64.
+    /// Some text is a whole number whose digits an f64 does not hold.
     wide: bool,
-    /// All are integers of 64 bits.
+    /// All texts are integers of 64 bits.
     integers: bool,
-    /// All are integers, of whatever size.
+    /// All texts are integers, of any size.
     whole: bool,
     booleans: bool,
     dates: bool,
     timestamps: bool,
     any: bool,
-    /// One of the texts begins with a minus sign.
+    /// Some text begins with a minus sign.
     negative: bool,
-    /// There are empty texts, which are missing where the others are of another type.
+    /// Some texts are empty. They are missing if the others have another type than text.
     empty: bool,
 }
 
 impl ColumnTexts {
-    /// Nothing yet.
+    /// Returns the properties of a column without texts.
     pub(crate) const fn nothing() -> ColumnTexts {
         ColumnTexts {
             numbers: true,
@@ -42,12 +42,12 @@ impl ColumnTexts {
         }
     }
 
-    /// An empty text in quotes.
+    /// Adds an empty text in quotes.
     pub(crate) fn add_empty(&mut self) {
         self.empty = true;
     }
 
-    /// One more text, of a file that spells values so.
+    /// Adds a text of a file whose values have this spelling.
     pub(crate) fn add(&mut self, text: &str, spelling: &Spelling) {
         self.any = true;
         let number = spelling.number(text);
@@ -58,14 +58,14 @@ impl ColumnTexts {
         self.negative |= text.starts_with('-');
         let whole = unsigned.bytes().all(|byte| byte.is_ascii_digit());
         self.whole &= whole;
-        // An integer has no sign of zero to keep.
+        // An integer cannot keep the sign of `-0`.
         self.integers = self.integers && self.numbers && whole && text != "-0" && text.parse::<i64>().is_ok();
         self.booleans = self.booleans && scalar::boolean(text).is_some();
         self.dates = self.dates && spelling.is_moment(Scalar::Date, text);
         self.timestamps = self.timestamps && spelling.is_moment(Scalar::Timestamp, text);
     }
 
-    /// True if one of the numbers is below 0.
+    /// True if some text begins with a minus sign.
     pub(crate) fn has_negative(&self) -> bool {
         self.negative
     }
@@ -75,7 +75,7 @@ impl ColumnTexts {
         self.any
     }
 
-    /// The type that holds them all. Integers beyond 64 bits are texts, so that no digit is lost.
+    /// Returns the type that holds all texts. Integers beyond 64 bits are texts, so that no digit is lost.
     pub(crate) fn scalar(&self) -> Scalar {
         match self {
             // A column of nothing but missing values is numeric: most columns are.

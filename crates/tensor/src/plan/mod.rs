@@ -237,8 +237,8 @@ impl Step {
     }
 }
 
-/// For each step the values that it is the last to read, from what each step reads. Outputs are read after all steps. A value that lies in the
-/// memory of another one reads that one, too: `base` names it.
+/// Returns, for each step, the values that no later step reads. `reads` has the values that each step reads; outputs are read after all steps. A step
+/// that reads a value in the memory of another, which `base` names, reads the other too.
 pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],

@@ -85,7 +85,7 @@ fn of_axes(run: &mut Rewriting<'_>, to: &[Axis], node: &Node) -> Result<Replacem
             let both: SmallVec<[usize; 8]> = first.iter().map(|axis| usize::from(to[usize::from(*axis)])).collect();
             Ok(Some(("axes_axes", run.made.with_axes(inner.operands[0], &both)?)))
         }
-        // Another order of all axes. A product that others read too is seen in another order, not computed again.
+        // A product in another order of all axes is computed in that order, unless other nodes read the product too.
         Operation::Contract(labels) if to.len() == node.extents.len() && !run.is_shared(node.operands[0]) => {
             let mut output = labels.output.clone();
             for (label, axis) in labels.output.iter().zip(to) {

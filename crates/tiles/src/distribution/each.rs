@@ -30,7 +30,7 @@ pub(crate) struct Making<'m> {
 }
 
 impl<'m> Making<'m> {
-    /// A step of which a thread has the lazy tiles that a tile is made of, one of each operand, besides.
+    /// Makes a step in which a thread holds, besides the tile that it makes, one lazy tile of each operand.
     pub(crate) fn new(
         operation: (&'static str, u64),
         shape: &'m Shape,
@@ -85,11 +85,11 @@ impl Parts<'_> {
         parts
     }
 
-    /// Results of parts, in their order. A function is given numbers of tiles among those that are made here. The calling thread may watch something
-    /// meanwhile.
+    /// Runs `of_part` on each part, and returns the results in the order of the parts. A part is a range of tile numbers, counted among the tiles
+    /// that are made here. The calling thread runs `watch` meanwhile, if there is one.
     ///
     /// # Errors
-    /// That of the first part that fails, the evaluation was ended, or that of the watch.
+    /// The error of the first part that fails, or of `watch`; or the evaluation was ended.
     pub(crate) fn run<R: Send>(
         &self,
         workers: &Workers,

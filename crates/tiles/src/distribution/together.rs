@@ -21,7 +21,7 @@ pub(crate) struct Read<'s> {
 }
 
 impl<'s> Read<'s> {
-    /// An operand of which the tile at the same position is read.
+    /// Makes a read of the operand's tile at the same position as the result's.
     pub(crate) fn in_place(of: &'s Tiled) -> Read<'s> {
         Read { of, positions: &|at| Reads::from_elem(at, 1) }
     }

@@ -21,7 +21,7 @@ const MANTISSA: u32 = 52;
 /// The exponent, as it is stored, of what is infinite or no number.
 const LARGEST_EXPONENT: u64 = 2047;
 
-/// The exact sum of numbers, rounded once to FLOAT64, and then to their type.
+/// Returns the exact sum of numbers, rounded once to FLOAT64, and then to the type of the numbers.
 pub(crate) fn exact_sum<T: Float>(numbers: &[T]) -> T {
     let mut sum = ExactSum::default();
     numbers.iter().for_each(|number| sum.add(number.to_f64()));

@@ -1,6 +1,6 @@
-//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. Their results are combined in the order of
-//! the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads share the result's tiles, or the
-//! tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
+//! Reductions of tiled tensors over axes. Each tile is reduced by itself, in the order of its elements. The results of tiles are combined in the
+//! order of the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads share the result's
+//! tiles, or the tiles of one number. A sum does not visit absent tiles; the largest and the smallest element count their zeros.
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::distribution::{Read, Reads};

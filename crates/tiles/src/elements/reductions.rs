@@ -1,6 +1,6 @@
-//! Numbers of tiled tensors: sums, norms, extremes. Each tile comes to one FLOAT64 in the order of its elements, and those of all tiles are
-//! added exactly ([`ExactSum`](crate::elements::exact::ExactSum)): so a sum depends on what the tiles are, but on no order of tiles and on no threads.
-//! Absent tiles are zeros everywhere.
+//! Numbers of tiled tensors: sums, norms, extremes. Each tile is reduced to one FLOAT64 in the order of its elements, and these numbers are added
+//! exactly ([`ExactSum`](crate::elements::exact::ExactSum)). So a sum depends on the tiles, but neither on their order nor on threads. Absent tiles
+//! are zeros everywhere.
 
 use crate::distribution::each::{Making, lazy_bytes, numbers_of};
 use crate::distribution::{Read, Reads};
@@ -27,10 +27,10 @@ fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f
     sums.iter().sum()
 }
 
-/// Which of two numbers counts, the least or the greatest, and whether that is one of magnitudes.
+/// An extreme: the least or the greatest, of numbers or of their magnitudes.
 #[derive(Clone, Copy)]
 struct Extreme {
-    /// What is computed.
+    /// The name of the computation.
     name: &'static str,
     is_least: bool,
     is_magnitude: bool,

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Tiled {
-    /// The same tensor with all tiles stored, under the norms of their elements. No tile is dropped.
+    /// Returns the tensor with all tiles stored, and with the norms of their elements. No tile is dropped.
     ///
     /// # Errors
     /// A lazy tile cannot be made, or there is no memory.
@@ -23,8 +23,8 @@ impl Tiled {
         evaluator_of(&[self]).materialized(self)
     }
 
-    /// The tiles whose elements have norms that are not below the threshold, under these norms. Lazy tiles are made, and those that stay are
-    /// stored.
+    /// Returns the tensor without the tiles whose elements have a norm below the threshold, and with the norms of elements. Lazy tiles are made, and
+    /// those that stay are stored.
     ///
     /// # Errors
     /// A lazy tile cannot be made, there is no memory, or too many tiles are left.
@@ -33,7 +33,7 @@ impl Tiled {
     }
 }
 
-/// What evaluates on one thread without a limit of bytes, or plans if a tensor has a shape alone.
+/// Makes an evaluator on one thread without a limit of bytes. It only plans if a tensor has a shape alone.
 pub(crate) fn evaluator_of(operands: &[&Tiled]) -> Evaluator {
     let run = Evaluator::new(Options::default());
     if operands.iter().any(|operand| operand.is_planned()) { run.of_plan(Journal::default()) } else { run }
@@ -75,7 +75,7 @@ impl Evaluator {
             return Ok(a.clone());
         }
         let reads = [Read::in_place(a)];
-        // The lazy tile is the one that is made.
+        // The lazy tile is the tile that is made, so a thread holds no other.
         let making = Making { each_bytes: 0, ..Making::new(("stored", 0), a.shape(), a.scalar_type(), &reads) };
         tiled_of(&making, &self.workers.clone(), |operands, at| operands[0].tile_at(at))
     }

@@ -228,8 +228,9 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
     run.elements(of, &ranges, Base::Zero, &run.options().screening(of.scalar_type())?)
 }
 
-/// A tensor as slices of zeros of a tiling: what a gradient makes of a slice. Tiles of the tensor may be cut at other boundaries. Tiles that have no
-/// element of a present tile are absent. A tile that is whole a tile of the result is shared with it; others are copied among zeros.
+/// Places a tensor in slices of zeros: the gradient of a slice. `tiling` is that of the result; tiles of `of` may be cut at other boundaries. Tiles
+/// of the result without an element of a present tile are absent. A tile that is a whole tile of the result is shared with the result; others are
+/// copied among zeros.
 ///
 /// # Errors
 /// A slice leaves elements out between others, there are too many tiles or too few bytes, or a lazy tile cannot be made.

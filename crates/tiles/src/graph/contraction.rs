@@ -105,7 +105,7 @@ fn without_repeats(labels: &Axes) -> (Axes, Axes) {
     (distinct, to)
 }
 
-/// The labels of two factors that stay in their product, in the order in which they are met.
+/// Returns the labels of two factors that stay in their product, those of `a` first.
 fn kept(a: &Axes, b: &Axes, stays: impl Fn(&Axis) -> bool) -> Axes {
     let new = b.iter().copied().filter(|label| !a.contains(label));
     a.iter().copied().chain(new).filter(stays).collect()
@@ -170,8 +170,8 @@ fn order(run: &Evaluator, labels: &Labels, factors: &[Labelled<Tiled>]) -> Resul
     Ok(ProductOrder::of(&own, &extents).pairs)
 }
 
-/// The cost of products of tiled tensors: the multiplications of elements of present tiles, by plans that may not be carried out. A product of factors
-/// without a common label is larger than either.
+/// The cost of products of tiled tensors: the multiplications of elements of present tiles, counted by a plan of each product. Factors without a
+/// common label are multiplied last, because their product is larger than either.
 struct PlannedProducts {
     options: Options,
     scalar: Scalar,

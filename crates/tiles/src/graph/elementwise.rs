@@ -76,7 +76,7 @@ pub(crate) fn evaluate(
     }
     let scalar = region.steps.last().map_or(Scalar::Float64, |step| step.scalar);
     check_float(scalar)?;
-    // Tensors are aligned at the last axis. An axis along which all are the same is one tile.
+    // Tensors are aligned at the last axis. An axis along which all tensors have the same value for all indices is one tile.
     let cuts: Vec<Cuts> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
     let tiling = whole(&aligned(extents, cuts.iter())?, extents)?;
     let leaves: Vec<Leaf<'_>> = leaves.iter().map(|tiled| Leaf::of(tiled, &tiling)).collect();

@@ -218,10 +218,10 @@ impl Resumed<'_> {
     }
 }
 
-/// A node that is evaluated, and the expression of elements that it is, if it is one.
+/// A step of an evaluation: a node, and its expression of elements, if it is one.
 type GraphStep = (TensorNodeId, Option<Region>);
 
-/// The nodes that a step reads.
+/// Returns the nodes that a step reads.
 fn read<'s>(graph: &'s TensorGraph, (id, region): &'s GraphStep) -> &'s [TensorNodeId] {
     region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves)
 }
@@ -342,8 +342,8 @@ fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep
     })
 }
 
-/// Which values are read by certain steps and by nothing else. `is_one` says of a step whether it is one of these, and knows whether its own value is
-/// read by them alone.
+/// Returns, for each node, whether its value is read only by steps that `is_one` accepts. `is_one` is given a step, and whether only such steps read
+/// the step's own value.
 fn read_by(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],

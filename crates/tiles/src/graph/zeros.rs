@@ -225,7 +225,7 @@ fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn
     Ok(made.first().map_or(0, |data: &Data| data.bits(0)))
 }
 
-/// A float by its bits.
+/// Returns the float with these bits; `None` if `scalar` is not a float type.
 pub(crate) fn float(scalar: Scalar, bits: u64) -> Option<f64> {
     match scalar {
         Scalar::Float64 => Some(f64::from_bits(bits)),
@@ -234,7 +234,7 @@ pub(crate) fn float(scalar: Scalar, bits: u64) -> Option<f64> {
     }
 }
 
-/// The magnitude of a float by its bits.
+/// Returns the magnitude of the float with these bits; `None` if `scalar` is not a float type.
 pub(crate) fn magnitude(scalar: Scalar, bits: u64) -> Option<f64> {
     float(scalar, bits).map(f64::abs)
 }

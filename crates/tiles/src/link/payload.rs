@@ -199,7 +199,7 @@ impl Room {
     }
 }
 
-/// The header that arrived, which is the awaited one; `None` if it is that of poison.
+/// Reads the header that arrived, and checks that it is the awaited one; `None` if the message is poison.
 fn arrived(header: &[u8; HEADER_BYTES], awaited: &Header) -> Result<Option<Header>, Error> {
     let header = Header::parse(header)?;
     header.check(awaited)?;

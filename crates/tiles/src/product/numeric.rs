@@ -105,7 +105,7 @@ pub(crate) fn multiply<T: Float>(
     Ok(made)
 }
 
-/// Notes a product in the journal, with the tasks that it took and the bytes that it held beside its result.
+/// Adds a product to the journal, with the tasks that it took and the bytes that it held besides its result.
 fn note(workers: &Workers, plan: &SymbolicProduct, operands: [&Tiled; 2], made: &Tiled, took: [usize; 2]) {
     let Some(journal) = &workers.journal else { return };
     let tiles = |tiling: &Tiling, is_counted: &dyn Fn(usize) -> bool| -> f64 {

@@ -46,7 +46,7 @@ pub struct SymbolicProduct {
     row_ends: Vec<usize>,
     /// The position of each entry in the shape, and the entry of each position, where entries are not in the order of the shape.
     orders: Option<[Vec<u32>; 2]>,
-    /// Those of each tile in the order of its sum.
+    /// The products of two tiles: for each result tile, in the order of its sum.
     pub(crate) products: Vec<TileProduct>,
     /// The right operand's tiles in the order of sums.
     pub(crate) right: Vec<RightTile>,

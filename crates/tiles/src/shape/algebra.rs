@@ -1,6 +1,7 @@
-//! The algebra of shapes: upper estimates of the norms of a result from those of its operands, before any tile exists. Norms are per
-//! element, so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor. Sums over products
-//! of tiles are in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile: nothing is known of it. Everything takes time linear in the present tiles, but for sorting where axes are permuted.
+//! The algebra of shapes: upper estimates of the norms of a result from those of its operands, before any tile exists. Norms are per element,
+//! so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor. Sums over products of tiles are
+//! in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile, because nothing is known of it. Time is linear in the
+//! present tiles, except for sorting where axes are permuted.
 
 use crate::error::unlike_tilings;
 use crate::shape::sparse::Building;

@@ -75,8 +75,8 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads neighbouring elements from a position on, in pieces of at most [`PIECE_BYTES`]. `piece` has room for one, and `seen` is given the bytes of
-    /// each, in which it may bring the lowest byte of an element to the front.
+    /// Reads neighbouring elements from `position` on, in pieces of at most [`PIECE_BYTES`]. `piece` is memory for one piece. `seen` is given the
+    /// bytes of each piece before they become elements, and may bring the lowest byte of each element to the front.
     ///
     /// # Errors
     /// Those of [`read_exact_at`](Opened::read_exact_at).

@@ -129,7 +129,7 @@ pub(crate) fn fill<T: Float>(ranges: &Ranges, elements: &mut [T], element: &mut 
     let mut index: SmallVec<[i64; 6]> = ranges.iter().map(|range| range.start).collect();
     for made in elements {
         *made = element(&index);
-        // The next index; the first one behind the last.
+        // Advances to the next index. After the last index comes the first.
         for (at, range) in index.iter_mut().zip(ranges).rev() {
             *at += 1;
             if *at < range.end {

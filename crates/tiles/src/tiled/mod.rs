@@ -1,6 +1,5 @@
-//! Tiled tensors: a shape, and a tile for each tile that it has, stored or made on demand. Absent tiles read as exact zeros. How tiled
-//! tensors are made of functions is in `making.rs`, how they are cut and put together in `elements/blocks.rs`, and what has a shape alone in
-//! `graph/plan.rs`.
+//! Tiled tensors: a shape, and a tile for each tile that it has, stored or made on demand. Absent tiles read as exact zeros. `making.rs` makes tiled
+//! tensors of functions, `elements/blocks.rs` cuts tensors and puts them together, and `graph/plan.rs` makes tensors that have a shape alone.
 
 pub(crate) mod array_file;
 pub(crate) mod copies;
@@ -46,7 +45,7 @@ impl TilePlace {
         Some(TilePlace { number, index: tiling.index_of(number)?, ranges: tiling.ranges(number)? })
     }
 
-    /// The place of a tile that there is.
+    /// Returns the place of a tile, or an error if there is no such tile.
     pub(crate) fn known(tiling: &Tiling, number: u64) -> Result<TilePlace, Error> {
         let unknown = || Error::tensors(Kind::Index, format!("tile {number} of {tiling:?}"));
         TilePlace::of(tiling, number).ok_or_else(unknown)

@@ -1,7 +1,7 @@
 //! What serialisers of rows refuse in the same way, as parts of their implementations: the trait has a method for each form that
 //! values have.
 
-/// Methods that refuse what they are given; what they would make else is `()` unless it is said.
+/// Defines methods that refuse their values with the given error. A method without a result type results in `()`.
 macro_rules! refuse {
     (@) => { () };
     (@ $made:ty) => { $made };

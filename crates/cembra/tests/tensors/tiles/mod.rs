@@ -54,7 +54,7 @@ impl Tilings {
     }
 }
 
-/// The options of a run that takes at most `most` bytes.
+/// Returns the options of a run that takes at most `most` bytes.
 pub(crate) fn most_bytes(most: usize) -> RunOptions {
     RunOptions::new().limits(Limits { array_bytes: most as u64, ..Limits::default() })
 }

@@ -307,7 +307,7 @@ impl Spares {
         bytes
     }
 
-    /// The same, but the fields of a tuple are left in `rest`.
+    /// Drops one value as `add` does, but appends the fields of a tuple to `rest`. Returns the bytes that were freed or kept.
     fn add_one(&mut self, value: Value, rest: &mut Vec<Value>) -> u64 {
         match value {
             Value::Array(_, array) => return self.add_array(array),

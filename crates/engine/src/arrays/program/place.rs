@@ -58,7 +58,8 @@ impl Memory {
     }
 }
 
-/// Pointers to the values of a column, and to the bits of presence; null if all are present. Bits begin at the lowest of the first byte.
+/// Pointers to the values and to the presence bits of a column. `presence` is null if all values are present; the first bit is the lowest of the
+/// first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnPointers {
     pub(super) data: *mut u8,

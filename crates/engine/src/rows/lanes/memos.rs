@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 /// is known.
 const PART_OF_LIMIT: u64 = 4;
 
-/// Rows of a strip that a memo gives results to: their columns and numbers, and for each column of the program the address that it begins at.
+/// The rows of a strip that a memo writes results for: the strip's columns, the dictionary keys, and the start address of each column of the lane
+/// program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoStrip<'s> {
     pub(super) columns: &'s [Column],

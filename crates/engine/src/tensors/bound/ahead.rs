@@ -78,7 +78,7 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> 
     soon.collect()
 }
 
-/// An operand that a part reads by rows of adjacent elements: as pieces see it, and the number of elements in a row.
+/// An operand that a part reads in rows of adjacent elements, as pieces see it, and the number of elements per row.
 pub(super) struct RowRead {
     /// Which part it is.
     pub(super) part: usize,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// The results of a reduction that are made at a time where maps of them follow.
 const STRIP: usize = 1 << 15;
 
-/// The elements of a product that are made at a time where maps follow, and the fewest rows of a panel: those of matrices.
+/// The elements of a panel of a product that maps follow (`PANEL`), and the fewest rows of such a panel (`LEAST_ROWS`).
 const PANEL: usize = 1 << 17;
 const LEAST_ROWS: usize = 64;
 
@@ -443,7 +443,7 @@ impl Binding<'_> {
         region.inputs.iter().map(operand).collect()
     }
 
-    /// How many leading axes of a product are cut, and how many indices of them make a panel.
+    /// Returns the number of leading axes of a product that are cut into panels, and the number of their indices per panel.
     fn panels(&self, product: TensorNodeId, is_followed: bool) -> Result<(usize, usize), Error> {
         // Without products of matrices nothing is cut into panels.
         let extents = self.graph.extents(product);
@@ -455,7 +455,7 @@ impl Binding<'_> {
         let (node, labels) = self.contraction(product)?;
         let of: SmallVec<[&[usize]; 2]> = node.operands.iter().map(|operand| self.graph.extents(*operand)).collect();
         let size = labels.label_extents(&of)?.into_iter().fold(1, usize::saturating_mul);
-        // Most are not planned for this.
+        // Most products are smaller than this, and are not planned to find that they have no panels.
         if size < 2 * ProductPlan::LEAST_LOOPS {
             return Ok((0, 1));
         }
@@ -464,7 +464,7 @@ impl Binding<'_> {
         Ok(planned.panel().map_or((0, 1), |rows| (1, rows)))
     }
 
-    /// A product for a panel with `rows` as the extents of its leading axes.
+    /// Binds a product for a panel whose leading axes have the extents `rows`.
     fn product(&self, product: TensorNodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
         let (node, labels) = self.contraction(product)?;
         check_size(node, self.host.most_bytes())?;
@@ -477,7 +477,7 @@ impl Binding<'_> {
         Ok(ProductPiece { planned, operands: [a, b], whole })
     }
 
-    /// The node of a product of two tensors, and its labels.
+    /// Returns the node of a product of two tensors, and its labels.
     fn contraction(&self, product: TensorNodeId) -> Result<(&Node, &Arc<Labels>), Error> {
         let node = self.graph.node(product);
         match (&node.operation, &node.operands[..]) {
@@ -486,7 +486,8 @@ impl Binding<'_> {
         }
     }
 
-    /// The operands of a product as a panel of `rows` indices of the first axis sees them, or all of it; and the type and the layout of each.
+    /// Returns the operands of a product, each with its type and layout, as a panel of `rows` indices of the first axis sees them. `None` stands for
+    /// the whole product.
     fn factors(&self, product: TensorNodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
         let (node, labels) = self.contraction(product)?;
         let first = labels.output.first().zip(rows);

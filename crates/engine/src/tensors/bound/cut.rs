@@ -10,10 +10,10 @@ use std::ops::Range;
 /// An index space in pieces, and something for each shape that they have.
 #[derive(Debug)]
 pub(super) struct Cut<T> {
-    /// The index space.
+    /// The extents of the index space.
     pub(super) extents: Extents,
     most: usize,
-    /// What belongs to the shape of the first.
+    /// The value for the shape of the first piece.
     pub(super) full: T,
     last: Option<T>,
     /// The number of pieces.
@@ -89,7 +89,7 @@ impl<T> Cut<T> {
         Ok(())
     }
 
-    /// What belongs to each of the shapes.
+    /// Returns the value for each shape that pieces have.
     pub(super) fn each_shape(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.full).chain(&self.last)
     }

@@ -32,9 +32,9 @@ pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 /// Maps over a piece.
 #[derive(Debug)]
 pub(super) struct MapPiece {
-    /// What it reads.
+    /// The operands that the map reads.
     pub(super) operands: SmallVec<[Operand; 4]>,
-    /// The number of its elements.
+    /// The number of elements in the piece.
     pub(super) count: usize,
     way: MapLoop,
 }

@@ -17,7 +17,7 @@ const LARGE: usize = 1 << 16;
 /// The same of what pieces leave for what follows them: most have less, so that it is there for the next run.
 const LARGE_LOCAL: u64 = 1 << 20;
 
-/// The memory that has a value.
+/// The place of a value in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ValueOrigin {
     /// An input.
@@ -28,7 +28,7 @@ pub(super) enum ValueOrigin {
     Local(u32),
 }
 
-/// A value in the layout in which a step sees it: positions are counted from where the value begins.
+/// The place of a value, and the layout in which a step sees it. Positions count from the start of the value.
 #[derive(Clone, Debug)]
 pub(super) struct StridedView {
     pub(super) place: ValueOrigin,
@@ -267,7 +267,7 @@ impl Slot {
 pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
-    /// The terms of the run, and how long it may go on.
+    /// The host of the run, which has its terms and says whether it may go on.
     pub(super) host: &'m TensorHost<'m>,
 }
 
@@ -314,7 +314,7 @@ impl Sources<'_> {
         }
     }
 
-    /// What is in a place that is no piece's own.
+    /// Returns the memory of an input or a slot. Memory of a piece's own is an error.
     pub(super) fn shared(&self, place: ValueOrigin) -> Result<&Arc<Data>, Error> {
         match place {
             ValueOrigin::Input(at) => Ok(self.inputs[at as usize].shared()),
@@ -323,7 +323,7 @@ impl Sources<'_> {
         }
     }
 
-    /// The position of the first element of an input in its memory, which offsets of bound operands do not count; 0 for other memory.
+    /// Returns the position of an input's first element in its memory; 0 for other memory. Offsets of bound operands do not include it.
     fn base(&self, place: ValueOrigin) -> usize {
         match place {
             ValueOrigin::Input(at) => self.inputs[at as usize].layout().offset(),
@@ -331,7 +331,7 @@ impl Sources<'_> {
         }
     }
 
-    /// A value as a tensor.
+    /// Makes a tensor of a value, whose memory it shares.
     pub(super) fn tensor(&self, seen: &StridedView) -> Result<Tensor, Error> {
         Tensor::from_shared(self.shared(seen.place)?.clone(), seen.layout.moved(self.base(seen.place)))
     }

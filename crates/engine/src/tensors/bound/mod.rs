@@ -55,12 +55,12 @@ pub struct BoundPlan {
     peak: u64,
 }
 
-/// A bound plan, and what is known of it beside.
+/// A bound plan, and the facts about it that its verification needs.
 struct Bound {
     plan: BoundPlan,
-    /// Where nodes have their values.
+    /// The place and the layout of each node's value.
     values: FxHashMap<TensorNodeId, StridedView>,
-    /// The number of the plan's step that each bound step belongs to.
+    /// For each bound step, the index of the plan's step that it belongs to.
     step_of: Vec<usize>,
 }
 

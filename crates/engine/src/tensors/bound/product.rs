@@ -1,6 +1,6 @@
-//! Products by labels, bound to how their operands lie. A product is made in panels of its first axis: where maps follow, so that these read
-//! what is still in the cache, and where it is large, so that several threads can share it. How it is cut depends on extents
-//! alone, whatever threads a run has.
+//! Products by labels, bound to the layouts of their operands. A product is made in panels of its first axis in two cases. If maps follow it, they
+//! read elements that are still in the cache. If it is large, several threads can share it. The panels depend on extents alone, not on the number of
+//! threads.
 
 use super::memory::{Memory, Operand, StridedView};
 use crate::tensors::product::PlannedProduct;
@@ -8,17 +8,17 @@ use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// A product by labels for a panel.
+/// One panel of a product by labels.
 #[derive(Debug)]
 pub(super) struct ProductPiece {
-    /// How it is planned; `None` where the reference makes it.
+    /// The plan of the product; `None` if the reference computes it.
     pub(super) planned: Option<Arc<PlannedProduct>>,
-    /// What it multiplies, as the panel sees it.
+    /// The two factors, as the panel sees them.
     pub(super) operands: [Operand; 2],
     pub(super) whole: Arc<FullProduct>,
 }
 
-/// All of a product.
+/// The whole product that a panel is a part of, for the reference.
 #[derive(Debug)]
 pub(super) struct FullProduct {
     pub(super) product: Node,
@@ -27,19 +27,19 @@ pub(super) struct FullProduct {
 }
 
 impl ProductPiece {
-    /// What it makes beside its result, while it runs, is there.
+    /// Counts the memory that the product takes besides its result while it runs.
     ///
     /// # Errors
-    /// That is more than there may be.
+    /// The memory exceeds the limit.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
-            // The reference makes it elsewhere.
+            // The reference computes the whole product in memory of its own.
             None => held.take(self.whole.product.scalar, &self.whole.product.extents),
         }
     }
 
-    /// Computes the panel that begins at this index, and writes its elements over what is in memory.
+    /// Computes the panel that begins at the index `starts`, and overwrites the elements of `to`.
     pub(super) fn run(&self, memory: &mut Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
             let FullProduct { product, labels, operands: [a, b] } = &*self.whole;

@@ -35,7 +35,7 @@ const MOST_LINES: usize = 32;
 #[derive(Debug)]
 pub(super) struct ReducePiece {
     reduction: Reduction,
-    /// What it reads.
+    /// The operands that the reduction reads.
     pub(super) operands: SmallVec<[Operand; 4]>,
     /// Where elements are that are computed before they are combined.
     pub(super) block: Data,
@@ -95,8 +95,8 @@ pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>
 }
 
 impl ReducePiece {
-    /// A reduction of a region over axes of a piece of the extents `whole`. If `at_once`, sums are added as their elements are computed, where
-    /// that can be done.
+    /// Binds a reduction of a region over `axes`, for a piece with the extents `whole`. If `at_once`, the elements of sums are added as they are
+    /// computed, where that can be done.
     pub(super) fn of(
         reduction: Reduction,
         axes: &[Axis],

@@ -38,7 +38,7 @@ type Reduce<'r> = (Reduction, &'r Body, SmallVec<[Operand; 4]>);
 /// Slots, and how many elements each has.
 pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 
-/// What the elements of a block have become, for each of the reductions.
+/// The folded elements of one block, for each of the reductions.
 pub(super) type Block = Vec<Box<dyn Folding>>;
 
 /// Reductions over the same axes of one index space.

@@ -121,7 +121,7 @@ fn reduction(op: OpId) -> Option<Reduction> {
     })
 }
 
-/// An operator of a graph on one axis of a tensor.
+/// A method of [`TensorGraph`] for an operator that works along one axis of a tensor.
 type OnAxis = fn(&mut TensorGraph, Tensor, usize) -> Result<Tensor, Error>;
 
 fn on_axis(op: OpId) -> Option<OnAxis> {

@@ -3,7 +3,7 @@
 use cembra_expr::NodeId;
 use cembra_tensor::TensorNodeId as Tensor;
 
-/// A tensor without labels: a node, and whether its type is still open, as that of a number with a fraction is.
+/// A tensor without labels: its node, and whether its type is still open, as the type of the literal `0.5` is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoweredTensor {
     pub(super) node: Tensor,

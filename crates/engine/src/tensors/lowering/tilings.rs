@@ -1,8 +1,9 @@
-//! How the values of a graph are cut into tiles, which says which elements a block of tiles has. It follows from how inputs are cut, an operation
+//! Tilings of the values of a graph, which decide the elements that a block of tiles has. They follow from the tilings of the inputs, one operation
 //! after the other. Evaluators of tiled tensors cut the values of operations in the same way.
 //!
-//! Before there are extents, the labels of a text are checked: `a("i,k")` of an input `tiled[f64, "p,k"]` needs `i` and `p` to be cut alike. Labels and
-//! blocks alone decide this, so a text is right or wrong before there are data. That the extents of data fit is checked where tiles are.
+//! The labels of a text are checked before extents are known: `a("i,k")` of an input `tiled[f64, "p,k"]` needs `i` and `p` to be cut alike. Labels
+//! and blocks alone decide this, so a text is right or wrong before there are data. The evaluators of tiled tensors check that the extents of data
+//! fit.
 
 use super::axis_tiles::AxisTiles;
 use crate::options::signature::Field;
@@ -158,23 +159,23 @@ pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
     })
 }
 
-/// The axes of a value, by its node. None where each axis is one tile, as those of an input `tensor[f64, 2]` are.
+/// The axes of each node's value; `None` if each axis is one tile, as in an input `tensor[f64, 2]`.
 type AxesByNode<'p> = FxHashMap<NodeId, Option<Rc<[LabelledAxis<'p>]>>>;
 
-/// An axis of a value: cut as its label is, unless it is one of a block.
+/// An axis of a value. It is cut as its label is, unless it is an axis of a block.
 #[derive(Clone, Debug)]
 struct LabelledAxis<'p> {
     label: &'p str,
-    /// How the axis of a block is cut.
+    /// The tiles of the axis, if it is an axis of a block.
     block: Option<AxisTiles>,
 }
 
-/// The labels that are cut, and how.
+/// Returns the labels that the text cuts, each with its cut.
 pub(super) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &AxisCut)> {
     program.tiles.iter().flat_map(|rule| rule.labels.iter().map(|label| (&**label, &rule.cut)))
 }
 
-/// An error if a value is used with labels that are not cut as its axes are, or a block has tiles that an axis does not have.
+/// Returns an error if a value is used with labels that are not cut as its axes are, or if a block has tiles that an axis does not have.
 pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Field]) -> Result<(), Error> {
     if program.tiles.is_empty() && inputs.iter().all(|input| input.labels.is_none()) {
         return Ok(());
@@ -237,7 +238,7 @@ pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Fie
                     }
                     Some(Some(made.into()))
                 }
-                // A value that is made element by element has the axes of its largest operand.
+                // A value that is made element by element has the axes of the operand with the most axes.
                 (Some(op), operands) if !registry.get(op).typing.is_of_tensors() => {
                     let axes = operands.iter().filter_map(|operand| known.get(operand).cloned());
                     axes.max_by_key(|axes| axes.as_ref().map_or(0, |axes| axes.len()))
@@ -253,12 +254,12 @@ pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Fie
     Ok(())
 }
 
-/// The axes that labels name.
+/// Returns the axes that `labels` names.
 fn axes(labels: &str) -> Rc<[LabelledAxis<'_>]> {
     labels.split(',').map(|label| LabelledAxis { label: label.trim(), block: None }).collect()
 }
 
-/// The literal numbers of tiles. They were read when the model was lowered.
+/// Returns the literal tile numbers of a node; `None` if one of them is not a literal.
 fn numbers(program: &Program, registry: &Registry, node: NodeId) -> Option<Vec<u64>> {
     let graph = &program.graph;
     let number = |node: &NodeId| match graph.node(*node) {

@@ -103,7 +103,7 @@ struct SumLoops<'l> {
     terms: &'l FusedLabels,
 }
 
-/// One row.
+/// The axis of a single row.
 const ONE_ROW: WalkedAxis<3> = (1, [0; 3]);
 
 type Axes3 = SmallVec<[WalkedAxis<3>; 6]>;

@@ -94,7 +94,7 @@ impl Grower<'_> {
         (stripped(&program), Row::new(self.row.clone()))
     }
 
-    /// All inputs, each of which has a value in the row.
+    /// Returns all inputs, once each has a value in the row.
     pub(super) fn inputs(&mut self) -> Vec<Input> {
         let inputs = self.pool.inputs.clone();
         for input in &inputs {

@@ -75,7 +75,7 @@ fn seen(run: &Evaluator, made: Result<Tiled, Error>) -> Result<TiledContents, St
     made.and_then(|made| TiledContents::of(&run.gathered(&made)?)).map_err(|error| error.to_string())
 }
 
-/// Holds what was found `by` some threads or ranks against what one thread found. `what` says what it means if they differ.
+/// Compares a result of some threads or ranks, named by `by`, with the result of one thread. `what` is the law that is broken if they differ.
 fn check_same<T: PartialEq + std::fmt::Debug>(what: String, by: &str, found: &T, expected: &T) -> Checked {
     if found == expected {
         return Ok(());

@@ -47,12 +47,12 @@ impl Wrong {
     }
 }
 
-/// Why a check ends before its end.
+/// The reason why a check ends early.
 #[derive(Debug)]
 pub(super) enum CheckError {
-    /// Something does not hold.
+    /// A law does not hold.
     Wrong(Wrong),
-    /// What is to be checked cannot be made.
+    /// The value to be checked cannot be made.
     Other(Error),
 }
 
@@ -70,10 +70,10 @@ impl From<Error> for CheckError {
 
 pub(super) type Checked = Result<(), CheckError>;
 
-/// What does not hold, if a check found something.
+/// Returns the law that does not hold, if a check found one.
 ///
 /// # Errors
-/// What was to be checked could not be made.
+/// The value to be checked could not be made.
 pub(super) fn wrong_of(checked: Checked) -> Result<Option<Wrong>, Error> {
     match checked {
         Ok(()) => Ok(None),
@@ -454,13 +454,13 @@ pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     Value::new(elements, &origins)
 }
 
-/// Holds the norms of a value against those of its elements. `place` says what the value is of.
+/// Compares the norms of a value with those of its elements. `place` names the value.
 pub(super) fn check_norms(place: &str, found: &TiledContents) -> Checked {
     let wrong = |detail| Wrong::new(format!("{place}a norm is not that of the elements"), detail);
     found.wrong_norm().map_or(Ok(()), |detail| Err(wrong(detail).into()))
 }
 
-/// Holds a value in tiles against what it is to be. Tiles whose norms are below the threshold may be absent.
+/// Compares a value in tiles with its meaning. Tiles whose norms are below the threshold may be absent.
 fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked {
     check_norms("", found)?;
     let (expected, origins) = (meaning.value.floats()?, meaning.value.origins()?);
@@ -510,8 +510,7 @@ fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked 
     Ok(())
 }
 
-/// Holds a value in tiles against its elements, which are exactly these, whichever tiles are present. The signs of zeros do not matter. `place` says
-/// what the value is of.
+/// Compares a value in tiles with its exact elements, whichever tiles are present. The signs of zeros do not matter. `place` names the value.
 pub(super) fn check_bits(place: &str, found: &Tiled, expected: &Tensor) -> Checked {
     let dense = found.to_tensor()?;
     if dense.extents() != expected.extents() || dense.scalar_type() != expected.scalar_type() {

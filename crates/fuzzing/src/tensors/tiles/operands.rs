@@ -68,7 +68,7 @@ fn slices(tiling: &Tiling, number: u64) -> Vec<Slice> {
     slices_of(tiling, &tiling.ranges(number).unwrap_or_default())
 }
 
-/// Ranges of the axes of a tiling, counted from 0 on.
+/// Returns slices of a tiling's axes. `ranges` count from 0.
 pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     let slice = |(range, axis): (&Range<i64>, &Tiling1)| Slice {
         start: range.start.abs_diff(axis.lower()) as usize,

@@ -8,10 +8,10 @@ use super::integers::Integers;
 use super::{Gathers, floats, logical};
 use cembra_runtime::{Addition, Scalar};
 
-/// The groups of an array with what is gathered of them.
+/// An aggregation over the groups of an array, with its state.
 pub type Accumulator = Box<dyn Gathering>;
 
-/// One that gathers this of elements of a type; none if it cannot be gathered of them.
+/// Makes the accumulator of an aggregate for elements of a type; `None` if they have no such aggregate.
 #[must_use]
 pub fn accumulator(gathers: Gathers, scalar: Scalar) -> Option<Accumulator> {
     use Scalar::{Float32, Float64, Int32, Int64};

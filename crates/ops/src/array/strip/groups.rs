@@ -110,53 +110,53 @@ pub(super) fn each_grouped<T: Copy>(
     each_one(word, |one| add(rest[one] as usize, rest_values[one]));
 }
 
-/// What is gathered of the groups of an array.
+/// An aggregation over the groups of an array, strip by strip.
 ///
-/// A run is `begin`, then `feed` for one strip after the other, then `end`. Of some sums a strip may be added by somebody else:
-/// then it is `chains` and `added`.
+/// A run is `begin`, then `feed` for one strip after the other, then `end`. The caller may add a strip to some sums itself, by `chains` and `added`
+/// in place of `feed`.
 pub trait Gathering: Any + Debug + Send {
-    /// The bytes that a group takes.
+    /// Returns the bytes that one group takes.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
-    /// have elements. Allocates only if there are more groups than ever before.
+    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an array may have elements.
+    /// Allocates only if there are more groups than ever before.
     fn begin(&mut self, groups: usize, elements: usize);
 
-    /// Takes the next strip, which begins at the element `start`: at 0, then where the one before ended. It may have any length.
-    /// Its data are of the accumulator's type; a strip of another is not taken.
+    /// Takes the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may have any length. Its data
+    /// must be of the accumulator's type; a strip of another type is not taken.
     ///
     /// # Panics
-    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is
-    /// in a group that is none of them.
+    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is in a group that the run
+    /// does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>);
 
-    /// The sums that the next strip, of so many elements, may be added to in the place of being fed, in a run that has one group of
-    /// all: each element that is there to the sum of its position modulo their number, as FLOAT64, in their order. No sum is -0.
-    /// None if this gathers something else, or the strip does not begin with the first sum, does not end with its block, or has some
-    /// of no more elements than there are sums, but not all.
+    /// Returns the sums that the caller may add the next strip of `len` elements to, in place of feeding it, in a run with one group of all elements.
+    /// Each present element is added as FLOAT64, in order, to the sum at its position modulo the number of sums. No sum is -0. `None` if this is not
+    /// such a sum; if the strip does not begin with the first sum, or its elements are of two blocks; or if it has only some elements of a run of no
+    /// more elements than there are sums.
     fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
 
-    /// Says that a strip of so many elements was added to the sums, all of them or those whose bits are set.
+    /// Records that the caller added a strip of `len` elements to the sums: all of them, or those whose bits are set.
     fn added(&mut self, len: usize, presence: Option<&[u64]>);
 
-    /// Begins a part of a run over so many elements in one group, at an element that a block begins with: the part is whole blocks
-    /// of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the end.
+    /// Begins a part of a run over `elements` elements in one group. `start` is the first element of a block; the part is whole blocks of
+    /// [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the end of the run.
     fn begin_part(&mut self, elements: usize, start: usize);
 
-    /// Ends a block of a part: the strip before ended there, or the run's elements did.
+    /// Ends a block of a part. The previous strip must end at the end of the block or of the run.
     fn end_block(&mut self);
 
-    /// Puts what came of the blocks of the next part behind what came of this one's. It gathers the same.
+    /// Appends the blocks of the next part to those of this one. `next` must be of the same aggregation.
     fn join(&mut self, next: &dyn Gathering);
 
-    /// Ends the run, of all parts if there are several. Groups to which nothing came are without elements.
+    /// Ends the run, after all its parts are joined. Groups that no element came to are empty.
     fn end(&mut self);
 
-    /// Writes the results of some groups, the first to the first element of `values`, which are of the result's type, and to
-    /// the lowest bit of `presence` whether there is one. Where there is none, the value is anything.
+    /// Writes the results of `groups`, the first to the first element of `values`, which must be of the result's type. The bits of `presence`, from
+    /// the lowest on, say which groups have a result; the value of another group is arbitrary.
     ///
-    /// Before the end, groups of split points that lie wholly in what was fed may be asked for.
+    /// Before the end of the run, results are known for groups of split points that lie wholly in the strips fed so far.
     ///
     /// # Panics
     /// A group is not known yet, or slices are too short.
@@ -243,7 +243,7 @@ impl<G: Gather + 'static> Gathering for Table<G> {
             Grouping::Whole => self.go_on(taken, 0..len, self.elements),
             Grouping::Splits(points) => self.feed_splits(taken, len, start, points),
             Grouping::Mapping { groups, presence } => {
-                // Behind the groups is the place of elements that are in none.
+                // Elements that are in no group go to the place after all groups.
                 self.states.resize(self.groups + 1, G::start());
                 scatter::<G>(&mut self.states, taken, &groups[..len], Bits::new(presence));
             }

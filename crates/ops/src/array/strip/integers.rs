@@ -48,7 +48,7 @@ pub(super) struct Total<T> {
 pub(super) struct Integers<T, const MULTIPLIES: bool>(PhantomData<T>);
 
 impl<T: Integer, const MULTIPLIES: bool> Integers<T, MULTIPLIES> {
-    /// The total of nothing.
+    /// The total of no elements.
     const START: T = if MULTIPLIES { T::ONE } else { T::ZERO };
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// A scan over the groups of an array.
 pub type Scanner = Box<dyn Scanning>;
 
-/// One of elements of a type; none if there is no such scan of them.
+/// Makes the scanner for elements of a type; `None` if they have no such scan.
 #[must_use]
 pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
     use Scalar::{Float32, Float64, Int32, Int64};
@@ -62,25 +62,25 @@ trait Carry: Debug {
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
-/// A scan over the groups of an array, whatever it carries.
+/// A scan over the groups of an array, for any state that is carried from element to element.
 ///
 /// A run is `begin`, then `feed` for one strip after the other.
 pub trait Scanning: Debug + Send {
-    /// The bytes that a group takes.
+    /// Returns the bytes that one group takes.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over so many elements in so many groups: one, or as many as the edge has, and no more than an array may
-    /// have elements. Allocates only if there are more groups than ever before.
+    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an array
+    /// may have elements. Allocates only if there are more groups than ever before.
     fn begin(&mut self, groups: usize, elements: usize);
 
-    /// Takes the next strip, which begins at the element `start`: at 0, then where the one before ended. It may have any length.
-    /// Its data are of the scanner's type; a strip of another is not taken. As many values are written, of the result's type:
-    /// anything where an element is missing or in no group.
+    /// Takes the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may have
+    /// any length. Its data must be of the scanner's type; a strip of another type is not taken. Writes one value of the result's
+    /// type for each element; it is arbitrary where an element is missing or in no group.
     ///
     /// # Panics
-    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is
-    /// in a group that is none of them.
+    /// Slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element is in
+    /// a group that the run does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>);
 }
 

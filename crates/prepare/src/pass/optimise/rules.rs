@@ -12,7 +12,7 @@ use crate::Id;
 use crate::pass::Mode::{Compat, Strict};
 use cembra_ops::id;
 
-/// A rule that keeps every bit and all evaluations: what records of rules share, to be filled in.
+/// A template for rules that keep every bit and all evaluations.
 const RULE: Rewrite = Rewrite { name: "", mode: Strict, skips: false, note: "", op: id::HAS, apply: |_, _| None };
 
 /// Every rule.
