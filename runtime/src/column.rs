@@ -97,6 +97,16 @@ pub struct ColumnForm {
 }
 
 impl ColumnForm {
+    /// Numbers next to each other, all of them present.
+    pub const DENSE: ColumnForm = ColumnForm {
+        data: DataForm::Values,
+        presence: PresenceForm::All,
+        is_dictionary: false,
+        is_shared: false,
+        is_dense: true,
+        paces: [0; 2],
+    };
+
     /// True if a column of an input, or of an output, of the type may lie so.
     #[must_use]
     pub fn fits(&self, qtype: &QType, is_output: bool) -> bool {

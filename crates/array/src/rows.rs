@@ -517,13 +517,11 @@ impl<'m> Rewriter<'m> {
         {
             return self.of_groups(node, op);
         }
-        let mut copies: SmallVec<[Id; 4]> = SmallVec::new();
-        for operand in operands {
-            copies.push(match form {
-                Form::Elements(space) => self.expanded(*operand, space, node)?,
-                _ => self.copy(*operand)?,
-            });
-        }
+        let copies = operands.iter().map(|operand| match form {
+            Form::Elements(space) => self.expanded(*operand, space, node),
+            _ => self.copy(*operand),
+        });
+        let copies = copies.collect::<Result<SmallVec<[Id; 4]>, _>>()?;
         match kind {
             Kind::Where { .. } => {
                 // Only what is chosen is evaluated in a row; the same holds for an element as far as that may be.

@@ -182,13 +182,7 @@ fn drop_panic(panic: Box<dyn Any + Send>) {
 
 /// Writes the value to the caller's place, if both exist. Returns whether it did.
 pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
-    match (value, place) {
-        (Some(value), Some(place)) => {
-            place.write(value);
-            true
-        }
-        _ => false,
-    }
+    value.zip(place).map(|(value, place)| place.write(value)).is_some()
 }
 
 /// Frees an error.

@@ -66,9 +66,9 @@ pub use cembra_engine::{
     RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
 };
 pub use cembra_expr::{
-    AxisCut, Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, TileRule, UsedFile, format,
-    is_plain_name, parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type,
-    print_type, print_value, read_binary, write_printed,
+    AxisCut, Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, UsedFile, format, is_plain_name,
+    parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
+    print_value, read_binary, write_printed,
 };
 pub use cembra_native::{CodeCache, Target, Tier};
 pub use cembra_ops::limits as operator_limits;

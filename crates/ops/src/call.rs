@@ -2,10 +2,11 @@
 //! a frame made for the one call, so that presence is applied in the same place as at run time.
 
 use crate::array::{ArrayForm, ArrayOperands};
+use crate::compound::literal_integer;
 use crate::definition::{Meaning, OpDef, OverArrays, Overload, Structure};
 use crate::typing::Resolved;
 use cembra_runtime::{Arena, Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, KernelChain, QType, STATUS_OK};
-use cembra_value::{ScalarValue, Value};
+use cembra_value::Value;
 use smallvec::SmallVec;
 
 /// Applies an operator to values of exactly the types it was resolved for.
@@ -56,11 +57,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
         },
         Meaning::Structure(Structure::GetNth) => match args {
             [Value::Tuple(fields), index] => {
-                let index = match index.as_scalar()? {
-                    ScalarValue::Int32(index) => usize::try_from(*index).ok()?,
-                    ScalarValue::Int64(index) => usize::try_from(*index).ok()?,
-                    _ => return None,
-                };
+                let index = usize::try_from(literal_integer(Some(index))?).ok()?;
                 fields.get(index).cloned().map(Ok)
             }
             _ => None,

@@ -248,10 +248,7 @@ fn expand_logic(graph: &mut dyn Expansion, args: &[NodeHandle], on_masks: OpId, 
     if !masks {
         return graph.apply(on_booleans, args);
     }
-    let mut as_masks = Vec::with_capacity(args.len());
-    for arg in args {
-        as_masks.push(as_mask(graph, *arg)?);
-    }
+    let as_masks = args.iter().map(|arg| as_mask(graph, *arg)).collect::<Result<Vec<_>, _>>()?;
     graph.apply(on_masks, &as_masks)
 }
 

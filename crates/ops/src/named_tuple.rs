@@ -46,12 +46,9 @@ fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         return Err(TypeFault::mismatch("namedtuple.make expects the names of its fields as a literal", Some(0))
             .hint("as in `{x: 1, y: 2}` or `namedtuple.make(x=1, y=2)`"));
     };
-    let names = Names::parse(&text).map_err(|error| TypeFault {
-        code: Code::Name,
-        message: error.to_string(),
-        operand: Some(0),
-        hint: None,
-    })?;
+    let names = Names::parse(&text);
+    let names =
+        names.map_err(|error| TypeFault { code: Code::Name, ..TypeFault::mismatch(error.to_string(), Some(0)) })?;
     if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
         let fault = TypeFault::mismatch("namedtuple.make cannot hold a value without a type", Some(index));
         return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
@@ -113,12 +110,8 @@ pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
         QType::Tuple(_) => "named tuple",
         _ => "optional",
     };
-    let fault = TypeFault {
-        code: Code::UnknownName,
-        message: format!("the {what} has no field `{}`", Excerpt::quoted(name)),
-        operand: Some(1),
-        hint: None,
-    };
+    let message = format!("the {what} has no field `{}`", Excerpt::quoted(name));
+    let fault = TypeFault { code: Code::UnknownName, ..TypeFault::mismatch(message, Some(1)) };
     match near_names(name, 1 + name.len() / 4, names.iter().copied()).first() {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
         None if names.is_empty() => fault.hint("it has no fields"),

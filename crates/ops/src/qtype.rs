@@ -337,10 +337,7 @@ pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
     meaning: Meaning::Instantiate(|g, args| {
         // One sequence of types stands for its elements.
         let of_sequence = match args {
-            [one] => match g.sequence(*one) {
-                Some(sequence) => sequence.all(g)?,
-                None => None,
-            },
+            [one] if let Some(sequence) = g.sequence(*one) => sequence.all(g)?,
             _ => None,
         };
         let args = of_sequence.as_deref().unwrap_or(args);

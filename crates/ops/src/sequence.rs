@@ -82,12 +82,11 @@ impl Sequence {
     pub(crate) fn all(&self, graph: &mut dyn Instantiation) -> Result<Option<Vec<NodeHandle>>, Stop> {
         let Some(size) = self.known_size() else { return Ok(None) };
         graph.spend(size)?;
-        let mut all = Vec::with_capacity(size);
-        for at in 0..size {
+        let element = |at: usize| {
             let index = integer(graph, at as i64);
-            all.push(self.at(graph, index)?);
-        }
-        Ok(Some(all))
+            self.at(graph, index)
+        };
+        (0..size).map(element).collect::<Result<_, _>>().map(Some)
     }
 
     /// The element at an index that is known to be in range.
@@ -177,10 +176,7 @@ fn sources(
     args: &[NodeHandle],
     from: usize,
 ) -> Result<(Vec<Rc<Sequence>>, NodeHandle, usize), Stop> {
-    let mut all = Vec::new();
-    for at in from..args.len() {
-        all.push(sequence(graph, operator, args, at)?);
-    }
+    let all = (from..args.len()).map(|at| sequence(graph, operator, args, at)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = all.first() else {
         return Err(TypeFault::mismatch(format!("{operator} expects at least one sequence"), None).into());
     };

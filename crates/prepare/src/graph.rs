@@ -378,14 +378,11 @@ impl TypedGraph {
         op: OpId,
         operands: &[Operand<'_>],
     ) -> Result<Cow<'r, Resolved>, TypeFault> {
-        let mut args: SmallVec<[Argument<'_>; 4]> = SmallVec::new();
-        for operand in operands {
-            args.push(match *operand {
-                Operand::Node(id) => self.argument(id),
-                Operand::Literal { value, qtype, .. } => Argument { qtype, literal: Some(value) },
-            });
-        }
-        registry.resolve(op, &args)
+        let args = operands.iter().map(|operand| match *operand {
+            Operand::Node(id) => self.argument(id),
+            Operand::Literal { value, qtype, .. } => Argument { qtype, literal: Some(value) },
+        });
+        registry.resolve(op, &args.collect::<SmallVec<[Argument<'_>; 4]>>())
     }
 
     /// The name of a leaf.

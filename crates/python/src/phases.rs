@@ -58,10 +58,8 @@ impl Phases {
     /// Cuts a model into phases, and compiles them with `options`. `executor` must be that of the model.
     pub(crate) fn of(model: &Model, options: &Options, executor: &Executor) -> Result<Phases, cembra::Error> {
         let mut parts = Parts { rest: model.clone(), columns: Vec::new(), places: HashMap::new() };
-        let mut before = Vec::new();
-        for level in calls(model.program()) {
-            before.push(parts.cut(&level, options)?);
-        }
+        let levels = calls(model.program()).into_iter();
+        let before = levels.map(|level| parts.cut(&level, options)).collect::<Result<Vec<_>, _>>()?;
         // `executor` has prepared a model that is not cut.
         let batch = if before.is_empty() { executor.batch()? } else { parts.rest.batch(options)? };
         let last = Phase { reads: parts.reads(&batch), batch, calls: Vec::new() };

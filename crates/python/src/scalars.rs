@@ -109,35 +109,21 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
 
 /// The type that an object is of by itself; none of `None`, and of what is no scalar.
 pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
-    if object.is_instance_of::<PyFloat>() {
-        return Some(Scalar::Float64);
+    match object {
+        _ if object.is_instance_of::<PyFloat>() => Some(Scalar::Float64),
+        _ if object.is_instance_of::<PyBool>() => Some(Scalar::Boolean),
+        _ if object.is_instance_of::<PyInt>() => Some(Scalar::Int64),
+        _ if object.is_instance_of::<PyString>() => Some(Scalar::Text),
+        _ if object.is_instance_of::<PyBytes>() => Some(Scalar::Bytes),
+        _ if object.is_instance_of::<PyDateTime>() => Some(Scalar::Timestamp),
+        _ if object.is_instance_of::<PyDate>() => Some(Scalar::Date),
+        _ if object.is_instance_of::<PyDelta>() => Some(Scalar::Duration),
+        _ if object.is_instance(numpy_generic(object.py()).ok()?).ok()? => {
+            let kind: String = object.getattr("dtype").ok()?.getattr("str").ok()?.extract().ok()?;
+            scalar_of_dtype(kind.get(1..)?)
+        }
+        _ => None,
     }
-    if object.is_instance_of::<PyBool>() {
-        return Some(Scalar::Boolean);
-    }
-    if object.is_instance_of::<PyInt>() {
-        return Some(Scalar::Int64);
-    }
-    if object.is_instance_of::<PyString>() {
-        return Some(Scalar::Text);
-    }
-    if object.is_instance_of::<PyBytes>() {
-        return Some(Scalar::Bytes);
-    }
-    if object.is_instance_of::<PyDateTime>() {
-        return Some(Scalar::Timestamp);
-    }
-    if object.is_instance_of::<PyDate>() {
-        return Some(Scalar::Date);
-    }
-    if object.is_instance_of::<PyDelta>() {
-        return Some(Scalar::Duration);
-    }
-    if !object.is_instance(numpy_generic(object.py()).ok()?).ok()? {
-        return None;
-    }
-    let kind: String = object.getattr("dtype").ok()?.getattr("str").ok()?.extract().ok()?;
-    scalar_of_dtype(kind.get(1..)?)
 }
 
 /// The class of NumPy's scalars.

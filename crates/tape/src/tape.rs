@@ -276,8 +276,7 @@ impl Tape {
     pub fn mand(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(true), _) => b,
-            (_, Some(true)) => a,
-            (Some(false), _) => a,
+            (_, Some(true)) | (Some(false), _) => a,
             (_, Some(false)) => b,
             _ if a == b => a,
             _ => Mask(self.push(Instr::MaskAnd(a, b))),
@@ -288,8 +287,7 @@ impl Tape {
     pub fn mor(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(false), _) => b,
-            (_, Some(false)) => a,
-            (Some(true), _) => a,
+            (_, Some(false)) | (Some(true), _) => a,
             (_, Some(true)) => b,
             _ if a == b => a,
             _ => Mask(self.push(Instr::MaskOr(a, b))),

@@ -64,16 +64,11 @@ impl CustomVjp {
         given: &[Option<TensorNodeId>],
     ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
         let (inputs, residuals) = operands[1..].split_at(self.rule.inputs);
-        let mut cotangents = Vec::with_capacity(given.len());
-        for (given, (scalar, extents)) in given.iter().zip(&self.rule.outputs) {
-            cotangents.push(match given {
-                Some(given) => *given,
-                None => {
-                    let zero = graph.constant(*scalar, 0.0)?;
-                    graph.broadcast(zero, extents)?
-                }
-            });
-        }
+        let cotangents = given.iter().zip(&self.rule.outputs).map(|(given, (scalar, extents))| match given {
+            Some(given) => Ok(*given),
+            None => graph.zeros(*scalar, extents),
+        });
+        let cotangents = cotangents.collect::<Result<Vec<_>, _>>()?;
         let made = guarded(
             || (self.rule.backward)(graph, residuals, &cotangents),
             |words| Err(panicked(&self.rule.name, words)),

@@ -378,12 +378,9 @@ impl TensorGraph {
                 .hint("cast the operands"));
         };
         let extents = labels.output_extents(&operands.iter().map(|id| self.extents(*id)).collect::<Vec<_>>())?;
-        let mut cast = SmallVec::<[TensorNodeId; 2]>::new();
-        for operand in operands {
-            cast.push(self.cast(*operand, scalar)?);
-        }
         let operation = Operation::Contract(Arc::new(labels));
-        self.intern(Node { operation, operands: cast, scalar, extents })
+        let operands = self.all_cast(operands, scalar)?;
+        self.intern(Node { operation, operands, scalar, extents })
     }
 
     /// Axis `i` of the operand as axis `to[i]` of the result: a transposition, or diagonals where several go to one.
@@ -444,6 +441,12 @@ impl TensorGraph {
         }
         Layout::row_major(&node.extents)?.broadcast_to(extents)?;
         self.intern_on(Operation::Broadcast, &[operand], extents)
+    }
+
+    /// Zeros of these extents.
+    pub(crate) fn zeros(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
+        let zero = self.constant(scalar, 0.0)?;
+        self.broadcast(zero, extents)
     }
 
     /// The same elements in the same order under other extents.
@@ -626,11 +629,13 @@ impl TensorGraph {
         }
         extents[axis] = length;
         index_count(&extents)?;
-        let mut cast = SmallVec::<[TensorNodeId; 2]>::new();
-        for operand in operands {
-            cast.push(self.cast(*operand, scalar)?);
-        }
-        self.intern(Node { operation: Operation::Concat(axis as Axis), operands: cast, scalar, extents })
+        let operands = self.all_cast(operands, scalar)?;
+        self.intern(Node { operation: Operation::Concat(axis as Axis), operands, scalar, extents })
+    }
+
+    /// Casts the elements of each operand to one type.
+    fn all_cast(&mut self, operands: &[TensorNodeId], scalar: Scalar) -> Result<SmallVec<[TensorNodeId; 2]>, Error> {
+        operands.iter().map(|operand| self.cast(*operand, scalar)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 //! conditional only the branch that is chosen. It says what nodes mean; whatever else evaluates graphs is held against it.
 
 use crate::body::{Body, Elements};
-use crate::node::{Labels, Operation};
+use crate::node::{Labels, Leaf, Operation};
 use crate::plan::branches;
 use crate::sums::Order;
 use crate::taken::{place_take, take};
@@ -193,22 +193,37 @@ pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
 /// # Errors
 /// There are not as many inputs as leaves, or one is not of the leaf's type and extents.
 pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error> {
-    let leaves = graph.leaves();
-    if leaves.len() != inputs.len() {
-        let message = format!("{} tensors for {} inputs", inputs.len(), leaves.len());
-        return Err(Error::tensors(TensorErrorKind::OperandCount, message));
+    check_count(graph, inputs.len(), "tensors")?;
+    let mut leaves = graph.leaves().iter().zip(inputs);
+    leaves.try_for_each(|(leaf, input)| check_input(graph, leaf, input.scalar_type(), input.extents()))
+}
+
+/// An error if the leaves of a graph are not as many as the inputs, which are called `inputs` in the message.
+///
+/// # Errors
+/// The counts differ.
+pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<(), Error> {
+    let leaves = graph.leaves().len();
+    if leaves == count {
+        return Ok(());
     }
-    for (leaf, input) in leaves.iter().zip(inputs) {
-        let node = graph.node(leaf.node);
-        if node.scalar != input.scalar_type() {
-            let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
-            let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
-            return Err(Error::tensors(TensorErrorKind::ElementType, message));
-        }
-        if node.extents[..] != *input.extents() {
-            let message = format!("input `{}` is of {:?}, not {:?}", leaf.name, &node.extents[..], input.extents());
-            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
-        }
+    Err(Error::tensors(TensorErrorKind::OperandCount, format!("{count} {inputs} for {leaves} inputs")))
+}
+
+/// An error if a leaf of a graph does not have the type and the extents of its input.
+///
+/// # Errors
+/// The type or the extents differ.
+pub fn check_input(graph: &TensorGraph, leaf: &Leaf, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
+    let node = graph.node(leaf.node);
+    if node.scalar != scalar {
+        let (found, wanted) = (scalar.short_name(), node.scalar.short_name());
+        let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
+        return Err(Error::tensors(TensorErrorKind::ElementType, message));
+    }
+    if node.extents[..] != *extents {
+        let message = format!("input `{}` is of {:?}, not {extents:?}", leaf.name, &node.extents[..]);
+        return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
     }
     Ok(())
 }

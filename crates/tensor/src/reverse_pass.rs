@@ -139,18 +139,15 @@ impl ReversePass {
         if let Some(error) = failed.and_then(|at| self.errors.get(&at)) {
             return Err(error.clone());
         }
-        let mut found = Vec::with_capacity(wrt.len());
-        for node in wrt {
-            found.push(match self.states.get(&position(*node)).and_then(|state| state.cotangent) {
-                Some(cotangent) => cotangent,
-                None => {
-                    let Node { scalar, extents, .. } = graph.node(*node).clone();
-                    let zero = graph.constant(scalar, 0.0)?;
-                    graph.broadcast(zero, &extents)?
-                }
-            });
-        }
-        Ok(found)
+        let cotangent = |node: &TensorNodeId| match self.states.get(&position(*node)).and_then(|state| state.cotangent)
+        {
+            Some(cotangent) => Ok(cotangent),
+            None => {
+                let Node { scalar, extents, .. } = graph.node(*node).clone();
+                graph.zeros(scalar, &extents)
+            }
+        };
+        wrt.iter().map(cotangent).collect()
     }
 
     /// Finds the nodes that some outputs need, with their users. The graph may have many more.

@@ -3,7 +3,8 @@
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
-    ArrayKind, Excerpt, Fields, Form, FramePtr, Plain, QType, Scalar, ShapeType, Slot, Timestamp, for_each_scalar,
+    ArrayKind, Excerpt, Fields, Form, FramePtr, InFrame, Plain, QType, Scalar, ShapeType, Slot, Timestamp,
+    for_each_scalar,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -146,7 +147,9 @@ impl ScalarValue {
         }
     }
 
-    fn is_nan(&self) -> bool {
+    /// True for a float that is a NaN.
+    #[must_use]
+    pub const fn is_nan(&self) -> bool {
         match self {
             ScalarValue::Float32(v) => v.is_nan(),
             ScalarValue::Float64(v) | ScalarValue::WeakFloat(v) => v.is_nan(),
@@ -407,33 +410,23 @@ impl Value {
     #[inline]
     #[must_use]
     pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Value {
-        match qtype {
+        match qtype.in_frame() {
             // SAFETY: FRAME-SLOT, promised by the caller.
-            QType::Scalar(scalar) => Value::Scalar(unsafe { ValueRef::read_scalar(*scalar, frame, offset) }),
-            QType::Optional(scalar) => {
+            InFrame::Scalar(scalar) => Value::Scalar(unsafe { ValueRef::read_scalar(scalar, frame, offset) }),
+            InFrame::Optional(scalar) => {
                 // SAFETY: FRAME-SLOT; the presence byte is at the start of an optional.
                 let present = unsafe { frame.read(Slot::<u8>::at(offset)) } != 0;
                 let value = qtype.optional_value_offset().unwrap_or(0);
                 // SAFETY: FRAME-SLOT; a present optional's value was written (a unit has no bytes to read).
                 Value::optional(
-                    *scalar,
-                    present.then(|| unsafe { ValueRef::read_scalar(*scalar, frame, offset + value) }),
+                    scalar,
+                    present.then(|| unsafe { ValueRef::read_scalar(scalar, frame, offset + value) }),
                 )
             }
             // SAFETY: FRAME-SLOT, promised by the caller.
-            QType::Tuple(fields) => unsafe { Value::read_fields(qtype, fields, frame, offset) },
-            QType::Shape(shape) => Value::Shape(*shape),
-            // None of these is in a frame.
-            QType::Array(..)
-            | QType::ArrayShape(_)
-            | QType::Edge(_)
-            | QType::Meta
-            | QType::Nothing
-            | QType::Unspecified
-            | QType::Function
-            | QType::Dict(..)
-            | QType::Sequence(_)
-            | QType::Tensor(..) => Value::Nothing,
+            InFrame::Tuple(fields) => unsafe { Value::read_fields(qtype, fields, frame, offset) },
+            InFrame::Nothing if let QType::Shape(shape) = qtype => Value::Shape(*shape),
+            InFrame::Nothing => Value::Nothing,
         }
     }
 

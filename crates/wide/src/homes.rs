@@ -63,7 +63,7 @@ impl Registers {
                 asm.half_of_rbx();
                 Rm::Memory(Memory { base: POOL, index: Some((Gpr::Rax, 3)), offset: offset.cast_signed() })
             }
-            Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port), 0)),
+            Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port, Gpr::Rax), 0)),
             Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
             Home::Chains(port, row) => Rm::Memory(chain_memory(asm, port, u32::from(row))),
             Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
@@ -106,7 +106,7 @@ impl Registers {
         let code = if stores { Code::Store32 } else { Code::Load32 };
         for (info, register) in self.fixed() {
             if let Home::Chains(port, row) = info.home {
-                let memory = Memory::at(chain_base(asm, port), 8 * i32::from(row));
+                let memory = Memory::at(port_base(asm, port, Gpr::R11), 8 * i32::from(row));
                 asm.vector(self.prefix(), code, info.length, Operands::new(*register, 0, Rm::Memory(memory)));
             }
         }
@@ -124,38 +124,27 @@ impl Registers {
     }
 }
 
-/// The address of a port's array, in a register.
-pub(crate) fn port_base(asm: &mut Assembler, port: u32) -> Gpr {
+/// The register with the address of a port's array, or of its sums: `spare` if the port has no register of its own.
+pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     match PORTS.get(port as usize) {
         Some(register) => *register,
         None => {
-            asm.load(Gpr::Rax, Memory::at(ARRAYS, 8 * port.cast_signed()));
-            Gpr::Rax
+            asm.load(spare, Memory::at(ARRAYS, 8 * port.cast_signed()));
+            spare
         }
     }
 }
 
 /// The elements of a port so many rows behind the iteration's first.
 pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
-    let base = port_base(asm, port);
+    let base = port_base(asm, port, Gpr::Rax);
     let scale = element.trailing_zeros() as u8;
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
 }
 
-/// The address of a port's sums, in a register.
-fn chain_base(asm: &mut Assembler, port: u32) -> Gpr {
-    match PORTS.get(port as usize) {
-        Some(register) => *register,
-        None => {
-            asm.load(Gpr::R11, Memory::at(ARRAYS, 8 * port.cast_signed()));
-            Gpr::R11
-        }
-    }
-}
-
 /// The sums of a port that rows so many behind the iteration's first are added to. It is relative to `rax`.
 pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
-    let base = chain_base(asm, port);
+    let base = port_base(asm, port, Gpr::R11);
     asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
     asm.and(Gpr::Rax, CHAINS as i32 - 1);
     Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }
@@ -163,6 +152,6 @@ pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory 
 
 /// The bits of a port so many rows behind the iteration's first.
 pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
-    let base = port_base(asm, port);
+    let base = port_base(asm, port, Gpr::Rax);
     Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }
 }

@@ -473,7 +473,7 @@ fn enter(
     for (slot, preset) in program.presets.iter().enumerate() {
         match preset {
             Preset::Shared(port) => {
-                let base = port_base(asm, *port);
+                let base = port_base(asm, *port, Gpr::Rax);
                 asm.load_byte(Gpr::Rax, Memory::at(base, 0));
             }
             Preset::Constant(holds) => asm.set(Gpr::Rax, u32::from(*holds)),

@@ -163,14 +163,5 @@ fn is_behind(done: usize, first: usize, done_behind: usize, second: usize) -> bo
 
 /// Fills a slot with a value.
 fn keep(value: Value, slot: u32) -> Op {
-    Op {
-        kind: Kind::Keep(slot),
-        length: Length::X,
-        immediate: 0,
-        zeroing: false,
-        step: 0,
-        result: Value::NONE,
-        operands: [value, Value::NONE, Value::NONE, Value::NONE],
-        mask: Value::NONE,
-    }
+    Op { operands: [value, Value::NONE, Value::NONE, Value::NONE], ..Op::new(Kind::Keep(slot), Length::X) }
 }

@@ -130,6 +130,22 @@ pub(crate) struct Op {
     pub(crate) mask: Value,
 }
 
+impl Op {
+    /// An instruction of the first step without operands, a result and a mask.
+    pub(crate) const fn new(kind: Kind, length: Length) -> Op {
+        Op {
+            kind,
+            length,
+            immediate: 0,
+            zeroing: false,
+            step: 0,
+            result: Value::NONE,
+            operands: [Value::NONE; 4],
+            mask: Value::NONE,
+        }
+    }
+}
+
 /// How a slot of the stack is filled before the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preset {

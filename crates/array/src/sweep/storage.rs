@@ -57,10 +57,7 @@ impl Storage {
                 Storage::Numbers(_) => DataForm::Values,
             },
             presence: if has_bits { PresenceForm::Bits } else { PresenceForm::All },
-            is_dictionary: false,
-            is_shared: false,
-            is_dense: true,
-            paces: [0; 2],
+            ..ColumnForm::DENSE
         }
     }
 }

@@ -256,12 +256,9 @@ impl Times {
 
 fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value>]) -> Result<Vec<Times>, Failure> {
     let read = || text.read_again();
-    let mut all = Vec::new();
-    for backend in [Backend::Interpreter, Backend::Native] {
-        for (metric, unit) in [("us_prepare", "us"), ("us_compile", "us"), ("ns_per_row", "ns")] {
-            all.push(Times { subject: backend, metric, unit, values: Vec::new() });
-        }
-    }
+    let metrics = [("us_prepare", "us"), ("us_compile", "us"), ("ns_per_row", "ns")];
+    let times = |subject| metrics.map(|(metric, unit)| Times { subject, metric, unit, values: Vec::new() });
+    let mut all: Vec<Times> = [Backend::Interpreter, Backend::Native].into_iter().flat_map(times).collect();
     let interpreter = subject(options, Backend::Interpreter, text, model)?;
     let native = subject(options, Backend::Native, text, model)?;
     let blame = |error: Error| text.blame(&error);

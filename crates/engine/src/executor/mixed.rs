@@ -131,13 +131,11 @@ impl ModelPart {
         given: &[Value],
         convert: &dyn Fn(&Value, &QType, usize) -> Result<Value, Error>,
     ) -> Result<Vec<Value>, Error> {
-        let mut inputs = Vec::with_capacity(self.inputs.len());
-        for (from, field) in self.inputs.iter().zip(&self.executable.inputs) {
-            inputs.push(match *from {
-                PartInput::OfModel(at) => values[at].clone(),
-                PartInput::OfPart(at) => convert(&given[at], &field.qtype, at)?,
-            });
-        }
+        let inputs = self.inputs.iter().zip(&self.executable.inputs).map(|(from, field)| match *from {
+            PartInput::OfModel(at) => Ok(values[at].clone()),
+            PartInput::OfPart(at) => convert(&given[at], &field.qtype, at),
+        });
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         let memory = memory.get_or_insert_with(|| self.executable.part_memory());
         self.executable.evaluate_part(&inputs, terms, memory)
     }

@@ -189,14 +189,7 @@ impl<'a> Source<'a> {
             }
             _ => (Presence::All, PresenceForm::All, PresenceIn::All),
         };
-        let form = ColumnForm {
-            data: data_form,
-            presence: presence_form,
-            is_dictionary: false,
-            is_shared: false,
-            is_dense: true,
-            paces: [0; 2],
-        };
+        let form = ColumnForm { data: data_form, presence: presence_form, ..ColumnForm::DENSE };
         let cell = qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
         let column = InputColumn::of_memory(rows, values, bytes);
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared: None, copied }

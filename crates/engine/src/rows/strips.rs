@@ -4,7 +4,7 @@
 use crate::rows::line::{LineCall, LineMut, Pace, Sink, Start, size};
 use crate::rows::{ColumnValue, Forms, Player, RowPlan};
 use cembra_runtime::{
-    BareFunction, BatchFunction, Chains, Column, ColumnForm, Context, DataForm, PresenceForm, QType, Scalar, Scratch,
+    BareFunction, BatchFunction, Chains, Column, ColumnForm, Context, DataForm, QType, Scalar, Scratch,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -283,20 +283,4 @@ impl Strips {
             }
         }
     }
-}
-
-/// Numbers next to each other, all of them there.
-trait Dense {
-    const DENSE: ColumnForm;
-}
-
-impl Dense for ColumnForm {
-    const DENSE: ColumnForm = ColumnForm {
-        data: DataForm::Values,
-        presence: PresenceForm::All,
-        is_dictionary: false,
-        is_shared: false,
-        is_dense: true,
-        paces: [0; 2],
-    };
 }

@@ -162,14 +162,12 @@ impl<'a> Target<'a> {
                 Presence::Bits(..) => PresenceForm::Bits,
                 Presence::BytesAt(..) | Presence::InCells => PresenceForm::Bytes,
             },
-            is_dictionary: false,
-            is_shared: false,
             is_dense: match &data {
                 Data::At(_, stride) => *stride == size.cast_signed(),
                 Data::Fields(..) => cell == size,
                 _ => true,
             },
-            paces: [0; 2],
+            ..ColumnForm::DENSE
         };
         let cell = if matches!(data, Data::Fields(..)) { cell } else { size };
         Target { qtype: qtype.clone(), rows, is_new, data, presence, form, cell }

@@ -313,10 +313,7 @@ impl Elements for TensorHost<'_> {
         let plan = self.evaluator.rows(body)?;
         // Elements are evaluated within the limits that their plan was compiled with.
         let terms = RunTerms { limits: None, ..self.terms };
-        let mut seen = Vec::with_capacity(operands.len());
-        for operand in operands {
-            seen.push(operand.broadcast_to(extents)?);
-        }
+        let mut seen = operands.iter().map(|operand| operand.broadcast_to(extents)).collect::<Result<Vec<_>, _>>()?;
         let rows: usize = extents.iter().product();
         let axes = nested_axes(extents, seen.iter().map(|tensor| tensor.layout().strides()));
         let inner = axes.last().map_or(1, |(extent, _)| *extent);

@@ -93,14 +93,10 @@ impl Cursor<'_> {
                 }
             }
         };
-        Ok(match made {
-            Some(Ok(edge)) => Some(edge),
-            Some(Err(fault)) => {
-                self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(span.to(self.previous)));
-                None
-            }
-            None => None,
-        })
+        let report = |fault: EdgeFault| {
+            self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(span.to(self.previous)));
+        };
+        Ok(made.and_then(|edge| edge.map_err(report).ok()))
     }
 }
 

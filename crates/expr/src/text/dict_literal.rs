@@ -201,14 +201,12 @@ impl Cursor<'_> {
         let Entries { keys, values, spans, .. } = entries;
         let keys = Array::from_scalars(key, keys.into_iter().map(|scalar| scalar.promoted(key)));
         let values = values.into_iter().map(|scalar| scalar.and_then(|scalar| scalar.promoted(value)));
-        match Dict::new(keys, Array::from_scalars(value, values)) {
-            Ok(dict) => Some(dict),
-            Err(fault) => {
-                let at = fault.entry().and_then(|at| spans.get(at).copied()).unwrap_or(braces);
-                self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(at));
-                None
-            }
-        }
+        let dict = Dict::new(keys, Array::from_scalars(value, values));
+        let report = |fault: DictFault| {
+            let at = fault.entry().and_then(|at| spans.get(at).copied()).unwrap_or(braces);
+            self.report(Diagnostic::new(Code::Literal, fault.to_string()).at(at));
+        };
+        dict.map_err(report).ok()
     }
 }
 

@@ -283,14 +283,8 @@ impl<'s> Cursor<'s> {
                 if scalar.is_quoted() && self.token.kind == TokenKind::Text && self.token.span.start == word.end =>
             {
                 let span = self.advance().span;
-                let text = match quoted::decode(self.text(span), span) {
-                    Ok(text) => text,
-                    Err(fault) => {
-                        self.report(fault.diagnostic());
-                        return Ok(None);
-                    }
-                };
-                Ok(self.spelled(scalar, &text, word.to(span)).map(Value::Scalar))
+                let text = self.decoded(quoted::decode(self.text(span), span));
+                Ok(text.and_then(|text| self.spelled(scalar, &text, word.to(span))).map(Value::Scalar))
             }
             Some(TypeName::Of(qtype)) => {
                 let qtype = self.optional_mark(qtype)?;
@@ -486,12 +480,7 @@ impl<'s> Cursor<'s> {
             _ => u64::from_str_radix(digits, 16).ok(),
         });
         let value = bits.and_then(|bits| ScalarValue::from_bits(scalar, bits));
-        let is_nan = match &value {
-            Some(ScalarValue::Float32(v)) => v.is_nan(),
-            Some(ScalarValue::Float64(v) | ScalarValue::WeakFloat(v)) => v.is_nan(),
-            _ => false,
-        };
-        if is_nan {
+        if value.as_ref().is_some_and(ScalarValue::is_nan) {
             return value;
         }
         let message = format!("`{}` are not the bits of a NaN of type {scalar}", Excerpt::quoted(self.text(span)));
@@ -501,24 +490,19 @@ impl<'s> Cursor<'s> {
 
     fn read_text(&mut self) -> Option<ScalarValue> {
         let span = self.advance().span;
-        match quoted::decode(self.text(span), span) {
-            Ok(text) => Some(ScalarValue::Text(text.into())),
-            Err(fault) => {
-                self.report(fault.diagnostic());
-                None
-            }
-        }
+        let text = self.decoded(quoted::decode(self.text(span), span))?;
+        Some(ScalarValue::Text(text.into()))
     }
 
     fn read_bytes(&mut self) -> Option<ScalarValue> {
         let span = self.advance().span;
-        match quoted::decode_bytes(self.text(span), span) {
-            Ok(bytes) => Some(ScalarValue::Bytes(bytes.into())),
-            Err(fault) => {
-                self.report(fault.diagnostic());
-                None
-            }
-        }
+        let bytes = self.decoded(quoted::decode_bytes(self.text(span), span))?;
+        Some(ScalarValue::Bytes(bytes.into()))
+    }
+
+    /// The decoded string; reports an escape that is wrong.
+    fn decoded<T>(&mut self, string: Result<T, quoted::BadEscape>) -> Option<T> {
+        string.map_err(|fault| self.report(fault.diagnostic())).ok()
     }
 }
 

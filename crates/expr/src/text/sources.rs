@@ -189,13 +189,7 @@ impl Sources {
         while cursor.token.kind != TokenKind::End && !cursor.given_up {
             let token = cursor.token;
             let begins = depth == 0 && (token.first_on_line || cursor.previous_kind == TokenKind::Semicolon);
-            match token.kind {
-                TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth += 1,
-                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
-                    depth = depth.saturating_sub(1);
-                }
-                _ => {}
-            }
+            depth = token.kind.depth_behind(depth);
             cursor.advance();
             let (name, kind) = (cursor.token.span, cursor.token.kind);
             let is_word = |word: &str| begins && token.kind == TokenKind::Word && cursor.text(token.span) == word;

@@ -74,6 +74,15 @@ impl TokenKind {
         matches!(self, TokenKind::Word | TokenKind::Type) || self as u8 >= TokenKind::Input as u8
     }
 
+    /// The number of brackets that are open behind the token, if `depth` are open before it.
+    pub(super) fn depth_behind(self, depth: usize) -> usize {
+        match self {
+            TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth + 1,
+            TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => depth.saturating_sub(1),
+            _ => depth,
+        }
+    }
+
     /// True for what a prefix minus belongs to.
     pub(super) fn is_number(self) -> bool {
         matches!(self, TokenKind::Number | TokenKind::Inf | TokenKind::Nan)

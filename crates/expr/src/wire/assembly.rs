@@ -68,6 +68,13 @@ impl<'l> Assembly<'l> {
         if name.len() > self.limits.name_bytes { Err(self.limits.exceeded(Limit::NameBytes)) } else { Ok(()) }
     }
 
+    /// Counts the bytes of a literal, and refuses more than the limit.
+    fn count_literal(&mut self, bytes: usize) -> Result<(), Diagnostic> {
+        self.literal_bytes = self.literal_bytes.saturating_add(bytes);
+        let is_within = self.literal_bytes <= self.limits.literal_bytes;
+        if is_within { Ok(()) } else { Err(self.limits.exceeded(Limit::LiteralBytes)) }
+    }
+
     pub(super) fn leaf(&mut self, name: &str) -> Result<(), Diagnostic> {
         self.check_name(name)?;
         let node = self.program.graph.leaf(name, None);
@@ -86,10 +93,7 @@ impl<'l> Assembly<'l> {
         if value_nesting(&value, self.limits.tuple_nesting) > self.limits.tuple_nesting {
             return Err(self.limits.exceeded(Limit::TupleNesting));
         }
-        self.literal_bytes = self.literal_bytes.saturating_add(literal_bytes(&value));
-        if self.literal_bytes > self.limits.literal_bytes {
-            return Err(self.limits.exceeded(Limit::LiteralBytes));
-        }
+        self.count_literal(literal_bytes(&value))?;
         let node = self.program.graph.literal(value, None);
         self.nodes.push(node);
         Ok(())
@@ -173,13 +177,11 @@ impl<'l> Assembly<'l> {
     /// The default of the input read last.
     pub(super) fn default_of_input(&mut self, default: Option<ScalarValue>) -> Result<(), Diagnostic> {
         let at = self.program.inputs.len().saturating_sub(1);
-        let (Some(default), Some(input)) = (default, self.program.inputs.last_mut()) else {
+        let Some(default) = default.filter(|_| !self.program.inputs.is_empty()) else {
             return Err(damaged(format_args!("inputs[{at}]"), "its default is no value"));
         };
-        self.literal_bytes = self.literal_bytes.saturating_add(literal_bytes(&Value::Scalar(default.clone())));
-        if self.literal_bytes > self.limits.literal_bytes {
-            return Err(self.limits.exceeded(Limit::LiteralBytes));
-        }
+        self.count_literal(literal_bytes(&Value::Scalar(default.clone())))?;
+        let input = &mut self.program.inputs[at];
         input.default = Some(default);
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
@@ -221,10 +223,7 @@ impl<'l> Assembly<'l> {
         let place = format!("tiles[{}]", self.program.tiles.len());
         let rule = parse_tile_rule_within(statement, self.limits);
         let rule = rule.map_err(|problems| damaged_text(&place, &problems))?;
-        self.literal_bytes = self.literal_bytes.saturating_add(rule.cut.bytes());
-        if self.literal_bytes > self.limits.literal_bytes {
-            return Err(self.limits.exceeded(Limit::LiteralBytes));
-        }
+        self.count_literal(rule.cut.bytes())?;
         for label in &rule.labels {
             if !self.cut_labels.insert(label.clone()) {
                 return Err(damaged(place, format_args!("the label `{label}` is cut twice")));

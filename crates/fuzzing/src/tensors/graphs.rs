@@ -315,10 +315,7 @@ impl<'r> Growth<'r> {
                 form = own.clone();
             }
         }
-        let mut operands = Vec::new();
-        for scalar in &form.1 {
-            operands.push(self.of(*scalar)?);
-        }
+        let operands = form.1.iter().map(|scalar| self.of(*scalar)).collect::<Result<Vec<_>, _>>()?;
         match self.graph.map(form.0, &operands) {
             Ok(made) => Ok(made),
             // Of one shape all fit each other, where the types allow it.

@@ -190,10 +190,8 @@ pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
     let mut written = StatementDraft { random, extents, tensors: BTreeMap::new() };
     let mut target: Vec<usize> = (0..LABELS.len()).filter(|_| written.random.u32(..3) == 0).collect();
     written.random.shuffle(&mut target);
-    let mut terms = Vec::new();
-    for _ in 0..written.random.usize(1..=3) {
-        terms.push(written.term(&target)?);
-    }
+    let count = written.random.usize(1..=3);
+    let terms = (0..count).map(|_| written.term(&target)).collect::<Result<Vec<_>, _>>()?;
     let assign = *pick(written.random, &["=", "=", "+=", "-=", "*="]);
     let extents: Vec<usize> = target.iter().map(|label| written.extents[*label]).collect();
     let old = leaves::tensor(written.random, Scalar::Float64, &extents, Values::Small)?;

@@ -47,6 +47,15 @@ pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     }
 }
 
+/// The edge that `make` makes of an array of integers.
+fn evaluate(
+    args: &[Value],
+    ret: &QType,
+    make: fn(ArrayKind, Vec<i64>) -> Result<Edge, EdgeFault>,
+) -> Result<Value, Fault> {
+    Ok(make(kind_of(ret), integers(array_of(&args[0])?)?).map_err(refused)?.into())
+}
+
 /// What records of operators that make edges share.
 pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
@@ -57,10 +66,7 @@ pub(crate) static FROM_SIZES: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: of_integers,
-        evaluate: |args, ret| {
-            let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
-            Ok(made.map_err(refused)?.into())
-        },
+        evaluate: |args, ret| evaluate(args, ret, Edge::from_sizes),
     }),
     full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_sizes([1, 2]))", "[1, 5]")],
@@ -74,10 +80,7 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: of_integers,
-        evaluate: |args, ret| {
-            let made = Edge::from_split_points(kind_of(ret), integers(array_of(&args[0])?)?);
-            Ok(made.map_err(refused)?.into())
-        },
+        evaluate: |args, ret| evaluate(args, ret, Edge::from_split_points),
     }),
     full: FullRule::Always,
     examples: &[ex("math.sum([1, 2, 3], into=edge.from_split_points([0, 1, 3]))", "[1, 5]")],
@@ -162,10 +165,7 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
         evaluate: |args, ret| match args[0] {
             Value::ArrayShape(kind, size) => Ok(Edge::to_scalar(kind, size).into()),
             Value::Shape(_) => Ok(Edge::scalars().into()),
-            _ => {
-                let made = Edge::from_sizes(kind_of(ret), integers(array_of(&args[0])?)?);
-                Ok(made.map_err(refused)?.into())
-            }
+            _ => evaluate(args, ret, Edge::from_sizes),
         },
     }),
     full: FullRule::Always,

@@ -40,13 +40,8 @@ pub(crate) static INTERLEAVE: OpDef = OpDef {
     meaning: Meaning::Expand(|g, args| {
         let found: Vec<QType> = args.iter().map(|arg| g.qtype(*arg)).collect();
         let common = common_of(&found).and_then(|common| common.of_each().scalar());
-        let mut cast = Vec::with_capacity(args.len());
-        for arg in args {
-            cast.push(match common {
-                Some(common) => cast_elements(g, *arg, common)?,
-                None => *arg,
-            });
-        }
+        let cast = args.iter().map(|arg| common.map_or(Ok(*arg), |common| cast_elements(g, *arg, common)));
+        let cast = cast.collect::<Result<Vec<_>, _>>()?;
         g.apply(id::ARRAY_INTERLEAVE_CAST, &cast)
     }),
     examples: &[

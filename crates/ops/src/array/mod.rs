@@ -139,11 +139,14 @@ pub(crate) fn edge_argument(
         QType::Unspecified => Ok(false),
         QType::Edge(EdgeType::ToScalar(kind)) if *kind == of => Ok(false),
         QType::Edge(EdgeType::Arrays(kind)) if *kind == of => Ok(true),
-        found => {
-            let fault = TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at));
-            Err(fault.hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes"))
-        }
+        found => Err(no_edge(operator, found, at)),
     }
+}
+
+/// The fault of an operand that is not an edge, or not one of the arrays beside it.
+fn no_edge(operator: &str, found: &QType, at: usize) -> TypeFault {
+    TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at))
+        .hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes")
 }
 
 /// The type of an operand that is an edge.
@@ -153,10 +156,7 @@ pub(crate) fn edge_argument(
 pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<EdgeType, TypeFault> {
     match args[at].qtype {
         QType::Edge(edge) => Ok(*edge),
-        found => {
-            let fault = TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at));
-            Err(fault.hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes"))
-        }
+        found => Err(no_edge(operator, found, at)),
     }
 }
 

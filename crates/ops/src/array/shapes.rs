@@ -37,36 +37,32 @@ fn shape(kind: ArrayKind, size: &Value) -> Result<Value, Fault> {
 
 const SHAPE: OpDef = OpDef { params: &[param("size")], faults: &[FaultKind::Invalid], ..ARRAY };
 
-fn dense_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+/// The types of an operator that makes a shape of arrays of a form.
+fn types(operator: &str, args: &[Argument<'_>], kind: ArrayKind) -> Result<Signature, TypeFault> {
     integer_argument(operator, args, 0)?;
-    Ok(Signature::unchanged(args, QType::ArrayShape(ArrayKind::Dense)))
+    Ok(Signature::unchanged(args, QType::ArrayShape(kind)))
 }
 
 pub(crate) static MAKE_DENSE_ARRAY_SHAPE: OpDef = OpDef {
     name: "array.make_dense_array_shape",
     summary: "The shape of a dense array of `size` elements.",
-    typing: Typing::Rule(|args| dense_types(MAKE_DENSE_ARRAY_SHAPE.name, args)),
+    typing: Typing::Rule(|args| types(MAKE_DENSE_ARRAY_SHAPE.name, args, ArrayKind::Dense)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        typing: dense_types,
+        typing: |name, args| types(name, args, ArrayKind::Dense),
         evaluate: |args, _| shape(ArrayKind::Dense, &args[0]),
     }),
     examples: &[ex("array.make_dense_array_shape(3)", "dense_array_shape{3}")],
     ..SHAPE
 };
 
-fn sparse_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    integer_argument(operator, args, 0)?;
-    Ok(Signature::unchanged(args, QType::ArrayShape(ArrayKind::Sparse)))
-}
-
 pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
     name: "array.make_array_shape",
     summary: "The shape of an array of Arolla's other form, `ARRAY`, of `size` elements.",
-    typing: Typing::Rule(|args| sparse_types(MAKE_ARRAY_SHAPE.name, args)),
+    typing: Typing::Rule(|args| types(MAKE_ARRAY_SHAPE.name, args, ArrayKind::Sparse)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
-        typing: sparse_types,
+        typing: |name, args| types(name, args, ArrayKind::Sparse),
         evaluate: |args, _| shape(ArrayKind::Sparse, &args[0]),
     }),
     examples: &[ex("array.make_array_shape(3)", "array_shape{3}")],

@@ -3,14 +3,14 @@
 //! (`columns.rs`).
 
 use super::ranges::{Bound, Bounds};
-use super::table::{Table, compiled};
+use super::table::{Lookup, Table};
 use super::{DICT, dict_types};
-use crate::definition::{Compile, CompiledFrom, CompiledLiteral, Meaning, OpDef, Overload, Typing, ex, param};
+use crate::definition::{Meaning, OpDef, Typing, ex, param};
 use crate::kernel::{Body, Repr};
 use crate::typing::{Signature, TypeFault};
 use crate::{Lower, OperandType};
 use cembra_runtime::{Context, Fault, QType, Scalar, Text};
-use cembra_value::{Dict, Value};
+use cembra_value::Dict;
 use std::marker::PhantomData;
 
 /// The row of a key that is in no range.
@@ -85,19 +85,13 @@ impl<K: Bound> Body for RowInGroup<K> {
     }
 }
 
-impl<K: Bound> RowInGroup<K> {
-    /// The operand for the dictionary has the type of its values, which are rows.
-    const ARGS: &'static [OperandType] = &[i64::OPERAND, i64::OPERAND, K::OPERAND];
+impl<K: Bound> Lookup for RowInGroup<K> {
+    // The values of the dictionary are rows.
+    const OPERANDS: &'static [OperandType] = &[i64::OPERAND, i64::OPERAND, K::OPERAND];
 
-    fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        compiled(literal, groups_of::<K>)
+    fn data_of(dict: &Dict) -> Self::Data {
+        groups_of(dict)
     }
-
-    const OVERLOAD: Overload = Overload {
-        args: Self::ARGS,
-        compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
-        ..Overload::of::<Self>()
-    };
 }
 
 pub(crate) static RANGED_ROW: OpDef = OpDef {

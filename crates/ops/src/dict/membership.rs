@@ -55,14 +55,11 @@ fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<D
 /// Any of these, in a tree: what is long does not get deep.
 fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> NodeResult {
     while masks.len() > 1 {
-        let mut joined = Vec::with_capacity(masks.len().div_ceil(2));
-        for pair in masks.chunks(2) {
-            joined.push(match pair {
-                [a, b] => g.apply(id::PRESENCE_OR, &[*a, *b])?,
-                _ => pair[0],
-            });
-        }
-        masks = joined;
+        let join = |pair: &[NodeHandle]| match pair {
+            [a, b] => g.apply(id::PRESENCE_OR, &[*a, *b]),
+            _ => Ok(pair[0]),
+        };
+        masks = masks.chunks(2).map(join).collect::<Result<_, _>>()?;
     }
     match masks.first() {
         Some(mask) => Ok(*mask),

@@ -1,13 +1,10 @@
 //! Dictionaries of ranges: `0..5` has one value, `7..` another. A range has its lower bound and not its upper one. A few bounds of numbers are compared
 //! one after the other, by the operators of comparison, which takes many keys at a time. More bounds are bisected, by one call for each key.
 
-use super::table::{TableValue, compiled, overloads, string};
+use super::table::{Lookup, TableValue, overloads, string};
 use super::{DICT, NodeResult, as_key, dict_types, or_absent};
 use crate::array::array_argument;
-use crate::definition::{
-    Compile, CompiledFrom, CompiledLiteral, Expansion, Meaning, NodeHandle, OpDef, OverArrays, Overload, PresenceRule,
-    Typing, ex, param,
-};
+use crate::definition::{Expansion, Meaning, NodeHandle, OpDef, OverArrays, PresenceRule, Typing, ex, param};
 use crate::id;
 use crate::kernel::{Body, Repr};
 use crate::typing::{Signature, TypeFault, refuse};
@@ -280,26 +277,17 @@ where
     }
 }
 
-impl<K: Bound, V: TableValue> InRanges<K, V>
+impl<K: Bound, V: TableValue> Lookup for InRanges<K, V>
 where
     Option<V>: Repr,
 {
-    /// A dictionary counts as what its values are.
-    const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
+    const OPERANDS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
 
-    fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        compiled(literal, |dict| {
-            let (values, presence) = values_of(dict, V::keep);
-            let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
-            Ranged::<K, V::Owned> { bounds: Bounds::of(bounds), values, presence }
-        })
+    fn data_of(dict: &Dict) -> Self::Data {
+        let (values, presence) = values_of(dict, V::keep);
+        let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
+        Ranged { bounds: Bounds::of(bounds), values, presence }
     }
-
-    const OVERLOAD: Overload = Overload {
-        args: Self::ARGS,
-        compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
-        ..Overload::of::<Self>()
-    };
 }
 
 pub(crate) static RANGED: OpDef = OpDef {

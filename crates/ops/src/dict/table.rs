@@ -262,22 +262,15 @@ where
     }
 }
 
-impl<K: Key, V: TableValue> Get<K, V>
+impl<K: Key, V: TableValue> Lookup for Get<K, V>
 where
     Option<V>: Repr,
 {
-    /// A dictionary counts as what its values are.
-    const ARGS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
+    const OPERANDS: &'static [OperandType] = &[V::OPERAND, K::OPERAND];
 
-    fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        compiled(literal, |dict| Table::of(dict, K::keep, V::keep))
+    fn data_of(dict: &Dict) -> Self::Data {
+        Table::of(dict, K::keep, V::keep)
     }
-
-    const OVERLOAD: Overload = Overload {
-        args: Self::ARGS,
-        compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
-        ..Overload::of::<Self>()
-    };
 }
 
 /// The overloads of a lookup for keys of some types, each with values of every type.
@@ -302,16 +295,32 @@ pub(super) use overloads;
 /// Looking up keys of each type in dictionaries of values of each.
 pub(super) static OVERLOADS: &[Overload] = overloads!(Get of bool, i32, i64, u64, Text<'static>, Bytes<'static>);
 
-/// What a lookup makes of a literal dictionary. However many lookups share the dictionary, it is made once.
-pub(super) fn compiled<T: Send + Sync + 'static>(
-    literal: &Value,
-    make: fn(&Dict) -> T,
-) -> Result<CompiledLiteral, String> {
-    let Value::Dict(dict) = literal else { return Err(format!("{literal} is no dictionary")) };
-    match dict.compiled(|dict| Arc::new(make(dict))).downcast::<T>() {
-        Ok(made) => Ok(CompiledLiteral::shared(made)),
-        // Another lookup made something else of it.
-        Err(_) => Ok(CompiledLiteral::shared(Arc::new(make(dict)))),
+/// A body that looks keys up in data compiled from a literal dictionary.
+pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
+    /// The types of the operands. The dictionary counts as what its values are.
+    const OPERANDS: &'static [OperandType];
+
+    /// The overload whose kernel is the body.
+    const OVERLOAD: Overload = Overload {
+        args: Self::OPERANDS,
+        compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
+        ..Overload::of::<Self>()
+    };
+
+    /// Makes the data from a dictionary.
+    fn data_of(dict: &Dict) -> Self::Data;
+
+    /// Compiles a literal dictionary. However many lookups share the dictionary, the data is made once.
+    ///
+    /// # Errors
+    /// The literal is not a dictionary.
+    fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
+        let Value::Dict(dict) = literal else { return Err(format!("{literal} is no dictionary")) };
+        match dict.compiled(|dict| Arc::new(Self::data_of(dict))).downcast::<Self::Data>() {
+            Ok(made) => Ok(CompiledLiteral::shared(made)),
+            // Another lookup made something else of it.
+            Err(_) => Ok(CompiledLiteral::shared(Arc::new(Self::data_of(dict)))),
+        }
     }
 }
 

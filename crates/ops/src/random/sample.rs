@@ -65,12 +65,8 @@ fn hashes(args: &ArrayOperands<'_>, bytes_each: usize) -> Result<Vec<Option<i64>
         }
         (_, Value::ArrayShape(_, size)) => {
             let size = args.room_for(*size, bytes_each)?;
-            let mut hashes = Vec::with_capacity(size);
-            for at in 0..size {
-                args.poll_at(at)?;
-                hashes.push(Some(with_integer(at, |text| hash(text, seed))));
-            }
-            Ok(hashes)
+            let hash = |at| args.poll_at(at).map(|()| Some(with_integer(at, |text| hash(text, seed))));
+            (0..size).map(hash).collect()
         }
         _ => Err(Fault::new(FaultKind::Invalid)),
     }

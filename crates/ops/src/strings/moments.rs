@@ -36,14 +36,9 @@ fn types(
             let fault = TypeFault::mismatch(format!("{operator} needs a literal text for `format`"), Some(1));
             return Err(fault.hint("it is looked at when the model is compiled: write it here, as \"%d.%m.%Y\""));
         };
-        let wrong = kind.check(format, is_read).err();
-        if let Some(wrong) = wrong {
-            return Err(TypeFault {
-                code: Code::Arguments,
-                message: wrong.message,
-                operand: Some(1),
-                hint: Some(wrong.hint),
-            });
+        if let Err(wrong) = kind.check(format, is_read) {
+            let fault = TypeFault { code: Code::Arguments, ..TypeFault::mismatch(wrong.message, Some(1)) };
+            return Err(fault.hint(wrong.hint));
         }
         operands.push(QType::of(Scalar::Text, optional));
     }

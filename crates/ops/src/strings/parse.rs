@@ -19,7 +19,8 @@ pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Missp
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-const FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];
+/// The record of an operator that reads a string.
+const PARSE: OpDef = OpDef { faults: &[FaultKind::Parse, FaultKind::Invalid], ..OVERLOADED };
 
 macro_rules! parse {
     ($ty:ty) => {
@@ -34,50 +35,45 @@ pub(crate) static PARSE_INT32: OpDef = OpDef {
     name: "strings.parse_int32",
     aliases: &["parse_int32"],
     summary: "The i32 that the string spells in decimal digits; an error if it spells none.",
-    faults: FAULTS,
     meaning: parse!(i32),
     examples: &[ex("strings.parse_int32(\"-7\")", "-7"), ex("strings.parse_int32(b\"12\")", "12")],
-    ..OVERLOADED
+    ..PARSE
 };
 
 pub(crate) static PARSE_INT64: OpDef = OpDef {
     name: "strings.parse_int64",
     aliases: &["parse_int64"],
     summary: "The i64 that the string spells in decimal digits; an error if it spells none.",
-    faults: FAULTS,
     meaning: parse!(i64),
     examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "i64{9223372036854775807}")],
-    ..OVERLOADED
+    ..PARSE
 };
 
 pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
     name: "strings.parse_float32",
     aliases: &["parse_float32"],
     summary: "The f32 nearest to the number that the string spells; an error if it spells none.",
-    faults: FAULTS,
     meaning: parse!(f32),
     examples: &[ex("strings.parse_float32(\"1.5\")", "1.5"), ex("strings.parse_float32(\"1e99\")", "inf")],
-    ..OVERLOADED
+    ..PARSE
 };
 
 pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     name: "strings.parse_float64",
     aliases: &["parse_float64"],
     summary: "The f64 nearest to the number that the string spells; an error if it spells none.",
-    faults: FAULTS,
     meaning: parse!(f64),
     examples: &[ex("strings.parse_float64(\"0.1\")", "f64{0.1}")],
-    ..OVERLOADED
+    ..PARSE
 };
 
 pub(crate) static PARSE_DURATION: OpDef = OpDef {
     name: "strings.parse_duration",
     aliases: &["parse_duration"],
     summary: "The duration that the string spells as ISO 8601 has it, `P1DT12H` or `-PT0.5S`, without months and years; an error if it spells none.",
-    faults: FAULTS,
     meaning: parse!(Duration),
     examples: &[ex("strings.parse_duration(\"P1DT12H\")", "1d 12h")],
-    ..OVERLOADED
+    ..PARSE
 };
 
 #[cfg(test)]

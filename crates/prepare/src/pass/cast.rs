@@ -60,10 +60,8 @@ pub(super) fn bind_resolved(
     if resolved.overload.is_none() || fit(graph) {
         return Ok(graph.add(kind, operands, ret, origin));
     }
-    let mut cast: SmallVec<[Id; 4]> = SmallVec::new();
-    for (operand, wanted) in operands.iter().zip(wanted) {
-        cast.push(cast_to(graph, registry, *operand, wanted, origin)?);
-    }
+    let cast = operands.iter().zip(wanted).map(|(operand, wanted)| cast_to(graph, registry, *operand, wanted, origin));
+    let cast = cast.collect::<Result<SmallVec<[Id; 4]>, _>>()?;
     Ok(graph.add(kind, &cast, ret, origin))
 }
 

@@ -18,11 +18,10 @@ pub use options::{Mode, Options};
 
 pub use types::node_types;
 
-use crate::{Placed, Prepared, TypedGraph, TypedModel};
+use crate::{Placed, Prepared, TypedModel};
 use cembra_expr::Program;
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Diagnostics, Promise};
-use std::sync::Arc;
+use cembra_value::{Code, Diagnostic, Diagnostics};
 
 /// A pass: a name, what it does, and the function.
 pub struct Pass {
@@ -116,15 +115,7 @@ pub fn prepare(
 ) -> Result<Prepared, Diagnostics> {
     check_names(options)?;
     let leaves = types::leaves(program, leaf_type, options.budget.limits())?;
-    let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
-    let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
-    let mut prepared = Prepared::Typed(TypedModel {
-        registry: options.registry,
-        graph: TypedGraph::new(names.into(), program.graph.len()).with_promises(promises.into()),
-        leaves: leaves.into_iter().map(|(name, qtype, _)| (name, qtype)).collect(),
-        outputs: Vec::new(),
-        rewritten: false,
-    });
+    let mut prepared = Prepared::Typed(types::model_of_leaves(leaves, program, options));
     for pass in PASSES {
         options.budget.check_time()?;
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {

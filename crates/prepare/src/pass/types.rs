@@ -45,6 +45,19 @@ pub(super) fn leaves(
     Ok(found)
 }
 
+/// A model of a program before its nodes are typed: the leaves, and neither nodes nor outputs.
+pub(super) fn model_of_leaves(leaves: Vec<TypedLeaf>, program: &Program, options: &Options) -> TypedModel {
+    let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
+    let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
+    TypedModel {
+        registry: options.registry,
+        graph: TypedGraph::new(names.into(), program.graph.len()).with_promises(promises.into()),
+        leaves: leaves.into_iter().map(|(name, qtype, _)| (name, qtype)).collect(),
+        outputs: Vec::new(),
+        rewritten: false,
+    }
+}
+
 /// The inputs that have types, and what is wrong with the others.
 fn find_leaves(
     program: &Program,
@@ -407,19 +420,11 @@ impl Typer<'_> {
         {
             return made;
         }
-        match model.graph.resolve_given(self.registry, op, given) {
-            Ok(resolved) => match self.bind(model, node, op, &resolved, given) {
-                Ok(bound) => Some(bound),
-                Err(message) => {
-                    self.report(node, Diagnostic::new(Code::TypeMismatch, message).at(self.graph.span(node)));
-                    None
-                }
-            },
-            Err(fault) => {
-                self.unresolved(model, node, op, given, &fault);
-                None
-            }
-        }
+        let resolved = model.graph.resolve_given(self.registry, op, given);
+        let resolved = resolved.map_err(|fault| self.unresolved(model, node, op, given, &fault)).ok()?;
+        let bound = self.bind(model, node, op, &resolved, given);
+        let problem = |message| Diagnostic::new(Code::TypeMismatch, message).at(self.graph.span(node));
+        bound.map_err(problem).map_err(|problem| self.report(node, problem)).ok()
     }
 
     /// Adds an operator that was resolved for these operands, with casts.
@@ -505,16 +510,10 @@ impl Typer<'_> {
         {
             return made;
         }
-        match model.graph.resolve(self.registry, op, &operands) {
-            Ok(resolved) => {
-                let qtype = &resolved.signature.ret;
-                Some(model.graph.add_of_distinct(Kind::bound(op, &resolved), &operands, qtype, node))
-            }
-            Err(fault) => {
-                self.unresolved(model, node, op, given, &fault);
-                None
-            }
-        }
+        let resolved = model.graph.resolve(self.registry, op, &operands);
+        let resolved = resolved.map_err(|fault| self.unresolved(model, node, op, given, &fault)).ok()?;
+        let qtype = &resolved.signature.ret;
+        Some(model.graph.add_of_distinct(Kind::bound(op, &resolved), &operands, qtype, node))
     }
 
     /// Reports that an operator does not take these operands.

@@ -2,6 +2,7 @@
 //! in milliseconds as days. As they are, Parquet would have integers of them, which other readers take for numbers. Dictionaries stay if their
 //! values are strings or bytes that are no views; of others each row's value is written.
 
+use crate::casts::with_leaves;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, TimestampMillisecondType, TimestampSecondType,
@@ -18,36 +19,34 @@ const SECOND: i64 = 1_000;
 
 /// The type that Parquet has.
 pub(super) fn data_type(of: &DataType) -> DataType {
-    written(of, DataType::Date32)
+    written(of, &DataType::Date32)
 }
 
 /// The type that is said beside Parquet's, with the zones of moments: readers that know it make days of it again that are counted in
 /// milliseconds, and of no unit of time another.
 pub(super) fn said_type(of: &DataType) -> DataType {
-    written(of, DataType::Date64)
+    written(of, &DataType::Date64)
 }
 
 /// A type with these days. Calls itself for what is inside of it, which nests only so deep (`is_shown`).
-fn written(of: &DataType, days: DataType) -> DataType {
+fn written(of: &DataType, days: &DataType) -> DataType {
     let inner = |field: &FieldRef| {
-        let of = written(field.data_type(), days.clone());
+        let of = written(field.data_type(), days);
         Arc::new(Field::clone(field).with_data_type(of))
     };
-    match of {
-        DataType::Date64 => days,
+    with_leaves(of, &mut |leaf| match leaf {
+        DataType::Date64 => days.clone(),
         DataType::Timestamp(TimeUnit::Second, zone) => DataType::Timestamp(TimeUnit::Millisecond, zone.clone()),
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
-        DataType::List(of) => DataType::List(inner(of)),
-        DataType::LargeList(of) => DataType::LargeList(inner(of)),
         DataType::ListView(of) => DataType::ListView(inner(of)),
         DataType::LargeListView(of) => DataType::LargeListView(inner(of)),
-        DataType::FixedSizeList(of, size) => DataType::FixedSizeList(inner(of), *size),
-        DataType::Map(of, sorted) => DataType::Map(inner(of), *sorted),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
-        DataType::Dictionary(_, values) => value_by_value(values).map_or_else(|| of.clone(), |of| written(&of, days)),
+        DataType::Dictionary(_, values) => match value_by_value(values) {
+            Some(of) => written(&of, days),
+            None => leaf.clone(),
+        },
         DataType::RunEndEncoded(ends, values) => DataType::RunEndEncoded(ends.clone(), inner(values)),
         other => other.clone(),
-    }
+    })
 }
 
 /// The type of a column that is written in the place of a dictionary of these values; `None` if the dictionary is left as it is.

@@ -2,7 +2,7 @@
 //! which runs a plan so, sees to it that no other tensor has the memory.
 
 use super::region::may_stop;
-use super::{Plan, Region, Step, ViewedNode, Work, is_shared};
+use super::{Plan, Region, Step, ViewedNode, Work, may_share_memory};
 use crate::{TensorGraph, TensorNodeId};
 
 impl Plan {
@@ -61,7 +61,7 @@ impl Step {
 
 /// True if a node may have the memory of a leaf.
 fn is_seen(graph: &TensorGraph, mut node: TensorNodeId, leaf: TensorNodeId) -> bool {
-    while is_shared(graph.node(node)) {
+    while may_share_memory(graph.node(node)) {
         node = graph.node(node).operands[0];
     }
     node == leaf

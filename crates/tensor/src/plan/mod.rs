@@ -133,7 +133,8 @@ pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
 }
 
 /// True for what may share the memory of its operand.
-fn is_shared(node: &Node) -> bool {
+#[must_use]
+pub const fn may_share_memory(node: &Node) -> bool {
     matches!(
         node.operation,
         Operation::Axes(_)
@@ -153,7 +154,7 @@ impl Plan {
         let steps = rows::with_rows(graph, outputs, steps, &guards);
         let mut steps = shared_reductions::with_shared_loops(graph, steps, &guards);
         let reads = steps.iter().map(|step| step.reads(graph).into_iter().chain(step.conditions()).collect::<Vec<_>>());
-        let base = |node| Some(graph.node(node)).filter(|node| is_shared(node)).map(|node| node.operands[0]);
+        let base = |node| Some(graph.node(node)).filter(|node| may_share_memory(node)).map(|node| node.operands[0]);
         let all = last_uses(graph, outputs, reads, base);
         steps.iter_mut().zip(all).for_each(|(step, last)| step.last_uses = last);
         let counters = counters(graph, outputs, &steps);

@@ -19,6 +19,7 @@ use crate::graph::grouping::{Grouping, Region, is_broadcast_product, is_elementw
 use crate::tiled::tile::check_float;
 use crate::{Evaluator, Journal, StepKind, Tiled};
 use cembra_tensor::plan::last_uses;
+use cembra_tensor::reference::{check_count, check_input};
 use cembra_tensor::{Elements, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
@@ -372,22 +373,7 @@ fn not_computed() -> Error {
 
 /// An error if these are no inputs for the leaves of a graph.
 fn check_inputs(graph: &TensorGraph, inputs: &[&Tiled]) -> Result<(), Error> {
-    if graph.leaves().len() != inputs.len() {
-        let message = format!("{} tiled tensors for {} inputs", inputs.len(), graph.leaves().len());
-        return Err(Error::tensors(Kind::OperandCount, message));
-    }
-    for (leaf, input) in graph.leaves().iter().zip(inputs) {
-        let node = graph.node(leaf.node);
-        if node.scalar != input.scalar_type() {
-            let (found, wanted) = (input.scalar_type().short_name(), node.scalar.short_name());
-            let message = format!("input `{}` has elements of type {wanted}, not {found}", leaf.name);
-            return Err(Error::tensors(Kind::ElementType, message));
-        }
-        if node.extents != input.tiling().extents() {
-            let (wanted, found) = (&node.extents[..], input.tiling().extents());
-            let message = format!("input `{}` is of {wanted:?}, not {:?}", leaf.name, &found[..]);
-            return Err(Error::tensors(Kind::SizeMismatch, message));
-        }
-    }
-    Ok(())
+    check_count(graph, inputs.len(), "tiled tensors")?;
+    let mut leaves = graph.leaves().iter().zip(inputs);
+    leaves.try_for_each(|(leaf, input)| check_input(graph, leaf, input.scalar_type(), &input.tiling().extents()))
 }

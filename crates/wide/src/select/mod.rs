@@ -322,16 +322,7 @@ impl Selector<'_> {
     }
 
     fn op(&self, kind: Kind, length: Length) -> Op {
-        Op {
-            kind,
-            length,
-            immediate: 0,
-            zeroing: false,
-            step: self.step,
-            result: Value::NONE,
-            operands: [Value::NONE; 4],
-            mask: Value::NONE,
-        }
+        Op { step: self.step, ..Op::new(kind, length) }
     }
 
     /// An instruction with a vector for its result.

@@ -52,11 +52,7 @@ struct Cells {
 
 impl Default for Cells {
     fn default() -> Self {
-        let (data, presence) = (DataForm::Nothing, PresenceForm::All);
-        Cells {
-            form: ColumnForm { data, presence, is_dictionary: false, is_shared: false, is_dense: true, paces: [0; 2] },
-            size: 0,
-        }
+        Cells { form: ColumnForm { data: DataForm::Nothing, ..ColumnForm::DENSE }, size: 0 }
     }
 }
 

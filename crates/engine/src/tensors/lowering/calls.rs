@@ -158,10 +158,7 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
         let error = Error::tensors(TensorErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
-    let mut nodes = Vec::with_capacity(fields.len());
-    for field in fields {
-        nodes.push(lowering.whole(*field)?.node);
-    }
+    let nodes = fields.iter().map(|field| Ok(lowering.whole(*field)?.node)).collect::<Result<Vec<_>, Error>>()?;
     let rank = nodes.first().map_or(0, |node| lowering.graph.extents(*node).len());
     let axis = axis_of(lowering, axis, rank)?;
     lowering.graph.concat(&nodes, axis)

@@ -245,10 +245,8 @@ impl TensorProgram {
             lowering.set_default(leaves.get(&**name).copied(), default)?;
         }
         lowering.lower(program.outputs.iter().map(|output| output.node))?;
-        let mut nodes = Vec::with_capacity(program.outputs.len());
-        for output in &program.outputs {
-            nodes.push(lowering.output_of(output)?.node);
-        }
+        let nodes = program.outputs.iter().map(|output| Ok(lowering.output_of(output)?.node));
+        let nodes = nodes.collect::<Result<_, Error>>()?;
         Ok((lowering.graph, nodes))
     }
 }

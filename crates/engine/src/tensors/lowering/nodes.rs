@@ -157,12 +157,8 @@ impl Lowering<'_> {
             _ => {
                 let operands = self.given(operands);
                 let with_texts = self.element_operator(op, operands);
-                let mut wholes = Vec::with_capacity(operands.len());
-                for operand in operands {
-                    if self.text(*operand).is_none() {
-                        wholes.push(self.whole(*operand)?);
-                    }
-                }
+                let values: Vec<_> = operands.iter().filter(|operand| self.text(**operand).is_none()).collect();
+                let wholes = values.into_iter().map(|value| self.whole(*value)).collect::<Result<Vec<_>, _>>()?;
                 let is_scalar = wholes.iter().all(|whole| self.graph.extents(whole.node).is_empty());
                 if is_scalar && !takes_masks(op) && wholes.iter().any(|whole| whole.is_mask) {
                     return Err(Error::tensors(TensorErrorKind::ElementType, format!("{name} of a mask")));

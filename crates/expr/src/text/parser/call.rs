@@ -508,13 +508,8 @@ impl<'s> Parser<'s, '_> {
             cursor.report(problem.at(call).also(first.span, "the first argument with a name"));
             return None;
         }
-        match signature.bind(cursor.text(name), call, count, keywords) {
-            Ok(order) => Some(order),
-            Err(problem) => {
-                cursor.report(*problem);
-                None
-            }
-        }
+        let order = signature.bind(cursor.text(name), call, count, keywords);
+        order.map_err(|problem| cursor.report(*problem)).ok()
     }
 
     /// Makes the node of a call whose arguments fit.
@@ -526,14 +521,11 @@ impl<'s> Parser<'s, '_> {
         arguments: &mut Vec<NodeId>,
     ) -> Result<Option<NodeId>, Stop> {
         if !order.is_empty() {
-            let mut ordered = Vec::with_capacity(order.len());
-            for bound in order {
-                ordered.push(match bound {
-                    Bound::Argument(index) => arguments[*index],
-                    Bound::Default(value) => self.literal(value.clone(), call)?,
-                });
-            }
-            *arguments = ordered;
+            let argument = |bound: &Bound| match bound {
+                Bound::Argument(index) => Ok(arguments[*index]),
+                Bound::Default(value) => self.literal(value.clone(), call),
+            };
+            *arguments = order.iter().map(argument).collect::<Result<_, _>>()?;
         }
         match target {
             Target::Operator(index) => {

@@ -249,10 +249,7 @@ impl<'s> Parser<'s, '_> {
         let span = start.to(self.cursor.previous);
         let value = value.map(|value| self.literal_of_file(value));
         let written = value.as_ref().and_then(WrittenInteger::of);
-        let node = match value {
-            Some(value) => Some(self.literal(value, span)?),
-            None => None,
-        };
+        let node = value.map(|value| self.literal(value, span)).transpose()?;
         Ok(self.push(Operand { written, ..Operand::new(node, span) }))
     }
 
@@ -434,10 +431,7 @@ impl<'s> Parser<'s, '_> {
                 false => problem,
             }));
         }
-        let which = match which {
-            Some(which) => Some(self.literal(which, token.span)?),
-            None => None,
-        };
+        let which = which.map(|which| self.literal(which, token.span)).transpose()?;
         let node = match of.node.zip(which) {
             Some((of, which)) => {
                 let name = self.program.graph.intern(operator);

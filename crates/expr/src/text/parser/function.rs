@@ -284,10 +284,8 @@ impl<'s> Parser<'s, '_> {
             self.program.graph.note_span(*made, Some(call.span));
             return Ok(*made);
         }
-        let mut inner = Vec::with_capacity(recipe.inner.len());
-        for name in &recipe.inner {
-            inner.push(self.fresh_parameter(name, None)?);
-        }
+        let inner = recipe.inner.iter().map(|name| self.fresh_parameter(name, None));
+        let inner = inner.collect::<Result<Vec<_>, _>>()?;
         let made = self.copy_body(recipe, arguments, &inner, call)?;
         self.instances.insert(key, made);
         Ok(made)

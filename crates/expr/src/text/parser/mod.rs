@@ -361,13 +361,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             if ends && span.start > start {
                 return;
             }
-            match kind {
-                TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth += 1,
-                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
-                    depth = depth.saturating_sub(1);
-                }
-                _ => {}
-            }
+            depth = kind.depth_behind(depth);
             self.cursor.advance();
         }
     }

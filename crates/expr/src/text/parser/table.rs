@@ -84,10 +84,8 @@ impl Parser<'_, '_> {
         let last_ranges = usize::from(matches!(table.rows, ByKey::Groups(_)));
         let keys = (table.parts.len() + last_ranges).max(1);
         let is_plain = keys == 1 && table.value.is_none();
-        let mut dictionaries = Vec::new();
-        for part in table.parts {
-            dictionaries.push(self.literal(part.into(), span)?);
-        }
+        let parts = table.parts.into_iter().map(|part| self.literal(part.into(), span));
+        let mut dictionaries = parts.collect::<Result<Vec<_>, _>>()?;
         match table.rows {
             ByKey::Keys(dict) => dictionaries.push(self.literal(dict.into(), span)?),
             ByKey::Ranges(columns) => {

@@ -141,10 +141,7 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
         let fault = TypeFault::mismatch(format!("there are no lists of {element}"), Some(0));
         return Err(fault.hint("an element is a struct of scalars").into());
     };
-    let mut all = Vec::with_capacity(args.len());
-    for arg in args {
-        all.push(g.widen(*arg, &element)?);
-    }
+    let all = args.iter().map(|arg| g.widen(*arg, &element)).collect::<Result<Vec<_>, _>>()?;
     columns(g, &element, all)
 }
 

@@ -246,13 +246,11 @@ impl Typer<'_> {
             self.report(node, problem.at(self.graph.span(node)));
             return None;
         };
-        match self.registry.find(&name) {
-            Some(op) => Some(self.pass(model, Passed::Operator(op), QType::Function, node)),
-            None => {
-                self.unknown(node, &name);
-                None
-            }
-        }
+        let Some(op) = self.registry.find(&name) else {
+            self.unknown(node, &name);
+            return None;
+        };
+        Some(self.pass(model, Passed::Operator(op), QType::Function, node))
     }
 
     /// A sequence as an operand.

@@ -58,6 +58,7 @@ struct Mapped {
 }
 
 /// The arrays that a function is mapped over, and how the body of a result is taken out of the graph.
+#[derive(Default)]
 struct Extraction {
     arrays: Vec<Mapped>,
     /// For the unknowns that stand for elements, the position of their array.
@@ -220,13 +221,7 @@ impl Instance<'_, '_, '_> {
     pub(super) fn map_arrays(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         let kind = array_kind(self, args)?;
         let from = self.model.graph.len();
-        let mut extraction = Extraction {
-            arrays: Vec::new(),
-            elements: FxHashMap::default(),
-            from,
-            compared: Vec::new(),
-            values: Vec::new(),
-        };
+        let mut extraction = Extraction { from, ..Extraction::default() };
         let mut one_each = args.to_vec();
         for (argument, arg) in one_each.iter_mut().enumerate() {
             let qtype = self.qtype(*arg);

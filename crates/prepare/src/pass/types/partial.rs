@@ -1,14 +1,11 @@
 //! The types of the nodes of a program that may be wrong: what an editor shows. What has no type, and what is made of it, is left
 //! out; what is wrong with it is told by the pass.
 
-use super::{Typer, find_leaves, scalar_literal};
+use super::{Typer, find_leaves, model_of_leaves, scalar_literal};
 use crate::pass::Options;
 use crate::pass::types::passed::EnvironmentId;
-use crate::{TypedGraph, TypedModel};
 use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
-use cembra_value::Promise;
-use std::sync::Arc;
 
 /// The type of each node, by position; nothing for nodes that depend on a parameter, and for those that are wrong. Nodes that
 /// no output needs have theirs too. If a limit is exceeded, the nodes from there on have none.
@@ -20,15 +17,7 @@ pub fn node_types(
     let graph = &program.graph;
     let mut types = vec![None; graph.len()];
     let (leaves, _) = find_leaves(program, leaf_type, options.budget.limits());
-    let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
-    let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
-    let mut model = TypedModel {
-        registry: options.registry,
-        graph: TypedGraph::new(names.into(), graph.len()).with_promises(promises.into()),
-        leaves: leaves.into_iter().map(|(name, qtype, _)| (name, qtype)).collect(),
-        outputs: Vec::new(),
-        rewritten: false,
-    };
+    let mut model = model_of_leaves(leaves, program, options);
     let Ok(mut typer) = Typer::new(&model, program, options) else { return types };
     let needed = typer.needed((0..graph.len()).map(NodeId::from_index));
     for (at, needed) in needed.into_iter().enumerate() {
