@@ -92,9 +92,10 @@ impl Session {
             self.made = made;
             return Ok(());
         }
-        self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
+        let slots = self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
         outputs.clear();
-        self.inner.read_outputs(&mut self.frame, outputs);
+        // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: a text views an input or a literal, and both are still alive.
+        unsafe { slots.read(self.frame.ptr(), outputs) };
         Ok(())
     }
 
@@ -118,10 +119,10 @@ impl Session {
             }
             return Ok(main.unwrap_or(Value::Nothing));
         }
-        self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
+        let slots = self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
         let frame = self.frame.ptr();
         // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
-        let values = self.inner.output_runs().iter().flat_map(|run| unsafe { run.values(frame) });
+        let values = slots.outputs.iter().flat_map(|run| unsafe { run.values(frame) });
         let mut outputs = self.inner.outputs.iter().zip(values);
         let main = outputs.next();
         for (output, value) in outputs {

@@ -6,7 +6,7 @@ use crate::binding::listener::Listener;
 use crate::binding::loader::{Fields, Loader};
 use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
-use cembra_engine::WholeMemory;
+use cembra_engine::{WholeMemory, check_token};
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::{Value, guarded_values};
@@ -274,8 +274,6 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     // A call of its own: what is around it is small then, and is inlined into the caller's loop.
     #[inline(never)]
     unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
-        let inner = self.executor.inner();
-        inner.begin(&mut self.context)?;
         if let Some(moves) = &self.moves {
             if moves.may_panic {
                 // SAFETY: CALL and FIELD-TABLE, promised by the caller.
@@ -284,10 +282,12 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
             // SAFETY: CALL and FIELD-TABLE, promised by the caller.
             return unsafe { self.evaluate_moved::<IS_NEW>(input, to) };
         }
+        let inner = self.executor.inner();
+        let model = inner.begin(&mut self.context)?;
         let (from, to) = (FramePtr::from_raw(std::ptr::from_ref(input).cast_mut().cast()), FramePtr::from_raw(to));
         // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan, and
         // compiled code never writes to its input.
-        unsafe { inner.run(from, to, self.frame.ptr(), &mut self.context) }
+        unsafe { inner.run(model, [from, to, self.frame.ptr()], &mut self.context) }
     }
 
     /// Does what is left of `evaluate` where fields are not in place. What few models need is apart from what most do.
@@ -303,6 +303,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
             // SAFETY: FIELD-TABLE, promised by the caller.
             return unsafe { self.evaluate_arrays::<IS_NEW>(from, to) };
         }
+        let model = self.executor.inner().begin(&mut self.context)?;
         for load in &moves.fields {
             // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive the call.
             unsafe { (load.write)(from.add(load.offset), frame, load.slot) };
@@ -314,7 +315,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         // SAFETY: CALL, as in `evaluate`.
         unsafe {
             let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
-            self.executor.inner().run(from, to, frame, &mut self.context)?;
+            self.executor.inner().run(model, [from, to, frame], &mut self.context)?;
         }
         // SAFETY: FIELD-TABLE for the fields, promised by the caller; FRAME-SLOT: the call wrote the outputs' slots.
         unsafe {
@@ -339,6 +340,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     #[inline(never)]
     unsafe fn evaluate_arrays<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
+        check_token(&self.context)?;
         // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
         let value = |input: &WholeInput| unsafe { input.value(from) };
         let inputs =

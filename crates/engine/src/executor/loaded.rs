@@ -37,11 +37,12 @@ impl<'v> LoadedRows<'v> {
         if inner.is_whole() {
             return Err(only_sessions([executor.inputs(), executor.outputs()]));
         }
+        let slots = inner.slots()?;
         let mut frames = Vec::with_capacity(rows.len());
         for row in rows {
             let mut frame = inner.frame();
-            // SAFETY: STRING-VIEW: the values are borrowed for as long as the frames live.
-            unsafe { inner.write_inputs(frame.ptr(), row)? };
+            // SAFETY: FRAME-SLOT: the frame was made from the plan's template. STRING-VIEW: the values are borrowed for as long as the frames live.
+            unsafe { inner.write_inputs(slots, frame.ptr(), row)? };
             frames.push(frame);
         }
         let context = inner.context();
@@ -55,10 +56,10 @@ impl<'v> LoadedRows<'v> {
     pub fn evaluate(&mut self) -> Result<(), Error> {
         for frame in &mut self.frames {
             let frame = frame.ptr();
-            self.inner.begin(&mut self.context)?;
+            let model = self.inner.begin(&mut self.context)?;
             // SAFETY: CALL: the frame was made from the plan's template and its inputs are written. A call before has
             // left them as they were: the slots of inputs and literals are given to nothing else.
-            unsafe { self.inner.run(frame, frame, frame, &mut self.context)? };
+            unsafe { self.inner.run(model, [frame; 3], &mut self.context)? };
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::options::metrics::{Event, Watch};
 use crate::options::run_options::RunOptions;
 use crate::options::signature::{Field, Signature};
 use crate::scalar::backend::Runnable;
-use crate::scalar::frame_model::FrameModel;
+use crate::scalar::frame_model::{FrameModel, ValueSlots};
 use crate::scalar::tiers::{Tiered, TieredModel};
 use crate::stages::only_sessions;
 use cembra_expr::{Program, Sources};
@@ -24,7 +24,7 @@ use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::Error;
-use cembra_value::{Code, Diagnostic, Value, ValueRun};
+use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
 use std::sync::{Arc, OnceLock};
 use whole::WholeModel;
@@ -209,8 +209,10 @@ impl Executable {
             None => {
                 context.set_cancellation(terms.token.cloned());
                 terms.limits.unwrap_or(&self.limits).hold_in(context);
-                self.run_values(values, frame, context)?;
-                self.read_outputs(frame, &mut results);
+                let slots = self.run_values(values, frame, context)?;
+                // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: a text views an input or a literal, and both are still
+                // alive.
+                unsafe { slots.read(frame.ptr(), &mut results) };
             }
         }
         Ok(results)
@@ -236,11 +238,19 @@ impl Executable {
     }
 
     /// Returns the model if its values lie in a frame, else `None`. An on-demand model is compiled first.
-    #[inline(always)]
     pub(crate) fn frame_model(&self) -> Option<&FrameModel> {
         match &self.form {
-            ExecutableForm::Frame(model) => Some(model),
             ExecutableForm::OnDemand(model) => Some(self.compiled_on_demand(model)),
+            _ => self.model_of_frame(),
+        }
+    }
+
+    /// Returns the model that a frame was made of. Unlike `frame_model` it compiles nothing, so that evaluations are short.
+    #[inline(always)]
+    fn model_of_frame(&self) -> Option<&FrameModel> {
+        match &self.form {
+            ExecutableForm::Frame(model) => Some(model),
+            ExecutableForm::OnDemand(model) => model.compiled.get(),
             ExecutableForm::Whole(_) => None,
         }
     }
@@ -298,14 +308,23 @@ impl Executable {
         self.frame_model().map_or(0, FrameModel::frame_bytes)
     }
 
-    /// Writes one value for each input to its slot in a frame of this plan (bound to the frame).
+    /// Returns the slots of the inputs and outputs of a model that is called by value.
+    pub(crate) fn slots(&self) -> Result<&ValueSlots, Error> {
+        self.frame_model().and_then(|model| model.slots.as_ref()).ok_or_else(bound_to_structs)
+    }
+
+    /// Writes one value for each input to its slot.
     ///
     /// # Safety
-    /// STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written again.
+    /// FRAME-SLOT: the slots and the frame are of this plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs
+    /// are written again.
     #[inline]
-    pub(crate) unsafe fn write_inputs(&self, frame: FramePtr, values: &[Value]) -> Result<(), Error> {
-        let slots = self.frame_model().and_then(|model| model.slots.as_ref());
-        let Some(slots) = slots else { return Err(bound_to_structs()) };
+    pub(crate) unsafe fn write_inputs(
+        &self,
+        slots: &ValueSlots,
+        frame: FramePtr,
+        values: &[Value],
+    ) -> Result<(), Error> {
         if values.len() != self.inputs.len() {
             return Err(miscount(self.inputs.len(), values.len()));
         }
@@ -335,65 +354,53 @@ impl Executable {
             }
     }
 
-    /// The slots that outputs are read from, for calls by value.
-    #[inline]
-    pub(crate) fn output_runs(&self) -> &[ValueRun] {
-        self.frame_model().and_then(|model| model.slots.as_ref()).map_or(&[], |slots| &slots.outputs)
-    }
-
     /// Begins an evaluation: nothing that the last one took counts any more. Looks whether there is to be one at all.
-    #[inline]
-    pub fn begin(&self, context: &mut Context) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// The token of the evaluation says that there is to be none; or values of the model lie beside frames.
+    #[inline(always)]
+    pub fn begin(&self, context: &mut Context) -> Result<&FrameModel, Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
-        if context.poll_cancelled() {
-            return Err(Error::ended_by(context.cancellation().as_ref()));
-        }
-        if let Some(model) = self.frame_model() {
-            model.begin(context);
-        }
-        Ok(())
+        check_token(context)?;
+        let Some(model) = self.model_of_frame() else { return Err(only_sessions([&self.inputs, &self.outputs])) };
+        model.begin(context);
+        Ok(model)
     }
 
-    /// Runs a plan on one value for each input, in a frame of it.
+    /// Runs the model on one value for each input, in a frame of it. Returns the slots that the outputs are read from.
     #[inline]
     pub(crate) fn run_values(
         self: &Arc<Self>,
         values: &[Value],
         frame: &mut Frame,
         context: &mut Context,
-    ) -> Result<(), Error> {
-        self.begin(context)?;
+    ) -> Result<&ValueSlots, Error> {
+        let model = self.begin(context)?;
+        let Some(slots) = &model.slots else { return Err(bound_to_structs()) };
         let frame = frame.ptr();
-        // SAFETY: STRING-VIEW: `values` outlives the call, and nothing reads the frame's inputs after it.
-        unsafe { self.write_inputs(frame, values)? };
+        // SAFETY: FRAME-SLOT: the frame was made from the plan's template. STRING-VIEW: `values` outlives the call, and nothing reads the frame's
+        // inputs after it.
+        unsafe { self.write_inputs(slots, frame, values)? };
         // SAFETY: CALL: an executable's binding is in its frame, which was made from the plan's template.
-        unsafe { self.run(frame, frame, frame, context) }
+        unsafe { self.run(model, [frame; 3], context)? };
+        Ok(slots)
     }
 
-    /// Puts the results of such a run behind the others.
-    #[inline]
-    pub(crate) fn read_outputs(&self, frame: &mut Frame, results: &mut Vec<Value>) {
-        if let Some(slots) = self.frame_model().and_then(|model| model.slots.as_ref()) {
-            // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: a text views an input or a literal, and both are still
-            // alive.
-            unsafe { slots.read(frame.ptr(), results) };
-        }
-    }
-
-    /// Runs the model; the caller began the evaluation and promises CALL (see `cembra_plan::Function::call`) for this plan
-    /// and binding.
+    /// Runs the model that `begin` has returned, on an input, an output and a frame; the caller promises CALL (see
+    /// `cembra_plan::Function::call`) for this plan and binding.
+    ///
+    /// # Errors
+    /// A fault of the evaluation.
     ///
     /// # Safety
     /// CALL.
     #[inline(always)]
     pub unsafe fn run(
         self: &Arc<Self>,
-        input: FramePtr,
-        output: FramePtr,
-        frame: FramePtr,
+        model: &FrameModel,
+        [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> Result<(), Error> {
-        let Some(model) = self.frame_model() else { return Err(only_sessions([&self.inputs, &self.outputs])) };
         // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
         // SAFETY: CALL, promised by the caller.
         let status = unsafe {
@@ -432,6 +439,15 @@ fn check_float_mode() -> Result<(), Error> {
     let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
     let diagnostic = Diagnostic::new(Code::FloatMode, message);
     Err(diagnostic.hint("results would differ from those of other threads: set the default mode").into())
+}
+
+/// Looks whether the token of the evaluations says that there are to be none.
+///
+/// # Errors
+/// It does.
+#[inline]
+pub fn check_token(context: &Context) -> Result<(), Error> {
+    if context.poll_cancelled() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
 }
 
 /// The error that there are not as many values as inputs.

@@ -13,7 +13,7 @@ use cembra_value::{Diagnostic, Error, Value, ValueRun};
 
 /// A model whose values lie in a frame.
 #[derive(Debug)]
-pub(crate) struct FrameModel {
+pub struct FrameModel {
     pub(crate) runnable: Runnable,
     sites: Sites,
     template: Template,
