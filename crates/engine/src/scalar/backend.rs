@@ -12,7 +12,9 @@ use cembra_value::Diagnostic;
 use cembra_value::Error;
 
 /// A plan made runnable, and by what.
+// As of `ExecutableForm`, a byte of its own says which it is.
 #[derive(Debug)]
+#[repr(u8)]
 pub(crate) enum Runnable {
     Interpreted(Interpreted),
     Native(Compiled, Tier),
