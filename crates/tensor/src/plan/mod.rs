@@ -133,8 +133,7 @@ pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
 }
 
 /// True for what may share the memory of its operand.
-#[must_use]
-pub const fn may_share_memory(node: &Node) -> bool {
+const fn may_share_memory(node: &Node) -> bool {
     matches!(
         node.operation,
         Operation::Axes(_)

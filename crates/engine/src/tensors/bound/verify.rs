@@ -4,8 +4,8 @@
 
 use super::memory::{Operand, StridedView, ValueOrigin};
 use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
-use cembra_tensor::plan::{Region, Step, ViewedNode, Work, may_share_memory, points};
-use cembra_tensor::{Extents, Plan, TensorGraph, TensorNodeId};
+use cembra_tensor::plan::{Region, Step, ViewedNode, Work, points};
+use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -59,7 +59,17 @@ fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, StridedView>) -
     let place = |node: TensorNodeId| values.get(&node).map(|seen| seen.place);
     let mut origins: Vec<TensorNodeId> = Vec::with_capacity(graph.len());
     for (id, node) in graph.nodes() {
-        let of = node.operands.first().filter(|of| may_share_memory(node) && place(**of) == place(id));
+        // Said here again: a mistake of the planner in its list is to be found.
+        let is_view = matches!(
+            node.operation,
+            Operation::Axes(_)
+                | Operation::Slice(_)
+                | Operation::Broadcast
+                | Operation::Reshape
+                | Operation::CustomVjp(_)
+                | Operation::Barrier(_)
+        );
+        let of = node.operands.first().filter(|of| is_view && place(**of) == place(id));
         origins.push(of.map_or(id, |of| origins[of.index()]));
     }
     origins
