@@ -45,6 +45,7 @@ pub struct Executable {
 /// The compiled form of a model, by where its values live.
 // Each call looks at the variant: a byte of its own is read faster than what is impossible in another field.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "calls read the model of a frame without a pointer in between")]
 #[repr(u8)]
 pub(crate) enum ExecutableForm {
     /// A plan whose values lie in a frame.
