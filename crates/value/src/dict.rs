@@ -2,7 +2,7 @@
 //! from the dictionary.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
-use cembra_runtime::{Date, Duration, QType, Scalar, Timestamp};
+use cembra_runtime::{QType, Scalar};
 use foldhash::fast::RandomState;
 use foldhash::quality::RandomState as SharedState;
 use std::any::Any;
@@ -103,17 +103,20 @@ impl Dict {
     /// How two bounds of one type are ordered, as `<` does: texts by their bytes. None for NaN, and for types without bounds.
     #[must_use]
     pub fn order_of_bounds(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
-        match (a, b) {
-            (ScalarValue::Int32(a), ScalarValue::Int32(b)) => Some(a.cmp(b)),
-            (ScalarValue::Int64(a), ScalarValue::Int64(b)) => Some(a.cmp(b)),
-            (ScalarValue::UInt64(a), ScalarValue::UInt64(b)) => Some(a.cmp(b)),
-            (ScalarValue::Float32(a), ScalarValue::Float32(b)) => a.partial_cmp(b),
-            (ScalarValue::Float64(a), ScalarValue::Float64(b)) => a.partial_cmp(b),
-            (ScalarValue::WeakFloat(a), ScalarValue::WeakFloat(b)) => a.partial_cmp(b),
-            (ScalarValue::Date(a), ScalarValue::Date(b)) => Some(a.0.cmp(&b.0)),
-            (ScalarValue::Timestamp(a), ScalarValue::Timestamp(b)) => Some(a.0.cmp(&b.0)),
-            (ScalarValue::Duration(a), ScalarValue::Duration(b)) => Some(a.0.cmp(&b.0)),
-            (ScalarValue::Text(a), ScalarValue::Text(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
+        if let (ScalarValue::Text(a), ScalarValue::Text(b)) = (a, b) {
+            return Some(a.as_bytes().cmp(b.as_bytes()));
+        }
+        if a.scalar() != b.scalar() {
+            return None;
+        }
+        // A type is ordered as the type is that represents it.
+        let of = |bound: &ScalarValue| ScalarValue::from_bits(bound.scalar().representation(), bound.bits());
+        match (of(a)?, of(b)?) {
+            (ScalarValue::Int32(a), ScalarValue::Int32(b)) => Some(a.cmp(&b)),
+            (ScalarValue::Int64(a), ScalarValue::Int64(b)) => Some(a.cmp(&b)),
+            (ScalarValue::UInt64(a), ScalarValue::UInt64(b)) => Some(a.cmp(&b)),
+            (ScalarValue::Float32(a), ScalarValue::Float32(b)) => a.partial_cmp(&b),
+            (ScalarValue::Float64(a), ScalarValue::Float64(b)) => a.partial_cmp(&b),
             _ => None,
         }
     }
@@ -317,18 +320,15 @@ impl Dict {
 
 /// What is below all others of a type, or is the first of them.
 fn least(scalar: Scalar) -> ScalarValue {
-    match scalar {
+    let least = match scalar.representation() {
         Scalar::Int32 => ScalarValue::Int32(i32::MIN),
         Scalar::Int64 => ScalarValue::Int64(i64::MIN),
         Scalar::UInt64 => ScalarValue::UInt64(0),
         Scalar::Float32 => ScalarValue::Float32(f32::NEG_INFINITY),
-        Scalar::WeakFloat => ScalarValue::WeakFloat(f64::NEG_INFINITY),
-        Scalar::Date => ScalarValue::Date(Date(i32::MIN)),
-        Scalar::Timestamp => ScalarValue::Timestamp(Timestamp(i64::MIN)),
-        Scalar::Duration => ScalarValue::Duration(Duration(i64::MIN)),
         Scalar::Text => ScalarValue::Text("".into()),
         _ => ScalarValue::Float64(f64::NEG_INFINITY),
-    }
+    };
+    ScalarValue::from_bits(scalar, least.bits()).unwrap_or(least)
 }
 
 impl PartialEq for Dict {
@@ -397,6 +397,26 @@ mod tests {
         let again = Dict::new(numbers(-1), numbers(7)).unwrap();
         assert!(again == *dict && HASHES.hash_one(&again) == HASHES.hash_one(&*dict));
         assert_ne!(HASHES.hash_one(&again), HASHES.hash_one(Dict::new(numbers(-1), numbers(8)).unwrap()));
+    }
+
+    #[test]
+    fn bounds_of_each_type_are_ordered_and_one_is_below_all() {
+        for scalar in Scalar::ALL {
+            let bound = |number: i64| match scalar.representation() {
+                Scalar::Text => Some(ScalarValue::Text(format!("{}", number + 5).into())),
+                Scalar::Float32 => ScalarValue::from_bits(scalar, u64::from((number as f32).to_bits())),
+                Scalar::Float64 => ScalarValue::from_bits(scalar, (number as f64).to_bits()),
+                _ => ScalarValue::from_bits(scalar, number.cast_unsigned()),
+            };
+            let signed = if scalar == Scalar::UInt64 { 1 } else { -1 };
+            let ordered = [Some(least(scalar)), bound(signed), bound(3), bound(4)];
+            for (a, b) in ordered.iter().zip(&ordered[1..]) {
+                let order = a.as_ref().zip(b.as_ref()).and_then(|(a, b)| Dict::order_of_bounds(a, b));
+                let wanted = Dict::may_be_bounds(scalar).then_some(Ordering::Less);
+                assert_eq!(order, wanted, "{scalar}: {a:?} and {b:?}");
+            }
+        }
+        assert_eq!(Dict::order_of_bounds(&ScalarValue::Int32(1), &ScalarValue::Int64(2)), None);
     }
 
     #[test]
