@@ -134,21 +134,7 @@ pub extern "C" fn cembra_session_set_cancellation(
     token: Option<&Cancellation>,
 ) -> Option<Box<Error>> {
     set(session, |session| {
-        let old = std::mem::take(&mut session.run);
-        let mut new = match token {
-            Some(token) => RunOptions::new().cancellation(token.clone()),
-            None => RunOptions::new(),
-        };
-        if let Some(threads) = old.thread_count() {
-            new = new.threads(threads);
-        }
-        if let Some(limits) = old.run_limits() {
-            new = new.limits(*limits);
-        }
-        if let Some(on_error) = old.failed_rows() {
-            new = new.on_error(on_error);
-        }
-        session.run = new;
+        session.run = std::mem::take(&mut session.run).cancellation(token.cloned());
         Ok(())
     })
 }

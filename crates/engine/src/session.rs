@@ -152,8 +152,7 @@ impl Session {
     }
 
     fn update_terms(&mut self) {
-        self.has_terms =
-            self.context.cancellation().is_some() || self.memory.threads > 1 || self.memory.limits.is_some();
+        self.has_terms = self.context.cancellation().is_some() || self.memory.options.have_terms();
     }
 
     /// What ends the evaluations to come, their threads and limits: what the options say, in the place of what was said before. A clone of
@@ -179,7 +178,7 @@ impl Session {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn set_threads(&mut self, threads: usize) {
-        self.memory.threads = threads;
+        self.memory.options = std::mem::take(&mut self.memory.options).threads(threads);
         self.update_terms();
     }
 
@@ -253,8 +252,8 @@ impl Session {
     #[inline(never)]
     fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
         let token = self.context.cancellation();
-        let limits = self.memory.limits;
-        let terms = self.memory.terms(token.as_ref(), limits.as_ref());
+        let limits = self.memory.options.run_limits().copied();
+        let terms = self.memory.options.terms(token.as_ref(), limits.as_ref());
         self.inner.tensors()?.run(inputs, &terms, self.memory.tensors.get_or_insert_default())
     }
 
@@ -282,8 +281,8 @@ impl Session {
     /// one. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let token = self.context.cancellation();
-        let limits = self.memory.limits;
-        let terms = self.memory.terms(token.as_ref(), limits.as_ref());
+        let limits = self.memory.options.run_limits().copied();
+        let terms = self.memory.options.terms(token.as_ref(), limits.as_ref());
         self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.tensors.get_or_insert_default())
     }
 }

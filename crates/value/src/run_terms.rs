@@ -45,7 +45,15 @@ impl Default for RunTerms<'_> {
     }
 }
 
-impl RunTerms<'_> {
+impl<'r> RunTerms<'r> {
+    /// Returns the terms of a run inside of this run, on one of its threads: as this run's, but with one thread and with rows of its own, the first of
+    /// which to fail ends it.
+    #[must_use]
+    pub fn inside(&self) -> RunTerms<'r> {
+        let RunTerms { threads, on_error, strip_rows, keep_failures, .. } = RunTerms::default();
+        RunTerms { threads, on_error, strip_rows, keep_failures, ..*self }
+    }
+
     /// Gives a context the limits of the run, if it has some, and the token.
     pub fn hold_in(&self, context: &mut Context) {
         if let Some(limits) = self.limits {

@@ -338,7 +338,7 @@ impl Together {
         let inputs = inputs.ok_or(Apart::Unknown)?;
         let mut made = Vec::new();
         let memory = &mut part.together;
-        let ran = self.compiled.run(&run.model.program, &inputs, &run.terms_of_piece(), memory, &mut made);
+        let ran = self.compiled.run(&run.model.program, &inputs, &run.terms.inside(), memory, &mut made);
         ran.map_err(|error| match error.fault_kind() {
             Some(kind) if kind.is_of_token() => Apart::Cancelled,
             _ => Apart::Unknown,
@@ -532,11 +532,6 @@ struct ListRun<'r> {
 }
 
 impl<'r> ListRun<'r> {
-    /// Returns the terms of one run of the array program, on a piece or on one row: the token and the limits of this run.
-    fn terms_of_piece(&self) -> RunTerms<'r> {
-        RunTerms { token: self.terms.token, limits: self.terms.limits, ..RunTerms::default() }
-    }
-
     /// Takes room for what was made of some rows, as far as that is more than came in for them; false if there is none.
     fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
         let made = made.fold(0, u64::saturating_add);
@@ -609,7 +604,7 @@ impl<'r> ListRun<'r> {
         let evaluated = if fits {
             let values: Option<Vec<Value>> = values.collect();
             let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
-            self.model.by_row.evaluate(&values, &self.terms_of_piece(), &mut part.apart, &mut made)
+            self.model.by_row.evaluate(&values, &self.terms.inside(), &mut part.apart, &mut made)
         } else {
             Err(faults::of_copies())
         };

@@ -185,8 +185,8 @@ impl Executable {
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let limits = memory.limits;
-        let terms = memory.terms(token, limits.as_ref());
+        let limits = memory.options.run_limits().copied();
+        let terms = memory.options.terms(token, limits.as_ref());
         self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results))
     }
 
@@ -282,9 +282,11 @@ impl Executable {
     /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
         context.set_cancellation(options.token());
-        memory.threads = options.thread_count().unwrap_or(0);
-        memory.limits = options.run_limits().map(|limits| self.limits.within(limits));
-        memory.limits.as_ref().unwrap_or(&self.limits).hold_in(context);
+        memory.options = options.clone();
+        if let Some(limits) = options.run_limits() {
+            memory.options = options.clone().limits(self.limits.within(limits));
+        }
+        memory.options.run_limits().unwrap_or(&self.limits).hold_in(context);
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {

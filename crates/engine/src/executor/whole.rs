@@ -3,14 +3,14 @@
 
 use crate::arrays::model::{ArrayMemory, ArrayModel};
 use crate::executor::mixed::{MixedMemory, MixedModel};
+use crate::options::run_options::RunOptions;
 use crate::options::signature::Field;
 use crate::tensors::model::TensorModel;
 use crate::tensors::runs::TensorRuns;
 use cembra_native::Tier;
-use cembra_runtime::Cancellation;
 use cembra_value::Error;
+use cembra_value::RunTerms;
 use cembra_value::Value;
-use cembra_value::{Limits, RunTerms};
 
 /// A compiled model whose values lie beside frames.
 #[derive(Debug)]
@@ -23,23 +23,14 @@ pub(crate) enum WholeModel {
 /// The memory of a `WholeModel` that a session keeps between runs, and the terms of these runs.
 #[derive(Debug, Default)]
 pub struct WholeMemory {
-    /// The number of threads, as in [`RunTerms`].
-    pub(crate) threads: usize,
-    /// The limits of runs; `None` for those that the model was compiled with.
-    pub(crate) limits: Option<Limits>,
+    /// The options of runs, with limits no higher than those that the model was compiled with. The context has the token.
+    pub(crate) options: RunOptions,
     /// The memory of a model with arrays; `None` before its first run.
     arrays: Option<Box<ArrayMemory>>,
     /// The memory of a model with tensors; `None` before its first run.
     pub(crate) tensors: Option<Box<TensorRuns>>,
     /// The memory of a model with tensors and other values; `None` before its first run.
     mixed: Option<Box<MixedMemory>>,
-}
-
-impl WholeMemory {
-    /// Returns the terms of a run that `token` ends, within `limits`, on the session's number of threads.
-    pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
-        RunTerms { token, threads: self.threads, limits, ..RunTerms::default() }
-    }
 }
 
 impl WholeModel {

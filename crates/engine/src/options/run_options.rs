@@ -48,10 +48,10 @@ impl RunOptions {
         RunOptions::default()
     }
 
-    /// Ends runs with the fault `cancelled` once the token is cancelled.
+    /// Ends runs with the fault `cancelled` once the token is cancelled; `None` takes a token away that was set before.
     #[must_use]
-    pub fn cancellation(self, token: Cancellation) -> Self {
-        RunOptions { cancellation: Some(token), ..self }
+    pub fn cancellation(self, token: impl Into<Option<Cancellation>>) -> Self {
+        RunOptions { cancellation: token.into(), ..self }
     }
 
     /// Ends runs with the fault `deadline` at a moment. A run that was not begun until then does not begin.
@@ -140,6 +140,21 @@ impl RunOptions {
             strip_rows: self.strip_rows.unwrap_or(usize::MAX),
             keep_failures: self.keep_failures.unwrap_or(Self::KEPT_FAILURES),
         }
+    }
+
+    /// True if a run of tensors has terms to look at beside a token. What only rows have does not count.
+    pub(crate) fn have_terms(&self) -> bool {
+        let RunOptions {
+            threads,
+            limits,
+            cancellation: _,
+            deadline: _,
+            on_error: _,
+            rows: _,
+            strip_rows: _,
+            keep_failures: _,
+        } = self;
+        *threads > Some(1) || limits.is_some()
     }
 
     /// The limits of a run, if they are said.

@@ -231,6 +231,9 @@ fn runs_are_limited_by_their_options() {
         // What a run before had room for is no room for this one.
         assert!(session.run_tensors(std::slice::from_ref(&x)).is_ok() && session.evaluate(&values).is_ok());
         session.set_run_options(&small(7_999));
+        // What is set later takes nothing of it away.
+        session.set_threads(2);
+        session.set_cancellation(Some(Cancellation::new()));
         let mut over = vec![x.clone()];
         for error in [
             session.run_tensors(std::slice::from_ref(&x)).expect_err("too little"),

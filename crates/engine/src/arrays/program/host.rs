@@ -55,7 +55,7 @@ impl ArrayHost<'_> {
         let Played::Rows(rows_of) = &self.played[part.index()] else {
             return Err(Error::values("a plan of scalars has no rows"));
         };
-        let terms = RunTerms { token: self.terms.token, limits: Some(self.limits), ..RunTerms::default() };
+        let terms = RunTerms { limits: Some(self.limits), ..self.terms.inside() };
         let outputs = rows_of.outputs().iter().map(|_| None).collect();
         Ok(rows_of.run(&columns, outputs, rows, &terms, Some(strings))?.columns.into_iter().flatten().collect())
     }
