@@ -17,7 +17,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
 use cembra_arrow::Strings;
-use cembra_runtime::{ArrayKind, Date, Duration, Fields, QType, Scalar, Timestamp};
+use cembra_runtime::{ArrayKind, Fields, QType, Scalar};
 use cembra_value::{ScalarValue, Value, ValueColumn, ValueRef};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -204,11 +204,10 @@ impl<'a> Scalars<'a> {
         match (&self.lane, self.scalar) {
             (Lane::Flag(_), Scalar::Unit) => ValueRef::Unit,
             (Lane::Flag(array), _) => ValueRef::Boolean(array.value(row)),
-            (Lane::Int32(values), Scalar::Date) => ValueRef::Date(Date(values[row])),
-            (Lane::Int32(values), _) => ValueRef::Int32(values[row]),
-            (Lane::Int64(values), Scalar::Timestamp) => ValueRef::Timestamp(Timestamp(values[row])),
-            (Lane::Int64(values), Scalar::Duration) => ValueRef::Duration(Duration(values[row])),
-            (Lane::Int64(values), _) => ValueRef::Int64(values[row]),
+            (Lane::Int32(values), Scalar::Int32) => ValueRef::Int32(values[row]),
+            (Lane::Int32(values), scalar) => ValueRef::from_bits(scalar, u64::from(values[row].cast_unsigned())),
+            (Lane::Int64(values), Scalar::Int64) => ValueRef::Int64(values[row]),
+            (Lane::Int64(values), scalar) => ValueRef::from_bits(scalar, values[row].cast_unsigned()),
             (Lane::UInt64(values), _) => ValueRef::UInt64(values[row]),
             (Lane::Float32(values), _) => ValueRef::Float32(values[row]),
             (Lane::Float64(values), _) => ValueRef::Float64(values[row]),

@@ -153,10 +153,12 @@ pub fn write(out: &mut Vec<u8>, value: &ValueRef<'_>) {
         ValueRef::Float64(v) => write_special(out, *v),
         ValueRef::Text(text) => out.extend_from_slice(text.as_bytes()),
         ValueRef::Bytes(bytes) => out.extend_from_slice(BASE64.encode(bytes).as_bytes()),
-        ValueRef::Date(v) => out.extend_from_slice(v.to_string().as_bytes()),
-        ValueRef::Duration(v) => out.extend_from_slice(v.to_string().as_bytes()),
-        ValueRef::Timestamp(v) => out.extend_from_slice(v.to_string().as_bytes()),
-        _ => {}
+        other => {
+            let mut text = String::new();
+            // A string takes whatever is written.
+            let _always = other.write_spelled(&mut text);
+            out.extend_from_slice(text.as_bytes());
+        }
     }
 }
 

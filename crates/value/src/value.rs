@@ -74,19 +74,6 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// Writes what [`spelled`](ScalarValue::spelled) reads back as the same value, NaNs aside; nothing for a unit and
-            /// for strings.
-            ///
-            /// # Errors
-            /// Those of `out`.
-            pub fn write_spelled(&self, out: &mut impl fmt::Write) -> fmt::Result {
-                match self {
-                    $(ScalarValue::$plain(v) => write!(out, "{v}"),)*
-                    $(ScalarValue::$weak(v) => write!(out, "{v}"),)*
-                    ScalarValue::$unit $(| ScalarValue::$view(_))* => Ok(()),
-                }
-            }
-
             /// The value that a text spells as one of type `scalar`, if it spells one: digits, a float's also with an
             /// exponent, `inf` or `nan`, `true` and `false`. A unit and strings are spelled in no way that all agree on.
             #[must_use]
@@ -137,6 +124,14 @@ macro_rules! from_rust {
 for_each_scalar!(scalar_values []);
 
 impl ScalarValue {
+    /// Writes what [`spelled`](ScalarValue::spelled) reads back as the same value, NaNs aside; nothing for a unit and for strings.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_spelled(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        ValueRef::from(self).write_spelled(out)
+    }
+
     /// Reads a text of data as a value of the type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp also in the further forms of
     /// [`Timestamp::from_data_text`]. `None` if the text is not of the type.
     #[must_use]

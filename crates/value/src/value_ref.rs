@@ -4,6 +4,7 @@
 use crate::{ScalarValue, Value};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
 use std::borrow::Cow;
+use std::fmt;
 
 macro_rules! value_refs {
     (
@@ -44,6 +45,30 @@ macro_rules! value_refs {
                     $(ValueRef::$plain(_) => Scalar::$plain,)*
                     $(ValueRef::$view(_) => Scalar::$view,)*
                 })
+            }
+
+            /// The value of type `scalar` with these bits; a missing one for a string, which has none.
+            #[inline]
+            #[must_use]
+            pub fn from_bits(scalar: Scalar, bits: u64) -> Self {
+                match scalar {
+                    Scalar::$unit => ValueRef::$unit,
+                    Scalar::WeakFloat => ValueRef::Float64(f64::from_bits(bits)),
+                    $(Scalar::$plain => ValueRef::$plain(Plain::from_word(bits)),)*
+                    $(Scalar::$view)|* => ValueRef::Missing,
+                }
+            }
+
+            /// Writes what [`ScalarValue::spelled`] reads back as the same value, NaNs aside; nothing for a unit, for strings, for what is missing
+            /// and for what is no scalar.
+            ///
+            /// # Errors
+            /// Those of `out`.
+            pub fn write_spelled(&self, out: &mut impl fmt::Write) -> fmt::Result {
+                match self {
+                    $(ValueRef::$plain(v) => write!(out, "{v}"),)*
+                    ValueRef::Missing | ValueRef::Composite(_) | ValueRef::$unit $(| ValueRef::$view(_))* => Ok(()),
+                }
             }
 
             /// The value with everything it borrows copied.
