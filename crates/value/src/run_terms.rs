@@ -46,12 +46,12 @@ impl Default for RunTerms<'_> {
 }
 
 impl<'r> RunTerms<'r> {
-    /// Returns the terms of a run inside of this run, on one of its threads: as this run's, but with one thread and with rows of its own, the first of
-    /// which to fail ends it.
+    /// Returns the terms of a run inside of this run: its token and its limits, on one thread. Its elements are no rows of this run, and the first of
+    /// them to fail ends it.
     #[must_use]
     pub fn inside(&self) -> RunTerms<'r> {
-        let RunTerms { threads, on_error, strip_rows, keep_failures, .. } = RunTerms::default();
-        RunTerms { threads, on_error, strip_rows, keep_failures, ..*self }
+        let RunTerms { token, limits, threads: _, on_error: _, strip_rows: _, keep_failures: _ } = *self;
+        RunTerms { token, limits, ..RunTerms::default() }
     }
 
     /// Gives a context the limits of the run, if it has some, and the token.

@@ -177,7 +177,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     ///
     /// # Errors
     /// The fault of the first row that fails: outputs from there on are unspecified. Or there are not as many outputs as
-    /// inputs, or the inputs come from a loader.
+    /// inputs, the inputs come from a loader, or the run ends by the executor's token, deadline or limits.
     pub fn run_many(&mut self, inputs: &[I], outputs: &mut [O]) -> Result<(), Error> {
         if inputs.len() != outputs.len() {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
@@ -210,7 +210,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         let (to, rows): (*mut O, _) = (outputs.as_mut_ptr(), outputs.len());
         // SAFETY: FIELD-TABLE: these are the fields of O, and no two of them overlap.
         let places = out_fields.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();
-        batch.run_into(&RunOptions::new(), &columns, places).map(drop)
+        batch.run_into(&self.memory.row_options(&self.context), &columns, places).map(drop)
     }
 }
 

@@ -97,7 +97,8 @@ fn an_evaluation_is_cancelled_in_the_middle() {
 /// A run whose time is over ends by itself, wherever it is, and says so; the token that it was given with the deadline stays as it is.
 #[test]
 fn runs_end_at_their_deadline() {
-    let limits = Limits { loop_iterations: u64::MAX, ..Limits::default() };
+    // A run that does not look at the time ends, too, but much later and with another error.
+    let limits = Limits { loop_iterations: 1 << 28, ..Limits::default() };
     let endless = "input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)";
     let arrays =
         "input x: [i64]; seq.reduce(fn(s, i) = s + math.sum(x), seq.range(array.size(x) * 1_000_000_000_000), 0)";
@@ -133,6 +134,21 @@ fn runs_end_at_their_deadline() {
         assert!(is_deadline(&typed.run(&Row { x: 1.0 }).unwrap_err()));
         typed.set_run_options(&RunOptions::new());
         assert_eq!(typed.run(&Row { x: 1.0 }).unwrap(), 2.0);
+        // The columns of many rows are under the same terms.
+        let sum = "input x: f64; seq.reduce(fn(s, i) = s + 1.0, seq.range(core.cast(x, i64)), 0.0)";
+        let mut many = Model::parse(sum).unwrap().executor::<Row, f64>(&options).unwrap();
+        let (rows, mut sums) = ([3.0, 100.0].map(|x| Row { x }), [0.0; 2]);
+        many.set_run_options(&RunOptions::new().limits(Limits { loop_iterations: 10, ..limits }));
+        assert_eq!(many.run_many(&rows, &mut sums).unwrap_err().code(), "iteration-limit");
+        let ended = Cancellation::new();
+        ended.cancel();
+        many.set_run_options(&RunOptions::new().cancellation(ended));
+        assert_eq!(many.run_many(&rows, &mut sums).unwrap_err().code(), "cancelled");
+        many.set_run_options(&RunOptions::new().deadline(Instant::now()).rows(7).on_error(OnError::Missing));
+        assert!(is_deadline(&many.run_many(&rows, &mut sums).unwrap_err()));
+        many.set_cancellation(None);
+        many.run_many(&rows, &mut sums).unwrap();
+        assert_eq!(sums, [3.0, 100.0]);
         let tested = format!(
             "{endless}\ntest 'long' {{ n = 1125899906842624 }} => {{ result = 5 }}\ntest 'later' {{ n = 1 }} => {{ result = 0 }}\n"
         );

@@ -8,6 +8,7 @@ use crate::options::signature::Field;
 use crate::tensors::model::TensorModel;
 use crate::tensors::runs::TensorRuns;
 use cembra_native::Tier;
+use cembra_runtime::Context;
 use cembra_value::Error;
 use cembra_value::RunTerms;
 use cembra_value::Value;
@@ -31,6 +32,14 @@ pub struct WholeMemory {
     pub(crate) tensors: Option<Box<TensorRuns>>,
     /// The memory of a model with tensors and other values; `None` before its first run.
     mixed: Option<Box<MixedMemory>>,
+}
+
+impl WholeMemory {
+    /// Returns the options of a run on many rows. It ends and is limited as evaluations with this memory and this context are.
+    #[must_use]
+    pub fn row_options(&self, context: &Context) -> RunOptions {
+        self.options.of_rows(context.cancellation())
+    }
 }
 
 impl WholeModel {

@@ -142,6 +142,11 @@ impl RunOptions {
         }
     }
 
+    /// Returns the options of a run on many rows that `token` ends, or the first row that fails.
+    pub(crate) fn of_rows(&self, token: Option<Cancellation>) -> Self {
+        RunOptions { cancellation: token, deadline: None, on_error: Some(OnError::Fail), rows: None, ..self.clone() }
+    }
+
     /// True if a run of tensors has terms to look at beside a token. What only rows have does not count.
     pub(crate) fn have_terms(&self) -> bool {
         let RunOptions {

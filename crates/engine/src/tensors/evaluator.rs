@@ -312,7 +312,7 @@ impl Elements for TensorHost<'_> {
     ) -> Result<(), Error> {
         let plan = self.evaluator.rows(body)?;
         // Elements are evaluated within the limits that their plan was compiled with.
-        let terms = RunTerms { limits: None, ..self.terms };
+        let terms = RunTerms { limits: None, threads: self.terms.threads, ..self.terms.inside() };
         let mut seen = operands.iter().map(|operand| operand.broadcast_to(extents)).collect::<Result<Vec<_>, _>>()?;
         let rows: usize = extents.iter().product();
         let axes = nested_axes(extents, seen.iter().map(|tensor| tensor.layout().strides()));

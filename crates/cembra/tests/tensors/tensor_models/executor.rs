@@ -2,7 +2,7 @@
 
 use super::{compiled, counted, inputs_of, run, tensors};
 use cembra::tensor::same_bits;
-use cembra::{Cancellation, Error, FaultKind, Limits, Model, Options, RunOptions, Span, Tensor, Value};
+use cembra::{Cancellation, Error, FaultKind, Limits, Model, OnError, Options, RunOptions, Span, Tensor, Value};
 use cembra_engine::run_plan;
 
 pub(super) const SCALED: &str = "
@@ -218,6 +218,23 @@ fn runs_end_when_their_token_is_cancelled() {
     assert_eq!((error.code(), error.fault_kind()), ("deadline", Some(FaultKind::Deadline)), "{error}");
     session.set_run_options(&RunOptions::new());
     assert!(session.evaluate(&values).is_ok());
+}
+
+#[test]
+fn elements_are_no_rows_that_may_fail() {
+    // So many that they are run as rows.
+    let executor = compiled("input x: tensor[f64, 1]; output y = x * 2.0 + 1.0");
+    let x = counted(&[1 << 18], 3);
+    let wanted = executor.run_reference(std::slice::from_ref(&x)).expect("an output");
+    for threads in [1, 2] {
+        let mut session = executor.session();
+        session.set_run_options(&RunOptions::new().on_error(OnError::Missing).threads(threads));
+        // The second run finds memory that nobody else has, the first none.
+        for _ in 0..2 {
+            let made = session.run_tensors(std::slice::from_ref(&x)).expect("an output");
+            assert!(same_bits(&made[0], &wanted[0]));
+        }
+    }
 }
 
 #[test]
