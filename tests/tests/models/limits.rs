@@ -1,8 +1,8 @@
 //! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
 
 use cembra::{
-    Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, Scalar,
-    ScalarValue, Sources, UsedFile, Value, operator_limits, read_binary, tensor,
+    Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, RunOptions,
+    Scalar, ScalarValue, Sources, UsedFile, Value, operator_limits, read_binary, tensor,
 };
 use std::cell::Cell;
 use std::io;
@@ -320,6 +320,37 @@ fn loop_iterations() {
         assert_eq!((error.code(), error.operator()), ("iteration-limit", Some("seq.reduce")));
         assert!(error.to_string().contains("`loop_iterations`"), "{error}");
         assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::loop_iterations`"));
+    }
+}
+
+/// Each limit of runs: the run may lower that of the model, and raises none.
+#[test]
+fn runs_lower_limits_and_raise_none() {
+    let high = Limits::default();
+    let cases = [
+        ("strings.join(strings.as_text(n), \"abcde\")", "arena-limit", Limits { arena_bytes: 4, ..high }),
+        ("array.iota(array.make_dense_array_shape(n))", "arena-limit", Limits { array_bytes: 64, ..high }),
+        ("seq.reduce(math.add, seq.range(n), 0i64)", "iteration-limit", Limits { loop_iterations: 4, ..high }),
+        // A plan of numbers beside arrays.
+        (
+            "let x = array.iota(array.make_dense_array_shape(n)); seq.reduce(fn(s, i) = s + math.sum(x), seq.range(n), 0i64)",
+            "iteration-limit",
+            Limits { loop_iterations: 4, ..high },
+        ),
+        ("strings.length(strings.as_text(n * 10_000))", "work-limit", Limits { string_work: 4, ..high }),
+    ];
+    for (source, code, low) in cases {
+        let model = Model::parse(&format!("input n: i64; {source}")).expect(source);
+        for (of_model, of_run) in [(high, high), (low, high), (high, low), (low, low)] {
+            for backend in BOTH {
+                let executor = model.compile(&Options::default().backend(backend).limits(of_model)).expect(source);
+                let mut session = executor.session();
+                session.set_run_options(&RunOptions::new().limits(of_run));
+                let made = session.evaluate(&[Value::from(9_i64)]).map(drop).map_err(|error| error.code());
+                let expected = if [of_model, of_run] == [high; 2] { Ok(()) } else { Err(code) };
+                assert_eq!(made, expected, "{source}");
+            }
+        }
     }
 }
 

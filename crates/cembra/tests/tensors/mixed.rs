@@ -157,6 +157,25 @@ fn runs_of_every_part_end_as_their_options_say() {
     assert!(session.evaluate(&row).is_ok());
 }
 
+/// Loops of numbers that run before tensors or behind them look at the time themselves.
+#[test]
+fn deadlines_end_loops_beside_tensors() {
+    // A run that does not look goes on for so many rounds, which take longer than its time.
+    let limits = Limits { loop_iterations: 1 << 28, ..Limits::default() };
+    let sum = "seq.reduce(fn(s, i) = s + i * i, seq.range(from), 0i64)";
+    for text in [
+        format!("input x: tensor[f64, 1], n: i64; let from = n * 2; output y = x * core.cast({sum}, f64)"),
+        format!("input x: tensor[f64, 1], n: i64; let from = n * core.cast(tensor.sum(x), i64); output z = {sum}"),
+    ] {
+        let model = Model::parse(&text).expect("a model");
+        let mut session = model.compile(&Options::default().limits(limits)).expect("an executor").session();
+        let row = |n: i64| [floats(&[2], &[1.0, 1.0]), Value::from(n)];
+        assert!(session.evaluate(&row(10)).is_ok(), "{text}");
+        session.set_run_options(&RunOptions::new().time_limit(Duration::from_millis(20)));
+        assert_eq!(session.evaluate(&row(1 << 40)).expect_err("no time").code(), "deadline", "{text}");
+    }
+}
+
 #[test]
 fn arrays_become_tensors_and_tensors_arrays() {
     let text = "

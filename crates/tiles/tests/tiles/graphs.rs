@@ -309,6 +309,22 @@ fn journals_have_the_steps_and_what_they_took() {
     assert_eq!(found, expected);
 }
 
+/// Which two are multiplied first is decided with what follows: always the cheapest pair next would be `((ab)c)d` here.
+#[test]
+fn four_factors_are_multiplied_in_the_cheapest_of_all_orders() {
+    let [a, b, c, d] = [[4, 2], [2, 2], [2, 6], [6, 6]].map(|extents| dense(&extents));
+    let journal = Journal::default();
+    let run = Evaluator::new(Options::default()).journal(journal.clone());
+    let made = evaluate_with(run, &[&a, &b, &c, &d], |graph, of| graph.einsum("ij,jk,kl,lm->im", of));
+    assert_eq!(made.expect("a product").tiling().extents()[..], [4, 6]);
+    let all = journal.steps().into_iter().map(|step| match step.work {
+        StepKind::Product { operations, .. } => operations,
+        _ => 0.0,
+    });
+    // An addition for each multiplication of `(ab)(cd)`; of `((ab)c)d` they are 2 * 208.
+    assert_eq!(all.sum::<f64>(), 2.0 * (4.0 * 2.0 * 2.0 + 2.0 * 6.0 * 6.0 + 4.0 * 2.0 * 6.0));
+}
+
 #[test]
 fn slices_that_begin_and_end_where_tiles_do_take_no_bytes() {
     let a = dense(&[8, 6]);
