@@ -97,7 +97,7 @@ fn an_evaluation_is_cancelled_in_the_middle() {
 /// A run whose time is over ends by itself, wherever it is, and says so; the token that it was given with the deadline stays as it is.
 #[test]
 fn runs_end_at_their_deadline() {
-    // A run that does not look at the time ends, too, but much later and with another error.
+    // A loop that ignores the deadline ends with `iteration-limit`, so the test fails and does not hang.
     let limits = Limits { loop_iterations: 1 << 28, ..Limits::default() };
     let endless = "input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)";
     let arrays =

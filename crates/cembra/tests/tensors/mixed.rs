@@ -160,7 +160,7 @@ fn runs_of_every_part_end_as_their_options_say() {
 /// Loops of numbers that run before tensors or behind them look at the time themselves.
 #[test]
 fn deadlines_end_loops_beside_tensors() {
-    // A run that does not look goes on for so many rounds, which take longer than its time.
+    // This many rounds take much longer than the 20 ms of a run. A loop that ignores the deadline ends with `iteration-limit`.
     let limits = Limits { loop_iterations: 1 << 28, ..Limits::default() };
     let sum = "seq.reduce(fn(s, i) = s + i * i, seq.range(from), 0i64)";
     for text in [

@@ -222,14 +222,14 @@ fn runs_end_when_their_token_is_cancelled() {
 
 #[test]
 fn elements_are_no_rows_that_may_fail() {
-    // So many that they are run as rows.
+    // Maps of 2^18 elements are run by the executor of rows.
     let executor = compiled("input x: tensor[f64, 1]; output y = x * 2.0 + 1.0");
     let x = counted(&[1 << 18], 3);
     let wanted = executor.run_reference(std::slice::from_ref(&x)).expect("an output");
     for threads in [1, 2] {
         let mut session = executor.session();
         session.set_run_options(&RunOptions::new().on_error(OnError::Missing).threads(threads));
-        // The second run finds memory that nobody else has, the first none.
+        // The first run allocates its output. The second run writes to the same memory.
         for _ in 0..2 {
             let made = session.run_tensors(std::slice::from_ref(&x)).expect("an output");
             assert!(same_bits(&made[0], &wanted[0]));
