@@ -282,11 +282,9 @@ impl Executable {
     /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
         context.set_cancellation(options.token());
-        memory.options = options.clone();
-        if let Some(limits) = options.run_limits() {
-            memory.options = options.clone().limits(self.limits.within(limits));
-        }
-        memory.options.run_limits().unwrap_or(&self.limits).hold_in(context);
+        let limits = options.run_limits().map(|limits| self.limits.within(limits));
+        limits.as_ref().unwrap_or(&self.limits).hold_in(context);
+        memory.options = limits.into_iter().fold(options.clone(), RunOptions::limits);
     }
 
     pub(crate) fn tier(&self) -> Option<Tier> {
