@@ -9,6 +9,7 @@ mod fuse;
 mod joined;
 mod lifetimes;
 mod listing;
+mod loops;
 mod passes;
 mod program;
 mod recompute;
@@ -20,6 +21,7 @@ mod verify;
 
 pub use fullness::fullness;
 pub use lifetimes::Lifetimes;
+pub use loops::{Column, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped, loops};
 pub use program::{
     Action, ArrayInput, ArrayProgram, Block, BlockId, PartId, ProgramId, Side, Stage, Step, SubPlan, Sweep, SweepId,
     ValueId,

@@ -106,6 +106,7 @@ pub use pool::Pool;
 pub mod derived {
     pub use crate::binding::field_types::ModelScalar;
     pub use crate::binding::fields::{FieldProbe, InputField, OtherField, OutputField};
+    pub use crate::binding::shapes::{InputShape, OutputList};
     pub use crate::binding::struct_fields::Part;
     pub use cembra_runtime::FramePtr;
     pub use cembra_value::ListBuilder;

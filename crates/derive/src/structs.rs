@@ -108,6 +108,9 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
     };
     let methods = match side {
         Side::Input => quote! {
+            fn part_shape() -> ::cembra::derived::InputShape {
+                ::cembra::derived::InputShape::Struct(<Self as #contract>::fields)
+            }
             // SAFETY: FIELD-TABLE, and what else the trait says.
             unsafe fn write_part(&self, frame: ::cembra::derived::FramePtr, offset: ::core::primitive::u32) {
                 #table
@@ -127,6 +130,9 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
             }
         },
         Side::Output => quote! {
+            fn part_list() -> ::core::option::Option<::cembra::derived::OutputList> {
+                ::core::option::Option::Some(::cembra::derived::OutputList::of::<Self>())
+            }
             const EXPECTED: &'static ::core::primitive::str = "a struct whose fields have values of their types";
             fn of_part(value: &::cembra::Value) -> ::core::option::Option<Self> {
                 #table

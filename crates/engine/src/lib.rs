@@ -16,8 +16,11 @@ mod stages;
 mod tensors;
 
 pub use arrays::lists::ListRows;
+pub use arrays::loops::{LoopMemory, LoopPlan};
 pub use arrays::model::ArrayModel;
 pub use batch::{Batch, BatchResult, RowFailure};
+pub use cembra_array::{Column, InputPath, LoopLeaf, LoopOutput};
+pub use cembra_ops::column::{Lookup, MapView};
 #[doc(hidden)]
 pub use code::cache::{Cache, NewValue, hash_of};
 pub use code::machine_code::refusal;

@@ -43,7 +43,8 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
             }
             Linear::Repeat { step, target } => {
                 let byte = plan.again_slot(plan.step(step).out);
-                binder.instruction(Instruction::Repeat { byte, target, site: step.index() as u32 });
+                let is_counted = matches!(plan.step(step).action, Action::Loop { is_counted: true, .. });
+                binder.instruction(Instruction::Repeat { byte, target, is_counted, site: step.index() as u32 });
             }
             Linear::Jump { target } => binder.instruction(Instruction::Jump { target }),
         }

@@ -16,7 +16,7 @@ enum Instruction {
     /// Goes to an instruction if the byte is 0.
     JumpIfNot { byte: u32, target: u32 },
     /// Goes to an instruction if the byte is not 0 and the loop may go on.
-    Repeat { byte: u32, target: u32, site: u32 },
+    Repeat { byte: u32, target: u32, is_counted: bool, site: u32 },
     /// Goes to an instruction.
     Jump { target: u32 },
     /// Ends a cancelled evaluation. An instruction of its own, so that short plans pay nothing for it.
@@ -58,18 +58,18 @@ impl Interpreted {
                         at = *target as usize;
                     }
                 }
-                Instruction::Repeat { byte, target, site } => {
+                Instruction::Repeat { byte, target, is_counted, site } => {
                     // SAFETY: FRAME-SLOT: the byte is the presence of a mask in the plan's layout.
                     if unsafe { frame.read(Slot::<u8>::at(*byte)) } != 0 {
                         if context.poll_cancelled() {
                             return context.fail(Fault::new(FaultKind::Cancelled));
                         }
-                        if rounds == 0 {
+                        if *is_counted && rounds == 0 {
                             let status = context.fail(Fault::with(FaultKind::IterationLimit, context.iterations()));
                             context.set_site(*site);
                             return status;
                         }
-                        rounds -= 1;
+                        rounds -= u64::from(*is_counted);
                         at = *target as usize;
                     }
                 }

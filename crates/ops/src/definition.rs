@@ -53,6 +53,24 @@ pub enum Lower {
     Recording(&'static Recording),
     /// As a call of its kernel, on frame slots.
     Kernel,
+    /// As an access to an element of a column, whose address is computed of the operands.
+    Memory(MemoryAccess),
+}
+
+impl Lower {
+    /// True for what reads an element of a column.
+    pub(crate) const fn is_read(&self) -> bool {
+        matches!(self, Lower::Memory(MemoryAccess::Read))
+    }
+}
+
+/// What is done to an element of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryAccess {
+    /// It is read.
+    Read,
+    /// It is written; the result is its position.
+    Write,
 }
 
 /// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `CompiledLiteral` that the
@@ -434,6 +452,8 @@ pub struct OpDef {
     /// Which of its operands a file of `numbers f64` makes f64. [`OpDef::integers`] answers for operators that promote by a shared rule,
     /// whose records leave this out.
     pub integers: Integers,
+    /// True if only plans that this library makes may have it: no text, builder or rewrite finds it by its name.
+    pub is_of_plans: bool,
 }
 
 /// True for durations and timestamps, and for arrays of them.
@@ -529,6 +549,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     of_durations: None,
     of_structs: None,
     integers: Integers::Stay,
+    is_of_plans: false,
 };
 
 /// A template of records as `UNARY`, but with a rule of its own for missing operands.

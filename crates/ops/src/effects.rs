@@ -8,6 +8,9 @@ use cembra_tape::Instr;
 /// A rule of more instructions than this, constants included, costs what a call costs.
 const LONG: usize = 32;
 
+/// What it costs to read an element of a column.
+const READ: u32 = 2;
+
 /// What evaluating an overload does besides giving its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effects {
@@ -27,11 +30,14 @@ pub struct Effects {
 
 impl Effects {
     pub(crate) fn of(def: &OpDef, overload: &Overload) -> Effects {
+        if overload.lower.is_read() {
+            return Effects { may_fail: false, is_opaque: false, is_call: false, cost: Some(READ), rule_length: 1 };
+        }
         let tape = overload.tape();
         let called = |instr: &Instr| matches!(instr, Instr::Call(..) | Instr::RareCall { .. });
         Effects {
             may_fail: !def.is_total(),
-            is_opaque: matches!(overload.lower, Lower::Kernel),
+            is_opaque: matches!(overload.lower, Lower::Kernel | Lower::Memory(_)),
             is_call: tape.as_ref().is_none_or(|tape| tape.instrs().len() > LONG || tape.instrs().iter().any(called)),
             cost: tape.as_ref().and_then(|tape| tape.cost()),
             rule_length: tape.map_or(0, |tape| tape.instrs().len()),

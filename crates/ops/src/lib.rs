@@ -9,6 +9,7 @@ mod array;
 mod bitwise;
 mod calendar;
 mod call;
+pub mod column;
 mod comparison;
 mod compound;
 mod data_moments;
@@ -62,8 +63,8 @@ pub use compound::optional_field;
 pub use data_moments::{LocalClock, MomentForm};
 pub use declared::becomes_declared;
 pub use definition::{
-    Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, NodeHandle, OpDef,
-    OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
+    Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, MemoryAccess,
+    NodeHandle, OpDef, OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
 };
 pub use derivative::{Cotangents, Derivative, Derived};
 pub use direct::RegisterFn;

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 /// Records an overload of an operator with this presence rule on the tape. An overload without a rule cannot be; players
 /// call its kernel instead, and a missing value is recorded here.
 pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
-    if matches!(overload.lower, Lower::Kernel) {
+    if matches!(overload.lower, Lower::Kernel | Lower::Memory(_)) {
         return Cell::missing(overload.ret.scalar, tape);
     }
     if presence == PresenceRule::Custom {
@@ -48,7 +48,7 @@ pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args
 impl Overload {
     /// Its rule on a tape of its own, if it has one.
     pub(crate) fn tape(&self) -> Option<Tape> {
-        if matches!(self.lower, Lower::Kernel) {
+        if matches!(self.lower, Lower::Kernel | Lower::Memory(_)) {
             return None;
         }
         let mut tape = Tape::new();
@@ -62,7 +62,7 @@ impl Overload {
         match &self.lower {
             Lower::Rule(rule) => rule(tape, args),
             Lower::Recording(recording) => recording.play(tape, args),
-            Lower::Kernel => Cell::missing(self.ret.scalar, tape),
+            Lower::Kernel | Lower::Memory(_) => Cell::missing(self.ret.scalar, tape),
         }
     }
 }

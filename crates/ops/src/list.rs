@@ -466,6 +466,11 @@ macro_rules! standard_operators {
             TABLE_GET = dict::TABLE_GET;
             TABLE_CONTAINS = dict::TABLE_CONTAINS;
             IN_TABLE = dict::IN_TABLE;
+            COLUMN_READ = column::READ;
+            COLUMN_WRITE = column::WRITE;
+            COLUMN_FOLD = column::FOLD;
+            COLUMN_FIND = column::FIND;
+            COLUMN_HAS_KEY = column::ROW;
         }
     };
 }

@@ -32,7 +32,7 @@ impl Registry {
     /// Makes a registry of operators, whose ids are their positions.
     pub(crate) fn of(defs: &[&'static OpDef]) -> Registry {
         let (mut names, mut of_one) = (FxHashMap::default(), FxHashMap::default());
-        for (at, def) in defs.iter().enumerate() {
+        for (at, def) in defs.iter().enumerate().filter(|(_, def)| !def.is_of_plans) {
             let id = OpId::at(at as u16);
             names.insert(def.name, id);
             for alias in def.aliases {
@@ -133,9 +133,10 @@ impl Registry {
         self.names.get(name).copied()
     }
 
-    /// All operators with their ids.
+    /// All operators that have a name for models, with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'static OpDef)> + '_ {
-        self.defs.iter().enumerate().map(|(at, def)| (OpId::at(at as u16), *def))
+        let all = self.defs.iter().enumerate().map(|(at, def)| (OpId::at(at as u16), *def));
+        all.filter(|(_, def)| !def.is_of_plans)
     }
 
     /// The operator that casts to a scalar type; none for units and texts.

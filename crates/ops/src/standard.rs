@@ -3,9 +3,9 @@
 use crate::definition::OpDef;
 use crate::list::standard_operators;
 use crate::{
-    Registry, annotation, array, bitwise, calendar, cast, comparison, declared, derived, dict, external, function,
-    logic, math, named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tensor, tuple,
-    whole_tensors,
+    Registry, annotation, array, bitwise, calendar, cast, column, comparison, declared, derived, dict, external,
+    function, logic, math, named_tuple, presence, qtype, random, sequence, shorthand, strings, structure, tensor,
+    tuple, whole_tensors,
 };
 use std::sync::OnceLock;
 

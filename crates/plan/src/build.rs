@@ -180,7 +180,7 @@ impl<'p> Builder<'p> {
                 let (result, block) = (self.value(round), self.block(region));
                 self.plan.blocks[block.index()].result = Some(result);
                 let [_, state] = self.loop_values(id, graph.qtype(init));
-                Action::Loop { round: block, state }
+                Action::Loop { round: block, state, is_counted: !id.is_over_elements() }
             }
         };
         let all = graph.operands(node);

@@ -75,7 +75,7 @@ impl Plan {
             Action::MakeTuple | Action::Has => {}
             Action::Field(index) => index.hash(state),
             Action::Where { on, off } => (on, off).hash(state),
-            Action::Loop { round, state: value } => (round, value).hash(state),
+            Action::Loop { round, state: value, is_counted } => (round, value, is_counted).hash(state),
         }
     }
 
@@ -96,5 +96,5 @@ impl Plan {
 /// True for an operator of the library.
 fn is_standard(def: &'static OpDef) -> bool {
     let standard = Registry::standard();
-    standard.find(def.name).is_some_and(|known| std::ptr::eq(standard.get(known), def))
+    def.is_of_plans || standard.find(def.name).is_some_and(|known| std::ptr::eq(standard.get(known), def))
 }

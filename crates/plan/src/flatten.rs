@@ -69,7 +69,7 @@ impl Plan {
                     match step.action {
                         Action::Has | Action::Field(_) => {}
                         Action::Operator { .. } | Action::MakeTuple => flat.push(Linear::Step(id)),
-                        Action::Loop { round, state } => {
+                        Action::Loop { round, state, .. } => {
                             flat.push(Linear::Copy { from: self.args(step)[0], to: state });
                             stack.push(Todo::Again { step: id, start: flat.len() as u32 });
                             stack.push(Todo::Steps(round, 0));

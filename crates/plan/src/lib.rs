@@ -116,6 +116,8 @@ pub enum Action {
         round: BlockId,
         /// The state in a round: a view of the first field of this step's result.
         state: ValueId,
+        /// True if its rounds are among those of which there is a limit.
+        is_counted: bool,
     },
 }
 

@@ -255,7 +255,7 @@ fn slots(plan: &Plan) -> Result<(), String> {
                         stack.push(Todo::Steps(on, 0));
                         memory.enter(None);
                     }
-                    Action::Loop { round, state } => {
+                    Action::Loop { round, state, .. } => {
                         memory.write_out(step.out)?;
                         if plan.value(state).owner != Some(step.out)
                             || plan.value(state).slot != plan.value(step.out).slot

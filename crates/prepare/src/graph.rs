@@ -115,6 +115,21 @@ impl LoopId {
     /// The most loops inside each other.
     pub const MOST_DEPTH: u8 = 60;
 
+    /// The depth of loops over elements, which no other loop has. They are around others, and never inside of one.
+    const OVER_ELEMENTS: u8 = LoopId::MOST_DEPTH + 1;
+
+    /// A loop over elements, by a number among those of its graph. Other loops are counted from 0 on, these from the other end.
+    #[must_use]
+    pub const fn over_elements(number: u32) -> Self {
+        LoopId { number: u32::MAX - number, depth: LoopId::OVER_ELEMENTS }
+    }
+
+    /// True for a loop over elements. As many elements as there are bound its rounds, so no limit counts them.
+    #[must_use]
+    pub const fn is_over_elements(self) -> bool {
+        self.depth == LoopId::OVER_ELEMENTS
+    }
+
     /// A loop, by a number of its own, and how many loops there are around it by whose states it may be made.
     pub(crate) const fn new(number: u32, depth: u8) -> Self {
         LoopId { number, depth }
@@ -197,6 +212,12 @@ impl TypedGraph {
     #[must_use]
     pub fn with_promises(self, leaf_promises: Arc<[Promise]>) -> Self {
         TypedGraph { leaf_promises, ..self }
+    }
+
+    /// The graph whose leaves have these names, in their order.
+    #[must_use]
+    pub fn with_leaf_names(self, leaf_names: Arc<[Arc<str>]>) -> Self {
+        TypedGraph { leaf_names, ..self }
     }
 
     /// An empty graph over the same leaves, with room for as many nodes, and for casts of some.

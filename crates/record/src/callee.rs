@@ -1,7 +1,7 @@
 //! What steps call: an operator without a rule is a call, of its function on registers where the types fit one, else of
 //! its kernel. Calls are numbered in the order of the plan's steps.
 
-use cembra_ops::{Lower, RegisterFn};
+use cembra_ops::{Lower, MemoryAccess, RegisterFn};
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{Kernel, Scalar};
 
@@ -31,6 +31,15 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
     let callee = overload.direct.map_or(Callee::Kernel(overload.kernel(lifted)), Callee::Registers);
     matches!(overload.lower, Lower::Kernel).then_some(callee)
+}
+
+/// What a step does to an element of a column, if it does that.
+pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
+    let Action::Operator { op, overload, .. } = plan.step(step).action else { return None };
+    match plan.registry().get(op).overloads()[usize::from(overload)].lower {
+        Lower::Memory(access) => Some(access),
+        _ => None,
+    }
 }
 
 /// The steps that call something, with what they call, in the order their calls are numbered.

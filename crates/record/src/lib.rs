@@ -15,6 +15,7 @@ mod scoped;
 mod value;
 
 pub use callee::{Callee, callees};
+pub use cembra_ops::MemoryAccess;
 pub use lanes::{InputFact, NotLanes, record_lanes};
 pub use line::{Line, Values};
 pub use lines::Segment;

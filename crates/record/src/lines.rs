@@ -1,8 +1,9 @@
 //! Straight lines: runs of steps that are recorded on one tape. A line ends where a block or a piece does, and at a step
 //! that is no part of any: a conditional, a loop, a call. That is decided here, and nowhere else.
 
-use crate::callee::callee;
+use crate::callee::{access, callee};
 use crate::pieces::Pieces;
+use cembra_ops::MemoryAccess;
 use cembra_plan::{Action, BlockId, Plan, StepId};
 
 /// What a block is made of.
@@ -16,6 +17,8 @@ pub enum Segment<'p> {
     Loop(StepId),
     /// A call.
     Call(StepId),
+    /// An access to an element of a column.
+    Access(StepId, MemoryAccess),
 }
 
 impl<'p> Segment<'p> {
@@ -34,7 +37,7 @@ impl<'p> Segment<'p> {
     pub fn step_count(self) -> usize {
         match self {
             Segment::Line(steps) => steps.len(),
-            Segment::Where(_) | Segment::Loop(_) | Segment::Call(_) => 1,
+            Segment::Where(_) | Segment::Loop(_) | Segment::Call(_) | Segment::Access(..) => 1,
         }
     }
 }
@@ -44,7 +47,10 @@ fn standing_alone<'p>(plan: &Plan, step: StepId) -> Option<Segment<'p>> {
     match plan.step(step).action {
         Action::Where { .. } => Some(Segment::Where(step)),
         Action::Loop { .. } => Some(Segment::Loop(step)),
-        _ => callee(plan, step).map(|_| Segment::Call(step)),
+        _ => match access(plan, step) {
+            Some(access) => Some(Segment::Access(step, access)),
+            None => callee(plan, step).map(|_| Segment::Call(step)),
+        },
     }
 }
 

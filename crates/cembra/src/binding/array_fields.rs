@@ -3,6 +3,7 @@
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
+use crate::binding::shapes::{InputList, InputShape, Items, OutputList};
 use crate::derived::{InputField, OutputField};
 use crate::{InputValue, Output, OutputValue};
 use cembra_engine::rows::{ArrayView, array_of_optionals, elements, optional_elements};
@@ -15,11 +16,12 @@ const fn array_type(scalar: Scalar) -> QType {
 
 /// A type that an input has which is an array.
 macro_rules! array_input {
-    ($($ty:ty: $scalar:expr, |$field:ident| $array:expr;)*) => { $(
+    ($($ty:ty: $scalar:expr, $shape:expr, |$field:ident| $array:expr;)*) => { $(
         impl<S> Sealed<S> for $ty {}
 
         impl InputValue for $ty {
             fn qtype() -> QType { array_type($scalar) }
+            fn shape() -> InputShape { $shape }
             fn value(&self) -> Value {
                 let $field = self;
                 Value::from($array)
@@ -30,11 +32,17 @@ macro_rules! array_input {
     )* };
 }
 
+/// A list of values.
+fn list<L: Items<Item: InputValue>>() -> InputShape {
+    InputShape::List(InputList::of::<L>(|| InputField::of::<L::Item>("", 0)))
+}
+
 /// A type that an output has which is an array; `Sealed` already, or to be.
 macro_rules! array_output {
-    ($($ty:ty: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
-        impl OutputValue for $ty {
+    ($(Vec<$item:ty>: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
+        impl OutputValue for Vec<$item> {
             fn qtype() -> QType { array_type($scalar) }
+            fn list() -> Option<OutputList> { Some(OutputList::of::<$item>()) }
             fn of_value(value: &Value) -> Option<Self> {
                 let Value::Array(ArrayKind::Dense, $array) = value else { return None };
                 $value
@@ -45,20 +53,20 @@ macro_rules! array_output {
             }
         }
 
-        output_if_given!([] $ty);
+        output_if_given!([] Vec<$item>);
 
-        single!($ty);
+        single!(Vec<$item>);
     )* };
 }
 
 macro_rules! plain_arrays {
     ([] $unit:ident $unit_rows:tt plain { $($(#[$doc:meta])* $plain:ident($rust:ty) $facts:tt)* } $($rest:tt)*) => { $(
         array_input! {
-            &[$rust]: Scalar::$plain, |field| ArrayView::new(field).array();
-            Vec<$rust>: Scalar::$plain, |field| ArrayView::new(field).array();
-            &[Optional<$rust>]: Scalar::$plain, |field| array_of_optionals(field);
-            Vec<Optional<$rust>>: Scalar::$plain, |field| array_of_optionals(field);
-            ArrayView<'_, $rust>: Scalar::$plain, |field| field.array();
+            &[$rust]: Scalar::$plain, list::<Self>(), |field| ArrayView::new(field).array();
+            Vec<$rust>: Scalar::$plain, list::<Self>(), |field| ArrayView::new(field).array();
+            &[Optional<$rust>]: Scalar::$plain, list::<Self>(), |field| array_of_optionals(field);
+            Vec<Optional<$rust>>: Scalar::$plain, list::<Self>(), |field| array_of_optionals(field);
+            ArrayView<'_, $rust>: Scalar::$plain, InputShape::Value, |field| field.array();
         }
 
         impl<S> Sealed<S> for Vec<Option<$rust>> {}
@@ -69,6 +77,7 @@ macro_rules! plain_arrays {
             fn value(&self) -> Value {
                 Value::from(ArrayView::new(&self[..]).array())
             }
+            fn shape() -> InputShape { list::<Self>() }
         }
 
         input_if_given!([const N: usize] [$rust; N]);
@@ -97,11 +106,11 @@ fn texts(array: &Array) -> impl Iterator<Item = Option<String>> + '_ {
 }
 
 array_input! {
-    &[&str]: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(*text)));
-    Vec<&str>: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(*text)));
-    &[String]: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(text.as_str())));
-    Vec<String>: Scalar::Text, |field| array_of_texts(field.iter().map(|text| Some(text.as_str())));
-    Vec<Option<String>>: Scalar::Text, |field| array_of_texts(field.iter().map(Option::as_deref));
+    &[&str]: Scalar::Text, list::<Self>(), |field| array_of_texts(field.iter().map(|text| Some(*text)));
+    Vec<&str>: Scalar::Text, list::<Self>(), |field| array_of_texts(field.iter().map(|text| Some(*text)));
+    &[String]: Scalar::Text, list::<Self>(), |field| array_of_texts(field.iter().map(|text| Some(text.as_str())));
+    Vec<String>: Scalar::Text, list::<Self>(), |field| array_of_texts(field.iter().map(|text| Some(text.as_str())));
+    Vec<Option<String>>: Scalar::Text, list::<Self>(), |field| array_of_texts(field.iter().map(Option::as_deref));
 }
 
 array_output! {

@@ -6,6 +6,8 @@ use crate::derived::OutputField;
 use crate::{InputValue, Output, OutputValue};
 use cembra_runtime::{FramePtr, Slot, Text, for_each_scalar};
 use cembra_value::ScalarValue;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
 
 /// Keeps the trait of models' types to those that it is implemented for here.
 mod sealed {
@@ -38,6 +40,22 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
 
     /// The value that a scalar is; none if it is of another type.
     fn scalar_view(scalar: &ScalarValue) -> Option<Self::View<'_>>;
+
+    /// What a table has for a key.
+    fn find_in_table<'m, V, H: BuildHasher>(map: &'m HashMap<Self, V, H>, key: Self::View<'_>) -> Option<&'m V>
+    where
+        Self: Eq + Hash,
+    {
+        map.get(&Self::of_view(key))
+    }
+
+    /// What a tree has for a key.
+    fn find_in_tree<'m, V>(map: &'m BTreeMap<Self, V>, key: Self::View<'_>) -> Option<&'m V>
+    where
+        Self: Ord,
+    {
+        map.get(&Self::of_view(key))
+    }
 }
 
 macro_rules! plain_models {
@@ -102,6 +120,14 @@ impl ModelScalar for String {
             ScalarValue::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    fn find_in_table<'m, V, H: BuildHasher>(map: &'m HashMap<String, V, H>, key: &str) -> Option<&'m V> {
+        map.get(key)
+    }
+
+    fn find_in_tree<'m, V>(map: &'m BTreeMap<String, V>, key: &str) -> Option<&'m V> {
+        map.get(key)
     }
 }
 

@@ -2,6 +2,7 @@
 //! types those are is said elsewhere: in `plain_fields`, `text_fields`, `array_fields` and `field_types`.
 
 use crate::Error;
+use crate::binding::shapes::{InputShape, OutputList};
 use cembra_engine::rows::{ColumnMut, InputColumn, ReadField};
 use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
@@ -45,6 +46,12 @@ pub trait InputValue: Sealed<InputField> {
     #[must_use]
     fn may_panic() -> bool {
         false
+    }
+
+    /// What the type is made of.
+    #[must_use]
+    fn shape() -> InputShape {
+        InputShape::Value
     }
 }
 
@@ -116,6 +123,12 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     fn fits(value: &Value) -> bool {
         Self::of_value(value).is_some()
     }
+
+    /// The list that the type is, if it is one whose items can be written one by one.
+    #[must_use]
+    fn list() -> Option<OutputList> {
+        None
+    }
 }
 
 /// A field of an input struct.
@@ -127,6 +140,13 @@ pub struct InputField {
     pub(crate) in_place: bool,
     /// True if converting a value calls code of the user's.
     pub(crate) may_panic: bool,
+    /// What the type is made of.
+    pub(crate) shape: InputShape,
+    /// Writes the values of fields that lie a number of bytes apart, as many as are said, one behind the other.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to the first of as many fields of this type. FRAME-SLOT: room for as many values; STRING-VIEW as of `write`.
+    pub(crate) write_all: unsafe fn(*const u8, usize, usize, *mut u8),
     /// The name of a type that no input can have; nothing is read from such a field.
     other: Option<&'static str>,
     /// Writes the value of a field to a slot.
@@ -162,6 +182,17 @@ impl InputField {
             // SAFETY: FIELD-TABLE: the pointer is to a field of type T.
             unsafe { (*field.cast::<T>()).value() }
         }
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write_all`] says.
+        unsafe fn write_all<T: InputValue>(first: *const u8, stride: usize, count: usize, to: *mut u8) {
+            let size = T::qtype().layout().size as usize;
+            for at in 0..count {
+                // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller.
+                unsafe {
+                    let place = FramePtr::from_raw(to.add(at * size));
+                    (*first.add(at * stride).cast::<T>()).write(place, 0);
+                }
+            }
+        }
         let (write, value) = (write::<T>, value::<T>);
         InputField {
             name,
@@ -169,6 +200,8 @@ impl InputField {
             offset,
             in_place: T::IN_PLACE,
             may_panic: T::may_panic(),
+            shape: T::shape(),
+            write_all: write_all::<T>,
             other: None,
             write,
             value,
@@ -179,6 +212,8 @@ impl InputField {
     fn of_other(name: &'static str, type_name: &'static str) -> Self {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write`] says: nothing is touched.
         unsafe fn write(_: *const u8, _: FramePtr, _: u32) {}
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`InputField::write_all`] says: nothing is touched.
+        unsafe fn write_all(_: *const u8, _: usize, _: usize, _: *mut u8) {}
         // SAFETY: FIELD-TABLE, as [`InputField::value`] says: nothing is touched.
         unsafe fn value(_: *const u8) -> Value {
             Value::Nothing
@@ -189,6 +224,8 @@ impl InputField {
             offset: 0,
             in_place: false,
             may_panic: false,
+            shape: InputShape::Value,
+            write_all,
             other: Some(type_name),
             write,
             value,
@@ -301,6 +338,8 @@ pub struct OutputField {
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type, or to room for one.
     pub(crate) put: unsafe fn(*mut u8, &Value, bool),
+    /// The list that the type is, if it is one.
+    pub(crate) list: Option<OutputList>,
     /// What the field is where there is no such output, or it is missing.
     pub(crate) default: Option<FieldDefault>,
 }
@@ -374,6 +413,7 @@ impl OutputField {
             update_always: update_always::<T>,
             fits: T::fits,
             put: put::<T>,
+            list: T::list(),
             default: None,
         }
     }

@@ -6,17 +6,22 @@ pub(crate) mod combine;
 pub(crate) mod field_types;
 pub(crate) mod fields;
 pub(crate) mod listener;
+pub(crate) mod lists;
 pub(crate) mod loader;
+pub(crate) mod matched;
 pub(crate) mod moved_fields;
 pub(crate) mod plain_fields;
+pub(crate) mod shapes;
 pub(crate) mod struct_fields;
 pub(crate) mod tensor_fields;
 pub(crate) mod text_fields;
 pub(crate) mod typed;
 
-use crate::binding::fields::{ANY_TENSOR, Input, InputField, OutputField};
+use crate::binding::fields::{Input, InputField, OutputField};
 use crate::binding::listener::{Listener, Set, Setter};
+use crate::binding::lists::ListTransfers;
 use crate::binding::loader::{Access, Fields, Loader, ReadFn};
+use crate::binding::matched::{FieldLoad, MatchedField};
 use crate::binding::moved_fields::{MovedField, PlainField};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
@@ -25,7 +30,7 @@ use cembra_engine::TensorProgram;
 use cembra_engine::{Executable, Field, plan, prepare};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Plan, ValueLocation};
-use cembra_runtime::{FramePtr, QType, Scalar};
+use cembra_runtime::{QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -119,6 +124,13 @@ impl<T: Input> Source for Fields<T> {
     }
 
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error> {
+        // A struct may have more fields than the type that is declared, in any order.
+        if let Some(declared) = declared.filter(|declared| matches!(declared, QType::Tuple(_)))
+            && let Ok(field) = Fields::<T>::field(name)
+            && field.shape.has_structs()
+        {
+            return MatchedField::of(name, field, declared).map(|_| Some(declared.clone()));
+        }
         let qtype = Loader::qtype(self, name, declared);
         // What is declared may still turn out not to be needed.
         if qtype.is_none() && declared.is_none() {
@@ -172,17 +184,6 @@ impl<R: 'static> Source for Loaded<'_, R> {
             Access::Read(read) => InputSource::Read(Box::new(read)),
         })
     }
-}
-
-/// An input that is moved from a field to a slot of the frame.
-pub(crate) struct FieldLoad {
-    pub(crate) offset: usize,
-    pub(crate) slot: u32,
-    /// As [`InputField::write`].
-    ///
-    /// # Safety
-    /// FIELD-TABLE and FRAME-SLOT, as there.
-    pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
 }
 
 /// An input that an accessor reads, and that goes through a slot of the frame.
@@ -255,6 +256,10 @@ pub(crate) struct Transfers<S> {
     /// Where the inputs of a model with arrays or tensors come from, in their order: then nothing goes through the frame, and the slots of
     /// outputs are none.
     pub(crate) arrays: Option<Box<[WholeInput]>>,
+    /// How the plan for short lists of a model with arrays reads rows and writes outputs, if it can.
+    pub(crate) lists: Option<Box<ListTransfers>>,
+    /// True if a struct among the inputs has other fields than the model reads, so that the fields of many rows are no column.
+    pub(crate) has_others: bool,
     /// True if fields are converted by code of the user's.
     pub(crate) may_panic: bool,
 }
@@ -262,7 +267,7 @@ pub(crate) struct Transfers<S> {
 /// Where an input of a model with arrays or tensors comes from.
 pub(crate) enum WholeInput {
     /// A field of the row.
-    Field(InputField),
+    Field(MatchedField),
     /// An accessor.
     Read(Load),
 }
@@ -278,10 +283,7 @@ impl WholeInput {
     pub(crate) unsafe fn value(&self, row: *const u8) -> Result<Value, Error> {
         match self {
             // SAFETY: FIELD-TABLE, promised by the caller.
-            WholeInput::Field(field) => match unsafe { (field.value)(row.add(field.offset)) } {
-                Value::Nothing => Err(field.not_given()),
-                value => Ok(value),
-            },
+            WholeInput::Field(field) => unsafe { field.value(row) },
             WholeInput::Read(load) => {
                 // SAFETY: FIELD-TABLE, promised by the caller.
                 let value = unsafe { load.read(row)? };
@@ -298,15 +300,16 @@ impl<S> Transfers<S> {
 
     /// True if a call on many rows can write the fields of all of them.
     pub(crate) fn are_columns(&self) -> bool {
-        self.absent.is_empty() && self.checked.is_empty()
+        self.absent.is_empty() && self.checked.is_empty() && !self.has_others
     }
 
     /// Bytes of memory that they hold, besides themselves; what accessors and setters close over apart.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
+        let lists = self.lists.as_ref().map_or(0, |lists| size_of_val(&**lists) + lists.memory_bytes());
         let inputs = size_of_val(&*self.fields) + size_of_val(&*self.reads);
         let outputs = size_of_val(&*self.checked) + size_of_val(&*self.outputs) + size_of_val(&*self.absent);
-        inputs + outputs + size_of_val(&*self.tells) + arrays
+        inputs + outputs + size_of_val(&*self.tells) + arrays + lists
     }
 }
 
@@ -360,7 +363,7 @@ fn bind_to<S>(
     let found: Vec<(&str, &QType)> =
         plan.outputs().iter().map(|output| (&*output.name, &plan.value(output.value).qtype)).collect();
     check_outputs(&found, &wanted)?;
-    let BoundInputs { places, fields: loaded, reads, mut may_panic } = bind_inputs(&plan, source)?;
+    let BoundInputs { places, fields: loaded, reads, has_others, mut may_panic } = bind_inputs(&plan, source)?;
     let mut binding = Binding { inputs: places, outputs: plan.frame_binding().outputs };
     let (mut checked, mut outputs, mut tells) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = fields.into_iter();
@@ -393,6 +396,8 @@ fn bind_to<S>(
         absent: absent.into(),
         tells: tells.into(),
         arrays: None,
+        lists: None,
+        has_others,
         may_panic,
     };
     Ok((executor, moves))
@@ -422,7 +427,11 @@ fn bind_whole<S>(
         let Some(listener) = listener else { break };
         tells.push(ListenerOutput::bind(listener, &output.name, output.qtype.clone(), 0)?);
     }
-    let is_input = |input: &WholeInput| matches!(input, WholeInput::Field(field) if field.may_panic);
+    let is_input = |input: &WholeInput| matches!(input, WholeInput::Field(field) if field.may_panic());
+    let lists = executor.inner().loops().filter(|_| heard.is_empty()).and_then(|plan| {
+        let names: Vec<Arc<str>> = taken.iter().map(|output| output.name.clone()).collect();
+        ListTransfers::of(plan, &inputs, &fields, &names)
+    });
     let may_panic = inputs.iter().any(is_input) || fields.iter().any(|field| field.may_panic);
     let moved = |(field, output): (OutputField, &Field)| MovedField::new(field, &output.name, &output.qtype, 0);
     let moves = Transfers {
@@ -433,6 +442,8 @@ fn bind_whole<S>(
         absent: absent.into(),
         tells: tells.into(),
         arrays: Some(inputs.into()),
+        lists: lists.map(Box::new),
+        has_others: false,
         may_panic,
     };
     Ok((executor, moves))
@@ -441,22 +452,9 @@ fn bind_whole<S>(
 /// Binds an input, whose slot is `slot`, to its source.
 fn bind_input(source: &dyn Source, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
     Ok(match source.bind(name, qtype)? {
-        InputSource::Field(field) => {
-            check_field(name, qtype, &field)?;
-            WholeInput::Field(field)
-        }
+        InputSource::Field(field) => WholeInput::Field(MatchedField::of(name, field, qtype)?),
         InputSource::Read(read) => WholeInput::Read(Load { read, name: name.clone(), qtype: qtype.clone(), slot }),
     })
-}
-
-/// Compares the type of an input with that of the field it is read from.
-fn check_field(name: &str, qtype: &QType, field: &InputField) -> Result<(), Error> {
-    if field.qtype == *qtype || (field.qtype == ANY_TENSOR && matches!(qtype, QType::Tensor(..))) {
-        return Ok(());
-    }
-    let found = if field.qtype == ANY_TENSOR { "a tensor".to_owned() } else { field.qtype.to_string() };
-    let message = format!("input `{name}` is {qtype}, but its field is {found}");
-    Err(Diagnostic::new(Code::Binding, message).into())
 }
 
 /// The fields that the model has outputs for, or must have, and those that are their defaults.
@@ -579,6 +577,8 @@ struct BoundInputs {
     places: Vec<ValueLocation>,
     fields: Vec<FieldLoad>,
     reads: Vec<Load>,
+    /// See [`Transfers::has_others`].
+    has_others: bool,
     /// True if user code runs for these fields: see [`Transfers::may_panic`].
     may_panic: bool,
 }
@@ -594,13 +594,14 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
     for input in plan.inputs() {
         let value = plan.value(input.value);
         match bind_input(source, &input.name, &value.qtype, value.slot)? {
-            WholeInput::Field(field) => {
-                if field.in_place {
-                    bound.places.push(ValueLocation { base: Base::Input, offset: field.offset as u32 });
+            WholeInput::Field(matched) => {
+                if matched.field.in_place {
+                    bound.places.push(ValueLocation { base: Base::Input, offset: matched.field.offset as u32 });
                     continue;
                 }
-                bound.may_panic |= field.may_panic;
-                bound.fields.push(FieldLoad { offset: field.offset, slot: value.slot, write: field.write });
+                bound.may_panic |= matched.may_panic();
+                bound.has_others |= matched.field.qtype != matched.qtype;
+                matched.add_loads(0, value.slot, &mut bound.fields);
             }
             WholeInput::Read(load) => bound.reads.push(load),
         }

@@ -3,12 +3,16 @@
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
+use crate::binding::shapes::{InputList, InputMap, InputShape, Items, OptionalStruct, OutputList};
 use crate::derived::{InputField, ModelScalar, OutputField};
 use crate::{FieldType, InputValue, Output, OutputValue};
+use cembra_engine::Lookup;
 use cembra_runtime::{ArrayKind, Fields, FramePtr, InFrame, Names, Optional, QType, Scalar};
 use cembra_value::{Array, ListBuilder, ScalarValue, Value};
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
 use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A type that is the field of a struct, alone, in an `Option`, or in a list: a struct with a derive, or a [`FieldType`](trait@crate::FieldType).
 /// `S` is the entry of the field table: [`InputField`] for structs of inputs, [`OutputField`] for structs of outputs. Only the derives implement it.
@@ -30,6 +34,18 @@ pub unsafe trait Part<S>: Sized {
     #[must_use]
     fn may_panic() -> bool {
         false
+    }
+
+    /// What an input of the type is made of.
+    #[must_use]
+    fn part_shape() -> InputShape {
+        InputShape::Value
+    }
+
+    /// A `Vec` of the type as an output.
+    #[must_use]
+    fn part_list() -> Option<OutputList> {
+        None
     }
 
     /// Writes the value of an input to a slot.
@@ -92,6 +108,9 @@ unsafe impl<T: FieldType> Part<OutputField> for T {
         <T as FieldType>::MAY_PANIC
     }
     const EXPECTED: &'static str = <T as FieldType>::EXPECTED;
+    fn part_list() -> Option<OutputList> {
+        Some(OutputList::of::<T>())
+    }
     // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
     unsafe fn read_part(frame: FramePtr, offset: u32) -> Option<Self> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
@@ -234,6 +253,9 @@ impl<T: Part<InputField>> InputValue for T {
     fn value(&self) -> Value {
         self.part_value()
     }
+    fn shape() -> InputShape {
+        T::part_shape()
+    }
 }
 
 impl<T: Part<OutputField>> OutputValue for T {
@@ -279,6 +301,12 @@ impl<T: Part<InputField>> InputValue for Option<T> {
     }
     fn value(&self) -> Value {
         optional_value(self.as_ref())
+    }
+    fn shape() -> InputShape {
+        match T::part_shape() {
+            InputShape::Struct(fields) => InputShape::Optional(OptionalStruct::of::<T>(fields)),
+            _ => InputShape::Value,
+        }
     }
 }
 
@@ -428,7 +456,7 @@ fn elements(element: &QType, value: &Value) -> Option<Vec<Value>> {
 
 /// Lists as inputs: of these elements, each of which is made into a value.
 macro_rules! list_input {
-    ($([$($parameter:tt)*] $ty:ty: $element:expr, |$one:ident| $value:expr, |$other:ident, $list:ident| $push:expr;)*) => { $(
+    ($([$($parameter:tt)*] $ty:ty: $element:expr, $shape:expr, |$one:ident| $value:expr, |$other:ident, $list:ident| $push:expr;)*) => { $(
         impl<$($parameter)*> InputValue for $ty {
             // Its elements may be of a type of the user's.
             fn may_panic() -> bool {
@@ -440,6 +468,9 @@ macro_rules! list_input {
             fn value(&self) -> Value {
                 list_value(&$element, self.iter(), |$one| $value, |$other, $list| $push)
             }
+            fn shape() -> InputShape {
+                $shape
+            }
         }
 
         input_if_given!([$($parameter)*] $ty);
@@ -447,16 +478,24 @@ macro_rules! list_input {
 }
 
 list_input! {
-    [T: Part<InputField>] Vec<T>: T::part_type(), |one| one.part_value(), |one, list| one.push_part(list);
-    [T: Part<InputField>] &[T]: T::part_type(), |one| one.part_value(), |one, list| one.push_part(list);
-    [T: Part<InputField>, const N: usize] [T; N]: T::part_type(), |one| one.part_value(), |one, list| one.push_part(list);
-    [T: Part<InputField>] Vec<Option<T>>: T::part_type().optional_struct(), |one| optional_value(one.as_ref()), |one, list| list.push(&optional_value(one.as_ref()));
+    [T: Part<InputField>] Vec<T>: T::part_type(), list_shape::<Self, T>(), |one| one.part_value(), |one, list| one.push_part(list);
+    [T: Part<InputField>] &[T]: T::part_type(), list_shape::<Self, T>(), |one| one.part_value(), |one, list| one.push_part(list);
+    [T: Part<InputField>, const N: usize] [T; N]: T::part_type(), list_shape::<Self, T>(), |one| one.part_value(), |one, list| one.push_part(list);
+    [T: Part<InputField>] Vec<Option<T>>: T::part_type().optional_struct(), InputShape::Value, |one| optional_value(one.as_ref()), |one, list| list.push(&optional_value(one.as_ref()));
+}
+
+/// A list of parts.
+fn list_shape<L: Items<Item = T>, T: Part<InputField>>() -> InputShape {
+    InputShape::List(InputList::of::<L>(|| InputField::of::<T>("", 0)))
 }
 
 /// Lists as outputs.
 macro_rules! list_output {
-    ($([$($parameter:tt)*] $ty:ty: $element:expr, |$one:ident| $value:expr;)*) => { $(
+    ($([$($parameter:tt)*] $ty:ty: $element:expr, $written:expr, |$one:ident| $value:expr;)*) => { $(
         impl<$($parameter)*> OutputValue for $ty {
+            fn list() -> Option<OutputList> {
+                $written
+            }
             // Its elements may be of a type of the user's.
             fn may_panic() -> bool {
                 true
@@ -476,14 +515,19 @@ macro_rules! list_output {
 }
 
 list_output! {
-    [T: Part<OutputField>] Vec<T>: T::part_type(), |one| T::of_part(one);
-    [T: Part<OutputField>] Vec<Option<T>>: T::part_type().optional_struct(), |one| of_optional(one);
+    [T: Part<OutputField>] Vec<T>: T::part_type(), T::part_list(), |one| T::of_part(one);
+    [T: Part<OutputField>] Vec<Option<T>>: T::part_type().optional_struct(), None, |one| of_optional(one);
 }
 
 /// A value of a dictionary that is a field: a type that models have, or an `Option` of one.
 trait Entry {
     fn scalar() -> Scalar;
     fn entry(&self) -> Option<ScalarValue>;
+    /// Writes the value as an optional.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: room for an optional of the type. STRING-VIEW: the entry outlives every read of a text.
+    unsafe fn write_entry(&self, place: FramePtr);
 }
 
 impl<T: ModelScalar> Entry for T {
@@ -493,6 +537,15 @@ impl<T: ModelScalar> Entry for T {
     fn entry(&self) -> Option<ScalarValue> {
         self.view().value().as_scalar().cloned()
     }
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn write_entry(&self, place: FramePtr) {
+        let inside = QType::Optional(Self::scalar()).optional_value_offset().unwrap_or(0);
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller: the presence is first, the value at the offset that the type says.
+        unsafe {
+            place.write(cembra_runtime::Slot::<u8>::at(0), 1);
+            self.view().write(place, inside);
+        }
+    }
 }
 
 impl<T: ModelScalar> Entry for Option<T> {
@@ -501,6 +554,16 @@ impl<T: ModelScalar> Entry for Option<T> {
     }
     fn entry(&self) -> Option<ScalarValue> {
         self.as_ref().and_then(Entry::entry)
+    }
+    // SAFETY: FRAME-SLOT and STRING-VIEW, as the trait says.
+    unsafe fn write_entry(&self, place: FramePtr) {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller: the presence is first.
+        unsafe {
+            match self {
+                Some(value) => value.write_entry(place),
+                None => place.write(cembra_runtime::Slot::<u8>::at(0), 0),
+            }
+        }
     }
 }
 
@@ -513,7 +576,7 @@ fn scalar_of<T: ModelScalar>() -> Scalar {
 
 /// Dictionaries as inputs.
 macro_rules! map_input {
-    ($([$($parameter:tt)*] $ty:ty, $value:ty, |$map:ident| $entries:expr;)*) => { $(
+    ($([$($parameter:tt)*] [$($name:ident),*] $ty:ty, $value:ty, |$map:ident| $entries:expr, $find:ident;)*) => { $(
         impl<$($parameter)*, Side> Sealed<Side> for $ty {}
 
         impl<$($parameter)*> InputValue for $ty {
@@ -524,6 +587,18 @@ macro_rules! map_input {
                 let $map = self;
                 let entries = $entries.filter_map(|(key, value): (&K, &$value)| Some((key.entry()?, value.entry())));
                 Value::map(scalar_of::<K>(), <$value as Entry>::scalar(), entries).unwrap_or(Value::Nothing)
+            }
+            fn shape() -> InputShape {
+                // SAFETY: FIELD-TABLE and COLUMN, as [`InputMap::find`] says.
+                unsafe fn find<$($parameter)*>(map: *const (), key: FramePtr, value: FramePtr) -> Lookup {
+                    // SAFETY: FIELD-TABLE, promised by the caller: the pointer is to such a dictionary.
+                    let map = unsafe { &*map.cast::<$ty>() };
+                    // SAFETY: COLUMN, promised by the caller: the key is of this type.
+                    let key = unsafe { K::read_view(key, 0) };
+                    // SAFETY: COLUMN, promised by the caller: there is room for the value, unless nobody asks for it.
+                    unsafe { answer(|| K::$find(map, key), value) }
+                }
+                InputShape::Map(InputMap { find: find::<$($name),*> })
             }
         }
     )* };
@@ -536,9 +611,27 @@ fn sorted<K: Ord, V, H>(map: &HashMap<K, V, H>) -> impl Iterator<Item = (&K, &V)
     entries.into_iter()
 }
 
+/// What came of looking a key up, whose value is written if somebody asks for it. A panic of the dictionary's is a failure.
+///
+/// # Safety
+/// COLUMN: there is room for an optional of the values, or a null.
+unsafe fn answer<'m, E: Entry + 'm>(find: impl FnOnce() -> Option<&'m E>, value: FramePtr) -> Lookup {
+    match catch_unwind(AssertUnwindSafe(find)) {
+        Ok(Some(entry)) => {
+            if !value.as_ptr().is_null() {
+                // SAFETY: COLUMN, promised by the caller. STRING-VIEW: the dictionary is borrowed for the call.
+                unsafe { entry.write_entry(value) };
+            }
+            Lookup::Found
+        }
+        Ok(None) => Lookup::Absent,
+        Err(_) => Lookup::Failed,
+    }
+}
+
 map_input! {
-    [K: ModelScalar, V: ModelScalar] BTreeMap<K, V>, V, |map| map.iter();
-    [K: ModelScalar, V: ModelScalar] BTreeMap<K, Option<V>>, Option<V>, |map| map.iter();
-    [K: ModelScalar + Ord, V: ModelScalar, H] HashMap<K, V, H>, V, |map| sorted(map);
-    [K: ModelScalar + Ord, V: ModelScalar, H] HashMap<K, Option<V>, H>, Option<V>, |map| sorted(map);
+    [K: ModelScalar + Ord, V: ModelScalar] [K, V] BTreeMap<K, V>, V, |map| map.iter(), find_in_tree;
+    [K: ModelScalar + Ord, V: ModelScalar] [K, V] BTreeMap<K, Option<V>>, Option<V>, |map| map.iter(), find_in_tree;
+    [K: ModelScalar + Ord + Hash, V: ModelScalar, H: BuildHasher] [K, V, H] HashMap<K, V, H>, V, |map| sorted(map), find_in_table;
+    [K: ModelScalar + Ord + Hash, V: ModelScalar, H: BuildHasher] [K, V, H] HashMap<K, Option<V>, H>, Option<V>, |map| sorted(map), find_in_table;
 }

@@ -6,7 +6,7 @@ use crate::binding::listener::Listener;
 use crate::binding::loader::{Fields, Loader};
 use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
-use cembra_engine::{WholeMemory, check_token};
+use cembra_engine::{LoopMemory, WholeMemory, check_token};
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
 use cembra_value::{Value, guarded_values};
@@ -54,6 +54,8 @@ pub struct ModelExecutor<I, O, S = ()> {
     kept: Vec<ValueRef<'static>>,
     /// Of a model with arrays, what its runs leave to each other.
     memory: WholeMemory,
+    /// Of the plan for short lists of such a model.
+    lists: Option<Box<LoopMemory>>,
     /// Of such a model, the outputs that a listener is to hear of.
     heard: Vec<Value>,
     types: PhantomData<fn(&I) -> O>,
@@ -113,6 +115,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             moves: self.moves.clone(),
             kept: Vec::new(),
             memory: WholeMemory::default(),
+            lists: None,
             heard: Vec::new(),
             types: PhantomData,
         }
@@ -226,7 +229,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
         let (kept, memory, heard) = (Vec::new(), WholeMemory::default(), Vec::new());
-        Ok(ModelExecutor { executor, frame, context, moves, kept, memory, heard, types: PhantomData })
+        Ok(ModelExecutor { executor, frame, context, moves, kept, memory, lists: None, heard, types: PhantomData })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -306,7 +309,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let model = self.executor.inner().begin(&mut self.context)?;
         for load in &moves.fields {
             // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive the call.
-            unsafe { (load.write)(from.add(load.offset), frame, load.slot) };
+            unsafe { load.load(from, frame) };
         }
         if !moves.reads.is_empty() {
             // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
@@ -341,6 +344,18 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     unsafe fn evaluate_arrays<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
         check_token(&self.context)?;
+        if let (Some(lists), Some(plan)) = (&moves.lists, self.executor.inner().loops()) {
+            let array_bytes = self.executor.inner().array_bytes(&self.memory);
+            let memory = self.lists.get_or_insert_with(|| plan.memory().into());
+            // SAFETY: FIELD-TABLE, promised by the caller, for the fields that the plan was bound to.
+            if unsafe { lists.run::<IS_NEW>((plan, memory, &mut self.context), array_bytes, from, to)? } {
+                for field in &moves.absent {
+                    // SAFETY: FIELD-TABLE, promised by the caller.
+                    unsafe { field.put_default(to.add(field.offset), IS_NEW)? };
+                }
+                return Ok(());
+            }
+        }
         // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
         let value = |input: &WholeInput| unsafe { input.value(from) };
         let inputs =
@@ -435,7 +450,8 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
-        size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + moves
+        let lists = self.lists.as_ref().map_or(0, |lists| lists.memory_bytes());
+        size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + moves + lists
     }
 
     /// The shared part.

@@ -177,7 +177,7 @@ impl Model {
                     return Ok(kind.other_stages().to_owned());
                 }
                 match stage {
-                    Stage::Arrays => Ok(ArrayModel::of(program, placed, options)?.listing()),
+                    Stage::Arrays => ArrayModel::of(program, placed, options)?.listing(),
                     Stage::Lanes if has_arrays => Ok(ListRows::of(program, placed, options)?.listing()),
                     Stage::Lanes => Ok(lane_listing(&plan(&placed, &program, options)?)),
                     Stage::Clif => Ok(machine_of(&placed, &program, options)?.clif),

@@ -119,7 +119,7 @@ impl Model {
         let work = if placed.model.has_arrays() {
             let arrays = ArrayModel::of(program.clone(), placed, options)?;
             tier = arrays.tier();
-            WorkSummary::Arrays { counts: arrays.counts() }
+            WorkSummary::Arrays { counts: arrays.counts()? }
         } else {
             let plan = plan(&placed, &program, options)?;
             let mut code_bytes = None;

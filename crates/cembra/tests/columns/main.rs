@@ -9,6 +9,7 @@ mod dictionaries;
 mod json_columns;
 mod lists;
 mod reductions;
+mod short_lists;
 mod strings;
 mod struct_columns;
 mod structs;

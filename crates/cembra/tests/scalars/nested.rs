@@ -226,11 +226,24 @@ fn what_does_not_fit_is_said() {
     let refused = |text: &str| {
         Model::parse(text).expect("a model").executor::<Row, i32>(&Options::default()).expect_err("another type")
     };
-    let error = refused("input home: {zip: i32?, city: text}; home.zip ?? 0");
+    let error = refused("input home: {zip: i64?, city: text}; output y = core.to_int32(home.zip ?? 0)");
     assert_eq!(
         (error.code(), error.to_string().as_str()),
-        ("input-type", "input `home` is declared {zip: i32?, city: text}, but is given as {city: text, zip: i32?}")
+        ("binding", "input `home.zip` is i64?, but its field is i32?")
     );
+    let error = refused("input home: {zip: i32?, street: text}; output y = home.zip ?? strings.length(home.street)");
+    assert_eq!(
+        (error.code(), error.to_string().split(';').next().expect("a message")),
+        ("binding", "input `home.street` is text, but its struct has no field `street`")
+    );
+    // Fields are matched by their names, whatever their order is, one by one and for many rows.
+    let model = Model::parse("input home: {zip: i32?}; output y = home.zip ?? 7").expect("a model");
+    let mut executor = model.executor::<Row, i32>(&Options::default()).expect("an executor");
+    let row = |zip| Row { home: Address { city: "x".to_owned(), zip } };
+    assert_eq!([executor.run(&row(Some(3))).expect("a row"), executor.run(&row(None)).expect("a row")], [3, 7]);
+    let mut many = [0; 2];
+    executor.run_many(&[row(None), row(Some(4))], &mut many).expect("rows");
+    assert_eq!(many, [7, 4]);
     // What an enum does not have is an error, and nothing is lost.
     let model =
         Model::parse("input home: {city: text, zip: i32?}; output kinds = [home.city, \"book\"]").expect("a model");

@@ -265,7 +265,7 @@ impl Together {
         options: &Started,
     ) -> Result<Together, Error> {
         let unknown = || Error::values("an input of the rows is none of the model");
-        let compiled = Compiled::of(&rows.placed, program, Fusion::Full, options)?;
+        let compiled = Compiled::of(&rows.placed, program, Fusion::Full, None, options)?;
         let sources = compiled.program().inputs().iter().map(|input| {
             let leaf = rows.leaves.get(input.leaf as usize);
             Ok(match *leaf.ok_or_else(unknown)? {

@@ -1,8 +1,9 @@
 //! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
 //! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
 
+use crate::arrays::loops::{self, LoopMemory, LoopPlan};
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
-use crate::options::choice::Backend;
+use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::{CompileOptions, Started};
 use crate::options::promises;
 use crate::options::signature::Field;
@@ -15,8 +16,8 @@ use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, PartId, SubPlan, Un
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
-use cembra_prepare::{Placed, prepare_part};
-use cembra_runtime::FaultKind;
+use cembra_prepare::{Placed, TypedModel, prepare_part};
+use cembra_runtime::{Context, FaultKind};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
@@ -31,6 +32,8 @@ pub struct ArrayModel {
     program: Arc<Program>,
     options: CompileOptions,
     inputs: Box<[Field]>,
+    /// The plan for short lists, if there is one.
+    loops: Option<Box<LoopPlan>>,
     /// What is asked where the compiled one fails; made when it first does.
     reference: OnceLock<Compiled>,
 }
@@ -39,6 +42,8 @@ pub struct ArrayModel {
 #[derive(Debug, Default)]
 pub(crate) struct ArrayMemory {
     run: RunMemory,
+    /// Of the plan for short lists.
+    loops: Option<Box<(LoopMemory, Context)>>,
     /// For each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
 }
@@ -66,9 +71,13 @@ impl Compiled {
         placed: &Placed,
         program: &Arc<Program>,
         fusion: Fusion,
+        mut parts: Option<&mut Vec<TypedModel>>,
         options: &Started,
     ) -> Result<Compiled, Error> {
         let made = split(placed, fusion, |model| {
+            if let Some(parts) = &mut parts {
+                parts.push(model.clone());
+            }
             let part = prepare_part(model, program, &options.prepare)?;
             plan(&part, program, options)
         });
@@ -149,7 +158,8 @@ impl ArrayModel {
     /// Returns the bytes of memory that the model and its code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let reference = self.reference.get();
-        size_of::<ArrayModel>() + self.compiled.memory_bytes() + reference.map_or(0, Compiled::memory_bytes)
+        let loops = self.loops.as_ref().map_or(0, |loops| size_of::<LoopPlan>() + loops.memory_bytes());
+        size_of::<ArrayModel>() + self.compiled.memory_bytes() + loops + reference.map_or(0, Compiled::memory_bytes)
     }
 
     /// Compiles a program that has arrays.
@@ -158,11 +168,24 @@ impl ArrayModel {
     /// Operators that have no form here, or limits.
     pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
         let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
-        let compiled = Compiled::of(&placed, &program, fusion, options)?;
+        let mut parts = Vec::new();
+        let compiled = Compiled::of(&placed, &program, fusion, Some(&mut parts), options)?;
+        // The reference has nothing in common with what it is compared with, and who names a player of rows gets that.
+        let loops = match fusion {
+            Fusion::Full if options.row_player == RowPlayer::Best => {
+                LoopPlan::of(&program, &compiled.program, &parts, options)?.ok().map(Box::new)
+            }
+            _ => None,
+        };
         let mut inputs = compiled.inputs(&placed);
         Field::add_defaults(&mut inputs, &program);
         let (options, reference) = (CompileOptions::clone(options), OnceLock::new());
-        Ok(ArrayModel { compiled, placed, program, options, inputs, reference })
+        Ok(ArrayModel { compiled, placed, program, options, inputs, loops, reference })
+    }
+
+    /// The plan for short lists; `None` if there is none.
+    pub(crate) fn loops(&self) -> Option<&LoopPlan> {
+        self.loops.as_deref()
     }
 
     /// What an evaluation may take.
@@ -175,14 +198,31 @@ impl ArrayModel {
         (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
     }
 
-    /// The array program, as text.
-    pub fn listing(&self) -> String {
-        self.compiled.program.to_string()
+    /// The array program, and the plan for short lists, as text.
+    ///
+    /// # Errors
+    /// Limits.
+    pub fn listing(&self) -> Result<String, Error> {
+        let (arrays, options) = (&self.compiled.program, self.options.restarted());
+        let mut parts = Vec::new();
+        Compiled::of(&self.placed, &self.program, Fusion::Full, Some(&mut parts), &options)?;
+        let short = loops::listing(&self.program, arrays, &parts, &options)?;
+        Ok(format!("{arrays}Short lists:\n{short}"))
     }
 
-    /// How much there is to do, as the first lines of the listing say it.
-    pub fn counts(&self) -> String {
-        self.compiled.program.counts()
+    /// How much there is to do, as the first lines of the listing say it, and what short lists are run by.
+    ///
+    /// # Errors
+    /// Limits.
+    pub fn counts(&self) -> Result<String, Error> {
+        let counts = self.compiled.program.counts();
+        if self.loops.is_some() {
+            return Ok(format!("{counts}Short lists: one plan with loops over elements\n"));
+        }
+        let listing = self.listing()?;
+        let short = listing.rsplit_once("Short lists:\n").map_or("", |(_, short)| short);
+        let why = short.strip_prefix("none: ").unwrap_or("as others, by the player of rows that was asked for\n");
+        Ok(format!("{counts}Short lists: {why}"))
     }
 
     /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
@@ -195,6 +235,11 @@ impl ArrayModel {
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
+        if let Some(loops) = &self.loops
+            && loops.run(inputs, terms, &self.compiled.limits, &mut memory.loops, results)
+        {
+            return Ok(());
+        }
         let failed = match self.compiled.run(&self.program, inputs, terms, memory, results) {
             Err(failed) if self.options.backend != Backend::Interpreter => failed,
             made => return made,
@@ -207,7 +252,7 @@ impl ArrayModel {
             // An error is not kept: what took too long this time may not the next. Two threads may both compile it.
             None => {
                 let options = CompileOptions { backend: Backend::Interpreter, ..self.options.clone() };
-                let made = Compiled::of(&self.placed, &self.program, Fusion::None, &options.restarted())?;
+                let made = Compiled::of(&self.placed, &self.program, Fusion::None, None, &options.restarted())?;
                 self.reference.get_or_init(|| made)
             }
         };

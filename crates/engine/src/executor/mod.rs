@@ -9,6 +9,7 @@ pub(crate) mod whole;
 pub use loaded::LoadedRows;
 pub use whole::WholeMemory;
 
+use crate::arrays::loops::LoopPlan;
 use crate::batch::{Batch, no_rows};
 use crate::options::choice::Backend;
 use crate::options::compile_options::{CompileOptions, Started};
@@ -238,6 +239,20 @@ impl Executable {
             ExecutableForm::Frame(_) | ExecutableForm::OnDemand(_) => None,
             ExecutableForm::Whole(whole) => Some(whole),
         }
+    }
+
+    /// Returns the plan for short lists of a model with arrays, if there is one.
+    pub fn loops(&self) -> Option<&LoopPlan> {
+        match self.whole()? {
+            WholeModel::Arrays(model) => model.loops(),
+            _ => None,
+        }
+    }
+
+    /// The most bytes that the arrays of a run with this memory may take.
+    #[must_use]
+    pub fn array_bytes(&self, memory: &WholeMemory) -> u64 {
+        memory.options.run_limits().unwrap_or(&self.limits).array_bytes
     }
 
     /// Returns the model if its values lie in a frame, else `None`. An on-demand model is compiled first.

@@ -53,6 +53,8 @@ pub(super) struct Body<'a, 'b, 'f> {
     pub(super) held: &'a mut ScopedValueMap<EmittedValue>,
     /// The row, where inputs and outputs are columns.
     pub(super) row: Option<Row<'a>>,
+    /// The memory of all columns, once something is read or written there. It is none of the others.
+    columns: Option<AliasRegion>,
     /// True where a branch has just ended because the conditional at its end has.
     pub(super) has_joined: bool,
 }
@@ -74,7 +76,12 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let regions = [(0, "input"), (1, "output"), (2, "frame")].map(|(number, name)| region(builder, number, name));
         let memories = Memories { addresses: [input, output, frame], regions };
         let state = FunctionState::new(builder, isa, context, marks_steps);
-        Body { outline, builder, state, memories, held, row: None, has_joined: false }
+        Body { outline, builder, state, memories, held, row: None, columns: None, has_joined: false }
+    }
+
+    /// The memory of columns.
+    pub(super) fn columns(&mut self) -> AliasRegion {
+        *self.columns.get_or_insert_with(|| region(self.builder, 4, "columns"))
     }
 
     pub(super) fn plan(&self) -> &'a Plan {

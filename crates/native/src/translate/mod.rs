@@ -1,6 +1,7 @@
 //! From a piece of a plan to a function: straight lines are recorded on a tape each and played, conditionals and loops become
 //! blocks, steps without a rule calls.
 
+mod accesses;
 mod body;
 mod branch;
 mod calls;
@@ -179,9 +180,9 @@ impl Translation<'_, '_, '_> {
                 Todo::Join(branch, off) => self.body.end_branches(branch, off),
                 Todo::Known(step, branch) => self.body.end_only_branch(step, branch),
                 Todo::Again(step, start) => {
-                    if let Action::Loop { round, state } = plan.step(step).action {
+                    if let Action::Loop { round, state, is_counted } = plan.step(step).action {
                         self.mark(step);
-                        self.rounds.end_round(&mut self.body, &mut self.exits, step, round, state, start);
+                        self.rounds.end_round(&mut self.body, &mut self.exits, step, (round, state), is_counted, start);
                     }
                 }
             }
@@ -196,6 +197,10 @@ impl Translation<'_, '_, '_> {
             Segment::Call(step) => {
                 self.mark(step);
                 self.calls.step(&mut self.body, &mut self.exits, step);
+            }
+            Segment::Access(step, access) => {
+                self.mark(step);
+                self.body.access(step, access);
             }
             Segment::Where(id) => {
                 self.mark(id);
@@ -213,7 +218,7 @@ impl Translation<'_, '_, '_> {
             Segment::Loop(id) => {
                 self.mark(id);
                 let step = plan.step(id);
-                let Action::Loop { round, state } = step.action else { return };
+                let Action::Loop { round, state, .. } = step.action else { return };
                 let start = begin_rounds(&mut self.body, plan.args(step)[0], state);
                 stack.extend([Todo::Again(id, start), Todo::Block(round, None)]);
             }

@@ -59,8 +59,8 @@ impl Rounds {
         body: &mut Body<'_, '_, '_>,
         exits: &mut Exits,
         step: StepId,
-        round: BlockId,
-        state: ValueId,
+        (round, state): (BlockId, ValueId),
+        is_counted: bool,
         start: ir::Block,
     ) {
         let Some(result) = body.plan().block(round).result else { return };
@@ -77,16 +77,18 @@ impl Rounds {
         body.builder.seal_block(repeats);
         body.builder.seal_block(goes_on);
         body.builder.switch_to_block(repeats);
-        self.take(body, exits, step.index() as u32);
+        exits.poll(body.builder, &body.state);
+        if is_counted {
+            self.take(body, step.index() as u32);
+        }
         body.jump_with(start, state, next);
         body.builder.seal_block(start);
         body.builder.switch_to_block(goes_on);
         body.made(body.plan().step(step).out, last);
     }
 
-    /// Counts a round, and leaves the function if there were too many or the evaluation was cancelled.
-    fn take(&self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, site: u32) {
-        exits.poll(body.builder, &body.state);
+    /// Counts a round, and leaves the function if there were too many.
+    fn take(&self, body: &mut Body<'_, '_, '_>, site: u32) {
         let left = self.left(body);
         let none = body.builder.ins().icmp_imm_s(IntCC::Equal, left, 0);
         let [failed, goes_on] = [(); 2].map(|()| body.builder.create_block());

@@ -276,7 +276,7 @@ impl Path<'_> {
                     self.copy(plan.block(branch).result?, step.out)?;
                     self.make(step.out, fixed)?;
                 }
-                Action::Loop { round, state } => {
+                Action::Loop { round, state, .. } => {
                     let (at, out) = (plan.value(state), plan.value(step.out));
                     if at.owner != Some(step.out) || at.slot != out.slot {
                         return None;

@@ -63,7 +63,7 @@ pub(super) fn copies(plan: &Plan, step: &Step) -> bool {
         |from: Option<ValueId>, to: ValueId| from.is_some_and(|from| plan.value(from).qtype == plan.value(to).qtype);
     match step.action {
         Action::Where { on, off } => alike(plan.block(on).result, step.out) && alike(plan.block(off).result, step.out),
-        Action::Loop { round, state } => {
+        Action::Loop { round, state, .. } => {
             alike(plan.args(step).first().copied(), state) && alike(plan.block(round).result, step.out)
         }
         _ => true,

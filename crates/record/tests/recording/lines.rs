@@ -177,6 +177,7 @@ fn lines_end_at_calls_conditionals_and_loops() {
     while let Some(segment) = Segment::first(&plan, steps) {
         steps = &steps[segment.step_count()..];
         kinds.push(match segment {
+            Segment::Access(..) => "access",
             Segment::Line(_) => "line",
             Segment::Where(_) => "where",
             Segment::Loop(_) => "loop",

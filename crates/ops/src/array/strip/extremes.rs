@@ -24,7 +24,7 @@ pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool 
 
 /// The better of two elements, the first if neither is.
 #[inline(always)]
-pub(super) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
+pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
 }
 

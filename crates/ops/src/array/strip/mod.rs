@@ -20,7 +20,7 @@ mod window;
 
 pub use accumulator::{Accumulator, accumulator};
 pub use expand::expand;
-pub(crate) use extremes::place_of_best;
+pub(crate) use extremes::{better, place_of_best};
 pub use quotients::divide_by_groups;
 pub use scanner::{Scanner, scanner};
 pub(crate) use typed::Element;

@@ -1,0 +1,464 @@
+//! The model of a program with loops over elements: the graphs of its plans become one graph, in which an array is the columns that
+//! its elements are read from and written to.
+//!
+//! A loop counts positions from 0 on. What is read, made and written in a round is of the element there. Each write gives the position
+//! that it was given, so all writes of a round lie on the way to the next position, and none can be left out. What reads a column takes
+//! the number of elements from the end of the loop that writes it, and so comes behind it.
+
+use super::members::{Members, Unit};
+use super::{Column, Form, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped};
+use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
+use cembra_expr::NodeId;
+use cembra_ops::{Effects, OpId, Registry, column, id};
+use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
+use cembra_runtime::QType;
+use cembra_value::Value;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+pub(super) fn build(
+    program: &ArrayProgram,
+    parts: &[TypedModel],
+    members: &Members<'_>,
+) -> Result<LoopModel, Unlooped> {
+    let mut builder = Builder {
+        program,
+        parts,
+        members,
+        registry: program.registry(),
+        graph: TypedGraph::new(Arc::default(), 64),
+        leaves: Vec::new(),
+        leaf_types: Vec::new(),
+        known: FxHashMap::default(),
+        columns: Vec::new(),
+        maps: Vec::new(),
+        column_of: FxHashMap::default(),
+        nodes: vec![None; program.value_count()],
+        ends: vec![None; members.loops.len()],
+        is_asked: vec![false; members.loops.len()],
+        origin: NodeId::from_index(0),
+    };
+    builder.literals();
+    // Units are few, and most of them come behind what they need.
+    let mut left: Vec<&Unit<'_>> = members.units.iter().collect();
+    while !left.is_empty() {
+        let before = left.len();
+        let mut waiting = Vec::new();
+        for unit in left {
+            if !builder.unit(unit)? {
+                waiting.push(unit);
+            }
+        }
+        if waiting.len() == before {
+            return Err(Unlooped::new(None, "needs itself"));
+        }
+        left = waiting;
+    }
+    builder.finish()
+}
+
+struct Builder<'p> {
+    program: &'p ArrayProgram,
+    /// The models of the program's plans.
+    parts: &'p [TypedModel],
+    members: &'p Members<'p>,
+    registry: &'static Registry,
+    graph: TypedGraph,
+    leaves: Vec<LoopLeaf>,
+    leaf_types: Vec<QType>,
+    /// The leaves made so far.
+    known: FxHashMap<(u8, usize), Id>,
+    columns: Vec<Column>,
+    /// The dictionaries that keys are looked up in.
+    maps: Vec<InputPath>,
+    /// The column of an array, by its value or by where it lies.
+    column_of: FxHashMap<ColumnKey, usize>,
+    /// The node of each value that lies in a frame, once it is made.
+    nodes: Vec<Option<Id>>,
+    /// How many elements each loop has done, once it is made.
+    ends: Vec<Option<Id>>,
+    /// The loops that are run though nothing of a frame may come of them: an output is an array of theirs, or an element may fail.
+    is_asked: Vec<bool>,
+    /// The expression node that nodes are made for.
+    origin: NodeId,
+}
+
+/// What a column is of.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum ColumnKey {
+    Input(InputPath),
+    Made(ValueId),
+}
+
+impl<'p> Builder<'p> {
+    fn literals(&mut self) {
+        for (value, literal) in self.program.literals() {
+            if matches!(self.members.forms[value.index()], Some(Form::Framed)) {
+                let node = self.graph.literal(literal.clone(), self.origin);
+                self.nodes[value.index()] = Some(node);
+            }
+        }
+    }
+
+    fn number(&mut self, number: i64) -> Id {
+        self.graph.literal(Value::from(number), self.origin)
+    }
+
+    fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, Unlooped> {
+        let made = self.graph.apply(self.registry, op, operands, self.origin);
+        made.map_err(|_| Unlooped::new(Some(self.origin), "has elements of other types than it takes"))
+    }
+
+    fn leaf(&mut self, key: (u8, usize), leaf: impl FnOnce() -> LoopLeaf, qtype: &QType) -> Id {
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let made = self.graph.add(Kind::Leaf(self.leaves.len() as u32), &[], qtype, self.origin);
+        self.leaves.push(leaf());
+        self.leaf_types.push(qtype.clone());
+        self.known.insert(key, made);
+        made
+    }
+
+    /// How many elements a list has, as the caller says.
+    fn count(&mut self, list: usize) -> Id {
+        self.leaf((0, list), || LoopLeaf::Count(list), &QType::INT64)
+    }
+
+    /// The node of a value that lies in a frame; `None` if it is not made yet.
+    fn node(&mut self, value: ValueId) -> Option<Id> {
+        let value = self.members.meant(value);
+        if let Some(Form::Leaf(path)) = &self.members.forms[value.index()] {
+            let qtype = self.program.qtype(value).clone();
+            return Some(self.leaf((1, value.index()), || LoopLeaf::Value(path.clone()), &qtype));
+        }
+        self.nodes[value.index()]
+    }
+
+    /// The column of an array that lies in an input or that a loop has written.
+    fn column(&mut self, array: ValueId) -> Option<usize> {
+        let array = self.members.meant(array);
+        match &self.members.forms[array.index()] {
+            Some(Form::Column(path, list)) => {
+                let element = match self.program.qtype(array) {
+                    QType::Array(_, scalar) if self.program.is_full(array) => QType::Scalar(*scalar),
+                    other => other.of_each(),
+                };
+                let column = Column { element, list: *list, from: Some(path.clone()) };
+                Some(self.add_column(ColumnKey::Input(path.clone()), column))
+            }
+            _ => self.column_of.get(&ColumnKey::Made(array)).copied(),
+        }
+    }
+
+    fn add_column(&mut self, key: ColumnKey, column: Column) -> usize {
+        let columns = &mut self.columns;
+        *self.column_of.entry(key).or_insert_with(|| {
+            columns.push(column);
+            columns.len() - 1
+        })
+    }
+
+    /// Where a column begins, and how far apart its elements are.
+    fn place(&mut self, column: usize) -> [Id; 2] {
+        let base = self.leaf((2, column), || LoopLeaf::Base(column), &QType::UINT64);
+        let stride = match &self.columns[column] {
+            Column { from: Some(_), .. } => self.leaf((3, column), || LoopLeaf::Stride(column), &QType::INT64),
+            Column { element, .. } => {
+                let bytes = element.layout().size;
+                self.number(i64::from(bytes))
+            }
+        };
+        [base, stride]
+    }
+
+    /// How many elements an array has, as is known once it can be read.
+    fn len(&mut self, array: ValueId) -> Option<Id> {
+        match self.members.forms[self.members.meant(array).index()] {
+            Some(Form::Column(_, list)) => Some(self.count(list)),
+            Some(Form::Made { by, .. }) => self.ends[by],
+            _ => None,
+        }
+    }
+
+    /// Makes the nodes of a unit; false if something that it needs is not made yet.
+    fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, Unlooped> {
+        match unit {
+            Unit::Scalar(step) => self.scalar(step),
+            Unit::Size(step) => {
+                let array = self.members.meant(step.args[0]);
+                let (Some(Form::Column(_, list)) | Some(Form::Made { list, .. })) = &self.members.forms[array.index()]
+                else {
+                    return Ok(false);
+                };
+                let count = self.count(*list);
+                self.nodes[step.outs[0].index()] = Some(count);
+                Ok(true)
+            }
+            Unit::Fold(step, fold) => {
+                self.origin = step.origin;
+                let array = step.args[0];
+                let (Some(column), Some(len)) = (self.column(array), self.len(array)) else { return Ok(false) };
+                let element = self.columns[column].element.clone();
+                let (QType::Scalar(scalar) | QType::Optional(scalar)) = &element else { return Ok(false) };
+                let overload = column::fold_overload(*fold, *scalar, element.is_optional());
+                let overload = overload.ok_or(Unlooped::new(Some(step.origin), "gathers elements of another type"))?;
+                let [base, stride] = self.place(column);
+                let qtype = self.program.qtype(step.outs[0]).clone();
+                let kind = Kind::Operator { op: id::COLUMN_FOLD, overload: Some(overload), lifted: false };
+                let made = self.graph.add(kind, &[base, stride, len], &qtype, step.origin);
+                self.nodes[step.outs[0].index()] = Some(made);
+                Ok(true)
+            }
+            Unit::Where(step, blocks) => {
+                let Some(condition) = self.node(step.args[0]) else { return Ok(false) };
+                let results = blocks.map(|block| self.program.block(block).result);
+                let mut operands: SmallVec<[Id; 3]> = SmallVec::from_slice(&[condition]);
+                for result in results {
+                    let Some(node) = result.and_then(|result| self.node(result)) else { return Ok(false) };
+                    operands.push(node);
+                }
+                let qtype = self.program.qtype(step.outs[0]).clone();
+                let kind = Kind::Where { overload: None };
+                let made = self.graph.add(kind, &operands, &qtype, step.origin);
+                self.nodes[step.outs[0].index()] = Some(made);
+                Ok(true)
+            }
+            Unit::Find { step, map, key, is_value } => self.find(step, map, *key, *is_value),
+            Unit::Loop(at) => self.looped(*at),
+        }
+    }
+
+    /// Looks a key up in a dictionary of the caller's.
+    fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
+        let Some(key) = self.node(key) else { return Ok(false) };
+        self.origin = step.origin;
+        let at = self.maps.iter().position(|known| known == map).unwrap_or_else(|| {
+            self.maps.push(map.clone());
+            self.maps.len() - 1
+        });
+        let view = self.leaf((4, at), || LoopLeaf::Map(map.clone()), &QType::UINT64);
+        let qtype = self.program.qtype(step.outs[0]).clone();
+        let scalars = self.graph.qtype(key).scalar().zip(qtype.scalar());
+        let found = scalars.and_then(|(key, value)| column::find_overload(key, is_value.then_some(value)));
+        let overload = found.ok_or(Unlooped::new(Some(step.origin), "looks up keys of another type"))?;
+        let op = if is_value { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
+        let kind = Kind::Operator { op, overload: Some(overload), lifted: false };
+        self.nodes[step.outs[0].index()] = Some(self.graph.add(kind, &[view, key], &qtype, step.origin));
+        Ok(true)
+    }
+
+    fn part(&self, part: PartId) -> Result<&'p TypedModel, Unlooped> {
+        self.parts.get(part.index()).ok_or(Unlooped::new(None, "has no model"))
+    }
+
+    /// Copies the graph of a plan, whose leaves are these nodes, and returns what became of its outputs.
+    fn copy(&mut self, part: &TypedModel, leaves: &[Id]) -> Vec<Id> {
+        let needed = part.needed();
+        let mut copies: Vec<Option<Id>> = vec![None; part.graph.len()];
+        for node in part.graph.ids().filter(|node| needed[node.index()]) {
+            copies[node.index()] = match part.graph.kind(node) {
+                Kind::Leaf(leaf) => leaves.get(leaf as usize).copied(),
+                _ => {
+                    let operands = part.graph.operands(node).iter().filter_map(|operand| copies[operand.index()]);
+                    let operands: SmallVec<[Id; 4]> = operands.collect();
+                    Some(self.graph.copy_node(&part.graph, node, &operands))
+                }
+            };
+        }
+        part.outputs.iter().filter_map(|(_, output)| copies[output.index()]).collect()
+    }
+
+    fn scalar(&mut self, step: &Step) -> Result<bool, Unlooped> {
+        let Action::Scalar(part) = step.action else { return Ok(false) };
+        let leaves: Option<Vec<Id>> = step.args.iter().map(|arg| self.node(*arg)).collect();
+        let Some(leaves) = leaves else { return Ok(false) };
+        let part = self.part(part)?;
+        for (leaf, arg) in step.args.iter().enumerate() {
+            let is_row = matches!(self.members.forms[arg.index()], Some(Form::MapRow(..)));
+            if is_row && !asks_presence_alone(part, leaf) {
+                return Err(Unlooped::new(Some(step.origin), "asks where in a dictionary a key is"));
+            }
+        }
+        for (out, made) in step.outs.iter().zip(self.copy(part, &leaves)) {
+            self.nodes[out.index()] = Some(made);
+        }
+        Ok(true)
+    }
+
+    /// Makes a loop.
+    fn looped(&mut self, at: usize) -> Result<bool, Unlooped> {
+        let of = &self.members.loops[at];
+        let (mut scalars, mut ends): (FxHashMap<ValueId, Id>, Vec<Id>) = (FxHashMap::default(), Vec::new());
+        for arg in of.maps.iter().flat_map(|step| &step.args) {
+            let meant = self.members.meant(*arg);
+            match self.members.forms[meant.index()] {
+                Some(Form::Made { by, .. }) if by == at => {}
+                Some(Form::Made { by, .. }) => match self.ends[by] {
+                    Some(end) if ends.contains(&end) => {}
+                    Some(end) => ends.push(end),
+                    None => return Ok(false),
+                },
+                Some(Form::Column(..)) => {}
+                _ => match self.node(meant) {
+                    Some(node) => drop(scalars.insert(meant, node)),
+                    None => return Ok(false),
+                },
+            }
+        }
+        self.origin = of.maps.first().map_or(self.origin, |step| step.origin);
+        // All loops over a list end with the number of its elements. The least of them is known once all are over.
+        let mut count = self.count(of.list);
+        for (first, end) in ends.into_iter().enumerate() {
+            count = if first == 0 { end } else { self.apply(id::MINIMUM, &[count, end])? };
+        }
+        let (zero, one) = (self.number(0), self.number(1));
+        let over = LoopId::over_elements(at as u32);
+        let position = self.graph.add(Kind::State(over), &[], &QType::INT64, self.origin);
+        let mut elements: FxHashMap<ValueId, Id> = FxHashMap::default();
+        let mut written: FxHashMap<Id, usize> = FxHashMap::default();
+        let mut last = position;
+        for step in &of.maps {
+            let Action::Map(part) = step.action else { return Ok(false) };
+            let part = self.part(part)?;
+            self.origin = step.origin;
+            let mut leaves = Vec::with_capacity(step.args.len());
+            for (arg, (_, wanted)) in step.args.iter().zip(&part.leaves) {
+                let meant = self.members.meant(*arg);
+                let known = elements.get(&meant).or_else(|| scalars.get(&meant)).copied();
+                let node = match known {
+                    Some(node) => node,
+                    None => {
+                        let Some(column) = self.column(meant) else { return Ok(false) };
+                        let read = self.read(column, position)?;
+                        elements.insert(meant, read);
+                        read
+                    }
+                };
+                leaves.push(self.fitted(node, wanted)?);
+            }
+            let made = self.copy(part, &leaves);
+            let may_stop = self.may_stop(part);
+            // What a branch of the program does is asked for by what the branch is for.
+            self.is_asked[at] |= may_stop && of.block == BlockId::TOP;
+            for (out, made) in step.outs.iter().zip(made) {
+                elements.insert(*out, made);
+                if !self.members.is_written[out.index()] && !may_stop {
+                    continue;
+                }
+                match written.get(&made) {
+                    // Two arrays have the same elements.
+                    Some(column) => drop(self.column_of.insert(ColumnKey::Made(*out), *column)),
+                    None => {
+                        last = self.write(*out, made, of.list, last)?;
+                        written.extend(self.column(*out).map(|column| (made, column)));
+                    }
+                }
+            }
+        }
+        let next = self.apply(id::ADD, &[last, one])?;
+        let again = self.apply(id::LESS, &[next, count])?;
+        let round = self.apply(id::MAKE_TUPLE, &[next, again])?;
+        let qtype = self.graph.qtype(round).clone();
+        let run = self.graph.add(Kind::Loop(over), &[zero, round], &qtype, self.origin);
+        let field = self.number(0);
+        let end = self.apply(id::GET_NTH, &[run, field])?;
+        let is_any = self.apply(id::LESS, &[zero, count])?;
+        let kind = Kind::Where { overload: None };
+        self.ends[at] = Some(self.graph.add(kind, &[is_any, end, zero], &QType::INT64, self.origin));
+        Ok(true)
+    }
+
+    fn read(&mut self, column: usize, position: Id) -> Result<Id, Unlooped> {
+        let element = self.columns[column].element.clone();
+        let overload = column::overload(&element);
+        let overload = overload.ok_or(Unlooped::new(Some(self.origin), "has elements that no loop can read"))?;
+        let [base, stride] = self.place(column);
+        let kind = Kind::Operator { op: id::COLUMN_READ, overload: Some(overload), lifted: false };
+        Ok(self.graph.add(kind, &[base, stride, position], &element, self.origin))
+    }
+
+    /// Writes an element of an array. Its position is what the write before gives, so that one follows the other.
+    fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, Unlooped> {
+        let qtype = self.graph.qtype(element).clone();
+        let overload = column::overload(&qtype);
+        let overload = overload.ok_or(Unlooped::new(Some(self.origin), "has elements that no loop can write"))?;
+        let column = self.add_column(ColumnKey::Made(array), Column { element: qtype, list, from: None });
+        let [base, stride] = self.place(column);
+        let kind = Kind::Operator { op: id::COLUMN_WRITE, overload: Some(overload), lifted: false };
+        Ok(self.graph.add(kind, &[base, stride, before, element], &QType::INT64, self.origin))
+    }
+
+    /// A value as one of a type that may be optional or not.
+    fn fitted(&mut self, node: Id, wanted: &QType) -> Result<Id, Unlooped> {
+        match (self.graph.qtype(node).is_optional(), wanted.is_optional()) {
+            (false, true) => self.apply(id::TO_OPTIONAL, &[node]),
+            (true, false) => self.apply(id::GET_OPTIONAL_VALUE, &[node]),
+            _ => Ok(node),
+        }
+    }
+
+    /// True if evaluating a plan may stop the evaluation.
+    fn may_stop(&self, part: &TypedModel) -> bool {
+        let needed = part.needed();
+        let effects = |node: Id| part.graph.effects(self.registry, node);
+        part.graph.ids().any(|node| needed[node.index()] && effects(node).is_some_and(Effects::may_stop))
+    }
+
+    fn output(&mut self, value: ValueId, outputs: &mut Vec<Id>) -> Result<LoopOutput, Unlooped> {
+        let value = self.members.meant(value);
+        // Types nest only as deep as the text that spelled them.
+        Ok(match &self.members.forms[value.index()] {
+            Some(Form::Tuple(values)) => {
+                let fields = values.iter().map(|field| self.output(*field, outputs));
+                LoopOutput::Tuple(fields.collect::<Result<_, _>>()?)
+            }
+            Some(Form::Framed | Form::Leaf(_)) => {
+                let node = self.node(value).ok_or(Unlooped::new(None, "has an output that nothing makes"))?;
+                outputs.push(node);
+                LoopOutput::Value(outputs.len() - 1)
+            }
+            _ => {
+                let column = self.column(value).ok_or(Unlooped::new(None, "has an output that nothing makes"))?;
+                if let Some(Form::Made { by, .. }) = &self.members.forms[value.index()] {
+                    self.is_asked[*by] = true;
+                }
+                LoopOutput::Column(column)
+            }
+        })
+    }
+
+    fn finish(mut self) -> Result<LoopModel, Unlooped> {
+        let mut nodes = Vec::new();
+        let outputs = self.program.outputs().iter().map(|(_, value)| self.output(*value, &mut nodes));
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        // A loop that nobody else asks for has written what an output is, or what may fail.
+        let ends = self.ends.iter().zip(&self.is_asked).filter(|(_, is_asked)| **is_asked);
+        nodes.extend(ends.filter_map(|(end, _)| *end));
+        let name = |at: usize| Arc::from(at.to_string());
+        let outputs_of_model = nodes.iter().enumerate().map(|(at, node)| (name(at), *node)).collect();
+        let names: Arc<[Arc<str>]> = (0..self.leaves.len()).map(name).collect();
+        let leaves = names.iter().cloned().zip(self.leaf_types).collect();
+        let graph = self.graph.with_leaf_names(names);
+        let model = TypedModel { registry: self.registry, graph, leaves, outputs: outputs_of_model, rewritten: true };
+        Ok(LoopModel {
+            model,
+            leaves: self.leaves,
+            lists: self.members.lists.clone(),
+            same: self.members.same.clone(),
+            columns: self.columns,
+            outputs,
+        })
+    }
+}
+
+/// True if nothing is asked of a leaf but whether it is there.
+fn asks_presence_alone(part: &TypedModel, leaf: usize) -> bool {
+    let graph = &part.graph;
+    let is_leaf = |node: Id| matches!(graph.kind(node), Kind::Leaf(at) if at as usize == leaf);
+    let needed = part.needed();
+    let mut users = graph.ids().filter(|node| needed[node.index()] && graph.op(*node) != Some(id::HAS));
+    users.all(|node| !graph.operands(node).iter().any(|operand| is_leaf(*operand)))
+        && !part.outputs.iter().any(|(_, output)| is_leaf(*output))
+}

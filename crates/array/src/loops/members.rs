@@ -1,0 +1,397 @@
+//! Which steps become which loops. Steps come in the order in which the program runs them, each behind what it needs.
+
+use super::{Form, InputPath, Unlooped, field_type, is_unspecified};
+use crate::{Action, ArrayProgram, BlockId, Side, Step, ValueId};
+use cembra_expr::NodeId;
+use cembra_ops::{Fold, InStrips, id};
+use cembra_runtime::{ArrayKind, QType};
+use rustc_hash::FxHashMap;
+
+/// The most steps of a program that becomes one plan: it is for programs that take as long to begin as to run.
+const MOST_STEPS: usize = 512;
+
+/// The most loops, which sets of loops have a bit for.
+const MOST_LOOPS: usize = 64;
+
+/// How deep conditionals of a program may be inside each other.
+const MOST_DEPTH: usize = 32;
+
+/// What is to be done, in an order in which everything is behind what it needs; a loop is where its last step is.
+#[derive(Debug)]
+pub(super) enum Unit<'p> {
+    /// A plan of scalars.
+    Scalar(&'p Step),
+    /// An aggregation.
+    Fold(&'p Step, Fold),
+    /// The size of an array.
+    Size(&'p Step),
+    /// The value of a key of a dictionary, or whether there is one.
+    Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
+    /// A conditional.
+    Where(&'p Step, [BlockId; 2]),
+    /// A loop.
+    Loop(usize),
+}
+
+/// A loop over the elements of a list.
+#[derive(Debug)]
+pub(super) struct Loop<'p> {
+    /// The list.
+    pub(super) list: usize,
+    /// The block whose steps it does.
+    pub(super) block: BlockId,
+    /// The maps that it does to each element, in order.
+    pub(super) maps: Vec<&'p Step>,
+    /// The loops that must be over before it begins, a bit each.
+    needs: u64,
+    /// True once another loop needs it, so that it gets no more steps.
+    is_closed: bool,
+}
+
+/// The steps of a program, sorted.
+#[derive(Debug)]
+pub(super) struct Members<'p> {
+    pub(super) program: &'p ArrayProgram,
+    /// What each value is, once it was met.
+    pub(super) forms: Vec<Option<Form>>,
+    pub(super) lists: Vec<InputPath>,
+    /// The two lists of each pair have to have as many elements.
+    pub(super) same: Vec<[usize; 2]>,
+    pub(super) loops: Vec<Loop<'p>>,
+    pub(super) units: Vec<Unit<'p>>,
+    /// For each value, the loops that it is made of, a bit each.
+    needs: Vec<u64>,
+    /// The arrays that loops have to write to memory.
+    pub(super) is_written: Vec<bool>,
+    /// Lists by where they are.
+    known: FxHashMap<InputPath, usize>,
+    /// How many steps were met.
+    steps: usize,
+}
+
+impl<'p> Members<'p> {
+    pub(super) fn of(program: &'p ArrayProgram) -> Result<Members<'p>, Unlooped> {
+        let count = program.value_count();
+        let mut members = Members {
+            program,
+            forms: vec![None; count],
+            lists: Vec::new(),
+            same: Vec::new(),
+            loops: Vec::new(),
+            units: Vec::new(),
+            needs: vec![0; count],
+            is_written: vec![false; count],
+            known: FxHashMap::default(),
+            steps: 0,
+        };
+        for (at, input) in program.inputs().iter().enumerate() {
+            let path = InputPath { input: at, fields: Vec::new() };
+            members.forms[input.value.index()] = Some(members.of_input(path, program.qtype(input.value), None)?);
+        }
+        for (value, literal) in program.literals() {
+            let form = match literal {
+                literal if is_unspecified(literal) => Form::Unspecified,
+                _ if program.qtype(*value).is_framed() => Form::Framed,
+                _ => return Err(Unlooped::new(None, "is an array that is written down")),
+            };
+            members.forms[value.index()] = Some(form);
+        }
+        members.block(BlockId::TOP, 0)?;
+        for (_, output) in program.outputs() {
+            members.give_out(*output)?;
+        }
+        Ok(members)
+    }
+
+    /// What an input is, or the field of one that is inside of this list.
+    fn of_input(&mut self, path: InputPath, qtype: &QType, list: Option<usize>) -> Result<Form, Unlooped> {
+        Ok(match qtype {
+            _ if qtype.is_framed() => Form::Leaf(path),
+            QType::Array(ArrayKind::Dense, _) => {
+                let list = list.unwrap_or_else(|| self.list(&path));
+                Form::Column(path, list)
+            }
+            QType::Tuple(_) => Form::Input(path),
+            _ => return Err(Unlooped::new(None, "is an input of a type that no loop reads")),
+        })
+    }
+
+    fn list(&mut self, path: &InputPath) -> usize {
+        let lists = &mut self.lists;
+        *self.known.entry(path.clone()).or_insert_with(|| {
+            lists.push(path.clone());
+            lists.len() - 1
+        })
+    }
+
+    /// The form of a field of an input.
+    fn field_of_input(&mut self, path: &InputPath, at: u32) -> Result<Form, Unlooped> {
+        let mut qtype = self.program.qtype(self.program.inputs()[path.input].value);
+        // The outermost list of structs on the way says how many elements there are.
+        let mut list = qtype.element().map(|_| InputPath { input: path.input, fields: Vec::new() });
+        let mut fields = Vec::with_capacity(path.fields.len() + 1);
+        for field in path.fields.iter().copied().chain([at]) {
+            if qtype.as_map().is_some() {
+                return Ok(Form::MapPart(path.clone(), field == 0));
+            }
+            qtype = field_type(qtype, field).ok_or(Unlooped::new(None, "has no such field"))?;
+            fields.push(field);
+            if list.is_none() && qtype.element().is_some() && matches!(qtype, QType::Tuple(_)) {
+                list = Some(InputPath { input: path.input, fields: fields.clone() });
+            }
+        }
+        let list = list.map(|path| self.list(&path));
+        self.of_input(InputPath { input: path.input, fields }, qtype, list)
+    }
+
+    fn block(&mut self, block: BlockId, depth: usize) -> Result<(), Unlooped> {
+        let program = self.program;
+        for step in &program.block(block).steps {
+            self.steps += 1;
+            let origin = Some(step.origin);
+            if self.steps > MOST_STEPS || depth > MOST_DEPTH {
+                return Err(Unlooped::new(origin, "is one step of too many"));
+            }
+            match step.action {
+                Action::Sweep(sweep) => {
+                    let sweep = program.sweep(sweep);
+                    if sweep.groups.is_some() {
+                        return Err(Unlooped::new(origin, "goes over groups"));
+                    }
+                    for stage in &sweep.stages {
+                        if stage.over == Side::Groups {
+                            return Err(Unlooped::new(Some(stage.step.origin), "goes over groups"));
+                        }
+                        self.step(block, &stage.step)?;
+                    }
+                }
+                Action::Where { on, off } => {
+                    let out = step.outs[0];
+                    if !program.qtype(out).is_framed() {
+                        return Err(Unlooped::new(origin, "chooses between arrays"));
+                    }
+                    let mut needs = self.needs_of(&step.args);
+                    for branch in [on, off] {
+                        self.block(branch, depth + 1)?;
+                        needs |= program.block(branch).result.map_or(0, |result| self.needs[result.index()]);
+                    }
+                    self.framed(&[out], needs);
+                    self.units.push(Unit::Where(step, [on, off]));
+                }
+                _ => self.step(block, step)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_of(&self, values: &[ValueId]) -> u64 {
+        values.iter().fold(0, |needs, value| needs | self.needs[value.index()])
+    }
+
+    fn framed(&mut self, values: &[ValueId], needs: u64) {
+        for value in values {
+            self.forms[value.index()] = Some(Form::Framed);
+            self.needs[value.index()] = needs;
+        }
+    }
+
+    fn form(&self, value: ValueId) -> Result<Form, Unlooped> {
+        self.forms[value.index()].clone().ok_or(Unlooped::new(None, "comes after its user"))
+    }
+
+    fn step(&mut self, block: BlockId, step: &'p Step) -> Result<(), Unlooped> {
+        let program = self.program;
+        let origin = Some(step.origin);
+        let refuse = |why| Err(Unlooped::new(origin, why));
+        match step.action {
+            Action::Scalar(_) => {
+                if !step.outs.iter().all(|out| program.qtype(*out).is_framed()) {
+                    return refuse("makes no value of a frame");
+                }
+                let needs = self.needs_of(&step.args);
+                self.framed(&step.outs, needs);
+                self.units.push(Unit::Scalar(step));
+            }
+            Action::Map(_) => self.map(block, step)?,
+            Action::Field(at) => {
+                let [of, out] = [step.args[0], step.outs[0]];
+                let form = match self.form(self.meant(of))? {
+                    Form::Input(path) => self.field_of_input(&path, at)?,
+                    Form::Tuple(values) => match values.get(at as usize) {
+                        Some(value) => {
+                            self.needs[out.index()] = self.needs[value.index()];
+                            Form::Same(self.meant(*value))
+                        }
+                        None => return refuse("has no such field"),
+                    },
+                    _ => return refuse("is a field of what is no tuple"),
+                };
+                self.forms[out.index()] = Some(form);
+            }
+            Action::MakeTuple => self.forms[step.outs[0].index()] = Some(Form::Tuple(step.args.clone())),
+            Action::Operator(id::ARRAY_SIZE) => {
+                self.array(step.args[0], origin)?;
+                self.framed(&step.outs, 0);
+                self.units.push(Unit::Size(step));
+            }
+            Action::Operator(id::DICT_ROWS) => {
+                let [keys, key] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
+                let (Form::MapPart(path, true), Form::Framed | Form::Leaf(_)) = (keys?, key?) else {
+                    return refuse("looks keys up in arrays");
+                };
+                let (out, key) = (step.outs[0], self.meant(step.args[1]));
+                if program.qtype(key).is_optional() {
+                    return refuse("looks a key up that may be missing");
+                }
+                self.forms[out.index()] = Some(Form::MapRow(path.clone(), key));
+                self.needs[out.index()] = self.needs[key.index()];
+                self.units.push(Unit::Find { step, map: path, key, is_value: false });
+            }
+            Action::Operator(id::ARRAY_AT) => {
+                let [values, row] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
+                let (Form::MapPart(of, false), Form::MapRow(path, key)) = (values?, row?) else {
+                    return refuse("is an operator on whole arrays");
+                };
+                if of != path {
+                    return refuse("takes what another dictionary has");
+                }
+                let needs = self.needs[key.index()];
+                self.framed(&step.outs, needs);
+                self.units.push(Unit::Find { step, map: path, key, is_value: true });
+            }
+            Action::Operator(op) => match program.registry().get(op).in_strips {
+                Some(InStrips::Fold(fold)) => {
+                    let is_of_all = match step.args.get(1) {
+                        Some(into) => matches!(self.form(*into)?, Form::Unspecified),
+                        None => true,
+                    };
+                    if !is_of_all {
+                        return refuse("gathers elements of groups");
+                    }
+                    let of = step.args[0];
+                    self.array(of, origin)?;
+                    self.write(of);
+                    let needs = self.needs[of.index()];
+                    self.framed(&step.outs, needs);
+                    self.units.push(Unit::Fold(step, fold));
+                }
+                Some(InStrips::Scan(_)) => return refuse("is a scan"),
+                None => return refuse("is an operator on whole arrays"),
+            },
+            Action::Loop { .. } => return refuse("is a loop that carries arrays"),
+            Action::Sweep(_) | Action::Where { .. } => return refuse("is inside of a sweep"),
+        }
+        Ok(())
+    }
+
+    /// The value itself, or the one that it is by another number.
+    pub(super) fn meant(&self, value: ValueId) -> ValueId {
+        match self.forms[value.index()] {
+            Some(Form::Same(other)) => other,
+            _ => value,
+        }
+    }
+
+    /// The list that an array is of, and the loop that makes it.
+    fn array(&self, value: ValueId, origin: Option<NodeId>) -> Result<(usize, Option<usize>), Unlooped> {
+        match self.form(self.meant(value))? {
+            Form::Column(_, list) => Ok((list, None)),
+            Form::Made { by, list } => Ok((list, Some(by))),
+            _ => Err(Unlooped::new(origin, "is of no array that a loop can read")),
+        }
+    }
+
+    /// Notes that an array is needed in memory.
+    fn write(&mut self, value: ValueId) {
+        let value = self.meant(value);
+        if matches!(self.forms[value.index()], Some(Form::Made { .. })) {
+            self.is_written[value.index()] = true;
+        }
+    }
+
+    /// Notes what is needed in memory of an output.
+    fn give_out(&mut self, output: ValueId) -> Result<(), Unlooped> {
+        let mut stack = vec![output];
+        while let Some(value) = stack.pop() {
+            match self.form(value)? {
+                Form::Tuple(values) => stack.extend(values),
+                Form::Same(other) => stack.push(other),
+                Form::Input(_) | Form::MapPart(..) | Form::MapRow(..) => {
+                    return Err(Unlooped::new(None, "is an input that is given back"));
+                }
+                _ => self.write(value),
+            }
+        }
+        Ok(())
+    }
+
+    /// All loops that must be over where these are.
+    fn closure(&self, loops: u64) -> u64 {
+        let mut all = loops;
+        for (at, of) in self.loops.iter().enumerate() {
+            if loops >> at & 1 != 0 {
+                all |= of.needs;
+            }
+        }
+        all
+    }
+
+    /// Puts a map into a loop: into that which is open over its list, if it needs nothing of what this one makes of all elements.
+    fn map(&mut self, block: BlockId, step: &'p Step) -> Result<(), Unlooped> {
+        let origin = Some(step.origin);
+        let (mut lists, mut scalars, mut makers) = (Vec::new(), 0, 0);
+        for arg in &step.args {
+            if matches!(self.program.qtype(*arg), QType::Array(..)) {
+                let (list, maker) = self.array(*arg, origin)?;
+                lists.push(list);
+                makers |= maker.map_or(0, |maker| 1 << maker);
+            } else if matches!(self.form(self.meant(*arg))?, Form::Framed | Form::Leaf(_)) {
+                scalars |= self.needs[arg.index()];
+            } else {
+                return Err(Unlooped::new(origin, "is given what lies in no frame"));
+            }
+        }
+        let Some(list) = lists.first().copied() else {
+            return Err(Unlooped::new(origin, "is a map over nothing"));
+        };
+        for other in lists.into_iter().filter(|other| *other != list) {
+            if !self.same.contains(&[list, other]) {
+                self.same.push([list, other]);
+            }
+        }
+        let scalars = self.closure(scalars);
+        let is_open = |(at, of): &(usize, &Loop<'_>)| {
+            let others = self.closure(makers & !(1 << at));
+            !of.is_closed && of.list == list && of.block == block && (scalars | others) >> at & 1 == 0
+        };
+        let found = self.loops.iter().enumerate().rev().find(is_open).map(|(at, _)| at);
+        let at = match found {
+            Some(at) => at,
+            None if self.loops.len() == MOST_LOOPS => return Err(Unlooped::new(origin, "needs one loop too many")),
+            None => {
+                self.loops.push(Loop { list, block, maps: Vec::new(), needs: 0, is_closed: false });
+                self.loops.len() - 1
+            }
+        };
+        let needs = (scalars | self.closure(makers)) & !(1 << at);
+        for (other, of) in self.loops.iter_mut().enumerate() {
+            of.is_closed |= needs >> other & 1 != 0;
+        }
+        self.loops[at].needs |= needs;
+        self.loops[at].maps.push(step);
+        // It is where its last step is.
+        self.units.retain(|unit| !matches!(unit, Unit::Loop(of) if *of == at));
+        self.units.push(Unit::Loop(at));
+        for arg in &step.args {
+            let arg = self.meant(*arg);
+            if matches!(self.forms[arg.index()], Some(Form::Made { by, .. }) if by != at) {
+                self.is_written[arg.index()] = true;
+            }
+        }
+        for out in &step.outs {
+            self.forms[out.index()] = Some(Form::Made { by: at, list });
+            self.needs[out.index()] = 1 << at;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,396 @@
+//! Requests with lists: where the plan for short lists of a model finds the elements of a row, and how its outputs become fields. Elements
+//! that lie in the layout of frames are read where they are; others are moved to columns that the executor keeps.
+
+use crate::Error;
+use crate::binding::WholeInput;
+use crate::binding::fields::{InputField, OutputField};
+use crate::binding::matched::{FieldLoad, MatchedField, MatchedParts, item_of};
+use crate::binding::moved_fields::{MovedField, PlainField};
+use crate::binding::shapes::{InputList, InputShape, OutputList};
+use cembra_engine::{Column, InputPath, Lookup, LoopLeaf, LoopMemory, LoopOutput, LoopPlan, MapView};
+use cembra_runtime::{Context, FramePtr, QType, Slot};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// How a plan for short lists reads rows and writes outputs.
+pub(crate) struct ListTransfers {
+    /// Values that go to slots.
+    loads: Box<[FieldLoad]>,
+    /// The lists, in the plan's order.
+    lists: Box<[RowList]>,
+    /// The slots of the numbers of elements, each with its list.
+    counts: Box<[(u32, usize)]>,
+    columns: Box<[RowColumn]>,
+    /// The dictionaries: the slot of each, where it is, and how it is asked.
+    maps: Box<[(u32, usize, FindKey)]>,
+    /// Fields that there may be no value for.
+    checked: Box<[MovedField]>,
+    /// All other fields that are values.
+    outputs: Box<[PlainField]>,
+    written: Box<[WrittenList]>,
+}
+
+/// As `InputMap::find`.
+///
+/// # Safety
+/// FIELD-TABLE and COLUMN, as there.
+type FindKey = unsafe fn(*const (), FramePtr, FramePtr) -> Lookup;
+
+/// A list of a row.
+struct RowList {
+    offset: usize,
+    list: InputList,
+}
+
+/// Where the elements of a column come from.
+struct RowColumn {
+    /// The number of the column.
+    column: usize,
+    /// The slots of its base and stride; none for what the plan does not ask for.
+    base: Option<u32>,
+    stride: Option<u32>,
+    from: ColumnSource,
+}
+
+enum ColumnSource {
+    /// The items of this list have it in the layout of frames, so far from their start.
+    InPlace { list: usize, offset: usize },
+    /// A field of the items of this list, so far from their start, is moved.
+    Moved { list: usize, offset: usize, field: Box<InputField> },
+    /// A field likewise, each of whose values is there, of items that may be missing to the model.
+    Lifted { list: usize, offset: usize, field: Box<InputField> },
+    /// The plan writes it.
+    Written { list: usize },
+}
+
+/// A field of the output that is a list.
+struct WrittenList {
+    offset: usize,
+    list: OutputList,
+    /// The list of the plan that has as many elements.
+    count: usize,
+    parts: Box<[WrittenPart]>,
+}
+
+/// A field of the items of a list.
+struct WrittenPart {
+    field: OutputField,
+    column: usize,
+    element: QType,
+}
+
+impl ListTransfers {
+    /// Binds the plan to the inputs and outputs of a model. `None` if it cannot be: then values are moved one by one.
+    pub(crate) fn of(
+        plan: &LoopPlan,
+        inputs: &[WholeInput],
+        fields: &[OutputField],
+        names: &[Arc<str>],
+    ) -> Option<ListTransfers> {
+        let input = |path: &InputPath| match inputs.get(path.input)? {
+            WholeInput::Field(field) => Some(field),
+            WholeInput::Read(_) => None,
+        };
+        let mut bound = Bound { plan, lists: Vec::new(), columns: Vec::new() };
+        for path in plan.lists() {
+            let (offset, field) = input(path)?.inside(&path.fields)?;
+            let InputShape::List(list) = field.field.shape else { return None };
+            bound.lists.push(RowList { offset, list });
+        }
+        let (mut loads, mut counts, mut maps) = (Vec::new(), Vec::new(), Vec::new());
+        for (slot, qtype, leaf) in plan.leaves() {
+            match leaf {
+                LoopLeaf::Value(path) => {
+                    let (offset, field) = input(path)?.inside(&path.fields)?;
+                    debug_assert_eq!(field.qtype, *qtype);
+                    field.add_loads(offset - field.field.offset, *slot, &mut loads);
+                }
+                LoopLeaf::Count(list) => counts.push((*slot, *list)),
+                LoopLeaf::Base(column) => bound.column(*column, &input)?.base = Some(*slot),
+                LoopLeaf::Stride(column) => bound.column(*column, &input)?.stride = Some(*slot),
+                LoopLeaf::Map(path) => {
+                    let (offset, field) = input(path)?.inside(&path.fields)?;
+                    let InputShape::Map(map) = field.field.shape else { return None };
+                    maps.push((*slot, offset, map.find));
+                }
+            }
+        }
+        let (mut checked, mut outputs, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        for ((field, name), (qtype, output)) in fields.iter().zip(names).zip(plan.outputs()) {
+            match output {
+                LoopOutput::Value(at) => {
+                    let slot = plan.made()[*at].0;
+                    match PlainField::of(field, qtype, slot) {
+                        Some(plain) => outputs.push(plain),
+                        None => checked.push(MovedField::new(field.clone(), name, qtype, slot)),
+                    }
+                }
+                made => written.push(bound.written(field, qtype, made, &input)?),
+            }
+        }
+        Some(ListTransfers {
+            loads: loads.into(),
+            lists: bound.lists.into(),
+            counts: counts.into(),
+            columns: bound.columns.into(),
+            maps: maps.into(),
+            checked: checked.into(),
+            outputs: outputs.into(),
+            written: written.into(),
+        })
+    }
+
+    /// Evaluates the plan on a row, and moves its outputs. False if it is not for such a row, or fails: then nothing was written.
+    ///
+    /// # Errors
+    /// A field has no place for an output.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `from` is a row of the fields that the plan was bound to; `to` a struct of the output's fields, or room for one if
+    /// `IS_NEW`.
+    pub(crate) unsafe fn run<const IS_NEW: bool>(
+        &self,
+        (plan, memory, context): (&LoopPlan, &mut LoopMemory, &mut Context),
+        array_bytes: u64,
+        from: *const u8,
+        to: *mut u8,
+    ) -> Result<bool, Error> {
+        memory.counts.clear();
+        memory.places.resize(plan.columns().len(), (0, 0));
+        for RowList { offset, list } in &self.lists {
+            // SAFETY: FIELD-TABLE, promised by the caller.
+            memory.counts.push(unsafe { (list.items)(from.add(*offset)) }.1);
+        }
+        // SAFETY: FIELD-TABLE, promised by the caller. COLUMN and STRING-VIEW: all inputs are written, of a row that outlives the call.
+        let ran = unsafe {
+            plan.takes(&memory.counts, array_bytes) && self.write(plan, memory, from) && plan.call(memory, context)
+        };
+        if !ran || !self.written.iter().all(|list| list.is_full(memory)) {
+            return Ok(false);
+        }
+        let frame = memory.frame();
+        // SAFETY: FIELD-TABLE, promised by the caller; FRAME-SLOT and COLUMN: the call wrote slots and columns.
+        unsafe {
+            // First those that there may be no value for, so that none is written if there is none.
+            for moved in &self.checked {
+                moved.read(to.add(moved.field.offset), frame, IS_NEW)?;
+            }
+            for field in &self.outputs {
+                field.read::<IS_NEW>(to, frame);
+            }
+            for list in &self.written {
+                list.write(to.add(list.offset), memory, IS_NEW);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the inputs of the plan.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, as for `run`.
+    unsafe fn write(&self, plan: &LoopPlan, memory: &mut LoopMemory, from: *const u8) -> bool {
+        let frame = memory.frame();
+        // SAFETY: FIELD-TABLE, promised by the caller; FRAME-SLOT: the slots are the plan's, and of these types.
+        unsafe {
+            self.loads.iter().for_each(|load| load.load(from, frame));
+            for (slot, list) in &self.counts {
+                frame.write(Slot::at(*slot), memory.counts[*list] as u64);
+            }
+            for RowColumn { column, base, stride, from: source } in &self.columns {
+                let Column { element, .. } = &plan.columns()[*column];
+                let size = element.layout().size as usize;
+                let items = |list: usize| {
+                    let RowList { offset, list } = &self.lists[list];
+                    ((list.items)(from.add(*offset)), list.stride)
+                };
+                let (first, apart) = match source {
+                    ColumnSource::InPlace { list, offset } => {
+                        let ((first, _), apart) = items(*list);
+                        (first.wrapping_add(*offset), apart)
+                    }
+                    ColumnSource::Moved { list, offset, field } => {
+                        let ((first, count), apart) = items(*list);
+                        let Some(room) = memory.room(*column, element, count) else { return false };
+                        (field.write_all)(first.wrapping_add(*offset), apart, count, room);
+                        (room.cast_const(), size)
+                    }
+                    ColumnSource::Lifted { list, offset, field } => {
+                        let ((first, count), apart) = items(*list);
+                        let Some(room) = memory.room(*column, element, count) else { return false };
+                        let inside = element.optional_value_offset().unwrap_or(0);
+                        for at in 0..count {
+                            let place = FramePtr::from_raw(room.add(at * size));
+                            place.write(Slot::<u8>::at(0), 1);
+                            (field.write)(first.add(at * apart + *offset), place, inside);
+                        }
+                        (room.cast_const(), size)
+                    }
+                    ColumnSource::Written { list } => {
+                        let count = memory.counts[*list];
+                        let Some(room) = memory.room(*column, element, count) else { return false };
+                        (room.cast_const(), size)
+                    }
+                };
+                memory.places[*column] = (first as u64, apart);
+                if let Some(slot) = base {
+                    frame.write(Slot::at(*slot), first as u64);
+                }
+                if let Some(slot) = stride {
+                    frame.write(Slot::at(*slot), apart as u64);
+                }
+            }
+            // Views are not moved once their addresses are known.
+            memory.maps.clear();
+            memory.maps.reserve(self.maps.len());
+            for (slot, offset, find) in &self.maps {
+                memory.maps.push(MapView { map: from.add(*offset).cast(), find: *find });
+                let view = memory.maps.last().map_or(0, |view| std::ptr::from_ref(view) as u64);
+                frame.write(Slot::at(*slot), view);
+            }
+        }
+        true
+    }
+
+    /// Bytes of memory besides its own.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.loads)
+            + size_of_val(&*self.lists)
+            + size_of_val(&*self.columns)
+            + size_of_val(&*self.written)
+    }
+}
+
+/// What is bound so far.
+struct Bound<'p> {
+    plan: &'p LoopPlan,
+    lists: Vec<RowList>,
+    columns: Vec<RowColumn>,
+}
+
+impl Bound<'_> {
+    /// The entry of a column, made when it is first asked for.
+    fn column<'f>(
+        &mut self,
+        column: usize,
+        input: &impl Fn(&InputPath) -> Option<&'f MatchedField>,
+    ) -> Option<&mut RowColumn> {
+        if let Some(at) = self.columns.iter().position(|known| known.column == column) {
+            return self.columns.get_mut(at);
+        }
+        let Column { element, list, from } = self.plan.columns().get(column)?;
+        let from = match from {
+            None => ColumnSource::Written { list: *list },
+            Some(path) => {
+                // Behind the fields that lead to the list are those inside of its items.
+                let way = &self.plan.lists()[*list].fields;
+                let inside = path.fields.strip_prefix(&way[..])?;
+                let item = item_of(input(path)?.inside(way)?.1)?;
+                let (offset, field) = item.inside(inside)?;
+                let moved = |field: &MatchedField| Box::new(field.field.clone());
+                match (&field.parts, field.field.in_place, field.qtype == *element) {
+                    (MatchedParts::Whole, true, true) => ColumnSource::InPlace { list: *list, offset },
+                    (MatchedParts::Whole, false, true) => {
+                        ColumnSource::Moved { list: *list, offset, field: moved(field) }
+                    }
+                    (MatchedParts::Whole, _, false) if field.qtype.to_optional() == *element => {
+                        ColumnSource::Lifted { list: *list, offset, field: moved(field) }
+                    }
+                    _ => return None,
+                }
+            }
+        };
+        self.columns.push(RowColumn { column, base: None, stride: None, from });
+        self.columns.last_mut()
+    }
+
+    /// A field of the output that is a list.
+    fn written<'f>(
+        &mut self,
+        field: &OutputField,
+        qtype: &QType,
+        made: &LoopOutput,
+        input: &impl Fn(&InputPath) -> Option<&'f MatchedField>,
+    ) -> Option<WrittenList> {
+        let list = field.list.filter(|_| field.qtype == *qtype)?;
+        let fields = (list.fields)();
+        let columns: Vec<usize> = match made {
+            LoopOutput::Column(column) => vec![*column],
+            LoopOutput::Tuple(parts) => {
+                let column = |part: &LoopOutput| if let LoopOutput::Column(at) = part { Some(*at) } else { None };
+                parts.iter().map(column).collect::<Option<_>>()?
+            }
+            LoopOutput::Value(_) => return None,
+        };
+        if columns.len() != fields.len() || fields.iter().any(|field| !field.expected.is_empty()) {
+            return None;
+        }
+        let mut parts = Vec::with_capacity(fields.len());
+        for (column, field) in columns.iter().zip(fields) {
+            self.column(*column, input)?;
+            let element = self.plan.columns()[*column].element.clone();
+            if field.qtype.scalar().is_none() || field.qtype.scalar() != element.scalar() || field.default.is_some() {
+                return None;
+            }
+            parts.push(WrittenPart { field, column: *column, element });
+        }
+        let count = self.plan.columns()[*columns.first()?].list;
+        Some(WrittenList { offset: field.offset, list, count, parts: parts.into() })
+    }
+}
+
+impl WrittenList {
+    /// True if no element is missing where a field has no place for that.
+    fn is_full(&self, memory: &LoopMemory) -> bool {
+        let count = memory.counts[self.count];
+        self.parts.iter().filter(|part| part.element.is_optional() && !part.field.qtype.is_optional()).all(|part| {
+            let (base, stride) = memory.places[part.column];
+            // SAFETY: COLUMN: the column has so many elements, each of which begins with its presence.
+            (0..count).all(|at| unsafe { *((base as *const u8).add(at * stride)) != 0 })
+        })
+    }
+
+    /// Writes the list.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to the field, or to room for it if that is said. COLUMN: the call wrote the columns. STRING-VIEW: texts are alive.
+    unsafe fn write(&self, field: *mut u8, memory: &LoopMemory, is_new: bool) {
+        let mut item = |at: usize, place: *mut u8, is_new: bool| {
+            for part in &self.parts {
+                let (base, stride) = memory.places[part.column];
+                // SAFETY: FIELD-TABLE, COLUMN and STRING-VIEW, promised by the caller: the element is of the field's type, but for its presence.
+                unsafe { part.write((base as *mut u8).add(at * stride), place, is_new) };
+            }
+        };
+        // SAFETY: FIELD-TABLE, promised by the caller; each item gets all of its fields.
+        unsafe { (self.list.fill)(field, is_new, memory.counts[self.count], &mut item) };
+    }
+}
+
+impl WrittenPart {
+    /// Moves an element to the field of an item.
+    ///
+    /// # Safety
+    /// COLUMN: an element of the type lies there, and is present if the field has no place for a missing one. FIELD-TABLE: `item` points to such
+    /// an item, or to room for one. STRING-VIEW: its text is alive.
+    unsafe fn write(&self, element: *mut u8, item: *mut u8, is_new: bool) {
+        let to = item.wrapping_add(self.field.offset);
+        let read = if is_new { self.field.read } else { self.field.update };
+        let inside = self.element.optional_value_offset().unwrap_or(0);
+        // SAFETY: COLUMN, FIELD-TABLE and STRING-VIEW, promised by the caller.
+        let _always = unsafe {
+            match (self.element.is_optional(), self.field.qtype.is_optional()) {
+                (true, false) => read(to, FramePtr::from_raw(element), inside),
+                (false, true) => {
+                    let mut room = MaybeUninit::<[u64; 3]>::uninit();
+                    let (place, size) = (FramePtr::from_raw(room.as_mut_ptr().cast()), self.element.layout().size);
+                    place.write(Slot::<u8>::at(0), 1);
+                    let inside = self.field.qtype.optional_value_offset().unwrap_or(0);
+                    FramePtr::from_raw(element).copy_to(0, place, inside, size);
+                    read(to, place, 0)
+                }
+                _ => read(to, FramePtr::from_raw(element), 0),
+            }
+        };
+    }
+}

@@ -1,0 +1,296 @@
+//! Fields of Rust structs matched with the types of a model. Structs are matched field by field, by names, wherever they are: alone, in an
+//! `Option`, in a list. Fields that the model's type does not have are ignored, so that one struct serves many models.
+
+use crate::binding::fields::{ANY_TENSOR, InputField};
+use crate::binding::shapes::{InputList, InputShape, OptionalStruct};
+use crate::{Error, ValueRef};
+use cembra_runtime::{Fields, FramePtr, QType, Slot};
+use cembra_value::{Code, Diagnostic, ListBuilder, Value};
+
+/// A field, and the type that a model reads it as.
+#[derive(Debug)]
+pub(crate) struct MatchedField {
+    pub(crate) field: InputField,
+    pub(crate) qtype: QType,
+    pub(crate) parts: MatchedParts,
+}
+
+/// The parts of a field.
+#[derive(Debug)]
+pub(crate) enum MatchedParts {
+    /// It is read as a whole.
+    Whole,
+    /// The fields of the model's struct, in its order.
+    Struct(Box<[MatchedField]>),
+    /// Those of a struct that may be missing.
+    Optional(OptionalStruct, Box<[MatchedField]>),
+    /// An item of a list.
+    List(InputList, Box<MatchedField>),
+}
+
+/// Why a field does not match.
+struct Misfit {
+    /// The names of the fields on the way, from the innermost.
+    path: Vec<String>,
+    /// The type that the model has there.
+    qtype: QType,
+    /// That of the field; none if there is no such field.
+    found: Option<QType>,
+    /// The names that there are instead.
+    names: Vec<&'static str>,
+}
+
+impl MatchedField {
+    /// Matches the field of an input with the input's type.
+    ///
+    /// # Errors
+    /// A field is of another type, or there is none.
+    pub(crate) fn of(input: &str, field: InputField, qtype: &QType) -> Result<MatchedField, Error> {
+        matched(field, qtype).map_err(|misfit| misfit.told(input))
+    }
+
+    /// True if reading the field calls code of the user's.
+    pub(crate) fn may_panic(&self) -> bool {
+        match &self.parts {
+            MatchedParts::Struct(fields) | MatchedParts::Optional(_, fields) => {
+                fields.iter().any(MatchedField::may_panic)
+            }
+            MatchedParts::Whole | MatchedParts::List(..) => self.field.may_panic,
+        }
+    }
+
+    /// The field that is found by these positions, and how far it is from the start of the struct that this one is in. `None` where the way leads into what
+    /// may be missing, or is a list.
+    pub(crate) fn inside(&self, path: &[u32]) -> Option<(usize, &MatchedField)> {
+        let (mut offset, mut field) = (self.field.offset, self);
+        for at in path {
+            let MatchedParts::Struct(fields) = &field.parts else { return None };
+            field = fields.get(*at as usize)?;
+            offset += field.field.offset;
+        }
+        Some((offset, field))
+    }
+
+    /// Adds what moves the field to a slot of its type; the struct that it is in begins `start` bytes behind the row.
+    pub(crate) fn add_loads(&self, start: usize, slot: u32, loads: &mut Vec<FieldLoad>) {
+        let offset = start + self.field.offset;
+        // Types nest only as deep as the text that spelled them.
+        match &self.parts {
+            MatchedParts::Struct(fields) => {
+                for (field, inside) in fields.iter().zip(self.qtype.field_offsets()) {
+                    field.add_loads(offset, slot + inside, loads);
+                }
+            }
+            MatchedParts::Optional(of, fields) => {
+                let Some((inside, inner)) = self.qtype.field_offset(1).zip(self.qtype.as_optional_struct()) else {
+                    return;
+                };
+                let mut present = Vec::new();
+                for (field, within) in fields.iter().zip(inner.field_offsets()) {
+                    field.add_loads(0, slot + inside + within, &mut present);
+                }
+                let (get, qtype, loads_of_present) = (of.get, self.qtype.clone(), present.into());
+                loads.push(FieldLoad::Optional(Box::new(OptionalLoad {
+                    offset,
+                    slot,
+                    get,
+                    qtype,
+                    loads: loads_of_present,
+                })));
+            }
+            MatchedParts::Whole | MatchedParts::List(..) => {
+                loads.push(FieldLoad::Value { offset, slot, write: self.field.write });
+            }
+        }
+    }
+
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// A list in an `Option` is `None`.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `row` points to a struct that has the field.
+    pub(crate) unsafe fn value(&self, row: *const u8) -> Result<Value, Error> {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        unsafe { self.value_of(row) }.ok_or_else(|| self.field.not_given())
+    }
+
+    /// As `value`; `None` for a list that is not given.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, as for `value`.
+    unsafe fn value_of(&self, row: *const u8) -> Option<Value> {
+        let place = row.wrapping_add(self.field.offset);
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        unsafe {
+            match &self.parts {
+                MatchedParts::Whole => Some((self.field.value)(place)).filter(|value| *value != Value::Nothing),
+                MatchedParts::Struct(fields) => struct_value(fields, &self.qtype, place),
+                MatchedParts::Optional(of, fields) => {
+                    let inner = self.qtype.as_optional_struct()?;
+                    let place = (of.get)(place);
+                    let value = if place.is_null() { None } else { Some(struct_value(fields, inner, place)?) };
+                    Value::optional_struct(inner, value)
+                }
+                MatchedParts::List(list, item) => {
+                    let mut made = ListBuilder::new(&item.qtype)?;
+                    let (first, count) = (list.items)(place);
+                    for at in 0..count {
+                        made.push(&item.value_of(first.add(at * list.stride))?);
+                    }
+                    Some(made.finish())
+                }
+            }
+        }
+    }
+}
+
+/// An item of a list, as a field at the start of itself; `None` for a field that is no list, or whose items do not match.
+pub(crate) fn item_of(list: &MatchedField) -> Option<MatchedField> {
+    let InputShape::List(of) = list.field.shape else { return None };
+    let item = (of.item)();
+    let qtype = list.qtype.element().unwrap_or(&item.qtype).clone();
+    matched(item, &qtype).ok()
+}
+
+/// The struct of these fields.
+///
+/// # Safety
+/// FIELD-TABLE: `place` points to a struct that has the fields.
+unsafe fn struct_value(fields: &[MatchedField], qtype: &QType, place: *const u8) -> Option<Value> {
+    let QType::Tuple(members) = qtype else { return None };
+    // SAFETY: FIELD-TABLE, promised by the caller.
+    let values = fields.iter().map(|field| unsafe { field.value_of(place) });
+    Some(Value::Tuple(members.with(values.collect::<Option<_>>()?)))
+}
+
+/// Matches a field with a type.
+fn matched(field: InputField, qtype: &QType) -> Result<MatchedField, Misfit> {
+    let is_same = field.qtype == *qtype || field.qtype == ANY_TENSOR && matches!(qtype, QType::Tensor(..));
+    // Types nest only as deep as the text that spelled them.
+    let parts = match (field.shape, qtype) {
+        (InputShape::Struct(fields), QType::Tuple(members)) if members.names().is_some() => {
+            MatchedParts::Struct(by_name(fields(), members)?)
+        }
+        (InputShape::Optional(of), QType::Tuple(_)) if let Some(QType::Tuple(members)) = qtype.as_optional_struct() => {
+            MatchedParts::Optional(of, by_name((of.fields)(), members)?)
+        }
+        (InputShape::List(list), _) if let (false, Some(element)) = (is_same, qtype.element()) => {
+            MatchedParts::List(list, matched((list.item)(), element)?.into())
+        }
+        _ if is_same => MatchedParts::Whole,
+        _ => {
+            let (found, qtype) = (Some(field.qtype), qtype.clone());
+            return Err(Misfit { path: Vec::new(), qtype, found, names: Vec::new() });
+        }
+    };
+    Ok(MatchedField { field, qtype: qtype.clone(), parts })
+}
+
+/// The fields of a struct that have the names of these members, in the order of the members.
+fn by_name(fields: Vec<InputField>, members: &Fields<QType>) -> Result<Box<[MatchedField]>, Misfit> {
+    let one = |(at, qtype): (usize, &QType)| {
+        let name = members.label(at);
+        let inside = |mut misfit: Misfit| {
+            misfit.path.push(name.to_string());
+            misfit
+        };
+        let Some(field) = fields.iter().find(|field| field.name == name) else {
+            let names = fields.iter().map(|field| field.name).collect();
+            return Err(inside(Misfit { path: Vec::new(), qtype: qtype.clone(), found: None, names }));
+        };
+        matched(field.clone(), qtype).map_err(inside)
+    };
+    members.iter().enumerate().map(one).collect()
+}
+
+impl Misfit {
+    /// The error, of an input of this name.
+    #[cold]
+    fn told(self, input: &str) -> Error {
+        let Misfit { mut path, qtype, found, names } = self;
+        path.push(input.to_owned());
+        path.reverse();
+        let path = path.join(".");
+        let diagnostic = match found {
+            Some(found) => {
+                let found = if found == ANY_TENSOR { "a tensor".to_owned() } else { found.to_string() };
+                Diagnostic::new(Code::Binding, format!("input `{path}` is {qtype}, but its field is {found}"))
+            }
+            None => {
+                let name = path.rsplit('.').next().unwrap_or_default().to_owned();
+                let message = format!("input `{path}` is {qtype}, but its struct has no field `{name}`");
+                Diagnostic::new(Code::Binding, message).hint(format!(
+                    "`#[cembra(rename = \"{name}\")]` gives a field that name; the struct has {}",
+                    names.join(", ")
+                ))
+            }
+        };
+        diagnostic.into()
+    }
+}
+
+/// An input that is moved from a field to a slot of the frame.
+pub(crate) enum FieldLoad {
+    /// A value.
+    Value {
+        offset: usize,
+        slot: u32,
+        /// As [`InputField::write`].
+        ///
+        /// # Safety
+        /// FIELD-TABLE and FRAME-SLOT, as there.
+        write: unsafe fn(*const u8, FramePtr, u32),
+    },
+    /// A struct that may be missing.
+    Optional(Box<OptionalLoad>),
+}
+
+/// A struct that may be missing, and is moved field by field.
+pub(crate) struct OptionalLoad {
+    offset: usize,
+    slot: u32,
+    /// As [`OptionalStruct::get`].
+    ///
+    /// # Safety
+    /// FIELD-TABLE, as there.
+    get: unsafe fn(*const u8) -> *const u8,
+    qtype: QType,
+    loads: Box<[FieldLoad]>,
+}
+
+impl FieldLoad {
+    /// Moves the field.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `row` points to a struct that has the field. FRAME-SLOT: the frame has the slot. STRING-VIEW: texts outlive the call.
+    #[inline]
+    pub(crate) unsafe fn load(&self, row: *const u8, frame: FramePtr) {
+        match self {
+            // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
+            FieldLoad::Value { offset, slot, write } => unsafe { write(row.add(*offset), frame, *slot) },
+            // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
+            FieldLoad::Optional(of) => unsafe { of.load(row, frame) },
+        }
+    }
+}
+
+impl OptionalLoad {
+    /// Moves the struct.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as of [`FieldLoad::load`].
+    unsafe fn load(&self, row: *const u8, frame: FramePtr) {
+        // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller; the presence byte is at the start of the slot.
+        unsafe {
+            let place = (self.get)(row.add(self.offset));
+            if place.is_null() {
+                let _always = ValueRef::Missing.write_to(&self.qtype, frame, self.slot);
+                return;
+            }
+            frame.write(Slot::<u8>::at(self.slot), 1);
+            self.loads.iter().for_each(|load| load.load(place, frame));
+        }
+    }
+}

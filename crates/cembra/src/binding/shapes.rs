@@ -1,0 +1,170 @@
+//! What the types of fields are made of: structs, lists of them, dictionaries. By that an executor finds the parts that a model reads where
+//! they lie, and matches the fields of structs by their names. The derives and the types of fields say it; nothing is read here.
+
+use crate::Output;
+use crate::derived::{InputField, OutputField};
+use cembra_engine::Lookup;
+use cembra_runtime::FramePtr;
+use std::mem::MaybeUninit;
+
+/// What the type of an input's field is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum InputShape {
+    /// A value that is written as a whole.
+    #[default]
+    Value,
+    /// A struct with these fields.
+    Struct(fn() -> Vec<InputField>),
+    /// A struct that may be missing.
+    Optional(OptionalStruct),
+    /// A list.
+    List(InputList),
+    /// A dictionary.
+    Map(InputMap),
+}
+
+impl InputShape {
+    /// True for structs, and for lists of them.
+    pub(crate) fn has_structs(self) -> bool {
+        match self {
+            InputShape::Struct(_) | InputShape::Optional(_) => true,
+            InputShape::List(list) => matches!((list.item)().shape, InputShape::Struct(_)),
+            InputShape::Value | InputShape::Map(_) => false,
+        }
+    }
+}
+
+/// A struct that may be missing.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionalStruct {
+    /// Where the struct is; null if it is missing.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type.
+    pub(crate) get: unsafe fn(*const u8) -> *const u8,
+    /// Its fields.
+    pub(crate) fields: fn() -> Vec<InputField>,
+}
+
+impl OptionalStruct {
+    /// An `Option` of a struct with these fields.
+    #[must_use]
+    pub fn of<T>(fields: fn() -> Vec<InputField>) -> Self {
+        // SAFETY: FIELD-TABLE, as [`OptionalStruct::get`] says.
+        unsafe fn get<T>(field: *const u8) -> *const u8 {
+            // SAFETY: FIELD-TABLE: the pointer is to an `Option` of T.
+            let field = unsafe { &*field.cast::<Option<T>>() };
+            field.as_ref().map_or(std::ptr::null(), |of| std::ptr::from_ref(of).cast())
+        }
+        OptionalStruct { get: get::<T>, fields }
+    }
+}
+
+/// A list whose items lie one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct InputList {
+    /// The first item, and how many there are.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type.
+    pub(crate) items: unsafe fn(*const u8) -> (*const u8, usize),
+    /// The bytes from an item to the next.
+    pub(crate) stride: usize,
+    /// An item as a field at the start of itself.
+    pub(crate) item: fn() -> InputField,
+}
+
+/// A type that is a list of items which lie one behind the other.
+pub(crate) trait Items {
+    type Item;
+    fn items(&self) -> &[Self::Item];
+}
+
+impl<T> Items for Vec<T> {
+    type Item = T;
+    fn items(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T> Items for &[T] {
+    type Item = T;
+    fn items(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T, const N: usize> Items for [T; N] {
+    type Item = T;
+    fn items(&self) -> &[T] {
+        self
+    }
+}
+
+impl InputList {
+    /// A list of such items.
+    pub(crate) fn of<L: Items>(item: fn() -> InputField) -> Self {
+        // SAFETY: FIELD-TABLE, as [`InputList::items`] says.
+        unsafe fn items<L: Items>(field: *const u8) -> (*const u8, usize) {
+            // SAFETY: FIELD-TABLE: the pointer is to a list of this type.
+            let items = unsafe { &*field.cast::<L>() }.items();
+            (items.as_ptr().cast(), items.len())
+        }
+        InputList { items: items::<L>, stride: size_of::<L::Item>(), item }
+    }
+}
+
+/// A dictionary, which is asked for keys.
+#[derive(Clone, Copy, Debug)]
+pub struct InputMap {
+    /// As `MapView::find` of the engine, on a pointer to a field of this type.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type. COLUMN: the key and the room for its value are of the dictionary's types.
+    pub(crate) find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
+}
+
+/// Writes an item: its number, its place, and whether there is none yet.
+pub(crate) type WriteItem<'w> = dyn FnMut(usize, *mut u8, bool) + 'w;
+
+/// A list as a field of an output: how it becomes one of so many items.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputList {
+    /// Makes the list, or what is to be one, as long as is said, and has each item written: `write` is given its number, its place, and
+    /// whether there is no item yet.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type, or to room for one if that is said; `write` writes every field of an item.
+    pub(crate) fill: unsafe fn(*mut u8, bool, usize, &mut WriteItem<'_>),
+    /// The fields of an item; one without a name for an item that is a value.
+    pub(crate) fields: fn() -> Vec<OutputField>,
+}
+
+impl OutputList {
+    /// A `Vec` of this type.
+    #[must_use]
+    pub fn of<T: Output>() -> Self {
+        // SAFETY: FIELD-TABLE, as [`OutputList::fill`] says.
+        unsafe fn fill<T: Output>(field: *mut u8, is_new: bool, count: usize, write: &mut WriteItem<'_>) {
+            let field = field.cast::<Vec<T>>();
+            if is_new {
+                // SAFETY: FIELD-TABLE: there is room for a list.
+                unsafe { field.write(Vec::new()) };
+            }
+            // SAFETY: FIELD-TABLE: a list is there.
+            let list = unsafe { &mut *field };
+            list.truncate(count);
+            list.reserve_exact(count - list.len());
+            for (at, item) in list.iter_mut().enumerate() {
+                write(at, std::ptr::from_mut(item).cast(), false);
+            }
+            for at in list.len()..count {
+                let mut item = MaybeUninit::<T>::zeroed();
+                write(at, item.as_mut_ptr().cast(), true);
+                // SAFETY: FIELD-TABLE: every field was written, as the caller promises.
+                list.push(unsafe { T::take(item.as_ptr()) });
+            }
+        }
+        OutputList { fill: fill::<T>, fields: T::fields }
+    }
+}

@@ -1,0 +1,310 @@
+//! Short lists: programs over arrays that run as one plan with loops. Every bit is that of the reference, which does one operator after the
+//! other on whole arrays, at each length at which the way to the result changes; and it is the same from structs of Rust.
+
+use cembra::{Array, Backend, Model, Options, Scalar, ScalarValue, Stage, Value};
+use std::collections::{BTreeMap, HashMap};
+
+const INPUTS: &str = "input x: [f64]; input f: [f32]; input n: [i64]; input k: [i32]; input b: [bool]; input t: [text]
+input items: [{sku: text, price: f64, count: i64, weight: f64?, on: date}]
+input rates: dict[text, f64]; input days: dict[i64, text]
+input code: text; input limit: f64
+";
+
+fn word(text: &str) -> ScalarValue {
+    ScalarValue::Text(text.into())
+}
+
+/// What a request is made of, for lists of this length.
+fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
+    let number = |random: &mut fastrand::Rng| match random.u8(0..20) {
+        0 => f64::NAN,
+        1 => -0.0,
+        2 => 0.0,
+        3 => f64::INFINITY,
+        4 => -1e300,
+        _ => (random.f64() - 0.4) * (random.i32(-9..9) as f64).exp2(),
+    };
+    let words = ["", "a", "book", "toy", "na\u{ef}ve", "a longer word that is no longer than it has to be"];
+    let mut array = |scalar: Scalar, one: &mut dyn FnMut(&mut fastrand::Rng) -> ScalarValue, full: bool| {
+        let full = full || random.bool();
+        let elements: Vec<Option<ScalarValue>> =
+            (0..len).map(|_| (full || random.u8(0..4) > 0).then(|| one(random))).collect();
+        Value::from(Array::from_scalars(scalar, elements))
+    };
+    let mut all = vec![
+        array(Scalar::Float64, &mut |random| number(random).into(), false),
+        array(Scalar::Float32, &mut |random| (number(random) as f32).into(), false),
+        array(Scalar::Int64, &mut |random| random.i64(-3..300).into(), false),
+        array(Scalar::Int32, &mut |random| random.i32(-3..9).into(), false),
+        array(Scalar::Boolean, &mut |random| random.bool().into(), false),
+        array(Scalar::Text, &mut |random| word(random.choice(words).expect("it is right")), false),
+    ];
+    let arrays = [
+        array(Scalar::Text, &mut |random| word(random.choice(words).expect("it is right")), true),
+        array(Scalar::Float64, &mut |random| number(random).into(), true),
+        array(Scalar::Int64, &mut |random| random.i64(0..200).into(), true),
+        array(Scalar::Float64, &mut |random| number(random).into(), false),
+        array(Scalar::Date, &mut |random| ScalarValue::Date(cembra::Date(random.i32(20_000..21_000))), true),
+    ];
+    let qtype = Model::parse(&format!("{INPUTS}limit + sum(items.price)")).expect("it is right");
+    let qtype = qtype.compile(&Options::default()).expect("it is right").inputs()[0].qtype.clone();
+    let arrays = arrays.into_iter().map(|array| match array {
+        Value::Array(_, array) => (*array).clone(),
+        _ => unreachable!(),
+    });
+    all.push(Value::list_of_arrays(&qtype, arrays).expect("it is right"));
+    let rates = ["CHF", "EUR", "book"].into_iter().filter(|_| random.bool());
+    all.push(
+        Value::map(Scalar::Text, Scalar::Float64, rates.map(|key| (word(key), Some(0.75.into()))))
+            .expect("it is right"),
+    );
+    let days = (0..7_i64).filter(|_| random.bool()).map(|key| (key.into(), (key % 3 > 0).then(|| word("day"))));
+    all.push(Value::map(Scalar::Int64, Scalar::Text, days.collect::<Vec<_>>()).expect("it is right"));
+    all.push(Value::from(random.choice(["CHF", "EUR", "", "x"]).expect("it is right")));
+    all.push(Value::from(number(random)));
+    all
+}
+
+/// Programs that have a plan with loops.
+const LOOPED: &[&str] = &[
+    "output y = sum(x); output z = mean(x); output p = prod(x * 0.01); output lo = min(x); output hi = max(x)",
+    "output y = sum(f); output z = mean(f); output lo = min(f); output hi = max(f)",
+    "output y = sum(n); output z = mean(n); output p = prod(k); output lo = min(k); output hi = max(n)",
+    "output c = count(x); output a = any(x > 1.0); output w = all(x > -1.0); output d = count(t); output s = array.size(t)",
+    "output a = logical_any(b); output c = logical_all(b); output d = count(b)",
+    "output y = sum(x * x + 1.0) / (count(x > 0.0) + 1)",
+    "output y = sum(x & (x > limit)); output z = sum((x | 0.5) * 2.0)",
+    // One pass after another over the same list.
+    "let top = max(x) ?? 0.0; let e = math.exp(x - top); output share = e / sum(e); output y = sum(e)",
+    "let m = mean(x) ?? 0.0; let v = mean((x - m) * (x - m)); output y = v; output far = count(x > m)",
+    "output y = x * 2.0; output z = n + 1; output w = b; output u = f * f; output v = t",
+    // Lists of structs, texts in and out.
+    "let nets = map(fn(i) = i.price * i.count * (if i.count >= 100 then 0.9 else if i.count >= 10 then 0.95 else 1.0), items)
+     output goods = sum(nets); output books = sum(nets & (items.sku == \"book\")); output top = max(nets)
+     output weight = sum(map(fn(i) = (i.weight ?? 0.5) * i.count, items))
+     output lines = map(fn(i) = {sku: i.sku, net: i.price * i.count, heavy: i.weight}, items)",
+    "output said = map(fn(i) = strings.join(i.sku, \"/\", strings.upper(i.sku)), items); output size = sum(strings.length(t))",
+    "output last = max(items.on); output first = min(items.on); output late = count(items.on > date\"2026-01-01\")",
+    // What is lazy stays so.
+    "output y = if limit > 0.0 then sum(x) else if limit > -1.0 then sum(items.price) * limit else 0.0",
+    "let rare = sum(map(fn(v) = if v > limit then math.log(v) else v * 0.5, x)); output y = if code == \"CHF\" then rare else 1.0",
+    // Dictionaries.
+    "output y = lookup(code, rates, 1.0) * sum(items.price); output z = has(dict.get(rates, code)); output w = sum(x)",
+    "output day = lookup(3i64, days, \"none\"); output has_it = dict.contains(days, 3i64); output y = count(x)",
+    // Elements that may fail.
+    "output y = sum(n // (n - 7)); output z = sum(items.count)",
+    "output y = count(n % (n + 1) > 0)",
+    "let q = n // (n - 7); output y = sum(q & (n > 10)); output z = count(q)",
+];
+
+/// Programs that run as sweeps whatever their lengths are.
+const SWEPT: &[(&str, &str)] = &[
+    ("output y = array.slice(x, 0, 1)", "is an operator on whole arrays"),
+    ("output y = math.cum_sum(x)", "is a scan"),
+    ("output y = sum(x, into=edge.from_sizes(n))", "edge"),
+    ("output y = sum(x + [1.0, 2.0])", "is an array that is written down"),
+];
+
+fn evaluate(model: &Model, backend: Backend, inputs: &[Value]) -> Result<Vec<Value>, String> {
+    let executor = model.compile(&Options::default().backend(backend)).expect("it is right");
+    const NAMES: [&str; 11] = ["x", "f", "n", "k", "b", "t", "items", "rates", "days", "code", "limit"];
+    let place = |name: &str| NAMES.iter().position(|known| *known == name).expect("it is right");
+    let given = executor.inputs().iter().map(|input| inputs[place(&input.name)].clone());
+    let given: Vec<Value> = given.collect();
+    let mut session = executor.session();
+    let first = session.evaluate(&given).map_err(|error| error.to_string());
+    // What a run leaves to the next one changes nothing.
+    assert_eq!(format!("{first:?}"), format!("{:?}", session.evaluate(&given).map_err(|error| error.to_string())));
+    first
+}
+
+#[test]
+fn short_lists_have_the_bits_of_the_reference() {
+    let mut random = fastrand::Rng::with_seed(68);
+    for text in LOOPED {
+        let model = Model::parse(&format!("{INPUTS}{text}")).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let listing = model.explain(&Options::default(), Stage::Arrays).unwrap();
+        let short = listing.split("Short lists:\n").nth(1).unwrap();
+        assert!(short.starts_with("Frame: "), "{text}\n{short}");
+        for len in [0, 1, 2, 3, 20, 63, 64, 65, 127, 255, 1_000, 1_025] {
+            let inputs = values(&mut random, len);
+            let [found, expected] =
+                [Backend::Native, Backend::Interpreter].map(|backend| evaluate(&model, backend, &inputs));
+            match (&found, &expected) {
+                (Ok(found), Ok(expected)) => {
+                    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+                        assert!(found.same(expected), "{text}, {len}, output {at}\n{found}\n{expected}");
+                    }
+                }
+                (found, expected) => assert_eq!(found, expected, "{text}, {len}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn programs_without_such_a_plan_say_why() {
+    for (text, why) in SWEPT {
+        let model = Model::parse(&format!("{INPUTS}{text}")).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let listing = model.explain(&Options::default(), Stage::Arrays).unwrap();
+        let short = listing.split("Short lists:\n").nth(1).unwrap();
+        assert!(short.starts_with("none: ") && short.contains(why), "{text}: {short}");
+    }
+}
+
+#[derive(cembra::Input, Clone)]
+struct Place {
+    lat: f64,
+    lon: f64,
+}
+
+/// Fields in another order than the model's, and some that it does not have.
+#[derive(cembra::Input, Clone)]
+struct Item {
+    note: String,
+    weight: Option<f64>,
+    count: i64,
+    kept: cembra::Optional<f64>,
+    price: f64,
+    sku: String,
+    place: Place,
+}
+
+#[derive(cembra::Input, Clone)]
+struct Coupon {
+    until: i32,
+    percent: f64,
+    code: String,
+}
+
+#[derive(cembra::Input, Clone)]
+struct Request {
+    rates: HashMap<String, f64>,
+    days: BTreeMap<i64, Option<String>>,
+    items: Vec<Item>,
+    numbers: Vec<f64>,
+    three: [i64; 3],
+    coupon: Option<Coupon>,
+    code: String,
+}
+
+#[derive(cembra::Output, Default, Debug, PartialEq)]
+struct Line {
+    sku: String,
+    net: f64,
+    weight: Option<f64>,
+}
+
+#[derive(cembra::Output, Default, Debug, PartialEq)]
+struct Answer {
+    goods: f64,
+    weight: f64,
+    most: Option<f64>,
+    rate: f64,
+    day: Option<String>,
+    off: f64,
+    total: i64,
+    far: f64,
+    lines: Vec<Line>,
+    doubled: Vec<f64>,
+}
+
+const REQUEST: &str = "numbers f64
+input items: [{sku: text, price: f64, count: i64, weight: f64?, kept: f64?, place: {lon: f64}}]
+input coupon: {code: text, percent: f64}?
+input rates: dict[text, f64]; input days: dict[i64, text]; input numbers: [f64]; input three: [i64]; input code: text
+let nets = items.price * items.count
+output goods = sum(nets)
+output weight = sum(map(fn(i) = (i.weight ?? 0.25) + (i.kept ?? 0.0), items))
+output most = max(nets)
+output rate = lookup(code, rates, 1.0)
+output day = lookup(2i64, days)
+output off = coupon.percent ?? 0.0
+output total: i64 = sum(three)
+output far = sum(items.place.lon)
+output lines = map(fn(i) = {sku: i.sku, net: i.price * i.count, weight: i.weight}, items)
+output doubled = (numbers * 2.0) ?? 0.0";
+
+fn request(random: &mut fastrand::Rng, len: usize) -> Request {
+    let item = |random: &mut fastrand::Rng| Item {
+        note: "a note".to_owned(),
+        weight: random.bool().then(|| random.f64()),
+        count: random.i64(0..200),
+        kept: random.bool().then(|| random.f64()).into(),
+        price: random.f64() * 100.0,
+        sku: "s".repeat(random.usize(0..30)),
+        place: Place { lat: 1.0, lon: random.f64() },
+    };
+    Request {
+        rates: ["CHF", "EUR", "USD"].into_iter().filter(|_| random.bool()).map(|key| (key.to_owned(), 1.5)).collect(),
+        days: (0..4).filter(|_| random.bool()).map(|day| (day, (day != 1).then(|| format!("day {day}")))).collect(),
+        items: (0..len).map(|_| item(random)).collect(),
+        numbers: (0..len).map(|_| random.f64()).collect(),
+        three: [1, random.i64(0..9), 3],
+        coupon: random.bool().then(|| Coupon { until: 7, percent: random.f64(), code: "c".to_owned() }),
+        code: (*random.choice(["CHF", "EUR", "GBP"]).expect("it is right")).to_owned(),
+    }
+}
+
+fn expected(request: &Request) -> Answer {
+    let nets: Vec<f64> = request.items.iter().map(|item| item.price * item.count as f64).collect();
+    let weights = request.items.iter().map(|item| item.weight.unwrap_or(0.25) + item.kept.get().unwrap_or(0.0));
+    let line = |(item, net): (&Item, &f64)| Line { sku: item.sku.clone(), net: *net, weight: item.weight };
+    Answer {
+        goods: nets.iter().fold(0.0, |sum, net| sum + net),
+        weight: weights.fold(0.0, |sum, weight| sum + weight),
+        most: nets.iter().copied().reduce(f64::max),
+        rate: request.rates.get(&request.code).copied().unwrap_or(1.0),
+        day: request.days.get(&2).cloned().flatten(),
+        off: request.coupon.as_ref().map_or(0.0, |coupon| coupon.percent),
+        total: request.three.iter().sum(),
+        far: request.items.iter().fold(0.0, |sum, item| sum + item.place.lon),
+        lines: request.items.iter().zip(&nets).map(line).collect(),
+        doubled: request.numbers.iter().map(|number| number * 2.0).collect(),
+    }
+}
+
+#[test]
+fn requests_are_read_where_they_lie() {
+    let model = Model::parse(REQUEST).unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    for backend in [Backend::Native, Backend::Interpreter, Backend::Tiered] {
+        let mut executor = model.executor::<Request, Answer>(&Options::default().backend(backend)).unwrap();
+        let mut kept = Answer::default();
+        for round in 0..200 {
+            let len = [0, 1, 2, 3, 30, 64][round % 6];
+            let request = request(&mut random, len);
+            let expected = expected(&request);
+            assert_eq!(executor.run(&request).unwrap(), expected, "{backend:?}, {len}");
+            executor.run_into(&request, &mut kept).unwrap();
+            assert_eq!(kept, expected, "{backend:?}, {len}, kept");
+        }
+        // More than the plan for short lists takes.
+        let long = request(&mut random, 3_000);
+        let answer = executor.run(&long).unwrap();
+        assert_eq!(answer.lines, expected(&long).lines);
+        assert!((answer.goods - expected(&long).goods).abs() < 1e-6 * answer.goods.abs());
+        executor.run_into(&long, &mut kept).unwrap();
+        assert_eq!(kept, answer);
+    }
+}
+
+#[test]
+fn fields_are_matched_by_name_and_misfits_say_which() {
+    #[derive(cembra::Input)]
+    struct Other {
+        items: Vec<Place>,
+    }
+    let told = |text: &str| {
+        let made = Model::parse(text).unwrap().executor::<Other, f64>(&Options::default());
+        made.map(|_| ()).unwrap_err().to_string()
+    };
+    assert_eq!(
+        told("input items: [{lat: f64, alt: f64}]; output y: f64 = sum(items.alt)"),
+        "input `items.alt` is f64, but its struct has no field `alt`; `#[cembra(rename = \"alt\")]` gives a field that name; the struct has lat, lon"
+    );
+    assert_eq!(
+        told("input items: [{lat: i64}]; output y: f64 = sum(items.lat) * 1.0"),
+        "input `items.lat` is i64, but its field is f64"
+    );
+}

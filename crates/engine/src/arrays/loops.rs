@@ -1,0 +1,490 @@
+//! Models with arrays as one plan with loops over elements, for short lists: the plan, the memory of its columns, and its runs on
+//! values. Who has elements elsewhere, as structs of Rust, writes the plan's inputs and calls it. A run that fails says nothing of why:
+//! the array program is asked again, and its answer counts.
+
+use crate::options::choice::Backend;
+use crate::options::compile_options::Started;
+use crate::options::metrics::{Event, Watch};
+use crate::scalar::frame_model::FrameModel;
+use crate::stages::plan;
+use crate::stages::sites::operator_name;
+use cembra_array::{ArrayProgram, Column, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped, loops};
+use cembra_expr::Program;
+use cembra_ops::column::{Lookup, MapView};
+use cembra_plan::Plan;
+use cembra_prepare::{TypedModel, prepare_part};
+use cembra_runtime::{Context, Frame, FramePtr, QType, Scalar, Slot};
+use cembra_value::{Array, ArrayBuilder, ArrayData, Error, Limits, RunTerms, Value, ValueRef};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// The most elements that the lists of a run have together. More are for sweeps, which take elements by vectors.
+const MOST_ELEMENTS: usize = 1024;
+
+/// A plan with loops over elements.
+#[derive(Debug)]
+pub struct LoopPlan {
+    model: FrameModel,
+    /// The inputs of the plan: the slot of each, its type, and what it is.
+    leaves: Box<[(u32, QType, LoopLeaf)]>,
+    lists: Box<[InputPath]>,
+    same: Box<[[usize; 2]]>,
+    columns: Box<[Column]>,
+    /// Of each column that the plan writes, the list that it has as many elements as, and the bytes of an element.
+    written: Box<[(usize, u32)]>,
+    /// The slot and type of each output of the plan.
+    made: Box<[(u32, QType)]>,
+    /// The type of each output of the program, and what it is made of.
+    outputs: Box<[(QType, LoopOutput)]>,
+}
+
+/// What the runs of a plan leave to each other.
+#[derive(Debug)]
+pub struct LoopMemory {
+    frame: Frame,
+    /// How many elements each list has.
+    pub counts: Vec<usize>,
+    /// The elements of columns that do not lie with the caller.
+    columns: Vec<Vec<u64>>,
+    /// Where each column begins in a call, and how many bytes lie between its elements, if whoever writes the inputs needs that again.
+    pub places: Vec<(u64, usize)>,
+    /// The dictionaries of a call.
+    pub maps: Vec<MapView>,
+}
+
+impl LoopMemory {
+    /// The frame of the plan.
+    pub fn frame(&mut self) -> FramePtr {
+        self.frame.ptr()
+    }
+
+    /// Memory for a column of so many elements of this type; `None` if there cannot be as much.
+    pub fn room(&mut self, column: usize, element: &QType, count: usize) -> Option<*mut u8> {
+        room(&mut self.columns[column], element, count)
+    }
+
+    /// Where the elements of a column begin that the plan has written.
+    #[must_use]
+    pub fn written(&self, column: usize) -> *const u8 {
+        self.columns[column].as_ptr().cast()
+    }
+
+    /// Bytes of memory that are kept.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let columns: usize = self.columns.iter().map(|column| column.capacity() * size_of::<u64>()).sum();
+        size_of::<LoopMemory>() + self.frame.size() + columns
+    }
+}
+
+fn room(memory: &mut Vec<u64>, element: &QType, count: usize) -> Option<*mut u8> {
+    let words = count.checked_mul(element.layout().size as usize)?.div_ceil(size_of::<u64>());
+    if memory.len() < words {
+        memory.resize(words, 0);
+    }
+    Some(memory.as_mut_ptr().cast())
+}
+
+impl LoopPlan {
+    /// Makes the plan of a program; `None` and why if there is none.
+    ///
+    /// # Errors
+    /// Limits.
+    pub(crate) fn of(
+        program: &Arc<Program>,
+        arrays: &ArrayProgram,
+        parts: &[TypedModel],
+        options: &Started,
+    ) -> Result<Result<LoopPlan, Unlooped>, Error> {
+        let LoopModel { model, leaves, lists, same, columns, outputs } = match loops(arrays, parts) {
+            Ok(made) => made,
+            Err(unlooped) => return Ok(Err(unlooped)),
+        };
+        let plan = plan_of(model, program, options)?;
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let backend = if options.backend == Backend::Tiered { Backend::Auto } else { options.backend };
+        let (model, reason) = FrameModel::new(program, &plan, None, backend, options, &watch)?;
+        if let Some(reason) = &reason {
+            watch.record(&Event::Fallback { reason });
+        }
+        let types = arrays.outputs().iter().map(|(_, value)| arrays.qtype(*value).clone());
+        Ok(Ok(LoopPlan {
+            model,
+            leaves: leaves_of(&plan, &leaves),
+            lists: lists.into(),
+            same: same.into(),
+            written: columns
+                .iter()
+                .filter(|column| column.from.is_none())
+                .map(|column| (column.list, column.element.layout().size))
+                .collect(),
+            columns: columns.into(),
+            made: plan.outputs().iter().map(|output| slot_of(&plan, output.value)).collect(),
+            outputs: types.zip(outputs).collect(),
+        }))
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.model.memory_bytes() + size_of_val(&*self.leaves) + size_of_val(&*self.columns)
+    }
+
+    /// The inputs of the plan: the slot of each, its type, and what it is.
+    #[must_use]
+    pub fn leaves(&self) -> &[(u32, QType, LoopLeaf)] {
+        &self.leaves
+    }
+
+    /// Where each list is.
+    #[must_use]
+    pub fn lists(&self) -> &[InputPath] {
+        &self.lists
+    }
+
+    /// The columns.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The slot and type of each output of the plan.
+    #[must_use]
+    pub fn made(&self) -> &[(u32, QType)] {
+        &self.made
+    }
+
+    /// The type of each output of the program, and what it is made of.
+    #[must_use]
+    pub fn outputs(&self) -> &[(QType, LoopOutput)] {
+        &self.outputs
+    }
+
+    /// Makes memory for runs.
+    #[must_use]
+    pub fn memory(&self) -> LoopMemory {
+        LoopMemory {
+            frame: self.model.frame(),
+            counts: Vec::new(),
+            columns: self.columns.iter().map(|_| Vec::new()).collect(),
+            places: Vec::new(),
+            maps: Vec::new(),
+        }
+    }
+
+    /// True if lists of these sizes are for this plan, and what it writes is no more than `array_bytes`.
+    #[must_use]
+    pub fn takes(&self, counts: &[usize], array_bytes: u64) -> bool {
+        let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
+        let written = self.written.iter().map(|(list, size)| counts[*list] as u64 * u64::from(*size));
+        total <= MOST_ELEMENTS
+            && written.fold(0, u64::saturating_add) <= array_bytes
+            && self.same.iter().all(|[one, other]| counts[*one] == counts[*other])
+    }
+
+    /// Runs the plan on one value for each input of the program, each of exactly the input's type, and appends the outputs to
+    /// `results`. False if it is not for these values, or fails: then nothing was appended.
+    pub(crate) fn run(
+        &self,
+        values: &[Value],
+        terms: &RunTerms<'_>,
+        limits: &Limits,
+        memory: &mut Option<Box<(LoopMemory, Context)>>,
+        results: &mut Vec<Value>,
+    ) -> bool {
+        let memory = memory.get_or_insert_with(|| (self.memory(), limits.context()).into());
+        let (memory, context) = &mut **memory;
+        memory.counts.clear();
+        for list in &self.lists {
+            let Some(count) = inside(values, list).and_then(len) else { return false };
+            memory.counts.push(count);
+        }
+        let limits = terms.limits.unwrap_or(limits);
+        if !self.takes(&memory.counts, limits.array_bytes) || !self.write(values, memory) {
+            return false;
+        }
+        limits.hold_in(context);
+        context.set_cancellation(terms.token.cloned());
+        // SAFETY: COLUMN and STRING-VIEW: all inputs are written, of values that outlive the call.
+        if !unsafe { self.call(memory, context) } {
+            return false;
+        }
+        let made = self.outputs.iter().map(|(qtype, output)| self.output(qtype, output, values, memory));
+        let Some(made) = made.collect::<Option<Vec<Value>>>() else { return false };
+        results.extend(made);
+        true
+    }
+
+    /// Writes the inputs of the plan.
+    fn write(&self, values: &[Value], memory: &mut LoopMemory) -> bool {
+        let LoopMemory { frame, counts, columns, maps, .. } = memory;
+        let frame = frame.ptr();
+        // Views are not moved once their addresses are known.
+        maps.clear();
+        maps.reserve(self.leaves.len());
+        for (slot, qtype, leaf) in &self.leaves {
+            let word = match leaf {
+                LoopLeaf::Value(path) => {
+                    let Some(value) = inside(values, path).filter(|value| value.is_of(qtype)) else { return false };
+                    // SAFETY: FRAME-SLOT: the slot is of this type. STRING-VIEW: the values outlive the call.
+                    unsafe { value.write_to(frame, *slot) };
+                    continue;
+                }
+                LoopLeaf::Base(at) => {
+                    let Some(base) = self.base(*at, values, counts, &mut columns[*at]) else { return false };
+                    base as u64
+                }
+                LoopLeaf::Stride(at) => u64::from(self.columns[*at].element.layout().size),
+                LoopLeaf::Count(list) => counts[*list] as u64,
+                LoopLeaf::Map(path) => {
+                    let Some(map) = inside(values, path) else { return false };
+                    if !are_distinct(map) {
+                        return false;
+                    }
+                    maps.push(MapView { map: std::ptr::from_ref(map).cast(), find: find_in_value });
+                    maps.last().map_or(0, |view| std::ptr::from_ref(view) as u64)
+                }
+            };
+            // SAFETY: FRAME-SLOT: the slot is of a type of this width.
+            unsafe { frame.write(Slot::at(*slot), word) };
+        }
+        true
+    }
+
+    /// Where the elements of a column begin: in the array that has them, or in memory of their own.
+    fn base(&self, at: usize, values: &[Value], counts: &[usize], memory: &mut Vec<u64>) -> Option<*mut u8> {
+        let Column { element, list, from } = &self.columns[at];
+        let (count, size) = (counts[*list], element.layout().size as usize);
+        let array = match from {
+            Some(path) => match inside(values, path)? {
+                Value::Array(_, array) if array.len() == count => Some(array),
+                _ => return None,
+            },
+            None => None,
+        };
+        if let (Some(array), QType::Scalar(_)) = (array, element) {
+            if array.first_missing().is_some() {
+                return None;
+            }
+            if let ArrayData::Numbers(words) = array.data() {
+                return Some(words.as_ptr().cast_mut().cast());
+            }
+        }
+        let base = room(memory, element, count)?;
+        for at in 0..array.map_or(0, |array| array.len()) {
+            let place = FramePtr::from_raw(base.wrapping_add(at * size));
+            // SAFETY: FRAME-SLOT: there is room for as many elements of this type. STRING-VIEW: the array outlives the call.
+            if !unsafe { element_of(array?, at).write_to(element, place, 0) } {
+                return None;
+            }
+        }
+        Some(base)
+    }
+
+    /// Calls the plan, all of whose inputs are written to the frame of `memory`. False if the run fails.
+    ///
+    /// # Safety
+    /// COLUMN: each column has as many elements as its list, and each dictionary is there. STRING-VIEW: texts outlive the call.
+    pub unsafe fn call(&self, memory: &mut LoopMemory, context: &mut Context) -> bool {
+        let frame = memory.frame.ptr();
+        self.model.begin(context);
+        // SAFETY: CALL: the function is of the plan, bound in its frame, which was made from the plan's template. COLUMN, promised by the
+        // caller.
+        let status = unsafe { self.model.runnable.function().call(frame, frame, frame, context) };
+        self.model.end(status, context).is_ok()
+    }
+
+    /// An output of the program; `None` if it is none of its type.
+    fn output(&self, qtype: &QType, output: &LoopOutput, values: &[Value], memory: &mut LoopMemory) -> Option<Value> {
+        // Types nest only as deep as the text that spelled them.
+        match (output, qtype) {
+            (LoopOutput::Value(at), _) => {
+                let (slot, qtype) = &self.made[*at];
+                // SAFETY: FRAME-SLOT: the call wrote the output. STRING-VIEW: what its texts view is still alive.
+                Some(unsafe { Value::read_from(qtype, memory.frame.ptr(), *slot) })
+            }
+            (LoopOutput::Tuple(parts), QType::Tuple(fields)) => {
+                let parts = parts.iter().zip(fields.iter()).map(|(part, of)| self.output(of, part, values, memory));
+                Some(Value::Tuple(fields.with(parts.collect::<Option<Vec<_>>>()?)))
+            }
+            (LoopOutput::Column(at), QType::Array(kind, scalar)) => {
+                let Column { element, list, from } = &self.columns[*at];
+                if let Some(path) = from {
+                    return inside(values, path).cloned();
+                }
+                let (count, size) = (memory.counts[*list], element.layout().size as usize);
+                let base: *mut u8 = memory.columns[*at].as_mut_ptr().cast();
+                let mut made = ArrayBuilder::new(*scalar, count);
+                for at in 0..count {
+                    let place = FramePtr::from_raw(base.wrapping_add(at * size));
+                    // SAFETY: COLUMN: the plan has written this element. STRING-VIEW: what texts view is still alive.
+                    let value = unsafe { ValueRef::read_from(element, place, 0) };
+                    match &value {
+                        ValueRef::Text(text) => made.push_text(Some(text)),
+                        ValueRef::Bytes(bytes) => made.push_bytes(Some(bytes)),
+                        other => made.push(other.to_value(&QType::Scalar(*scalar)).as_ref().and_then(Value::as_scalar)),
+                    }
+                }
+                Some(Value::Array(*kind, made.finish().into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn plan_of(model: TypedModel, program: &Program, options: &Started) -> Result<Plan, Error> {
+    plan(&prepare_part(model, program, &options.prepare)?, program, options)
+}
+
+/// The plan of a program with loops over elements as text, or why there is none.
+pub(crate) fn listing(
+    program: &Program,
+    arrays: &ArrayProgram,
+    parts: &[TypedModel],
+    options: &Started,
+) -> Result<String, Error> {
+    Ok(match loops(arrays, parts) {
+        Ok(made) => plan_of(made.model, program, options)?.to_string(),
+        Err(Unlooped { origin, why }) => {
+            let name = origin.map(|origin| operator_name(&program.graph, origin).to_string());
+            format!("none: {} {why}\n", name.as_deref().unwrap_or("a value"))
+        }
+    })
+}
+
+fn slot_of(plan: &Plan, value: cembra_plan::ValueId) -> (u32, QType) {
+    let value = plan.value(value);
+    (value.slot, value.qtype.clone())
+}
+
+/// The inputs of a plan, with what the leaves are that they were made of.
+fn leaves_of(plan: &Plan, leaves: &[LoopLeaf]) -> Box<[(u32, QType, LoopLeaf)]> {
+    let inputs = plan.inputs().iter().map(|input| {
+        let (slot, qtype) = slot_of(plan, input.value);
+        (slot, qtype, leaves[input.leaf as usize].clone())
+    });
+    inputs.collect()
+}
+
+/// The value at a path.
+fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
+    let mut value = values.get(path.input)?;
+    for field in &path.fields {
+        match value {
+            Value::Tuple(fields) => value = fields.get(*field as usize)?,
+            _ => return None,
+        }
+    }
+    Some(value)
+}
+
+/// How many elements an array or a list has.
+fn len(list: &Value) -> Option<usize> {
+    match list {
+        Value::Array(_, array) => Some(array.len()),
+        list => list.list_len(),
+    }
+}
+
+/// An element of an array.
+fn element_of(array: &Array, at: usize) -> ValueRef<'_> {
+    if !array.is_present(at) {
+        return ValueRef::Missing;
+    }
+    match array.data() {
+        ArrayData::Strings(_) if array.scalar() == Scalar::Text => array.text(at).map_or(ValueRef::Missing, text),
+        ArrayData::Strings(_) => array.string(at).map_or(ValueRef::Missing, bytes),
+        _ => array.get(at).map_or(ValueRef::Missing, |value| ValueRef::from_bits(array.scalar(), value.bits())),
+    }
+}
+
+const fn text(text: &str) -> ValueRef<'_> {
+    ValueRef::Text(Cow::Borrowed(text))
+}
+
+const fn bytes(bytes: &[u8]) -> ValueRef<'_> {
+    ValueRef::Bytes(Cow::Borrowed(bytes))
+}
+
+/// The arrays of the keys and the values of a dictionary that a model is given.
+fn parts(map: &Value) -> Option<[&Array; 2]> {
+    let Value::Tuple(fields) = map else { return None };
+    match [fields.first()?, fields.get(1)?] {
+        [Value::Array(_, keys), Value::Array(_, values)] if keys.len() == values.len() => Some([keys, values]),
+        _ => None,
+    }
+}
+
+/// True for a dictionary whose keys are in their order, each once: those that are not are looked at elsewhere.
+fn are_distinct(map: &Value) -> bool {
+    let Some([keys, _]) = parts(map) else { return false };
+    let is_before = |at: usize| compare(keys, at - 1, &Key::of(keys, at)) == Ordering::Less;
+    keys.first_missing().is_none() && (1..keys.len()).all(is_before)
+}
+
+/// Compares an element with a key of its type.
+fn compare(array: &Array, at: usize, key: &Key<'_>) -> Ordering {
+    match key {
+        Key::String(key) => array.string(at).unwrap_or_default().cmp(key),
+        Key::Number(key) => {
+            let bits = array.get(at).map_or(0, |value| value.bits());
+            match array.scalar().representation() {
+                Scalar::Int32 => (bits as i32).cmp(&(*key as i32)),
+                Scalar::Int64 => bits.cast_signed().cmp(&key.cast_signed()),
+                _ => bits.cmp(key),
+            }
+        }
+    }
+}
+
+/// A key of a dictionary.
+enum Key<'k> {
+    String(&'k [u8]),
+    Number(u64),
+}
+
+impl<'k> Key<'k> {
+    fn of(keys: &'k Array, at: usize) -> Key<'k> {
+        match keys.string(at) {
+            Some(string) => Key::String(string),
+            None => Key::Number(keys.get(at).map_or(0, |value| value.bits())),
+        }
+    }
+}
+
+/// Finds a key in a dictionary that is a value.
+///
+/// # Safety
+/// COLUMN, as [`MapView::find`] says: `map` is such a value.
+unsafe fn find_in_value(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
+    // SAFETY: COLUMN, promised by the caller.
+    let Some([keys, values]) = parts(unsafe { &*map.cast::<Value>() }) else { return Lookup::Failed };
+    // SAFETY: COLUMN, promised by the caller: the key is of the type of the keys.
+    let value = unsafe { ValueRef::read_from(&QType::Scalar(keys.scalar()), key, 0) };
+    let key = match &value {
+        ValueRef::Text(text) => Key::String(text.as_bytes()),
+        ValueRef::Bytes(bytes) => Key::String(bytes),
+        _ => match keys.scalar().machine_type() {
+            // SAFETY: COLUMN, promised by the caller: the key is of this type.
+            Some(ty) => Key::Number(unsafe { key.read_bits(ty, 0) }),
+            None => return Lookup::Failed,
+        },
+    };
+    let (mut from, mut to) = (0, keys.len());
+    while from < to {
+        let middle = from.midpoint(to);
+        match compare(keys, middle, &key) {
+            Ordering::Less => from = middle + 1,
+            Ordering::Greater => to = middle,
+            Ordering::Equal => {
+                if !found.as_ptr().is_null() {
+                    // SAFETY: COLUMN, promised by the caller: there is room for an optional of the values' type.
+                    let written =
+                        unsafe { element_of(values, middle).write_to(&QType::Optional(values.scalar()), found, 0) };
+                    return if written { Lookup::Found } else { Lookup::Failed };
+                }
+                return Lookup::Found;
+            }
+        }
+    }
+    Lookup::Absent
+}

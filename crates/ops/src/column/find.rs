@@ -1,0 +1,158 @@
+//! Dictionaries of the caller's: whoever runs a plan says how a key is found in one, and the plan asks when it needs a value.
+
+use super::COLUMN;
+use crate::definition::{Lower, Meaning, OpDef, OperandType, Overload, param};
+use crate::kernel::{Body, Repr};
+use cembra_runtime::{Bytes, Context, Fault, FaultKind, FramePtr, Scalar, Text};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+/// What came of looking for a key.
+#[repr(i32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lookup {
+    /// The dictionary does not have it.
+    Absent = 0,
+    /// It has it; the value was written, which may be missing.
+    Found = 1,
+    /// What looked for it failed.
+    Failed = 2,
+}
+
+/// A dictionary of the caller's, for the time of a call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MapView {
+    /// The dictionary, whatever it is.
+    pub map: *const (),
+    /// Looks for the key that lies at the first place, and writes its value, an optional, to the second if that is no null.
+    ///
+    /// # Safety
+    /// COLUMN: the first argument is `map`, a key of the dictionary's type lies at the second, and there is room for an optional of its
+    /// values at the third.
+    pub find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
+}
+
+// SAFETY: COLUMN: it is looked at during calls alone, and whoever makes a call has the dictionary then.
+unsafe impl Send for MapView {}
+// SAFETY: COLUMN, likewise.
+unsafe impl Sync for MapView {}
+
+/// Memory for any value that is no tuple: words of which an optional text takes the most.
+type Room = MaybeUninit<[u64; 3]>;
+
+/// Asks for a key, and whether there is one where `value` is null.
+///
+/// # Safety
+/// COLUMN: `view` is the address of a dictionary with such keys, and with the values that there is room for.
+unsafe fn ask<K: Repr>(view: u64, key: K, value: FramePtr) -> Result<bool, Fault> {
+    let mut room = Room::uninit();
+    let place = FramePtr::from_raw(room.as_mut_ptr().cast());
+    // SAFETY: COLUMN, promised by the caller. FRAME-SLOT: there is room for the key.
+    let sought = unsafe {
+        key.store(place, 0);
+        let view = &*(view as *const MapView);
+        (view.find)(view.map, place, value)
+    };
+    match sought {
+        Lookup::Absent => Ok(false),
+        Lookup::Found => Ok(true),
+        Lookup::Failed => Err(Fault::new(FaultKind::Invalid)),
+    }
+}
+
+/// The value of a key.
+struct Find<K, V>(PhantomData<(K, V)>);
+
+impl<K: Repr + 'static, V: Repr + 'static> Body for Find<K, V>
+where
+    Option<V>: Repr,
+{
+    type Data = ();
+    type Args = (u64, K);
+    type Ret = Option<V>;
+    const STRICT: bool = false;
+    const LOWER: Lower = Lower::Kernel;
+
+    fn run((): &(), _: &mut Context, (view, key): Self::Args) -> Result<Option<V>, Fault> {
+        let mut room = Room::uninit();
+        let place = FramePtr::from_raw(room.as_mut_ptr().cast());
+        // SAFETY: COLUMN: the plan was made for a dictionary of these types. FRAME-SLOT: the value was written if the key was found.
+        unsafe { if ask(view, key, place)? { Ok(<Option<V>>::load(place, 0)) } else { Ok(None) } }
+    }
+}
+
+/// Whether there is a key: a row that says nothing else.
+struct Row<K>(PhantomData<K>);
+
+impl<K: Repr + 'static> Body for Row<K> {
+    type Data = ();
+    type Args = (u64, K);
+    type Ret = Option<i64>;
+    const STRICT: bool = false;
+    const LOWER: Lower = Lower::Kernel;
+
+    fn run((): &(), _: &mut Context, (view, key): Self::Args) -> Result<Option<i64>, Fault> {
+        // SAFETY: COLUMN: the plan was made for a dictionary of such keys.
+        let found = unsafe { ask(view, key, FramePtr::from_raw(std::ptr::null_mut()))? };
+        Ok(found.then_some(0))
+    }
+}
+
+/// The overloads for keys of a type, one for each type of values.
+macro_rules! of_key {
+    ($key:ty) => {
+        [
+            Overload::of::<Find<$key, ()>>(),
+            Overload::of::<Find<$key, bool>>(),
+            Overload::of::<Find<$key, i32>>(),
+            Overload::of::<Find<$key, i64>>(),
+            Overload::of::<Find<$key, u64>>(),
+            Overload::of::<Find<$key, f32>>(),
+            Overload::of::<Find<$key, f64>>(),
+            Overload::of::<Find<$key, Text<'static>>>(),
+            Overload::of::<Find<$key, Bytes<'static>>>(),
+        ]
+    };
+}
+
+static FINDS: [[Overload; 9]; 6] =
+    [of_key!(bool), of_key!(i32), of_key!(i64), of_key!(u64), of_key!(Text<'static>), of_key!(Bytes<'static>)];
+
+static ROWS: [Overload; 6] = [
+    Overload::of::<Row<bool>>(),
+    Overload::of::<Row<i32>>(),
+    Overload::of::<Row<i64>>(),
+    Overload::of::<Row<u64>>(),
+    Overload::of::<Row<Text<'static>>>(),
+    Overload::of::<Row<Bytes<'static>>>(),
+];
+
+pub(crate) static FIND: OpDef = OpDef {
+    name: "column._find",
+    summary: "The value of a key in a dictionary of the caller's.",
+    params: &[param("map"), param("key")],
+    faults: &[FaultKind::Invalid],
+    meaning: Meaning::Overloads(FINDS.as_flattened()),
+    ..COLUMN
+};
+
+pub(crate) static ROW: OpDef = OpDef {
+    name: "column._has_key",
+    summary: "Present, as a row of no meaning, if a dictionary of the caller's has a key.",
+    params: &[param("map"), param("key")],
+    faults: &[FaultKind::Invalid],
+    meaning: Meaning::Overloads(&ROWS),
+    ..COLUMN
+};
+
+/// The overload of `COLUMN_FIND` for keys and values of these types, or without values that of `COLUMN_HAS_KEY`; `None` if there are no
+/// such dictionaries.
+#[must_use]
+pub fn find_overload(key: Scalar, value: Option<Scalar>) -> Option<u16> {
+    let is_key =
+        |overload: &Overload| overload.args[1] == OperandType { scalar: key.representation(), optional: false };
+    let is_value = |overload: &Overload| value.is_none_or(|value| overload.ret.scalar == value.representation());
+    let all = if value.is_some() { FINDS.as_flattened() } else { &ROWS };
+    all.iter().position(|overload| is_key(overload) && is_value(overload)).map(|at| at as u16)
+}

@@ -1,0 +1,248 @@
+//! What is gathered of the elements of a column: sums, counts, extremes. The order of sums is that of `cembra_runtime`'s
+//! `chains.rs`, so that the bits are those of an array with these elements.
+
+use super::{COLUMN, element};
+use crate::array::strip::{Element, Finish, Fold, Gathers, better};
+use crate::definition::{Lower, Meaning, OpDef, OperandType, Overload, param};
+use crate::kernel::{Body, Repr};
+use cembra_runtime::{Addition, Bytes, ChainFold, Combine, Context, Fault, Scalar, Text, is_in_order};
+use std::marker::PhantomData;
+
+/// The elements of a column, optional ones if that is said.
+#[derive(Clone, Copy)]
+struct Column<T, const OPTIONAL: bool> {
+    base: u64,
+    stride: i64,
+    count: i64,
+    of: PhantomData<T>,
+}
+
+impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
+    /// The element at a position below the count; `None` if it is missing.
+    #[inline(always)]
+    fn get(&self, at: i64) -> Option<T> {
+        // SAFETY: COLUMN: as many elements lie there as the plan says. FRAME-SLOT: they are of this type.
+        unsafe {
+            let place = element(self.base, self.stride, at);
+            if OPTIONAL { T::load_lifted(place, 0) } else { Some(T::load(place, 0)) }
+        }
+    }
+
+    /// The elements that are there.
+    #[inline(always)]
+    fn present(&self) -> impl Iterator<Item = T> + '_ {
+        (0..self.count).filter_map(|at| self.get(at))
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.count).unwrap_or(0)
+    }
+
+    /// The elements combined in FLOAT64, and how many there are.
+    #[inline(always)]
+    fn chained(&self, start: f64, widen: impl Fn(T) -> f64, combine: impl Combine<f64>) -> (f64, i64) {
+        let mut count = 0;
+        if is_in_order(self.len()) {
+            let mut total = start;
+            for element in self.present() {
+                count += 1;
+                total = combine.combine(total, widen(element));
+            }
+            return (total, count);
+        }
+        let mut fold = ChainFold::new(self.len(), start, combine);
+        fold.extend_each(self.len(), |at| {
+            let element = self.get(at as i64).map(&widen);
+            count += i64::from(element.is_some());
+            element
+        });
+        (fold.finish(), count)
+    }
+
+    #[inline(always)]
+    fn best<const MAX: bool>(&self) -> Option<T>
+    where
+        T: Element,
+    {
+        self.present().reduce(better::<T, MAX>)
+    }
+
+    /// `decisive` if an element is that, else missing if one is, else the other truth value.
+    fn logical(&self, is: impl Fn(T) -> bool, decisive: bool) -> Option<bool> {
+        let mut is_hidden = false;
+        for at in 0..self.count {
+            match self.get(at).map(&is) {
+                Some(value) if value == decisive => return Some(decisive),
+                Some(_) => {}
+                None => is_hidden = true,
+            }
+        }
+        (!is_hidden).then_some(!decisive)
+    }
+}
+
+/// A number that sums are made of.
+trait Number: Repr {
+    fn widen(self) -> f64;
+}
+
+macro_rules! numbers {
+    ($($ty:ty, |$x:ident| $wide:expr;)*) => { $(
+        impl Number for $ty {
+            #[inline(always)]
+            fn widen(self) -> f64 {
+                let $x = self;
+                $wide
+            }
+        }
+    )* };
+}
+
+// Integers become FLOAT32 first.
+numbers! {
+    i32, |x| f64::from(x as f32);
+    i64, |x| f64::from(x as f32);
+    f32, |x| f64::from(x);
+    f64, |x| x;
+}
+
+fn there<T>(value: T, count: i64) -> Option<T> {
+    (count > 0).then_some(value)
+}
+
+fn times(a: f64, b: f64) -> f64 {
+    a * b
+}
+
+/// Lists the folds: for each a name, what it is, and for elements of which type what it makes.
+macro_rules! folds {
+    ($($name:ident: $gathers:ident, $finish:ident { $($ty:ty => $ret:ty, |$column:ident| $made:expr;)* })*) => {
+        $( struct $name<T, const OPTIONAL: bool>(PhantomData<T>); )*
+        $($(
+            impl<const OPTIONAL: bool> Body for $name<$ty, OPTIONAL> {
+                type Data = ();
+                type Args = (u64, i64, i64);
+                type Ret = $ret;
+                const STRICT: bool = false;
+                const LOWER: Lower = Lower::Kernel;
+
+                fn run((): &(), _: &mut Context, (base, stride, count): Self::Args) -> Result<$ret, Fault> {
+                    let $column = Column::<$ty, OPTIONAL> { base, stride, count, of: PhantomData };
+                    Ok($made)
+                }
+            }
+        )*)*
+        const OVERLOADS: &[Overload] =
+            &[$($(Overload::of::<$name<$ty, false>>(), Overload::of::<$name<$ty, true>>()),*),*];
+        const FOLDS: &[(Fold, OperandType)] = &[$($(
+            (Fold { gathers: Gathers::$gathers, finish: Finish::$finish }, <$ty as Repr>::OPERAND),
+            (Fold { gathers: Gathers::$gathers, finish: Finish::$finish }, <Option<$ty> as Repr>::OPERAND)
+        ),*),*];
+    };
+}
+
+folds! {
+    Sum: Sum, Total {
+        i32 => i32, |column| column.present().fold(0, i32::wrapping_add);
+        i64 => i64, |column| column.present().fold(0, i64::wrapping_add);
+        f32 => f32, |column| column.chained(0.0, Number::widen, Addition).0 as f32;
+        f64 => f64, |column| column.chained(0.0, Number::widen, Addition).0;
+    }
+    SumOfSome: Sum, Sparse {
+        i32 => Option<i32>, |column| column.present().reduce(i32::wrapping_add);
+        i64 => Option<i64>, |column| column.present().reduce(i64::wrapping_add);
+        f32 => Option<f32>, |column| {
+            let (sum, count) = column.chained(0.0, Number::widen, Addition);
+            there(sum as f32, count)
+        };
+        f64 => Option<f64>, |column| {
+            let (sum, count) = column.chained(0.0, Number::widen, Addition);
+            there(sum, count)
+        };
+    }
+    Product: Product, Sparse {
+        i32 => Option<i32>, |column| column.present().reduce(i32::wrapping_mul);
+        i64 => Option<i64>, |column| column.present().reduce(i64::wrapping_mul);
+        f32 => Option<f32>, |column| {
+            let (product, count) = column.chained(1.0, Number::widen, times);
+            there(product as f32, count)
+        };
+        f64 => Option<f64>, |column| {
+            let (product, count) = column.chained(1.0, Number::widen, times);
+            there(product, count)
+        };
+    }
+    // Sum and count are rounded to the type of the result first.
+    Mean: FloatSum, Mean {
+        i32 => Option<f32>, |column| {
+            let (sum, count) = column.chained(0.0, Number::widen, Addition);
+            there(sum as f32 / count as f32, count)
+        };
+        i64 => Option<f32>, |column| {
+            let (sum, count) = column.chained(0.0, Number::widen, Addition);
+            there(sum as f32 / count as f32, count)
+        };
+        f32 => Option<f32>, |column| {
+            let (sum, count) = column.chained(0.0, Number::widen, Addition);
+            there(sum as f32 / count as f32, count)
+        };
+        f64 => Option<f64>, |column| {
+            let (sum, count) = column.chained(0.0, Number::widen, Addition);
+            there(sum / count as f64, count)
+        };
+    }
+    Count: Count, Count {
+        () => i64, |column| column.present().count() as i64;
+        bool => i64, |column| column.present().count() as i64;
+        i32 => i64, |column| column.present().count() as i64;
+        i64 => i64, |column| column.present().count() as i64;
+        u64 => i64, |column| column.present().count() as i64;
+        f32 => i64, |column| column.present().count() as i64;
+        f64 => i64, |column| column.present().count() as i64;
+        Text<'static> => i64, |column| column.present().count() as i64;
+        Bytes<'static> => i64, |column| column.present().count() as i64;
+    }
+    AnyMask: Count, Any {
+        () => Option<()>, |column| column.present().next();
+    }
+    AllMasks: Missing, None {
+        () => Option<()>, |column| (column.present().count() == column.len()).then_some(());
+    }
+    Min: Min, Sparse {
+        i32 => Option<i32>, |column| column.best::<false>();
+        i64 => Option<i64>, |column| column.best::<false>();
+        f32 => Option<f32>, |column| column.best::<false>();
+        f64 => Option<f64>, |column| column.best::<false>();
+    }
+    Max: Max, Sparse {
+        i32 => Option<i32>, |column| column.best::<true>();
+        i64 => Option<i64>, |column| column.best::<true>();
+        f32 => Option<f32>, |column| column.best::<true>();
+        f64 => Option<f64>, |column| column.best::<true>();
+    }
+    LogicalAny: LogicalAny, Sparse {
+        bool => Option<bool>, |column| column.logical(|value| value, true);
+    }
+    LogicalAll: LogicalAll, Sparse {
+        bool => Option<bool>, |column| column.logical(|value| value, false);
+    }
+}
+
+pub(crate) static FOLD: OpDef = OpDef {
+    name: "column._fold",
+    summary: "What is gathered of the first elements of a column.",
+    params: &[param("base"), param("stride"), param("count")],
+    meaning: Meaning::Overloads(OVERLOADS),
+    ..COLUMN
+};
+
+/// The overload of `COLUMN_FOLD` for elements of a type; `None` if there is no such fold.
+#[must_use]
+pub fn fold_overload(fold: Fold, element: Scalar, optional: bool) -> Option<u16> {
+    let wanted = OperandType { scalar: element.representation(), optional };
+    // Some sums are the same by two names.
+    let is_it = |(other, of): &(Fold, OperandType)| {
+        *of == wanted && other.finish == fold.finish && other.gathers.of(element) == fold.gathers.of(element)
+    };
+    FOLDS.iter().position(is_it).map(|at| at as u16)
+}

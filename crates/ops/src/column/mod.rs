@@ -1,0 +1,110 @@
+//! Columns: elements that lie in memory outside of the frame, a fixed number of bytes apart, and the operators by which a plan
+//! reads, writes and gathers them. A column is the address of its first element and the distance from each to the next. Each
+//! element lies there as it would in a slot of a frame.
+//!
+//! The operands are addresses, so no text, builder or rewrite can name these operators: [`Registry::find`](crate::Registry::find)
+//! does not know them. Plans of short lists have them, which `cembra-array` makes.
+
+mod find;
+mod fold;
+
+pub(crate) use find::{FIND, ROW};
+pub use find::{Lookup, MapView, find_overload};
+pub(crate) use fold::FOLD;
+pub use fold::fold_overload;
+
+use crate::definition::{
+    CUSTOM, Lower, Meaning, MemoryAccess, OpDef, OperandType, OverArrays, Overload, Typing, param,
+};
+use crate::kernel::{Body, Repr};
+use crate::typing::refuse;
+use cembra_runtime::{Bytes, Context, Fault, FramePtr, QType, Text};
+use std::marker::PhantomData;
+
+/// What the records share. No operand types lead to them, as only [`overload`] and [`fold_overload`] choose overloads.
+const COLUMN: OpDef = OpDef {
+    typing: Typing::Rule(|_| refuse(0, "columns are read and written by plans alone".to_owned())),
+    over_arrays: OverArrays::Own,
+    is_of_plans: true,
+    ..CUSTOM
+};
+
+/// The place of an element, as a frame of its own.
+///
+/// # Safety
+/// COLUMN: the column has an element at this position.
+#[inline(always)]
+unsafe fn element(base: u64, stride: i64, at: i64) -> FramePtr {
+    FramePtr::from_raw((base as *mut u8).wrapping_offset((stride.wrapping_mul(at)) as isize))
+}
+
+/// Reads an element of one type.
+struct ReadElement<T>(PhantomData<T>);
+
+impl<T: Repr + 'static> Body for ReadElement<T> {
+    type Data = ();
+    type Args = (u64, i64, i64);
+    type Ret = T;
+    const STRICT: bool = false;
+    const LOWER: Lower = Lower::Memory(MemoryAccess::Read);
+
+    fn run((): &(), _: &mut Context, (base, stride, at): Self::Args) -> Result<T, Fault> {
+        // SAFETY: COLUMN: the plan reads the column at positions that it has. FRAME-SLOT: elements are of the overload's type.
+        Ok(unsafe { T::load(element(base, stride, at), 0) })
+    }
+}
+
+/// Writes an element of one type, and gives the position that it was given: what follows from that comes behind it.
+struct WriteElement<T>(PhantomData<T>);
+
+impl<T: Repr + 'static> Body for WriteElement<T> {
+    type Data = ();
+    type Args = (u64, i64, i64, T);
+    type Ret = i64;
+    const STRICT: bool = false;
+    const LOWER: Lower = Lower::Memory(MemoryAccess::Write);
+
+    fn run((): &(), _: &mut Context, (base, stride, at, value): Self::Args) -> Result<i64, Fault> {
+        // SAFETY: COLUMN: the plan writes to the column at positions that it has, and nobody else uses it during the call. FRAME-SLOT:
+        // elements are of the overload's type.
+        unsafe { value.store(element(base, stride, at), 0) };
+        Ok(at)
+    }
+}
+
+macro_rules! accesses {
+    ($($ty:ty),*) => {
+        const READS: &[Overload] = &[$(Overload::of::<ReadElement<$ty>>(), Overload::of::<ReadElement<Option<$ty>>>()),*];
+        const WRITES: &[Overload] = &[$(
+            Overload { pure: false, ..Overload::of::<WriteElement<$ty>>() },
+            Overload { pure: false, ..Overload::of::<WriteElement<Option<$ty>>>() }
+        ),*];
+        const TYPES: &[OperandType] = &[$(<$ty as Repr>::OPERAND, <Option<$ty> as Repr>::OPERAND),*];
+    };
+}
+
+accesses!((), bool, i32, i64, u64, f32, f64, Text<'static>, Bytes<'static>);
+
+pub(crate) static READ: OpDef = OpDef {
+    name: "column._read",
+    summary: "An element of a column.",
+    params: &[param("base"), param("stride"), param("at")],
+    meaning: Meaning::Overloads(READS),
+    ..COLUMN
+};
+
+pub(crate) static WRITE: OpDef = OpDef {
+    name: "column._write",
+    summary: "Writes an element of a column, and gives its position.",
+    params: &[param("base"), param("stride"), param("at"), param("x")],
+    meaning: Meaning::Overloads(WRITES),
+    ..COLUMN
+};
+
+/// The overload of `READ` and of `WRITE` for elements of a type; `None` if columns have no such elements.
+#[must_use]
+pub fn overload(element: &QType) -> Option<u16> {
+    let (QType::Scalar(scalar) | QType::Optional(scalar)) = element else { return None };
+    let wanted = OperandType { scalar: scalar.representation(), optional: element.is_optional() };
+    TYPES.iter().position(|of| *of == wanted).map(|at| at as u16)
+}
