@@ -55,8 +55,7 @@ impl Cancellation {
             self.0.add(&made);
         }
         // One of them may have been cancelled before the new one was known to it.
-        let raised =
-            [first, &self.0].map(|flag| flag.state.load(Ordering::Relaxed)).into_iter().find(|state| *state != RUNS);
+        let raised = [first, &self.0].map(|flag| flag.inherited()).into_iter().find(|state| *state != RUNS);
         match raised {
             Some(state) => made.raise(state),
             None if deadline <= Instant::now() || !timer::wait_for(deadline, &made) => made.end_by_time(),
@@ -65,12 +64,29 @@ impl Cancellation {
         Cancellation(made)
     }
 
+    /// Makes a flag for runs that have a time limit. It is raised with this token.
+    pub(crate) fn flag_of_runs(&self) -> Arc<Flag> {
+        let made = Arc::new(Flag { of: Some(self.0.clone()), ..Flag::default() });
+        self.0.add(&made);
+        // The token may have been cancelled before the flag was added.
+        match self.0.inherited() {
+            RUNS => {}
+            state => made.raise(state),
+        }
+        made
+    }
+
+    /// The token whose flag is `flag`.
+    pub(crate) fn of_flag(flag: Arc<Flag>) -> Cancellation {
+        Cancellation(flag)
+    }
+
     /// Asks every evaluation that was given the token to end. Returns at once; they end when they next look.
     pub fn cancel(&self) {
         self.0.raise(CANCELLED);
     }
 
-    /// True once `cancel` was called, or the time is over.
+    /// True once `cancel` was called, or the time is over. Only the token of runs with a [time limit](crate::TimeLimit) is taken back, by the next run.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
@@ -80,7 +96,7 @@ impl Cancellation {
     /// What an evaluation that the token ended came to: [`FaultKind::Deadline`] if its time was over, else [`FaultKind::Cancelled`].
     #[must_use]
     pub fn fault(&self) -> FaultKind {
-        if self.0.state.load(Ordering::Relaxed) == OVERDUE { FaultKind::Deadline } else { FaultKind::Cancelled }
+        if self.0.inherited() == OVERDUE { FaultKind::Deadline } else { FaultKind::Cancelled }
     }
 
     /// The flag, which lives as long as the token.

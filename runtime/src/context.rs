@@ -3,9 +3,10 @@
 
 use crate::flag::NEVER;
 use crate::layout::layout;
-use crate::{Arena, Cancellation, Fault, FaultKind, FramePtr, KernelCall, STATUS_FAULT, compare, functions};
+use crate::{Arena, Cancellation, Fault, FaultKind, FramePtr, KernelCall, STATUS_FAULT, TimeLimit, compare, functions};
 use std::cmp::Ordering;
 use std::sync::atomic::AtomicU8;
+use std::time::{Duration, Instant};
 
 /// What a context knows of the fault that stopped an evaluation.
 #[repr(C)]
@@ -39,6 +40,8 @@ pub struct Context {
     work_left: i64,
     arena: Arena,
     token: Option<Cancellation>,
+    /// The time limit of each run with this context. The token is that of the limit then.
+    time_limit: Option<TimeLimit>,
     /// The caller's structs, for calls in a row that copy from or to them. Generated code has them in registers.
     input: FramePtr,
     output: FramePtr,
@@ -98,6 +101,7 @@ impl Context {
             work_left: Context::STRING_WORK.cast_signed(),
             arena: Arena::new(Arena::LIMIT),
             token: None,
+            time_limit: None,
             input: FramePtr::from_raw(std::ptr::null_mut()),
             output: FramePtr::from_raw(std::ptr::null_mut()),
         }
@@ -273,10 +277,56 @@ impl Context {
         Fault::with(FaultKind::WorkLimit, self.string_work())
     }
 
-    /// Gives the evaluations to come a token to look at, or none.
+    /// Gives the evaluations to come a token to look at, or none. They have no time limit then.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.cancel = token.as_ref().map_or(&raw const NEVER, Cancellation::flag);
         self.token = token;
+        self.time_limit = None;
+    }
+
+    /// Gives each run to come a time limit, and a token beside it: a run ends with [`FaultKind::Deadline`] once it takes longer. Runs are those between
+    /// [`begin_run`](Context::begin_run) and [`end_run`](Context::end_run). If the limit is zero, none begins.
+    pub fn set_time_limit(&mut self, token: Option<Cancellation>, limit: Duration) {
+        let token = token.unwrap_or_default();
+        if limit.is_zero() {
+            return self.set_cancellation(Some(token.until(Instant::now())));
+        }
+        let limit = TimeLimit::new(&token, limit);
+        self.set_cancellation(Some(limit.token()));
+        self.time_limit = Some(limit);
+    }
+
+    /// Takes the time limit out, so that the runs to come are parts of one. The token still is that of the limit.
+    pub fn take_time_limit(&mut self) -> Option<TimeLimit> {
+        self.time_limit.take()
+    }
+
+    /// Puts a time limit back that [`take_time_limit`](Context::take_time_limit) took out.
+    pub fn put_time_limit(&mut self, limit: TimeLimit) {
+        self.time_limit = Some(limit);
+    }
+
+    /// Begins a run, which has the whole time limit, if there is one.
+    #[inline]
+    pub fn begin_run(&self) {
+        if let Some(limit) = &self.time_limit {
+            limit.begin();
+        }
+    }
+
+    /// Ends the run that `begin_run` began.
+    #[inline]
+    pub fn end_run(&self) {
+        if let Some(limit) = &self.time_limit {
+            limit.end();
+        }
+    }
+
+    /// True if the token says that no run may begin. That the last run took longer than its time limit does not count.
+    #[inline]
+    #[must_use]
+    pub fn lets_none_begin(&self) -> bool {
+        self.poll_cancelled() && self.time_limit.as_ref().is_none_or(TimeLimit::is_ended)
     }
 
     /// The token that evaluations look at.

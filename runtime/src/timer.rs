@@ -1,13 +1,15 @@
-//! The clock of the process: one thread that waits for the moments at which tokens end. It is no scheduler: all it does at a moment is to
-//! raise a flag.
+//! The clock of the process: one thread that waits for the moments at which tokens end, and ticks every millisecond while a run has a time limit. It is
+//! no scheduler: all it does is to raise flags.
 
 use crate::flag::Flag;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::timed_runs::{RunMark, TimedRuns};
+use std::cmp::{self, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A flag that is to be raised at a moment, if anybody has it then.
 struct Waiting {
@@ -24,40 +26,60 @@ impl PartialEq for Waiting {
 impl Eq for Waiting {}
 
 impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
         self.at.cmp(&other.at)
     }
 }
 
-/// Flags by their moments, and the process with the thread that waits for them.
+/// Runs with a time limit: the run that the clock saw last, and the moment from which it is late, if any clock can show it.
+struct Watched {
+    runs: Arc<TimedRuns>,
+    seen: Option<RunMark>,
+    late_from: Option<Instant>,
+}
+
+/// All that the thread of the clock looks after, and the process that has this thread.
 struct Queue {
     /// The earliest first.
     flags: BinaryHeap<Reverse<Waiting>>,
+    /// Runs with a time limit, by their addresses.
+    runs: BTreeMap<usize, Watched>,
     /// The number of the process that started the thread; 0 before. A process that was forked has no such thread, and starts its own.
     process: u32,
 }
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), process: 0 });
+/// The clock that runs with a time limit read.
+pub(crate) struct Clock {
+    /// The number of ticks so far.
+    pub(crate) beat: AtomicU64,
+    /// True while the thread ticks. A run that finds that it does not starts it.
+    pub(crate) is_ticking: AtomicBool,
+}
 
-/// Told when there is an earlier moment than all before.
+pub(crate) static CLOCK: Clock = Clock { beat: AtomicU64::new(0), is_ticking: AtomicBool::new(false) };
+
+/// The longest time between two ticks.
+const TICK: Duration = Duration::from_millis(1);
+
+/// The thread ticks for so many beats after the last run began, so that runs in short intervals need not start it each time.
+const IDLE_BEATS: u64 = 100;
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), runs: BTreeMap::new(), process: 0 });
+
+/// Told when the thread must not wait as long as it meant to.
 static EARLIER: Condvar = Condvar::new();
 
 /// Raises a flag at a moment. False if there is nothing that could.
 pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     let mut queue = queue();
-    let process = process::id();
-    if queue.process != process {
-        // The thread begins with the lock, so it finds the flag.
-        if thread::Builder::new().name("cembra-timer".to_owned()).spawn(run).is_err() {
-            return false;
-        }
-        queue.process = process;
+    if !queue.has_thread() {
+        return false;
     }
     let queue = &mut queue.flags;
     // Those that are of no use go before there is more room for them, so that they are never more than those that are.
@@ -72,10 +94,51 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     true
 }
 
+/// Looks after runs with a time limit, until [`forget`].
+pub(crate) fn watch(runs: &Arc<TimedRuns>) {
+    let watched = Watched { runs: runs.clone(), seen: None, late_from: None };
+    queue().runs.insert(Arc::as_ptr(runs).addr(), watched);
+}
+
+/// Forgets these runs.
+pub(crate) fn forget(runs: &Arc<TimedRuns>) {
+    queue().runs.remove(&Arc::as_ptr(runs).addr());
+}
+
+/// Makes the thread tick, for a run that begins. If there is no thread, it ends the run and all that follow it.
+#[cold]
+#[inline(never)]
+pub(crate) fn start_ticking(runs: &TimedRuns) {
+    let mut queue = queue();
+    if !queue.has_thread() {
+        return runs.end_all();
+    }
+    // The thread looks at this with the lock, before it waits.
+    CLOCK.is_ticking.store(true, Ordering::SeqCst);
+    EARLIER.notify_one();
+}
+
 /// How many flags are waited for.
 #[cfg(test)]
 pub(crate) fn waiting() -> usize {
     queue().flags.len()
+}
+
+/// Stops ticking, as the thread does when no run needs it.
+#[cfg(test)]
+pub(crate) fn stop_ticking() {
+    let queue = queue();
+    let is_running = |watched: &Watched| watched.runs.last().is_running();
+    CLOCK.is_ticking.store(false, Ordering::SeqCst);
+    // As in `tick`.
+    CLOCK.is_ticking.fetch_or(queue.runs.values().any(is_running), Ordering::SeqCst);
+    EARLIER.notify_one();
+}
+
+/// How many sessions have a time limit.
+#[cfg(test)]
+pub(crate) fn watched() -> usize {
+    queue().runs.len()
 }
 
 fn queue() -> MutexGuard<'static, Queue> {
@@ -83,22 +146,125 @@ fn queue() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Queue {
+    /// True if the process has the thread. It is started if it has not; it begins with the lock, so it finds all that is in the queue.
+    fn has_thread(&mut self) -> bool {
+        let process = process::id();
+        if self.process == process {
+            return true;
+        }
+        forks::prepare();
+        let started = thread::Builder::new().name("cembra-timer".to_owned()).spawn(run).is_ok();
+        if started {
+            self.process = process;
+        }
+        started
+    }
+
+    /// Raises flags whose moments are past. Returns the time until the next one.
+    fn raise_flags(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        while let Some(Reverse(first)) = self.flags.peek()
+            && first.at <= now
+        {
+            let flag = self.flags.pop().and_then(|Reverse(first)| first.flag.upgrade());
+            flag.iter().for_each(|flag| flag.end_by_time());
+        }
+        self.flags.peek().map(|Reverse(first)| first.at.saturating_duration_since(now))
+    }
+
+    /// Ticks: raises the flags of runs that are late. Returns the time until the next tick; `None` if no run needs one.
+    fn tick(&mut self) -> Option<Duration> {
+        if !CLOCK.is_ticking.load(Ordering::SeqCst) {
+            return None;
+        }
+        let beat = CLOCK.beat.fetch_add(1, Ordering::SeqCst) + 1;
+        // A run of an earlier beat began before this moment, so it has at least its limit from now on.
+        let now = Instant::now();
+        let (mut wait, mut is_needed) = (TICK, false);
+        for watched in self.runs.values_mut() {
+            let run = watched.runs.last();
+            is_needed |= run.is_running() || run.beat() + IDLE_BEATS >= beat;
+            if !run.is_running() || run.beat() == beat {
+                continue;
+            }
+            if watched.seen != Some(run) {
+                (watched.seen, watched.late_from) = (Some(run), now.checked_add(watched.runs.limit));
+            }
+            match watched.late_from.map(|from| from.saturating_duration_since(now)) {
+                Some(Duration::ZERO) => watched.runs.raise(run),
+                Some(left) => wait = wait.min(left),
+                None => {}
+            }
+        }
+        if is_needed {
+            return Some(wait);
+        }
+        CLOCK.is_ticking.store(false, Ordering::SeqCst);
+        // A run that began before that took the thread for ticking.
+        let began = self.runs.values().any(|watched| watched.runs.last().is_running());
+        CLOCK.is_ticking.fetch_or(began, Ordering::SeqCst);
+        began.then_some(TICK)
+    }
+}
+
 /// Raises flags as long as the process lives.
 fn run() {
     let mut queue = queue();
     loop {
-        let flags = &mut queue.flags;
-        let now = Instant::now();
-        while let Some(Reverse(first)) = flags.peek()
-            && first.at <= now
-        {
-            let flag = flags.pop().and_then(|Reverse(first)| first.flag.upgrade());
-            flag.iter().for_each(|flag| flag.end_by_time());
-        }
-        let next = flags.peek().map(|Reverse(first)| first.at.saturating_duration_since(now));
+        let next = [queue.raise_flags(), queue.tick()].into_iter().flatten().min();
         queue = match next {
             Some(left) => EARLIER.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0,
             None => EARLIER.wait(queue).unwrap_or_else(PoisonError::into_inner),
         };
     }
+}
+
+/// Forks of the process: the thread that forks has the lock meanwhile, so the child never finds it locked by a thread that it does not have, and
+/// the first run in the child starts a thread.
+#[cfg(unix)]
+mod forks {
+    use super::{CLOCK, Queue, queue};
+    use std::cell::Cell;
+    use std::sync::atomic::Ordering;
+    use std::sync::{MutexGuard, Once};
+
+    type Handler = Option<extern "C" fn()>;
+
+    // SAFETY: SYSTEM-FUNCTION.
+    unsafe extern "C" {
+        safe fn pthread_atfork(before: Handler, in_parent: Handler, in_child: Handler) -> i32;
+    }
+
+    thread_local! {
+        /// The lock, while this thread forks.
+        static LOCK: Cell<Option<MutexGuard<'static, Queue>>> = const { Cell::new(None) };
+    }
+
+    extern "C" fn before() {
+        // A thread that is at its end has no such variable any more, and forks without the lock.
+        let _ = LOCK.try_with(|lock| lock.set(Some(queue())));
+    }
+
+    extern "C" fn in_parent() {
+        let _ = LOCK.try_with(Cell::take);
+    }
+
+    extern "C" fn in_child() {
+        CLOCK.is_ticking.store(false, Ordering::SeqCst);
+        in_parent();
+    }
+
+    pub(super) fn prepare() {
+        static ONCE: Once = Once::new();
+        // This fails without memory. A child then waits for ever if the thread had the lock when the process forked.
+        ONCE.call_once(|| {
+            pthread_atfork(Some(before), Some(in_parent), Some(in_child));
+        });
+    }
+}
+
+#[cfg(not(unix))]
+mod forks {
+    pub(super) fn prepare() {}
 }

@@ -9,7 +9,7 @@ use crate::views::Views;
 use compiler::{Cancellation, Limits, OnError, OutputColumn, RowFailure, RunOptions, Value};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `cembra_session`.
 #[derive(Debug)]
@@ -61,10 +61,9 @@ impl Session {
 
     /// The options of a run that begins now.
     pub(crate) fn options_now(&self) -> RunOptions {
-        match self.deadline {
-            Some(limit) => self.run.clone().time_limit(limit),
-            None => self.run.clone(),
-        }
+        // A moment that no clock can show never comes. It also ends the views that are made of outputs.
+        let deadline = self.deadline.and_then(|limit| Instant::now().checked_add(limit));
+        deadline.into_iter().fold(self.run.clone(), RunOptions::deadline)
     }
 
     /// The most bytes that arrays and tensors may have: as the program says, or less.

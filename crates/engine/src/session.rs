@@ -3,11 +3,11 @@
 use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
 use crate::options::run_options::RunOptions;
-use crate::tensors::runs::OutputMemory;
+use crate::tensors::runs::{OutputMemory, TensorRuns};
 use cembra_runtime::{Cancellation, Context, Frame, QType};
 use cembra_tensor::Tensor;
 use cembra_value::Error;
-use cembra_value::{Value, guarded_values};
+use cembra_value::{RunTerms, Value, guarded_values};
 use std::sync::Arc;
 
 /// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
@@ -132,7 +132,8 @@ impl Session {
     }
 
     /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
-    /// `cancelled` once it is; none takes it away. A clone of the session has none.
+    /// `cancelled` once it is; none takes it away. A clone of the session has none. A deadline and a time limit that
+    /// [`set_run_options`](Session::set_run_options) set are taken away.
     ///
     /// ```
     /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
@@ -206,7 +207,7 @@ impl Session {
     #[cold]
     fn run_whole(&mut self, values: &[Value], results: &mut Vec<Value>) -> Result<(), Error> {
         self.inner.check_values(values)?;
-        self.inner.evaluate_whole(values, self.context.cancellation().as_ref(), &mut self.memory, results)
+        self.inner.evaluate_whole(values, &self.context, &mut self.memory, results)
     }
 }
 
@@ -251,10 +252,8 @@ impl Session {
 
     #[inline(never)]
     fn run_tensor_steps(&mut self, inputs: &[Tensor]) -> Result<(), Error> {
-        let token = self.context.cancellation();
-        let limits = self.memory.options.run_limits().copied();
-        let terms = self.memory.options.terms(token.as_ref(), limits.as_ref());
-        self.inner.tensors()?.run(inputs, &terms, self.memory.tensors.get_or_insert_default())
+        let model = self.inner.tensors()?;
+        run_tensors(&self.context, &mut self.memory, |terms, runs| model.run(inputs, terms, runs))
     }
 
     /// Evaluates a model with tensors and one output, and puts the output at the place `target` of `inputs`. That is the place of an input, or the
@@ -280,11 +279,23 @@ impl Session {
     /// As for [`run_tensors`](Session::run_tensors); a model of several outputs; or a `target` that is neither an input nor the place after the last
     /// one. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
-        let token = self.context.cancellation();
-        let limits = self.memory.options.run_limits().copied();
-        let terms = self.memory.options.terms(token.as_ref(), limits.as_ref());
-        self.inner.tensors()?.run_over(inputs, target, &terms, self.memory.tensors.get_or_insert_default())
+        let model = self.inner.tensors()?;
+        run_tensors(&self.context, &mut self.memory, |terms, runs| model.run_over(inputs, target, terms, runs))
     }
+}
+
+/// Runs a model with tensors within the terms of a session.
+fn run_tensors<A>(
+    context: &Context,
+    memory: &mut WholeMemory,
+    run: impl FnOnce(&RunTerms<'_>, &mut TensorRuns) -> A,
+) -> A {
+    let (token, limits) = (context.cancellation(), memory.options.run_limits().copied());
+    let terms = memory.options.terms(token.as_ref(), limits.as_ref());
+    context.begin_run();
+    let made = run(&terms, memory.tensors.get_or_insert_default());
+    context.end_run();
+    made
 }
 
 /// Tells a listener of an output. A panic of the listener is an error.

@@ -6,7 +6,7 @@ use crate::settings::{limits_of, spelled_limits};
 use cembra::RunOptions;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a caller says of evaluations.
 #[derive(Clone, Default)]
@@ -34,11 +34,12 @@ impl Terms {
         Ok(Terms { threads, time_limit, cancellation, limits })
     }
 
-    /// The options of an evaluation that begins now.
+    /// The options of an evaluation that begins now. Its time limit is a deadline, which also ends what is done before and after the model runs.
     pub(crate) fn options(&self) -> RunOptions {
         let mut options = RunOptions::new().threads(self.threads.max(1));
-        if let Some(limit) = self.time_limit {
-            options = options.time_limit(limit);
+        // A moment that no clock can show never comes.
+        if let Some(deadline) = self.time_limit.and_then(|limit| Instant::now().checked_add(limit)) {
+            options = options.deadline(deadline);
         }
         if let Some(token) = &self.cancellation {
             options = options.cancellation(token.clone());

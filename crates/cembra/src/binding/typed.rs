@@ -8,7 +8,7 @@ use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
 use cembra_engine::{LoopMemory, WholeMemory, check_token};
 use cembra_native::Compiled;
-use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
+use cembra_runtime::{Cancellation, Context, Frame, FramePtr, TimeLimit};
 use cembra_value::{Value, guarded_values};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -186,6 +186,15 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
             return Err(Error::values(message));
         }
+        // All rows are one run: the time limit is not begun anew with each.
+        let Some(limit) = self.context.take_time_limit() else { return self.run_rows(inputs, outputs) };
+        limit.begin();
+        let timed = Timed { executor: self, limit: Some(limit) };
+        timed.executor.run_rows(inputs, outputs)
+    }
+
+    /// Evaluates the model on rows, of which there are as many as outputs.
+    fn run_rows(&mut self, inputs: &[I], outputs: &mut [O]) -> Result<(), Error> {
         if self.executor.inner().is_whole() || self.moves.as_ref().is_some_and(|moves| !moves.are_columns()) {
             // There are fields that are no columns.
             for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
@@ -214,6 +223,21 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         // SAFETY: FIELD-TABLE: these are the fields of O, and no two of them overlap.
         let places = out_fields.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();
         batch.run_into(&self.memory.row_options(&self.context), &columns, places).map(drop)
+    }
+}
+
+/// An executor in a run of many rows. It is given its time limit back when the run ends, even by a panic.
+struct Timed<'e, I, O, S> {
+    executor: &'e mut ModelExecutor<I, O, S>,
+    limit: Option<TimeLimit>,
+}
+
+impl<I, O, S> Drop for Timed<'_, I, O, S> {
+    fn drop(&mut self) {
+        if let Some(limit) = self.limit.take() {
+            limit.end();
+            self.executor.context.put_time_limit(limit);
+        }
     }
 }
 
@@ -361,8 +385,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let inputs =
             moves.arrays.iter().flat_map(|inputs| inputs.iter().map(value)).collect::<Result<Vec<Value>, _>>()?;
         let mut made = Vec::new();
-        let token = self.context.cancellation();
-        self.executor.inner().evaluate_whole(&inputs, token.as_ref(), &mut self.memory, &mut made)?;
+        self.executor.inner().evaluate_whole(&inputs, &self.context, &mut self.memory, &mut made)?;
         for (moved, value) in moves.checked.iter().zip(&made) {
             moved.check(value)?;
         }
@@ -434,7 +457,7 @@ unsafe fn read_inputs(
 
 impl<I, O, S> ModelExecutor<I, O, S> {
     /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone
-    /// has none. See [`Session::set_cancellation`](crate::Session::set_cancellation).
+    /// has none. A deadline and a time limit that were set are taken away. See [`Session::set_cancellation`](crate::Session::set_cancellation).
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.context.set_cancellation(token);
     }
@@ -465,7 +488,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     ///
     /// It takes the input struct, the output struct, a frame and a context, and must be called only while this executor
     /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`: `CALL` of
-    /// `docs/safety.md`. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the evaluation failed.
+    /// `docs/safety.md`. A token and a deadline end it, and a time limit does not. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the evaluation failed.
     #[must_use]
     pub fn raw(&self) -> Option<unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32> {
         self.executor.inner().machine_code().map(Compiled::raw)
@@ -477,6 +500,9 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         if let Some(compiled) = self.executor.inner().machine_code() {
             compiled.prepare_context(&mut self.context);
         }
+        // A run that was late does not end calls that follow.
+        self.context.begin_run();
+        self.context.end_run();
         (self.frame.ptr().as_ptr(), &raw mut self.context)
     }
 }

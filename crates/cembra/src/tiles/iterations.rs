@@ -74,6 +74,10 @@ impl Run {
     /// # Errors
     /// Those of statements; or the residual is above the tolerance after the last step.
     pub fn conjugate_gradients(&mut self, a: &Tiled, b: &Tiled, stop: Stop) -> Result<Solution, Error> {
+        self.as_one(|run| run.conjugate_gradients_steps(a, b, stop))
+    }
+
+    fn conjugate_gradients_steps(&mut self, a: &Tiled, b: &Tiled, stop: Stop) -> Result<Solution, Error> {
         let scalar = b.scalar_type();
         let all = self.number("tensor.sum(b * b)", [("b", b)])?;
         let mut squares = all;
@@ -103,6 +107,10 @@ impl Run {
     /// Those of statements; the axes have two tilings; or the residual is above the tolerance after the last step, as it is for a matrix without
     /// an inverse.
     pub fn inverse(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
+        self.as_one(|run| run.inverse_steps(a, stop))
+    }
+
+    fn inverse_steps(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         let one = identity(a)?;
         // The product of the largest sums of columns and of rows is no less than the square of any singular value.
         let bound = self.largest_sum(a)?;
@@ -127,6 +135,10 @@ impl Run {
     /// # Errors
     /// Those of [`inverse`](Run::inverse).
     pub fn inverse_square_root(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
+        self.as_one(|run| run.inverse_square_root_steps(a, stop))
+    }
+
+    fn inverse_square_root_steps(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         let one = identity(a)?;
         let bound = self.largest_sum(a)?;
         let mut y =
@@ -156,6 +168,10 @@ impl Run {
     /// # Errors
     /// Those of [`inverse`](Run::inverse).
     pub fn sign(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
+        self.as_one(|run| run.sign_steps(a, stop))
+    }
+
+    fn sign_steps(&mut self, a: &Tiled, stop: Stop) -> Result<Solution, Error> {
         let one = identity(a)?;
         let bound = number(self.largest_sum(a)?, a.scalar_type())?;
         let mut x = self.kept(r#"x("i,j") = a("i,j") / bound"#, &[("a", a), ("bound", &bound)])?;

@@ -1,7 +1,7 @@
 //! Texts that are evaluated on tiled tensors: they are compiled for the types of the tensors, and kept. A compiled text is a model (`session.rs`);
 //! `cembra-tiles` evaluates the model's graph on tiles.
 
-use super::session::{TiledGraph, TiledModel, TiledSession, within};
+use super::session::{TiledGraph, TiledModel, TiledSession, TimedEvaluator};
 use crate::{Error, Executor, Model, QType, Registry, RunOptions, Scalar};
 use cembra_engine::{Cache, NewValue, hash_of};
 use cembra_tensor::{MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -39,7 +39,7 @@ const MOST_TEXTS: usize = 64;
 /// ```
 #[derive(Debug)]
 pub struct Run {
-    evaluator: Evaluator,
+    evaluator: TimedEvaluator,
     elements: Arc<cembra_engine::Evaluator>,
     compile: crate::Options,
     texts: Cache<TextKey, Result<Arc<TiledModel>, Error>>,
@@ -86,7 +86,7 @@ impl Run {
 
     pub(super) fn of(evaluator: Evaluator, compile: &crate::Options) -> Run {
         let elements = Arc::new(cembra_engine::Evaluator::new(compile));
-        Run { evaluator, elements, compile: compile.clone(), texts: Cache::new(MOST_TEXTS) }
+        Run { evaluator: evaluator.into(), elements, compile: compile.clone(), texts: Cache::new(MOST_TEXTS) }
     }
 
     /// The tensor that a text makes, which has one output: `c("i,j") = a("i,k") * b("k,j")`. An assignment as `+=` reads its target among the
@@ -166,7 +166,7 @@ impl Run {
     /// The graph has operators of another registry than the options of the library name; those of
     /// [`Evaluator::evaluate`](Evaluator::evaluate).
     pub fn graph(&self, graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[&Tiled]) -> Result<Vec<Tiled>, Error> {
-        self.evaluator.evaluate(graph, outputs, inputs, &self.elements.host())
+        self.evaluator.begin().evaluate(graph, outputs, inputs, &self.elements.host())
     }
 
     /// The steps that [`graph`](Run::graph) would take. No tile is made, so inputs may have a shape alone: [`Tiled::planned`].
@@ -179,20 +179,20 @@ impl Run {
         outputs: &[TensorNodeId],
         inputs: &[&Tiled],
     ) -> Result<Vec<Step>, Error> {
-        self.evaluator.plan_graph(graph, outputs, inputs, &self.elements.host())
+        self.evaluator.begin().plan_graph(graph, outputs, inputs, &self.elements.host())
     }
 
     /// Notes the steps of evaluations in a journal, which also says how far the running one is.
     #[must_use]
     pub fn journal(self, journal: Journal) -> Run {
-        Run { evaluator: self.evaluator.journal(journal), ..self }
+        Run { evaluator: self.evaluator.with(|evaluator| evaluator.journal(journal)), ..self }
     }
 
-    /// Sets the token that ends evaluations, the number of their threads, and, by [`array_bytes`](crate::Limits::array_bytes), the most bytes that
-    /// they may take ([`Evaluator::most_bytes`]). Without limits in `options`, bytes are not limited.
+    /// Sets the token that ends evaluations, the time limit of each, the number of their threads, and, by
+    /// [`array_bytes`](crate::Limits::array_bytes), the most bytes that they may take ([`Evaluator::most_bytes`]). Without limits in `options`, bytes are not limited.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> Run {
-        Run { evaluator: within(self.evaluator, options), ..self }
+        Run { evaluator: self.evaluator.within(options), ..self }
     }
 
     /// Makes a session that evaluates a model with these options, on the same ranks.
@@ -205,19 +205,28 @@ impl Run {
     /// Which rank owns which tile of results, as [`Evaluator::tile_map`] says it.
     #[must_use]
     pub fn tile_map(self, map: TileMap) -> Run {
-        Run { evaluator: self.evaluator.tile_map(map), ..self }
+        Run { evaluator: self.evaluator.with(|evaluator| evaluator.tile_map(map)), ..self }
     }
 
-    /// What evaluates products, sums and functions that are no texts, with the same options and on the same ranks.
+    /// What evaluates products, sums and functions that are no texts, with the same options but the time limit, and on the same ranks.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
-        &self.evaluator
+        &self.evaluator.untimed
+    }
+
+    /// Evaluates several texts within the time limit of one run.
+    pub(super) fn as_one<A>(&mut self, evaluate: impl FnOnce(&mut Run) -> A) -> A {
+        let begun = self.evaluator.begin().into_owned().into();
+        let timed = std::mem::replace(&mut self.evaluator, begun);
+        let made = evaluate(self);
+        self.evaluator = timed;
+        made
     }
 
     /// The options.
     #[must_use]
     pub const fn options(&self) -> &Options {
-        self.evaluator.options()
+        self.evaluator().options()
     }
 
     /// The number of texts that were compiled. Evaluations of kept texts do not count.
@@ -233,7 +242,7 @@ impl Run {
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
         // Other ranks begin to evaluate, and learn that this one does not.
         let BoundText { model, graph, inputs } =
-            self.graph_of(text, inputs).map_err(|error| self.evaluator.give_up(error))?;
+            self.graph_of(text, inputs).map_err(|error| self.evaluator().give_up(error))?;
         let made = self.graph(&graph.graph, &graph.outputs, &inputs)?;
         Ok(model.executor.outputs().iter().map(|field| field.name.clone()).zip(made).collect())
     }

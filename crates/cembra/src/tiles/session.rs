@@ -156,9 +156,47 @@ fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     }
 }
 
-/// Returns the evaluator with the token, the threads and the most bytes that `options` sets.
-pub(super) fn within(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
-    let evaluator = options.token().into_iter().fold(evaluator, Evaluator::cancellation);
+/// An evaluator, and the time limit of each run with it.
+#[derive(Clone, Debug)]
+pub(super) struct TimedEvaluator {
+    /// The evaluator of runs without a time limit.
+    pub(super) untimed: Evaluator,
+    /// The options of which each run has a token of its own, if they have a time limit.
+    options: Option<RunOptions>,
+}
+
+impl From<Evaluator> for TimedEvaluator {
+    fn from(untimed: Evaluator) -> TimedEvaluator {
+        TimedEvaluator { untimed, options: None }
+    }
+}
+
+impl TimedEvaluator {
+    /// Returns the evaluator with the token, the time limit, the threads and the most bytes that `options` sets.
+    pub(super) fn within(self, options: &RunOptions) -> TimedEvaluator {
+        let timed = options.run_time_limit().map(|_| options.clone());
+        let token = if timed.is_some() { None } else { options.token() };
+        let options_of_limit = timed.or(self.options.filter(|_| token.is_none()));
+        let evaluator = token.into_iter().fold(self.untimed, Evaluator::cancellation);
+        TimedEvaluator { untimed: with_resources(evaluator, options), options: options_of_limit }
+    }
+
+    /// Returns the evaluator with a change.
+    pub(super) fn with(self, change: impl FnOnce(Evaluator) -> Evaluator) -> TimedEvaluator {
+        TimedEvaluator { untimed: change(self.untimed), ..self }
+    }
+
+    /// Returns the evaluator of a run that begins now.
+    pub(super) fn begin(&self) -> Cow<'_, Evaluator> {
+        match self.options.as_ref().and_then(RunOptions::token) {
+            None => Cow::Borrowed(&self.untimed),
+            Some(token) => Cow::Owned(self.untimed.clone().cancellation(token)),
+        }
+    }
+}
+
+/// Returns the evaluator with the threads and the most bytes that `options` sets.
+fn with_resources(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
     let evaluator = options.thread_count().into_iter().fold(evaluator, Evaluator::threads);
     let most = options.run_limits().map(|limits| usize::try_from(limits.array_bytes).unwrap_or(usize::MAX));
     most.into_iter().fold(evaluator, Evaluator::most_bytes)
@@ -167,7 +205,7 @@ pub(super) fn within(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
 /// A model that is evaluated on tiled tensors. It keeps the graph of the last inputs, for inputs of the same extents.
 #[derive(Debug)]
 pub struct TiledSession {
-    pub(super) evaluator: Evaluator,
+    pub(super) evaluator: TimedEvaluator,
     pub(super) elements: Arc<cembra_engine::Evaluator>,
     pub(super) model: Arc<TiledModel>,
 }
@@ -181,17 +219,17 @@ struct Labels<'l> {
 }
 
 impl TiledSession {
-    /// Sets the token that ends evaluations, the number of their threads, and, by [`array_bytes`](crate::Limits::array_bytes), the most bytes that
-    /// they may take.
+    /// Sets the token that ends evaluations, the time limit of each, the number of their threads, and, by
+    /// [`array_bytes`](crate::Limits::array_bytes), the most bytes that they may take.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> TiledSession {
-        TiledSession { evaluator: within(self.evaluator, options), ..self }
+        TiledSession { evaluator: self.evaluator.within(options), ..self }
     }
 
-    /// The evaluator of products, sums and functions, with the same options and on the same ranks.
+    /// The evaluator of products, sums and functions, with the same options but the time limit, and on the same ranks.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
-        &self.evaluator
+        &self.evaluator.untimed
     }
 
     /// Evaluates the model on one tensor for each input, by name, and returns the outputs by name. The axes of an input `tiled[f64, "i,j"]` are cut
@@ -254,11 +292,12 @@ impl TiledSession {
         };
         let resumed = Resumed { known: &places, after: &mut after };
         let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
-        let bound = self.bound(known.collect()).map_err(|error| self.evaluator.give_up(error));
+        let evaluator = self.evaluator.begin();
+        let bound = self.bound(known.collect()).map_err(|error| evaluator.give_up(error));
         let (graph, inputs) = bound?;
         let inputs: Vec<&Tiled> = inputs.iter().map(|tiled| &**tiled).collect();
         let host = self.elements.host();
-        let made = self.evaluator.evaluate_from(&graph.graph, &graph.outputs, &inputs, &host, resumed)?;
+        let made = evaluator.evaluate_from(&graph.graph, &graph.outputs, &inputs, &host, resumed)?;
         Ok(outputs.iter().map(|field| field.name.to_string()).zip(made).collect())
     }
 
@@ -295,7 +334,7 @@ impl TiledSession {
     pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
         let (graph, inputs) = self.bound(inputs.into_iter().collect())?;
         let inputs: Vec<&Tiled> = inputs.iter().map(|tiled| &**tiled).collect();
-        self.evaluator.plan_graph(&graph.graph, &graph.outputs, &inputs, &self.elements.host())
+        self.evaluator.begin().plan_graph(&graph.graph, &graph.outputs, &inputs, &self.elements.host())
     }
 
     /// Returns the graph of the model for inputs that are known as far as `given` says, and a tensor for each input, in the tiles that the model
@@ -337,7 +376,7 @@ impl TiledSession {
                 let message = format!("no tensor is given for `{name}`");
                 return Err(Error::tensors(TensorErrorKind::UnknownName, message));
             };
-            let options = self.evaluator.options().clone().beside_tiles(tiles)?;
+            let options = self.evaluator().options().clone().beside_tiles(tiles)?;
             let cut = cut(model.is_tiled(), field, known, &mut labels, &options)?;
             tiles = tiles.saturating_add(if cut.is_lazy() { 0 } else { cut.shape().len() });
             inputs.push(cut);

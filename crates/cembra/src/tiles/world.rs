@@ -226,7 +226,11 @@ pub trait TileExecutor {
 impl TileExecutor for Executor {
     fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error> {
         let elements = self.tensor_evaluator()?.clone();
-        Ok(TiledSession { evaluator: world.joined(options), elements, model: Arc::new(TiledModel::new(self.clone())) })
+        Ok(TiledSession {
+            evaluator: world.joined(options).into(),
+            elements,
+            model: Arc::new(TiledModel::new(self.clone())),
+        })
     }
 }
 

@@ -92,6 +92,17 @@ fn a_deadline_holds_in_a_forked_process() {
     let early = Cancellation::new().until(std::time::Instant::now() + Duration::from_secs(3600));
     assert!(in_child(late));
     assert!(!early.is_cancelled());
+    // Sessions that have their limit from before the fork: without a run, and with one for which the thread ticks.
+    let mut session = executor.session();
+    session.set_run_options(&RunOptions::new().time_limit(Duration::from_millis(5)));
+    let mut runs = || {
+        assert_eq!(session.evaluate(&[Value::from(1_i64 << 50)]).unwrap_err().code(), "deadline");
+        assert_eq!(session.evaluate(&[Value::from(3_i64)]).unwrap(), [Value::from(5_i64)]);
+    };
+    for _ in 0..2 {
+        assert!(in_child(&mut runs));
+        runs();
+    }
 }
 
 #[test]

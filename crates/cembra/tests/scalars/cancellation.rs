@@ -117,7 +117,7 @@ fn runs_end_at_their_deadline() {
             let error = session.evaluate(std::slice::from_ref(value)).unwrap_err();
             assert!(is_deadline(&error), "{text}: {error}");
             assert_eq!(error.to_string(), "the time of the evaluation is over");
-            // It is over before another begins; a clone has no deadline, and other limits are the model's again.
+            // The next run ends alike; other limits are the model's again.
             assert!(is_deadline(&session.evaluate(std::slice::from_ref(value)).unwrap_err()));
             session.set_run_options(&RunOptions::new().limits(Limits { loop_iterations: 10, ..Limits::default() }));
             let error = session.evaluate(std::slice::from_ref(value)).unwrap_err();

@@ -36,6 +36,7 @@ mod small_stack;
 mod strings;
 mod threads;
 mod tiers;
+mod time_limits;
 mod unsound_rewrites;
 mod user_operators;
 mod user_rules;

@@ -23,7 +23,7 @@ use crate::stages::only_sessions;
 use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{Cancellation, Context, Frame, FramePtr};
+use cembra_runtime::{Context, Frame, FramePtr};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
@@ -178,17 +178,20 @@ impl Executable {
     }
 
     /// Evaluates a model whose values lie beside frames on values of exactly its inputs' types, one for each. The results are put behind the
-    /// others.
+    /// others. The context has the token and the time limit of the run.
     pub fn evaluate_whole(
         &self,
         values: &[Value],
-        token: Option<&Cancellation>,
+        context: &Context,
         memory: &mut WholeMemory,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let limits = memory.options.run_limits().copied();
-        let terms = memory.options.terms(token, limits.as_ref());
-        self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results))
+        let (token, limits) = (context.cancellation(), memory.options.run_limits().copied());
+        let terms = memory.options.terms(token.as_ref(), limits.as_ref());
+        context.begin_run();
+        let evaluated = self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results));
+        context.end_run();
+        evaluated
     }
 
     /// Makes the memory that `evaluate_part` uses for one evaluation after the other.
@@ -296,7 +299,7 @@ impl Executable {
 
     /// Readies a context, and the memory of array programs, for runs with these options, in the place of what was said before.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
-        context.set_cancellation(options.token());
+        options.end_runs(context);
         let limits = options.run_limits().map(|limits| self.limits.within(limits));
         limits.as_ref().unwrap_or(&self.limits).hold_in(context);
         memory.options = limits.into_iter().fold(options.clone(), RunOptions::limits);
@@ -419,33 +422,33 @@ impl Executable {
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> Result<(), Error> {
+        context.begin_run();
         // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
         // SAFETY: CALL, promised by the caller.
         let status = unsafe {
             match &model.runnable {
                 Runnable::Native(function, _) => function.call(input, output, frame, context),
                 Runnable::Interpreted(function) => function.call(input, output, frame, context),
-                Runnable::Tiered(tiered) => return self.run_tier(model, tiered, [input, output, frame], context),
+                Runnable::Tiered(tiered) => self.run_tier(tiered, [input, output, frame], context),
             }
         };
+        context.end_run();
         model.end(status, context)
     }
 
-    /// As `run`, with what there is by now. Apart, so that what others do is short.
+    /// Runs what there is by now of a model in tiers, and returns its status. Apart, so that what others do is short.
     ///
     /// # Safety
     /// CALL.
     #[inline(never)]
     unsafe fn run_tier(
         self: &Arc<Self>,
-        model: &FrameModel,
         tiered: &Tiered,
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
-    ) -> Result<(), Error> {
+    ) -> i32 {
         // SAFETY: CALL, promised by the caller; every tier is of this plan and binding.
-        let status = unsafe { tiered.function_for_call(self).call(input, output, frame, context) };
-        model.end(status, context)
+        unsafe { tiered.function_for_call(self).call(input, output, frame, context) }
     }
 }
 
@@ -465,7 +468,7 @@ fn check_float_mode() -> Result<(), Error> {
 /// It does.
 #[inline]
 pub fn check_token(context: &Context) -> Result<(), Error> {
-    if context.poll_cancelled() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
+    if context.lets_none_begin() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
 }
 
 /// The error that there are not as many values as inputs.

@@ -1,9 +1,9 @@
 //! What is refused, and where in the text that is.
 
 use super::most_bytes;
-use cembra::Error;
 use cembra::tensor::TensorErrorKind;
-use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
+use cembra::tiles::{MOST_TILES, Operand, Options, Shape, Stop, Tiled, Tiling, Tiling1, World};
+use cembra::{Error, RunOptions};
 
 fn dense(boundaries: &[&[i64]]) -> Tiled {
     let axes: Vec<Tiling1> =
@@ -23,6 +23,36 @@ fn refused(text: &str) -> (TensorErrorKind, String, String) {
     let message = error.to_string();
     let message = message.split([';', '\n']).next().unwrap_or_default().to_owned();
     (error.tensor_kind().unwrap_or_else(|| panic!("{text}: {error}")), message, span.to_owned())
+}
+
+/// A time limit is the time of each evaluation; an iteration of several is one.
+#[test]
+fn evaluations_in_tiles_have_a_time_limit() {
+    let (a, hour) = (dense(&[&[0, 2, 4], &[0, 2, 4]]), std::time::Duration::from_secs(3600));
+    let world = World::from_environment().expect("a world");
+    let text = r#"tile i, k, j = 2; input a: tiled[f64, "i,k"]; r("i,j") = a("i,k") * a("k,j")"#;
+    let model =
+        cembra::Model::parse(text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
+    let timed = |limit| RunOptions::new().time_limit(limit);
+    let statement = r#"r("i,j") = a("i,k") * a("k,j")"#;
+    for (limit, end) in [(hour, None), (std::time::Duration::ZERO, Some("deadline"))] {
+        let mut run = world.evaluator(Options::default()).run_options(&timed(limit));
+        // Options without a token or a limit leave the limit.
+        let session = run.tiled(&model).run_options(&RunOptions::new().threads(2));
+        for _ in 0..2 {
+            let code = |made: Result<(), Error>| made.err().map(|error| error.code());
+            assert_eq!(code(run.statement(statement, [("a", &a)]).map(drop)), end);
+            assert_eq!(code(session.run([("a", Operand::Tiled(&a))]).map(drop)), end);
+            let iterated = code(run.inverse(&a, Stop::default()).map(drop));
+            assert_eq!(iterated == Some("deadline"), end.is_some(), "{iterated:?}");
+        }
+        // A token in the place of the limit.
+        let token = cembra::Cancellation::new();
+        let session = session.run_options(&RunOptions::new().cancellation(token.clone()));
+        assert!(session.run([("a", Operand::Tiled(&a))]).is_ok());
+        token.cancel();
+        assert_eq!(session.run([("a", Operand::Tiled(&a))]).expect_err("cancelled").code(), "cancelled");
+    }
 }
 
 #[test]

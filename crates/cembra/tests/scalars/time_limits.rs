@@ -1,0 +1,215 @@
+//! A time limit is the time of each run: a session that is given one runs as often as it likes, and one run that takes too long says nothing of the next.
+
+use cembra::{
+    Backend, Cancellation, FaultKind, InputColumn, Limits, Mismatch, Model, Options, Pool, RunOptions, Session, Tensor,
+    Value,
+};
+use std::time::Duration;
+
+/// Runs for ever if `n` is large, and ends at once if it is small.
+const LOOP: &str = "input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)";
+/// The same for many elements.
+const ARRAYS: &str = "input x: [i64], n: i64; math.sum(x * seq.reduce(fn(s, i) = s + math.sum(x), seq.range(n), 0))";
+/// Numbers before tensors.
+const MIXED: &str = "input x: tensor[f64, 1], n: i64
+    let from = n * 2
+    output y = x * core.cast(seq.reduce(fn(s, i) = s + i * i, seq.range(from), 0i64), f64)";
+/// So many rounds take hours.
+const LONG: i64 = 1 << 50;
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[derive(cembra::Input)]
+struct Row {
+    n: i64,
+}
+
+#[derive(cembra::Input)]
+struct Elements {
+    x: Vec<i64>,
+    n: i64,
+}
+
+fn options() -> [Options; 3] {
+    let limits = Limits { loop_iterations: u64::MAX, ..Limits::default() };
+    [Backend::Interpreter, Backend::Native, Backend::Tiered]
+        .map(|backend| Options::default().backend(backend).limits(limits))
+}
+
+/// The limit of runs that are to end by it.
+fn soon() -> RunOptions {
+    RunOptions::new().time_limit(Duration::from_millis(50))
+}
+
+fn is_deadline<T: std::fmt::Debug>(made: Result<T, cembra::Error>) -> bool {
+    made.is_err_and(|error| (error.fault_kind(), error.code()) == (Some(FaultKind::Deadline), "deadline"))
+}
+
+fn compiled(text: &str, options: &Options) -> Session {
+    Model::parse(text).and_then(|model| model.compile(options)).expect("an executor").session()
+}
+
+/// Models with inputs for which they run long, and inputs for which they end at once.
+fn sessions(options: &Options) -> Vec<(Session, Vec<Value>, Vec<Value>)> {
+    let session = |text: &str| compiled(text, options);
+    let x = cembra::parse_value("[i64?]{1, 2, 3}").expect("an array");
+    let tensor = Value::from(Tensor::new(&[2], vec![1.0, 2.0]).expect("a tensor"));
+    let n = [LONG, 3].map(Value::from);
+    vec![
+        (session(LOOP), vec![n[0].clone()], vec![n[1].clone()]),
+        (session(ARRAYS), vec![x.clone(), n[0].clone()], vec![x, n[1].clone()]),
+        (session(MIXED), vec![tensor.clone(), n[0].clone()], vec![tensor, n[1].clone()]),
+    ]
+}
+
+#[test]
+fn a_session_runs_again_and_again_within_one_limit() {
+    for options in options() {
+        for (mut session, _, short) in sessions(&options) {
+            let expected = session.evaluate(&short).unwrap();
+            session.set_run_options(&RunOptions::new().time_limit(HOUR));
+            for _ in 0..1000 {
+                assert_eq!(session.evaluate(&short).unwrap(), expected);
+            }
+            // There is no moment that is so far away.
+            session.set_run_options(&RunOptions::new().time_limit(Duration::MAX));
+            assert_eq!(session.evaluate(&short).unwrap(), expected);
+            // Without time no run begins; then others have time again.
+            session.set_run_options(&RunOptions::new().time_limit(Duration::ZERO));
+            assert!(is_deadline(session.evaluate(&short)) && is_deadline(session.evaluate(&short)));
+            session.set_run_options(&RunOptions::new());
+            assert_eq!(session.evaluate(&short).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_run_after_one_that_was_late_has_the_whole_limit() {
+    for options in options() {
+        for (mut session, long, short) in sessions(&options) {
+            let expected = session.evaluate(&short).unwrap();
+            session.set_run_options(&soon());
+            for _ in 0..2 {
+                assert!(is_deadline(session.evaluate(&long)));
+                (0..10).for_each(|_| assert_eq!(session.evaluate(&short).unwrap(), expected));
+                // Values that do not fit are no run.
+                assert_eq!(session.evaluate(&[]).unwrap_err().code(), "values");
+                let mut heard = Vec::new();
+                let made = session.listen(&short, &mut |name, _| heard.push(name.to_owned())).unwrap();
+                assert_eq!((made, heard.len()), (expected[0].clone(), 0));
+            }
+            // A clone has no limit, and a deadline stays a moment.
+            assert_eq!(session.clone().evaluate(&short).unwrap(), expected);
+            let deadline = std::time::Instant::now() + Duration::from_millis(20);
+            session.set_run_options(&RunOptions::new().deadline(deadline).time_limit(HOUR));
+            assert!(is_deadline(session.evaluate(&long)));
+            assert!(is_deadline(session.evaluate(&short)));
+        }
+    }
+}
+
+#[test]
+fn executors_of_structs_have_their_limit_in_each_run() {
+    for options in options() {
+        let mut run = Model::parse(LOOP).unwrap().executor::<Row, i64>(&options).unwrap();
+        run.set_run_options(&soon());
+        let (long, short) = (Row { n: LONG }, Row { n: 3 });
+        let rows = || [3, 4, 5].map(|n| Row { n });
+        let mut sums = [0; 3];
+        for _ in 0..2 {
+            assert!(is_deadline(run.run(&long)));
+            (0..10).for_each(|_| assert_eq!(run.run(&short).unwrap(), 5));
+            // Many rows are one run.
+            assert!(is_deadline(run.run_many(&[Row { n: 3 }, Row { n: LONG }, Row { n: 3 }], &mut sums)));
+            run.run_many(&rows(), &mut sums).unwrap();
+            assert_eq!(sums, [5, 14, 30]);
+        }
+        let mut run = Model::parse(ARRAYS).unwrap().executor::<Elements, i64>(&options).unwrap();
+        run.set_run_options(&soon());
+        let row = |n: i64| Elements { x: vec![1, 2], n };
+        for _ in 0..2 {
+            assert!(is_deadline(run.run(&row(LONG))));
+            assert_eq!(run.run(&row(3)).unwrap(), 27);
+            // These rows are evaluated one by one, within one limit.
+            let mut sums = [0; 2];
+            assert!(is_deadline(run.run_many(&[row(3), row(LONG)], &mut sums)));
+            run.run_many(&[row(3), row(1)], &mut sums).unwrap();
+            assert_eq!(sums, [27, 9]);
+        }
+    }
+}
+
+#[test]
+fn the_options_of_batches_and_tests_are_used_again() {
+    for options in options() {
+        let batch = Model::parse(LOOP).unwrap().batch(&options).unwrap();
+        let tested = format!("{LOOP}\ntest 'long' {{ n = {LONG} }} => {{ result = 5 }}\n");
+        let tested = Model::parse(&tested).unwrap();
+        let short = Model::parse(&format!("{LOOP}\ntest 'short' {{ n = 3 }} => {{ result = 5 }}\n")).unwrap();
+        let limit = soon();
+        for _ in 0..2 {
+            assert!(is_deadline(batch.run_with(&limit, &[InputColumn::values(&[3, LONG])])));
+            let made = batch.run_with(&limit, &[InputColumn::values(&[3_i64, 4])]).unwrap();
+            assert_eq!(made.columns[0].values::<i64>().unwrap(), [5, 14]);
+            let report = tested.run_tests_with(&options, &limit);
+            let [Mismatch::Error { found: Some(error), .. }] = &*report.failures[0].mismatches else {
+                panic!("{report:?}")
+            };
+            assert!(is_deadline(Err::<(), _>(error.clone())));
+            assert!(short.run_tests_with(&options, &RunOptions::new().time_limit(HOUR)).failures.is_empty());
+        }
+    }
+}
+
+#[test]
+fn sessions_of_a_pool_have_limits_of_their_own() {
+    for options in options() {
+        let pool = Pool::new(compiled(LOOP, &options));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let pool = &pool;
+                scope.spawn(move || {
+                    for at in 0..20 {
+                        let (made, again) = pool.with(|session| {
+                            session.set_run_options(&soon());
+                            let n = if (at + thread) % 5 == 0 { LONG } else { 3 };
+                            (session.evaluate(&[Value::from(n)]), session.evaluate(&[Value::from(4_i64)]))
+                        });
+                        assert_eq!(again.unwrap(), [Value::from(14_i64)]);
+                        match (at + thread) % 5 {
+                            0 => assert!(is_deadline(made)),
+                            _ => assert_eq!(made.unwrap(), [Value::from(5_i64)]),
+                        }
+                    }
+                });
+            }
+        });
+        // A session that comes back has no limit any more.
+        assert_eq!(pool.with(|session| session.evaluate(&[Value::from(100_000_i64)])).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn a_token_beside_a_time_limit_ends_runs_for_good() {
+    for options in options() {
+        for (mut session, long, short) in sessions(&options) {
+            let token = Cancellation::new();
+            session.set_run_options(&soon().cancellation(token.clone()));
+            assert!(is_deadline(session.evaluate(&long)));
+            assert!(!token.is_cancelled() && session.evaluate(&short).is_ok());
+            token.cancel();
+            for _ in 0..2 {
+                assert_eq!(session.evaluate(&short).unwrap_err().code(), "cancelled");
+            }
+            // In the midst of a run, too.
+            let token = Cancellation::new();
+            session.set_run_options(&RunOptions::new().time_limit(HOUR).cancellation(token.clone()));
+            assert!(session.evaluate(&short).is_ok());
+            let canceller = std::thread::spawn(move || token.cancel());
+            assert_eq!(session.evaluate(&long).unwrap_err().code(), "cancelled");
+            canceller.join().expect("a thread");
+            // Taking the token away takes the limit away.
+            session.set_cancellation(None);
+            assert!(session.evaluate(&short).is_ok());
+        }
+    }
+}
