@@ -270,7 +270,7 @@ impl Options {
     }
 
     /// What compiling and evaluating the model may take. Limits of reading are given where it is read, with
-    /// [`Model::parse_within`](crate::Model::parse_within).
+    /// [`Model::parse_within`](crate::Model::parse_within); the model keeps them, so of two limits the lower one holds.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options};
@@ -305,8 +305,19 @@ impl Options {
         name: Option<&Arc<str>>,
         sources: Option<&Arc<Sources>>,
         registry: &'static Registry,
+        limits: Option<&Limits>,
     ) -> StartedOptions {
-        StartedOptions { compile: self.compile.started(name, sources, registry), binding: self.binding.clone() }
+        let mut compile = self.compile.started(name, sources, registry);
+        if limits.is_some() {
+            compile.prepare.budget = Budget::start(self.limits_for(limits));
+        }
+        StartedOptions { compile, binding: self.binding.clone() }
+    }
+
+    /// The limits of compiling a model that was read within `limits`; `None` stands for the default limits.
+    pub(crate) fn limits_for(&self, limits: Option<&Limits>) -> Limits {
+        let own = self.compile.prepare.budget.limits();
+        limits.map_or(*own, |limits| own.lowered_by(limits))
     }
 }
 

@@ -31,7 +31,7 @@ pub trait CompileGraph {
 
 impl CompileGraph for TensorGraph {
     fn compile(&self, outputs: &[TensorNodeId], options: &Options) -> Result<Executor, Error> {
-        let options = options.started(None, None, self.registry());
+        let options = options.started(None, None, self.registry(), None);
         Ok(Executor::from(Executable::of_graph(self, outputs, &options)?))
     }
 }

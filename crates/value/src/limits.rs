@@ -59,6 +59,26 @@ macro_rules! limits {
                 match limit { $(Limit::$limit => format!("{} {}", self.$field.amount(), $unit).trim_end().to_owned()),* }
             }
 
+            /// Returns these limits, each lowered to that of `other` if `other` has another value there than the default.
+            ///
+            /// ```
+            /// use cembra_value::Limits;
+            ///
+            /// let read = Limits { loop_iterations: 1_000, nodes: 8_000_000, ..Limits::default() };
+            /// let compiled = Limits { loop_iterations: 5_000, string_work: 1 << 40, ..Limits::default() };
+            /// // The higher limit on nodes is not taken, and the default of `string_work` lowers nothing.
+            /// assert_eq!(compiled.lowered_by(&read), Limits { loop_iterations: 1_000, ..compiled });
+            /// ```
+            #[must_use]
+            pub fn lowered_by(&self, other: &Limits) -> Limits {
+                let default = Limits::default();
+                let mut lowered = *self;
+                $(if other.$field != default.$field {
+                    lowered.$field = lowered.$field.min(other.$field);
+                })*
+                lowered
+            }
+
             /// Sets the limit with this name, that of the field, to what a text says: a whole number, or for a time a number
             /// of seconds. Digits may have `_` between them.
             ///

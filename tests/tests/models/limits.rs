@@ -323,7 +323,7 @@ fn loop_iterations() {
     }
 }
 
-/// Each limit of runs: the run may lower that of the model, and raises none.
+/// Each limit of runs: the options may lower that which the model was read within, the run may lower both, and neither raises one.
 #[test]
 fn runs_lower_limits_and_raise_none() {
     let high = Limits::default();
@@ -340,18 +340,73 @@ fn runs_lower_limits_and_raise_none() {
         ("strings.length(strings.as_text(n * 10_000))", "work-limit", Limits { string_work: 4, ..high }),
     ];
     for (source, code, low) in cases {
-        let model = Model::parse(&format!("input n: i64; {source}")).expect(source);
-        for (of_model, of_run) in [(high, high), (low, high), (high, low), (low, low)] {
-            for backend in BOTH {
-                let executor = model.compile(&Options::default().backend(backend).limits(of_model)).expect(source);
-                let mut session = executor.session();
-                session.set_run_options(&RunOptions::new().limits(of_run));
-                let made = session.evaluate(&[Value::from(9_i64)]).map(drop).map_err(|error| error.code());
-                let expected = if [of_model, of_run] == [high; 2] { Ok(()) } else { Err(code) };
-                assert_eq!(made, expected, "{source}");
+        for of_model in [high, low] {
+            let model = Model::parse_within(&format!("input n: i64; {source}"), &of_model).expect(source);
+            for (of_options, of_run) in [(high, high), (low, high), (high, low), (low, low)] {
+                for backend in BOTH {
+                    let options = Options::default().backend(backend).limits(of_options);
+                    let mut session = model.compile(&options).expect(source).session();
+                    session.set_run_options(&RunOptions::new().limits(of_run));
+                    let made = session.evaluate(&[Value::from(9_i64)]).map(drop).map_err(|error| error.code());
+                    let expected = if [of_model, of_options, of_run] == [high; 3] { Ok(()) } else { Err(code) };
+                    assert_eq!(made, expected, "{source}");
+                }
             }
         }
     }
+}
+
+/// A model keeps the limits that it was read within, on every way from it to a result.
+#[test]
+fn a_model_keeps_its_limits() {
+    #[derive(cembra::Input)]
+    struct Row {
+        n: i64,
+    }
+    let text = "input n: i64; seq.reduce(fn(s, i) = s + i, seq.range(n), 0i64)";
+    let limits = with(|limits| limits.loop_iterations = 1_000);
+    let code = |made: Result<(), Error>| made.map_err(|error| error.code());
+    let read = Model::parse_within(text, &limits).expect("a model");
+    let models = [
+        Model::parse_with(text, Registry::standard(), &limits).expect("a model"),
+        Model::parse_sources(Sources::alone("m.cem", text), Registry::standard(), &limits).expect("a model"),
+        read.with_program(read.program().clone()).named("other"),
+        read,
+    ];
+    let most = with(|limits| limits.loop_iterations = u64::MAX);
+    for backend in BOTH {
+        for limits in [Limits::default(), most] {
+            let options = Options::default().backend(backend).limits(limits);
+            for model in &models {
+                let mut session = model.compile(&options).expect("an executor").session();
+                session.set_run_options(&RunOptions::new().limits(most));
+                let batch = model.batch(&options).expect("a batch");
+                let mut typed = model.executor::<Row, i64>(&options).expect("an executor");
+                for (n, expected) in [(1_001, Ok(())), (1_002, Err("iteration-limit"))] {
+                    assert_eq!(code(session.evaluate(&[Value::from(n)]).map(drop)), expected);
+                    assert_eq!(code(batch.run(&[cembra::InputColumn::values(&[n])]).map(drop)), expected);
+                    assert_eq!(code(typed.run(&Row { n }).map(drop)), expected);
+                }
+            }
+        }
+        // Default limits of reading lower none of the options, and higher limits of reading raise none.
+        let raised = Options::default().backend(backend).limits(with(|limits| limits.loop_iterations = 20_000_000));
+        let run = |model: &Model, options: &Options, n: i64| {
+            code(model.compile(options).expect("an executor").session().evaluate(&[Value::from(n)]).map(drop))
+        };
+        assert_eq!(run(&Model::parse(text).expect("a model"), &raised, 10_000_100), Ok(()));
+        let read = Model::parse_within(text, &most).expect("a model");
+        assert_eq!(run(&read, &raised, 10_000_100), Ok(()));
+        assert_eq!(run(&read, &Options::default().backend(backend), 10_000_100), Err("iteration-limit"));
+    }
+    // Limits of compiling, too.
+    let small = with(|limits| limits.frame_bytes = 8);
+    let model = Model::parse_within(text, &small).expect("a model");
+    assert_exceeds(&model.compile(&Options::default()).expect_err("too small"), &small, Limit::FrameBytes);
+    let few = with(|limits| limits.problems = 2);
+    let unused: String = (0..9).map(|at| format!("let a{at} = {at}\n")).collect();
+    let model = Model::parse_within(&format!("{unused}1"), &few).expect("a model");
+    assert_eq!(model.warnings(&Options::default()).as_slice().len(), 2);
 }
 
 /// Work on strings is counted alike in both backends, and its limit is the fault of no operator.

@@ -63,8 +63,7 @@ impl Model {
 
     /// The warnings, with those that depend on types or without.
     fn warnings_with(&self, options: &Options, typed: bool) -> Warnings {
-        let mut found =
-            Warnings::new(options.compile.prepare.budget.limits().problems.max(1), &options.binding.allowed);
+        let mut found = Warnings::new(self.limits(options).problems.max(1), &options.binding.allowed);
         let is_typed = |name: &str| options.compile.input_types.contains_key(name);
         cembra_expr::find_warnings(self.program(), &is_typed, &mut found);
         if typed {
@@ -89,8 +88,7 @@ impl Model {
     #[must_use]
     pub fn test_warnings(&self, options: &Options, run: &RunOptions) -> Warnings {
         let token = run.token();
-        let mut found =
-            Warnings::new(options.compile.prepare.budget.limits().problems.max(1), &options.binding.allowed);
+        let mut found = Warnings::new(self.limits(options).problems.max(1), &options.binding.allowed);
         let tested = || self.tests().iter().filter_map(|test| self.options_for(test, options).ok());
         let given: HashSet<String> = tested().flat_map(|tested| tested.compile.input_types.into_keys()).collect();
         cembra_expr::find_warnings(self.program(), &|name| given.contains(name), &mut found);

@@ -47,6 +47,8 @@ pub struct Model {
     name: Option<Arc<str>>,
     /// The operators that it was read with.
     registry: &'static Registry,
+    /// The limits that it was read within; `None` for the default limits.
+    limits: Option<Arc<Limits>>,
 }
 
 impl Model {
@@ -64,7 +66,20 @@ impl Model {
         Model::parse_within(source, &Limits::default())
     }
 
-    /// Reads a model from text, within limits other than the default.
+    /// Reads a model from text, within limits other than the default. The model keeps them: where one of them is not the default, compiling and
+    /// evaluating the model take at most as much, whatever [`Options::limits`] and [`RunOptions::limits`](crate::RunOptions::limits) say. Higher limits of
+    /// compiling and evaluating are given there, too.
+    ///
+    /// ```
+    /// use cembra::{Limits, Model, Options, Value};
+    ///
+    /// let text = "input n: i64; seq.reduce(fn(s, i) = s + i, seq.range(n), 0)";
+    /// let model = Model::parse_within(text, &Limits { loop_iterations: 1_000, ..Limits::default() })?;
+    /// let mut session = model.compile(&Options::default())?.session();
+    /// assert_eq!(session.evaluate(&[Value::from(1_000_i64)])?, [Value::from(499_500_i64)]);
+    /// assert_eq!(session.evaluate(&[Value::from(2_000_i64)]).unwrap_err().code(), "iteration-limit");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What is wrong with the text, or the limit it exceeds.
@@ -73,7 +88,7 @@ impl Model {
     }
 
     /// Reads a model from text that may name the operators of a registry with user operators. The model is compiled with the same
-    /// ones, and so are its clones; nothing of a registry is copied for a model.
+    /// ones, and so are its clones; nothing of a registry is copied for a model. It keeps the limits as [`Model::parse_within`] says.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Registry, UserOperator, Value};
@@ -90,7 +105,8 @@ impl Model {
     pub fn parse_with(source: &str, registry: &'static Registry, limits: &Limits) -> Result<Model, Error> {
         let program = cembra_expr::parse(source, registry, limits)?;
         let sources = Arc::new(Sources::alone("", source));
-        Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry })
+        let limits = kept(limits);
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits })
     }
 
     /// Reads a model whose inputs are declared beside the text, as by a line of types in front of it.
@@ -102,11 +118,11 @@ impl Model {
     ) -> Result<Model, Error> {
         let program = cembra_expr::parse_for(source, inputs, registry, &Limits::default())?;
         let sources = Arc::new(Sources::alone("", source));
-        Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry })
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits: None })
     }
 
     /// Reads a model that uses files: `use "common.cem"` in its text. The host decides what there is, with the function that it
-    /// gives to [`Sources::gather`]. Spans of errors count through all of these texts; `Sources::place` says in which file they are.
+    /// gives to [`Sources::gather`]. The model keeps the limits as [`Model::parse_within`] says. Spans of errors count through all of these texts; `Sources::place` says in which file they are.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Registry, Sources, UsedFile, Value};
@@ -137,17 +153,18 @@ impl Model {
         let sources = sources.into();
         let program = cembra_expr::parse_sources(&sources, registry, limits)?;
         let name = sources.names().next().filter(|name| !name.is_empty()).map(Arc::from);
-        Ok(Model { program: Arc::new(program), sources: Some(sources), name, registry })
+        let limits = kept(limits);
+        Ok(Model { program: Arc::new(program), sources: Some(sources), name, registry, limits })
     }
 
     /// A model from the builder or another reader, without source text. One with operators of the user is compiled with
     /// [`Options::registry`].
     #[must_use]
     pub fn from_program(program: Program) -> Model {
-        Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard() }
+        Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard(), limits: None }
     }
 
-    /// The model of another program with the same sources, name and operators: one that a change of its graph left, such as a part of it. Errors
+    /// The model of another program with the same sources, name, operators and limits: one that a change of its graph left, such as a part of it. Errors
     /// show the places of its nodes in the sources.
     ///
     /// ```
@@ -204,7 +221,12 @@ impl Model {
 
     /// The options of a compilation of this model that begins now.
     pub(crate) fn started(&self, options: &Options) -> StartedOptions {
-        options.started(self.name.as_ref(), self.sources.as_ref(), self.registry)
+        options.started(self.name.as_ref(), self.sources.as_ref(), self.registry, self.limits.as_deref())
+    }
+
+    /// The limits of a compilation of this model, and of its runs.
+    pub(crate) fn limits(&self, options: &Options) -> Limits {
+        options.limits_for(self.limits.as_deref())
     }
 
     /// The model as a protobuf file: small, quick to read, and readable by every later cembra. The source text is not in
@@ -364,6 +386,11 @@ impl Model {
         program.outputs = outputs;
         Ok(Arc::new(program))
     }
+}
+
+/// The limits that a model keeps; `None` for the default limits, which lower no others.
+fn kept(limits: &Limits) -> Option<Arc<Limits>> {
+    (*limits != Limits::default()).then(|| Arc::new(*limits))
 }
 
 impl<'s> From<&'s Model> for Source<'s> {
