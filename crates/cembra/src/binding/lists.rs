@@ -143,7 +143,7 @@ impl ListTransfers {
     /// Evaluates the plan on a row, and moves its outputs. False if it is not for such a row, or fails: then nothing was written.
     ///
     /// # Errors
-    /// A field has no place for an output.
+    /// A field has no place for an output; or the token of the run ended it.
     ///
     /// # Safety
     /// FIELD-TABLE: `from` is a row of the fields that the plan was bound to; `to` a struct of the output's fields, or room for one if
@@ -161,11 +161,16 @@ impl ListTransfers {
             // SAFETY: FIELD-TABLE, promised by the caller.
             memory.counts.push(unsafe { (list.items)(from.add(*offset)) }.1);
         }
+        context.begin_run();
         // SAFETY: FIELD-TABLE, promised by the caller. COLUMN and STRING-VIEW: all inputs are written, of a row that outlives the call.
         let ran = unsafe {
-            plan.takes(&memory.counts, array_bytes) && self.write(plan, memory, from) && plan.call(memory, context)
+            match plan.takes(&memory.counts, array_bytes) && self.write(plan, memory, from) {
+                true => plan.call(memory, context),
+                false => Ok(false),
+            }
         };
-        if !ran || !self.written.iter().all(|list| list.is_full(memory)) {
+        context.end_run();
+        if !ran? || !self.written.iter().all(|list| list.is_full(memory)) {
             return Ok(false);
         }
         let frame = memory.frame();

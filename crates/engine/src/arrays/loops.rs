@@ -13,7 +13,7 @@ use cembra_expr::Program;
 use cembra_ops::column::{Lookup, MapView};
 use cembra_plan::Plan;
 use cembra_prepare::{TypedModel, prepare_part};
-use cembra_runtime::{Context, Frame, FramePtr, QType, Scalar, Slot};
+use cembra_runtime::{Context, FaultKind, Frame, FramePtr, QType, Scalar, Slot};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Error, Limits, RunTerms, Value, ValueRef};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -183,6 +183,9 @@ impl LoopPlan {
 
     /// Runs the plan on one value for each input of the program, each of exactly the input's type, and appends the outputs to
     /// `results`. False if it is not for these values, or fails: then nothing was appended.
+    ///
+    /// # Errors
+    /// The token of the run ended it.
     pub(crate) fn run(
         &self,
         values: &[Value],
@@ -190,28 +193,28 @@ impl LoopPlan {
         limits: &Limits,
         memory: &mut Option<Box<(LoopMemory, Context)>>,
         results: &mut Vec<Value>,
-    ) -> bool {
+    ) -> Result<bool, Error> {
         let memory = memory.get_or_insert_with(|| (self.memory(), limits.context()).into());
         let (memory, context) = &mut **memory;
         memory.counts.clear();
         for list in &self.lists {
-            let Some(count) = inside(values, list).and_then(len) else { return false };
+            let Some(count) = inside(values, list).and_then(len) else { return Ok(false) };
             memory.counts.push(count);
         }
         let limits = terms.limits.unwrap_or(limits);
         if !self.takes(&memory.counts, limits.array_bytes) || !self.write(values, memory) {
-            return false;
+            return Ok(false);
         }
         limits.hold_in(context);
         context.set_cancellation(terms.token.cloned());
         // SAFETY: COLUMN and STRING-VIEW: all inputs are written, of values that outlive the call.
-        if !unsafe { self.call(memory, context) } {
-            return false;
+        if !unsafe { self.call(memory, context)? } {
+            return Ok(false);
         }
         let made = self.outputs.iter().map(|(qtype, output)| self.output(qtype, output, values, memory));
-        let Some(made) = made.collect::<Option<Vec<Value>>>() else { return false };
+        let Some(made) = made.collect::<Option<Vec<Value>>>() else { return Ok(false) };
         results.extend(made);
-        true
+        Ok(true)
     }
 
     /// Writes the inputs of the plan.
@@ -282,15 +285,21 @@ impl LoopPlan {
 
     /// Calls the plan, all of whose inputs are written to the frame of `memory`. False if the run fails.
     ///
+    /// # Errors
+    /// The token of the run ended it.
+    ///
     /// # Safety
     /// COLUMN: each column has as many elements as its list, and each dictionary is there. STRING-VIEW: texts outlive the call.
-    pub unsafe fn call(&self, memory: &mut LoopMemory, context: &mut Context) -> bool {
+    pub unsafe fn call(&self, memory: &mut LoopMemory, context: &mut Context) -> Result<bool, Error> {
         let frame = memory.frame.ptr();
         self.model.begin(context);
         // SAFETY: CALL: the function is of the plan, bound in its frame, which was made from the plan's template. COLUMN, promised by the
         // caller.
         let status = unsafe { self.model.runnable.function().call(frame, frame, frame, context) };
-        self.model.end(status, context).is_ok()
+        match self.model.end(status, context) {
+            Err(ended) if ended.fault_kind().is_some_and(FaultKind::is_of_token) => Err(ended),
+            made => Ok(made.is_ok()),
+        }
     }
 
     /// An output of the program; `None` if it is none of its type.

@@ -236,7 +236,7 @@ impl ArrayModel {
     ) -> Result<(), Error> {
         promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
         if let Some(loops) = &self.loops
-            && loops.run(inputs, terms, &self.compiled.limits, &mut memory.loops, results)
+            && loops.run(inputs, terms, &self.compiled.limits, &mut memory.loops, results)?
         {
             return Ok(());
         }
