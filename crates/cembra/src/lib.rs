@@ -87,7 +87,7 @@ pub use cembra_value::{
 #[cfg(feature = "json")]
 pub use json::serialized::SerializeExecutor;
 #[cfg(feature = "json")]
-pub use json::{Json, JsonColumns, JsonRow, JsonRows};
+pub use json::{Json, JsonColumns, JsonExecutor, JsonRow, JsonRows};
 pub use model::Model;
 pub use model::constant::{cast_literal, literal_type};
 pub use model::coverage::Branch;

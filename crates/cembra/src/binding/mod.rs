@@ -189,7 +189,7 @@ impl<R: 'static> Source for Loaded<'_, R> {
 /// An input that an accessor reads, and that goes through a slot of the frame.
 pub(crate) struct Load {
     read: Box<dyn ReadRow>,
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) qtype: QType,
     pub(crate) slot: u32,
 }

@@ -417,6 +417,27 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     }
 }
 
+/// The parts of an executor that another way to run its model needs.
+pub(crate) struct ExecutorParts<'e> {
+    pub(crate) executor: &'e Executor,
+    pub(crate) frame: &'e mut Frame,
+    pub(crate) context: &'e mut Context,
+    pub(crate) memory: &'e WholeMemory,
+    pub(crate) lists: &'e mut Option<Box<LoopMemory>>,
+}
+
+impl<I, O, S> ModelExecutor<I, O, S> {
+    pub(crate) fn parts(&mut self) -> ExecutorParts<'_> {
+        let ModelExecutor { executor, frame, context, memory, lists, .. } = self;
+        ExecutorParts { executor, frame, context, memory, lists }
+    }
+
+    /// What goes through the frame; `None` if all fields are in place.
+    pub(crate) fn moves(&self) -> Option<&Transfers<S>> {
+        self.moves.as_deref()
+    }
+}
+
 /// Runs what converts fields by code of the user's. A panic is an error.
 #[cold]
 #[inline(never)]

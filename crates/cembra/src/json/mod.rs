@@ -4,6 +4,7 @@
 //! both are found here, for the command too.
 
 mod columns;
+pub(crate) mod executor;
 mod moments;
 mod place;
 mod reading;
@@ -14,6 +15,7 @@ mod tensors;
 mod text;
 
 pub use columns::JsonColumns;
+pub use executor::JsonExecutor;
 pub use moments::JsonMoments;
 pub use text::{JsonKind, JsonRow, JsonText};
 

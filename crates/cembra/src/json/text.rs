@@ -64,6 +64,38 @@ impl JsonRow {
         Ok(row)
     }
 
+    /// Another object, in the memory of this one, in which keys other than these may be there twice. After an error the row has no fields.
+    ///
+    /// # Errors
+    /// Those of [`parse`](JsonRow::parse), for these keys.
+    pub(super) fn read_for<'n>(&mut self, text: &str, names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
+        self.text.clear();
+        self.text.push_str(text);
+        let mut found = self.sort_fields();
+        if found.is_ok() {
+            let twice = names.filter_map(|name| self.second(name)).min();
+            found = twice.map_or(Ok(()), |at| Err(self.refused_twice(at)));
+        }
+        if found.is_err() {
+            self.fields.clear();
+            self.sorted.clear();
+        }
+        found
+    }
+
+    /// The second field of a key, if it is there twice.
+    fn second(&self, name: &str) -> Option<usize> {
+        let key = |at: &usize| &self.keys[self.fields[*at].key.clone()];
+        let first = self.sorted.partition_point(|at| key(at) < name);
+        self.sorted.get(first + 1).copied().filter(|at| key(at) == name)
+    }
+
+    fn refused_twice(&self, at: usize) -> Error {
+        let Field { key, value } = &self.fields[at];
+        let line = line_of(&self.text, value.start);
+        refused(&format!("the key {} is there twice", quoted(&self.keys[key.clone()])), line)
+    }
+
     /// Another object, in the memory of this one. After an error the row has no fields.
     ///
     /// # Errors
@@ -80,6 +112,14 @@ impl JsonRow {
     }
 
     fn find_fields(&mut self) -> Result<(), Error> {
+        self.sort_fields()?;
+        let key = |at: usize| &self.keys[self.fields[at].key.clone()];
+        let twice = self.sorted.windows(2).filter(|pair| key(pair[0]) == key(pair[1])).map(|pair| pair[1]).min();
+        twice.map_or(Ok(()), |at| Err(self.refused_twice(at)))
+    }
+
+    /// Finds the fields, and puts them in the order of their keys.
+    fn sort_fields(&mut self) -> Result<(), Error> {
         let JsonRow { text, keys, fields, sorted } = self;
         keys.clear();
         fields.clear();
@@ -93,14 +133,7 @@ impl JsonRow {
         let key = |at: usize| &keys[fields[at].key.clone()];
         sorted.extend(0..fields.len());
         sorted.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
-        let twice = sorted.windows(2).filter(|pair| key(pair[0]) == key(pair[1])).map(|pair| pair[1]).min();
-        match twice {
-            None => Ok(()),
-            Some(at) => {
-                let line = line_of(text, fields[at].value.start);
-                Err(refused(&format!("the key {} is there twice", quoted(key(at))), line))
-            }
-        }
+        Ok(())
     }
 
     /// The value of a key.

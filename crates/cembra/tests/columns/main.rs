@@ -7,6 +7,7 @@ mod attacks;
 mod batch;
 mod dictionaries;
 mod json_columns;
+mod json_requests;
 mod lists;
 mod reductions;
 mod short_lists;

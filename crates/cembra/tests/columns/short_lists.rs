@@ -4,7 +4,7 @@
 use cembra::{Array, Backend, Model, Options, Scalar, ScalarValue, Stage, Value};
 use std::collections::{BTreeMap, HashMap};
 
-const INPUTS: &str = "input x: [f64]; input f: [f32]; input n: [i64]; input k: [i32]; input b: [bool]; input t: [text]
+const INPUTS: &str = "input x: [f64?]; input f: [f32?]; input n: [i64?]; input k: [i32?]; input b: [bool?]; input t: [text?]; input w: [f64]
 input items: [{sku: text, price: f64, count: i64, weight: f64?, on: date}]
 input rates: dict[text, f64]; input days: dict[i64, text]
 input code: text; input limit: f64
@@ -38,6 +38,7 @@ fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
         array(Scalar::Int32, &mut |random| random.i32(-3..9).into(), false),
         array(Scalar::Boolean, &mut |random| random.bool().into(), false),
         array(Scalar::Text, &mut |random| word(random.choice(words).expect("it is right")), false),
+        array(Scalar::Float64, &mut |random| number(random).into(), true),
     ];
     let arrays = [
         array(Scalar::Text, &mut |random| word(random.choice(words).expect("it is right")), true),
@@ -70,14 +71,15 @@ const LOOPED: &[&str] = &[
     "output y = sum(x); output z = mean(x); output p = prod(x * 0.01); output lo = min(x); output hi = max(x)",
     "output y = sum(f); output z = mean(f); output lo = min(f); output hi = max(f)",
     "output y = sum(n); output z = mean(n); output p = prod(k); output lo = min(k); output hi = max(n)",
-    "output c = count(x); output a = any(x > 1.0); output w = all(x > -1.0); output d = count(t); output s = array.size(t)",
+    "output c = count(x); output a = any(x > 1.0); output e = all(x > -1.0); output d = count(t); output s = array.size(t)",
     "output a = logical_any(b); output c = logical_all(b); output d = count(b)",
     "output y = sum(x * x + 1.0) / (count(x > 0.0) + 1)",
     "output y = sum(x & (x > limit)); output z = sum((x | 0.5) * 2.0)",
+    "output y = sum(w); output z = mean(w * w); output top = max(w); output c = w + 1.0; output d = w ?? limit",
     // One pass after another over the same list.
     "let top = max(x) ?? 0.0; let e = math.exp(x - top); output share = e / sum(e); output y = sum(e)",
     "let m = mean(x) ?? 0.0; let v = mean((x - m) * (x - m)); output y = v; output far = count(x > m)",
-    "output y = x * 2.0; output z = n + 1; output w = b; output u = f * f; output v = t",
+    "output y = x * 2.0; output z = n + 1; output c = b; output u = f * f; output v = t",
     // Lists of structs, texts in and out.
     "let nets = map(fn(i) = i.price * i.count * (if i.count >= 100 then 0.9 else if i.count >= 10 then 0.95 else 1.0), items)
      output goods = sum(nets); output books = sum(nets & (items.sku == \"book\")); output top = max(nets)
@@ -89,7 +91,7 @@ const LOOPED: &[&str] = &[
     "output y = if limit > 0.0 then sum(x) else if limit > -1.0 then sum(items.price) * limit else 0.0",
     "let rare = sum(map(fn(v) = if v > limit then math.log(v) else v * 0.5, x)); output y = if code == \"CHF\" then rare else 1.0",
     // Dictionaries.
-    "output y = lookup(code, rates, 1.0) * sum(items.price); output z = has(dict.get(rates, code)); output w = sum(x)",
+    "output y = lookup(code, rates, 1.0) * sum(items.price); output z = has(dict.get(rates, code)); output s = sum(w)",
     "output day = lookup(3i64, days, \"none\"); output has_it = dict.contains(days, 3i64); output y = count(x)",
     // Elements that may fail.
     "output y = sum(n // (n - 7)); output z = sum(items.count)",
@@ -107,7 +109,7 @@ const SWEPT: &[(&str, &str)] = &[
 
 fn evaluate(model: &Model, backend: Backend, inputs: &[Value]) -> Result<Vec<Value>, String> {
     let executor = model.compile(&Options::default().backend(backend)).expect("it is right");
-    const NAMES: [&str; 11] = ["x", "f", "n", "k", "b", "t", "items", "rates", "days", "code", "limit"];
+    const NAMES: [&str; 12] = ["x", "f", "n", "k", "b", "t", "w", "items", "rates", "days", "code", "limit"];
     let place = |name: &str| NAMES.iter().position(|known| *known == name).expect("it is right");
     let given = executor.inputs().iter().map(|input| inputs[place(&input.name)].clone());
     let given: Vec<Value> = given.collect();

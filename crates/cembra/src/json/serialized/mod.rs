@@ -7,9 +7,10 @@ mod fields;
 mod refusals;
 
 use crate::binding::loader::{Accessor, Loader};
-use crate::{Error, Model, ModelExecutor, Options, Output};
+use crate::pool::Evaluator;
+use crate::{Error, Executor, Model, ModelExecutor, Options, Output, RunOptions};
 use cell::Cell;
-use cembra_runtime::QType;
+use cembra_runtime::{Cancellation, QType};
 use cembra_value::guarded_values;
 use fields::RowSerializer;
 use serde::Serialize;
@@ -143,6 +144,31 @@ impl<O: Output> SerializeExecutor<O> {
         self.executor.run(&self.row)
     }
 
+    /// Evaluates the model into a value of the caller's, as [`ModelExecutor::run_into`] does.
+    ///
+    /// # Errors
+    /// As [`run`](SerializeExecutor::run); then the value is as it was.
+    pub fn run_into<R: Serialize + ?Sized>(&mut self, row: &R, output: &mut O) -> Result<(), Error> {
+        self.read(row)?;
+        self.executor.run_into(&self.row, output)
+    }
+
+    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone has none.
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.executor.set_cancellation(token);
+    }
+
+    /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it.
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.executor.set_run_options(options);
+    }
+
+    /// The shared part.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        self.executor.executor()
+    }
+
     /// Bytes of memory that this executor holds by itself, as [`ModelExecutor::memory_bytes`] counts them; the texts of the row at
     /// hand apart.
     #[must_use]
@@ -155,6 +181,12 @@ impl<O: Output> SerializeExecutor<O> {
         self.row.round += 1;
         let read = || row.serialize(RowSerializer(&mut self.row)).map_err(Into::into);
         guarded_values(|| "the `Serialize` of the row".to_owned(), read)
+    }
+}
+
+impl<O: Output> Evaluator for SerializeExecutor<O> {
+    fn set_run_options(&mut self, options: &RunOptions) {
+        SerializeExecutor::set_run_options(self, options);
     }
 }
 

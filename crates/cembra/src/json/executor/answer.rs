@@ -1,0 +1,175 @@
+//! Answers: values as JSON text, in the form in which [`Json`](crate::Json) gives them, written behind what is there without anything in
+//! between.
+
+use super::super::Json;
+use crate::{Error, ValueRef};
+use cembra_runtime::{FramePtr, QType, Slot};
+use cembra_value::Value;
+use std::io::Write;
+
+/// Writes a JSON text of a number or a string. Memory never fails.
+fn write(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    let _never_fails = serde_json::to_writer(out, value);
+}
+
+/// Writes a key, with what comes before and behind it.
+pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
+    let mut key = if is_first { b"{".to_vec() } else { b",".to_vec() };
+    write(&mut key, name);
+    key.push(b':');
+    key
+}
+
+/// Writes a value.
+///
+/// # Errors
+/// It is a tensor of more elements than there is memory for.
+pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error> {
+    let name = |is_nan: bool, is_positive: bool| match (is_nan, is_positive) {
+        (true, _) => &b"\"NaN\""[..],
+        (_, true) => b"\"Infinity\"",
+        _ => b"\"-Infinity\"",
+    };
+    match value {
+        ValueRef::Missing => out.extend_from_slice(b"null"),
+        ValueRef::Unit => out.extend_from_slice(b"true"),
+        ValueRef::Boolean(value) => write(out, value),
+        ValueRef::Int32(value) => write(out, value),
+        ValueRef::Int64(value) => write(out, value),
+        ValueRef::UInt64(value) => write(out, value),
+        ValueRef::Float64(value) if value.is_finite() => write(out, value),
+        ValueRef::Float64(value) => out.extend_from_slice(name(value.is_nan(), *value > 0.0)),
+        ValueRef::Text(text) => write(out, &**text),
+        // Only memory could fail, and that stops the program.
+        ValueRef::Date(date) => drop(write!(out, "\"{date}\"")),
+        ValueRef::Composite(value) => composite(out, value)?,
+        other => write(out, &Json::object(other)?),
+    }
+    Ok(())
+}
+
+/// Writes a value that is no scalar: the fields of structs in their order, which an object of `serde_json` need not keep.
+///
+/// # Errors
+/// As of [`value`].
+fn composite(out: &mut Vec<u8>, whole: &Value) -> Result<(), Error> {
+    // Types nest only as deep as the text that spelled them.
+    match whole {
+        Value::Tuple(_) if let Some(of) = whole.as_optional_struct() => match of {
+            Some(of) => composite(out, of),
+            None => value(out, &ValueRef::Missing),
+        },
+        list if let Some(len) = list.list_len() => {
+            array(out, (0..len).filter_map(|at| list.element(at)), |out, element| value(out, &element.into()))
+        }
+        Value::Tuple(fields) if fields.names().is_some() => {
+            for (at, field) in fields.iter().enumerate() {
+                out.extend_from_slice(&key(&fields.label(at), at == 0));
+                value(out, &field.into())?;
+            }
+            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
+            Ok(())
+        }
+        Value::Tuple(fields) => array(out, fields.iter(), |out, field| value(out, &(*field).into())),
+        Value::Array(_, all) => array(out, 0..all.len(), |out, at| value(out, &(&all.value(*at)).into())),
+        other => {
+            write(out, &Json::object(&other.into())?);
+            Ok(())
+        }
+    }
+}
+
+/// Writes an array.
+///
+/// # Errors
+/// Those of `one`.
+fn array<T>(
+    out: &mut Vec<u8>,
+    all: impl Iterator<Item = T>,
+    one: impl Fn(&mut Vec<u8>, &T) -> Result<(), Error>,
+) -> Result<(), Error> {
+    out.push(b'[');
+    for (at, element) in all.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        one(out, &element)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// The form of a value in a frame, or of an element of a column.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// A scalar, missing or not.
+    Scalar(QType),
+    /// An object: the key and what comes before it, the place of the value, its form.
+    Object(Box<[(Vec<u8>, u32, Form)]>),
+    /// An array of these.
+    Array(Box<[(u32, Form)]>),
+    /// A struct that may be missing, and its place.
+    Optional(u32, Box<Form>),
+}
+
+impl Form {
+    /// The form of a type; `None` for what lies in no frame.
+    pub(super) fn of(qtype: &QType) -> Option<Form> {
+        // Types nest only as deep as the text that spelled them.
+        Some(match qtype {
+            QType::Scalar(_) | QType::Optional(_) => Form::Scalar(qtype.clone()),
+            QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+                Form::Optional(qtype.field_offset(1)?, Form::of(of)?.into())
+            }
+            QType::Tuple(_) if !qtype.is_framed() || qtype.element().is_some() => return None,
+            QType::Tuple(fields) => {
+                let parts = fields.iter().zip(qtype.field_offsets());
+                match fields.names() {
+                    Some(_) => {
+                        let part = |(at, (of, inside)): (usize, (&QType, u32))| {
+                            Some((key(&fields.label(at), at == 0), inside, Form::of(of)?))
+                        };
+                        Form::Object(parts.enumerate().map(part).collect::<Option<_>>()?)
+                    }
+                    None => {
+                        Form::Array(parts.map(|(of, inside)| Some((inside, Form::of(of)?))).collect::<Option<_>>()?)
+                    }
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Writes a value that lies at a place.
+    ///
+    /// # Errors
+    /// As of [`value`].
+    ///
+    /// # Safety
+    /// FRAME-SLOT: a value of the type lies there. STRING-VIEW: its texts are alive.
+    pub(super) unsafe fn write(&self, out: &mut Vec<u8>, place: FramePtr, offset: u32) -> Result<(), Error> {
+        // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller; parts lie inside, and the presence of a struct is at its start.
+        unsafe {
+            match self {
+                Form::Scalar(qtype) => value(out, &ValueRef::read_from(qtype, place, offset))?,
+                Form::Optional(_, _) if place.read(Slot::<u8>::at(offset)) == 0 => out.extend_from_slice(b"null"),
+                Form::Optional(inside, of) => of.write(out, place, offset + inside)?,
+                Form::Object(fields) => {
+                    for (key, inside, of) in fields {
+                        out.extend_from_slice(key);
+                        of.write(out, place, offset + inside)?;
+                    }
+                    out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
+                }
+                Form::Array(parts) => {
+                    for (at, (inside, of)) in parts.iter().enumerate() {
+                        out.push(if at == 0 { b'[' } else { b',' });
+                        of.write(out, place, offset + inside)?;
+                    }
+                    out.extend_from_slice(if parts.is_empty() { b"[]" } else { b"]" });
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! A dictionary of a JSON text: its entries in the order of their keys, as the plan asks for them.
+
+use crate::ValueRef;
+use cembra_engine::Lookup;
+use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
+use std::cmp::Ordering;
+
+/// The entries of a dictionary. Its texts are views of the text that was read, and are good as long as that is.
+#[derive(Clone, Debug)]
+pub(super) struct JsonMap {
+    key: Scalar,
+    value: Scalar,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: Key,
+    /// The value, as an optional in a frame.
+    value: [u64; 3],
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Key {
+    /// The address and length of a text.
+    Text(usize, usize),
+    Number(u64),
+}
+
+impl JsonMap {
+    pub(super) const fn new(key: Scalar, value: Scalar) -> JsonMap {
+        JsonMap { key, value, entries: Vec::new() }
+    }
+
+    pub(super) const fn types(&self) -> (Scalar, Scalar) {
+        (self.key, self.value)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// Adds an entry: the bits of its key if it is no text. `None` if the value is of another type.
+    pub(super) fn push(&mut self, text: &str, bits: Option<u64>, value: &ValueRef<'_>) -> Option<()> {
+        let key = bits.map_or(Key::Text(text.as_ptr().addr(), text.len()), Key::Number);
+        let mut entry = Entry { key, value: [0; 3] };
+        let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
+        // SAFETY: FRAME-SLOT: there is room for an optional of any scalar. STRING-VIEW: the text outlives the call, as the caller says.
+        if !unsafe { value.write_to(&QType::Optional(self.value), place, 0) } {
+            return None;
+        }
+        self.entries.push(entry);
+        Some(())
+    }
+
+    /// Puts the entries in order; `None` if two have one key.
+    pub(super) fn sort(&mut self) -> Option<()> {
+        let key = self.key;
+        // SAFETY: STRING-VIEW: the texts of keys are those that are being read.
+        let compare = |one: &Entry, other: &Entry| unsafe { compare(key, one.key, other.key) };
+        self.entries.sort_unstable_by(compare);
+        let is_twice = self.entries.windows(2).any(|pair| compare(&pair[0], &pair[1]) == Ordering::Equal);
+        (!is_twice).then_some(())
+    }
+
+    /// Looks for a key.
+    ///
+    /// # Safety
+    /// COLUMN: `map` points to a `JsonMap` whose texts are alive; the key is of its type, and there is room for an optional of its values.
+    pub(super) unsafe fn find(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
+        // SAFETY: COLUMN and STRING-VIEW, promised by the caller.
+        unsafe {
+            let map = &*map.cast::<JsonMap>();
+            let wanted = match map.key {
+                Scalar::Text => {
+                    let text = key.read(Slot::<Text<'_>>::at(0)).as_str();
+                    Key::Text(text.as_ptr().addr(), text.len())
+                }
+                other => match other.machine_type() {
+                    Some(ty) => Key::Number(key.read_bits(ty, 0)),
+                    None => return Lookup::Failed,
+                },
+            };
+            let Ok(at) = map.entries.binary_search_by(|entry| compare(map.key, entry.key, wanted)) else {
+                return Lookup::Absent;
+            };
+            if !found.as_ptr().is_null() {
+                let from = FramePtr::from_raw(map.entries[at].value.as_ptr().cast_mut().cast());
+                from.copy_to(0, found, 0, QType::Optional(map.value).layout().size);
+            }
+            Lookup::Found
+        }
+    }
+}
+
+/// Compares keys of a type.
+///
+/// # Safety
+/// STRING-VIEW: texts are alive.
+unsafe fn compare(scalar: Scalar, one: Key, other: Key) -> Ordering {
+    match (one, other) {
+        (Key::Text(one, one_len), Key::Text(other, other_len)) => {
+            // SAFETY: STRING-VIEW, promised by the caller.
+            let [one, other] = unsafe {
+                [(one, one_len), (other, other_len)].map(|(at, len)| std::slice::from_raw_parts(at as *const u8, len))
+            };
+            one.cmp(other)
+        }
+        (Key::Number(one), Key::Number(other)) => match scalar.representation() {
+            Scalar::Int32 => (one as i32).cmp(&(other as i32)),
+            Scalar::Int64 => one.cast_signed().cmp(&other.cast_signed()),
+            _ => one.cmp(&other),
+        },
+        (Key::Text(..), Key::Number(_)) => Ordering::Less,
+        (Key::Number(_), Key::Text(..)) => Ordering::Greater,
+    }
+}

@@ -1,0 +1,441 @@
+//! From one JSON text to another: an object's fields become the inputs of a model, its outputs an object. The text is read in one pass into
+//! slots, columns and dictionaries, and the answer is written from there. What this pass does not take goes another way, which gives the
+//! same answers and says what is wrong: value by value, as [`JsonRows`] reads and [`Json`] writes.
+
+mod answer;
+mod map;
+mod target;
+
+use super::place::Text;
+use super::{JsonRow, JsonRows, is_json};
+use crate::binding::listener::{Listener, Setter};
+use crate::pool::Evaluator;
+use crate::{Error, Executor, Model, ModelExecutor, Options, RunOptions};
+use answer::Form;
+use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, MapView, check_token};
+use cembra_runtime::{Cancellation, FramePtr, QType, Slot};
+use cembra_value::{Code, Diagnostic};
+use map::JsonMap;
+use serde::de::Deserializer as _;
+use std::sync::Arc;
+use target::{Memory, Object, ObjectTarget, Plan};
+
+/// What an evaluation answers, as it is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Answer(Vec<u8>);
+
+/// The listener that writes outputs.
+struct AnswerListener;
+
+impl Listener<Answer> for AnswerListener {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Answer>, Error> {
+        if !is_json(qtype) {
+            let message = format!("output `{name}` is {qtype}, which is no JSON");
+            return Err(Diagnostic::new(Code::Binding, message).into());
+        }
+        let keys = [true, false].map(|is_first| answer::key(name, is_first));
+        Ok(Setter::new(move |Answer(out): &mut Answer, value| {
+            out.extend_from_slice(&keys[usize::from(!out.is_empty())]);
+            answer::value(out, &value)
+        }))
+    }
+}
+
+/// A compiled model with the memory of one thread, run on JSON objects and answering with JSON objects: see [`Model::json_executor`]. A clone
+/// shares the code and has its own memory.
+pub struct JsonExecutor {
+    /// Reads and writes value by value; has the frame and the context.
+    executor: ModelExecutor<JsonRow, (), Answer>,
+    row: JsonRow,
+    pass: Option<Arc<Pass>>,
+    answer: Answer,
+    maps: Vec<JsonMap>,
+    counts: Vec<usize>,
+    texts: Vec<Box<str>>,
+}
+
+/// How a text is read in one pass, and its answer written.
+#[derive(Debug)]
+struct Pass {
+    inputs: ObjectTarget,
+    maps: Vec<JsonMap>,
+    /// The slots of dictionaries, each with its number.
+    views: Vec<(u32, usize)>,
+    lists: usize,
+    /// The outputs: the key with what is before it, and what is written behind it.
+    outputs: Vec<(Vec<u8>, AnswerPart)>,
+}
+
+/// What is written of an output.
+#[derive(Debug)]
+enum AnswerPart {
+    /// The value of a slot.
+    Slot(u32, Form),
+    /// An array of the elements of a column: its number, the list that has as many, the bytes from one to the next.
+    Elements(usize, usize, usize, Form),
+    /// An array of objects, each field of which is a column.
+    Objects(usize, Vec<(Vec<u8>, AnswerPart)>),
+}
+
+impl Model {
+    /// Compiles the model for JSON: an object has the inputs, by their names, and the answer is an object of all outputs. Values are read as
+    /// [`JsonRows`] reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Keys that are no inputs are skipped;
+    /// an input that is there twice is an error.
+    ///
+    /// ```
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse(
+    ///     "numbers f64
+    ///      input items: [{sku: text, price: f64, count: i64}]; input rates: dict[text, f64]; input currency: text
+    ///      let nets = items.price * items.count
+    ///      output total = sum(nets) * lookup(currency, rates, 1.0)
+    ///      output lines = map(fn(i) = {sku: i.sku, net: i.price * i.count}, items)",
+    /// )?;
+    /// let mut quote = model.json_executor(&Options::default())?;
+    /// let answer = quote.run(
+    ///     r#"{"currency": "EUR", "rates": {"EUR": 0.5}, "id": 7, "items": [{"sku": "a", "price": 2.5, "count": 4}]}"#,
+    /// )?;
+    /// assert_eq!(answer, r#"{"total":5.0,"lines":[{"sku":"a","net":10.0}]}"#);
+    ///
+    /// let error = quote.run(r#"{"currency": "EUR", "rates": {}, "items": [{"sku": "a", "price": "x", "count": 4}]}"#).unwrap_err();
+    /// assert_eq!((error.code(), error.to_string().as_str()), ("values", "input `items.0.price` is f64, found \"x\""));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`executor_between`](Model::executor_between); and outputs that are no JSON.
+    pub fn json_executor(&self, options: &Options) -> Result<JsonExecutor, Error> {
+        let executor =
+            ModelExecutor::new(self, &crate::binding::Loaded::new(&JsonRows), Some(&AnswerListener), options)?;
+        let pass = Pass::of(&executor).map(Arc::new);
+        Ok(JsonExecutor::of(executor, pass))
+    }
+}
+
+impl JsonExecutor {
+    fn of(executor: ModelExecutor<JsonRow, (), Answer>, pass: Option<Arc<Pass>>) -> JsonExecutor {
+        let maps = pass.as_ref().map_or_else(Vec::new, |pass| pass.maps.clone());
+        let counts = vec![0; pass.as_ref().map_or(0, |pass| pass.lists)];
+        let (answer, texts) = (Answer::default(), Vec::new());
+        JsonExecutor { executor, row: JsonRow::default(), pass, answer, maps, counts, texts }
+    }
+
+    /// Evaluates the model on an object.
+    ///
+    /// # Errors
+    /// The text is no JSON object, or has an input that is of another type or there twice; or a fault of the evaluation.
+    pub fn run(&mut self, text: &str) -> Result<String, Error> {
+        let mut answer = String::new();
+        self.run_into(text, &mut answer)?;
+        Ok(answer)
+    }
+
+    /// Evaluates the model on an object, and puts the answer in the place of what a text has. That is left as it was if the evaluation fails.
+    /// Once the memory of both is there, it allocates nothing for texts without escapes and lists that short ones are.
+    ///
+    /// # Errors
+    /// As [`run`](JsonExecutor::run).
+    pub fn run_into(&mut self, text: &str, answer: &mut String) -> Result<(), Error> {
+        self.answer.0.clear();
+        if !self.run_pass(text)? {
+            self.answer.0.clear();
+            let names = self.executor.executor().inputs().iter().map(|input| &*input.name);
+            self.row.read_for(text, names)?;
+            self.executor.listen(&self.row, &mut self.answer)?;
+        }
+        self.answer.0.extend_from_slice(if self.answer.0.is_empty() { b"{}" } else { b"}" });
+        // The writers of JSON write UTF-8.
+        let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the answer is no text"))?;
+        made.clone_into(answer);
+        Ok(())
+    }
+
+    /// Reads, evaluates and writes in one pass. False if the text, or the model, is not for that, or the evaluation fails.
+    fn run_pass(&mut self, text: &str) -> Result<bool, Error> {
+        let Some(pass) = &self.pass else { return Ok(false) };
+        let parts = self.executor.parts();
+        check_token(parts.context)?;
+        let plan = parts.executor.inner().loops();
+        let mut loops = plan.map(|plan| parts.lists.get_or_insert_with(|| plan.memory().into()));
+        let frame = match &mut loops {
+            Some(memory) => memory.frame(),
+            None => parts.frame.ptr(),
+        };
+        self.texts.clear();
+        self.counts.fill(0);
+        let mut memory = Memory {
+            frame,
+            columns: loops.as_deref_mut().map(|memory| &mut **memory),
+            counts: &mut self.counts,
+            maps: &mut self.maps,
+            texts: &mut self.texts,
+            text: Text::of(text),
+        };
+        let mut from = serde_json::Deserializer::from_str(text);
+        let object = Object { object: &pass.inputs, memory: &mut memory, row: 0 };
+        if from.deserialize_map(object).and_then(|()| from.end()).is_err() {
+            return Ok(false);
+        }
+        let ran = match (plan, loops) {
+            (Some(plan), Some(memory)) => {
+                memory.counts.clear();
+                memory.counts.extend_from_slice(&self.counts);
+                let array_bytes = parts.executor.inner().array_bytes(parts.memory);
+                let is_taken = plan.takes(&memory.counts, array_bytes);
+                parts.context.begin_run();
+                // SAFETY: FRAME-SLOT: the slots are the plan's. COLUMN and STRING-VIEW: all inputs are written, of a text that outlives the call.
+                let ran = unsafe {
+                    match is_taken && pass.write_leaves(plan, memory, &self.maps) {
+                        true => plan.call(memory, parts.context),
+                        false => Ok(false),
+                    }
+                };
+                parts.context.end_run();
+                ran
+            }
+            _ => match parts.executor.inner().begin(parts.context) {
+                // SAFETY: CALL: the frame is of this plan, and its inputs are written, of a text that outlives the call.
+                Ok(model) => unsafe {
+                    match parts.executor.inner().run(model, [frame; 3], parts.context) {
+                        Err(ended) if ended.fault_kind().is_some_and(cembra_runtime::FaultKind::is_of_token) => {
+                            Err(ended)
+                        }
+                        made => Ok(made.is_ok()),
+                    }
+                },
+                Err(ended) => Err(ended),
+            },
+        };
+        if !ran? {
+            return Ok(false);
+        }
+        let lists = parts.lists.as_deref();
+        let out = &mut self.answer.0;
+        for (key, written) in &pass.outputs {
+            out.extend_from_slice(key);
+            let place = |column: usize| lists.map_or(std::ptr::null(), |memory| memory.written(column));
+            // SAFETY: FRAME-SLOT and COLUMN: the call wrote slots and columns. STRING-VIEW: what texts view is alive.
+            unsafe { written.write(out, frame, &self.counts, &place)? };
+        }
+        Ok(true)
+    }
+
+    /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone has none.
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
+        self.executor.set_cancellation(token);
+    }
+
+    /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it.
+    pub fn set_run_options(&mut self, options: &RunOptions) {
+        self.executor.set_run_options(options);
+    }
+
+    /// Bytes of memory that this executor holds by itself.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let maps: usize = self.maps.iter().map(JsonMap::memory_bytes).sum();
+        let texts: usize = self.texts.iter().map(|text| text.len()).sum();
+        self.executor.memory_bytes() + self.answer.0.capacity() + maps + texts + size_of_val(&*self.counts)
+    }
+
+    /// The shared part.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        self.executor.executor()
+    }
+}
+
+impl Evaluator for JsonExecutor {
+    fn set_run_options(&mut self, options: &RunOptions) {
+        JsonExecutor::set_run_options(self, options);
+    }
+}
+
+impl Clone for JsonExecutor {
+    fn clone(&self) -> Self {
+        JsonExecutor::of(self.executor.clone(), self.pass.clone())
+    }
+}
+
+impl std::fmt::Debug for JsonExecutor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JsonExecutor").field("executor", &self.executor).finish_non_exhaustive()
+    }
+}
+
+impl Pass {
+    /// How the inputs and outputs of an executor are read and written in one pass; `None` if they cannot be.
+    fn of(executor: &ModelExecutor<JsonRow, (), Answer>) -> Option<Pass> {
+        let loops = executor.executor().inner().loops();
+        let is_whole = executor.executor().inner().is_whole();
+        let moves = executor.moves()?;
+        if is_whole && loops.is_none() {
+            return None;
+        }
+        let mut plan = Plan { loops, maps: Vec::new() };
+        let mut inputs = ObjectTarget::default();
+        for (at, input) in executor.executor().inputs().iter().enumerate() {
+            let path = InputPath { input: at, fields: Vec::new() };
+            let slot = moves.reads.iter().find(|load| load.name == input.name).map(|load| load.slot);
+            inputs.names.push((&*input.name).into());
+            inputs.targets.push(plan.target(&input.qtype, &path, slot, None)?);
+        }
+        let mut views = Vec::new();
+        for (slot, _, leaf) in loops.iter().flat_map(|plan| plan.leaves()) {
+            if let LoopLeaf::Map(path) = leaf {
+                views.push((*slot, plan.maps.iter().position(|(known, ..)| known == path)?));
+            }
+        }
+        let outputs = match loops {
+            Some(plan) => plan.outputs().iter().map(|(qtype, output)| AnswerPart::of(plan, qtype, output)).collect(),
+            None => moves.tells.iter().map(|tell| Some(AnswerPart::Slot(tell.slot, Form::of(&tell.qtype)?))).collect(),
+        };
+        let outputs: Option<Vec<AnswerPart>> = outputs;
+        let keys =
+            executor.executor().outputs().iter().enumerate().map(|(at, output)| answer::key(&output.name, at == 0));
+        Some(Pass {
+            inputs,
+            maps: plan.maps.iter().map(|(_, key, value)| JsonMap::new(*key, *value)).collect(),
+            views,
+            lists: loops.map_or(0, |plan| plan.lists().len()),
+            outputs: keys.zip(outputs?).collect(),
+        })
+    }
+
+    /// Writes what the plan is to know of lists and dictionaries. False if there cannot be as much memory.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: the memory is of the plan.
+    unsafe fn write_leaves(&self, plan: &LoopPlan, memory: &mut cembra_engine::LoopMemory, maps: &[JsonMap]) -> bool {
+        let frame = memory.frame();
+        for (slot, _, leaf) in plan.leaves() {
+            let word = match leaf {
+                LoopLeaf::Value(_) | LoopLeaf::Map(_) => continue,
+                LoopLeaf::Count(list) => memory.counts[*list] as u64,
+                LoopLeaf::Stride(column) => u64::from(plan.columns()[*column].element.layout().size),
+                LoopLeaf::Base(column) => {
+                    let of = &plan.columns()[*column];
+                    let count = memory.counts[of.list];
+                    let Some(room) = memory.room(*column, &of.element, count) else { return false };
+                    room as u64
+                }
+            };
+            // SAFETY: FRAME-SLOT, promised by the caller: the slot is of a type of this width.
+            unsafe { frame.write(Slot::at(*slot), word) };
+        }
+        memory.maps.clear();
+        // Views are not moved once their addresses are known.
+        memory.maps.reserve(self.views.len());
+        for (slot, map) in &self.views {
+            memory.maps.push(MapView { map: std::ptr::from_ref(&maps[*map]).cast(), find: JsonMap::find });
+            let view = memory.maps.last().map_or(0, |view| std::ptr::from_ref(view) as u64);
+            // SAFETY: FRAME-SLOT, promised by the caller.
+            unsafe { frame.write(Slot::at(*slot), view) };
+        }
+        true
+    }
+}
+
+impl AnswerPart {
+    fn of(plan: &LoopPlan, qtype: &QType, output: &LoopOutput) -> Option<AnswerPart> {
+        // Types nest only as deep as the text that spelled them.
+        Some(match (output, qtype) {
+            (LoopOutput::Value(at), _) => {
+                let (slot, qtype) = &plan.made()[*at];
+                AnswerPart::Slot(*slot, Form::of(qtype)?)
+            }
+            (LoopOutput::Column(at), _) => {
+                let of = &plan.columns()[*at];
+                AnswerPart::Elements(*at, of.list, of.element.layout().size as usize, Form::of(&of.element)?)
+            }
+            (LoopOutput::Tuple(parts), QType::Tuple(fields)) => {
+                fields.names()?;
+                qtype.element()?;
+                let part = |(at, (part, of)): (usize, (&LoopOutput, &QType))| {
+                    Some((answer::key(&fields.label(at), at == 0), AnswerPart::of(plan, of, part)?))
+                };
+                let parts = parts.iter().zip(fields.iter()).enumerate().map(part).collect::<Option<Vec<_>>>()?;
+                // Structs inside of a list's are seldom, and go the other way.
+                let Some((_, AnswerPart::Elements(_, list, ..))) = parts.first() else { return None };
+                let is_flat = parts.iter().all(|(_, part)| matches!(part, AnswerPart::Elements(..)));
+                AnswerPart::Objects(*list, is_flat.then_some(parts)?)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Writes the output.
+    ///
+    /// # Errors
+    /// As of [`answer::value`].
+    ///
+    /// # Safety
+    /// FRAME-SLOT and COLUMN: slots and columns were written. STRING-VIEW: what texts view is alive.
+    unsafe fn write(
+        &self,
+        out: &mut Vec<u8>,
+        frame: FramePtr,
+        counts: &[usize],
+        place: &dyn Fn(usize) -> *const u8,
+    ) -> Result<(), Error> {
+        // SAFETY: FRAME-SLOT, COLUMN and STRING-VIEW, promised by the caller.
+        unsafe {
+            match self {
+                AnswerPart::Slot(slot, form) => form.write(out, frame, *slot)?,
+                AnswerPart::Elements(_, list, ..) => {
+                    out.push(b'[');
+                    for at in 0..counts[*list] {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        self.write_element(out, at, place)?;
+                    }
+                    out.push(b']');
+                }
+                AnswerPart::Objects(list, fields) => {
+                    out.push(b'[');
+                    for at in 0..counts[*list] {
+                        if at > 0 {
+                            out.push(b',');
+                        }
+                        for (key, field) in fields {
+                            out.extend_from_slice(key);
+                            field.write_element(out, at, place)?;
+                        }
+                        out.push(b'}');
+                    }
+                    out.push(b']');
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one element of a column.
+    ///
+    /// # Errors
+    /// As of [`answer::value`].
+    ///
+    /// # Safety
+    /// As of `write`: FRAME-SLOT, COLUMN and STRING-VIEW; the column has the element.
+    unsafe fn write_element(
+        &self,
+        out: &mut Vec<u8>,
+        at: usize,
+        place: &dyn Fn(usize) -> *const u8,
+    ) -> Result<(), Error> {
+        let AnswerPart::Elements(column, _, size, form) = self else { return Ok(()) };
+        let element = place(*column).wrapping_add(at * size).cast_mut();
+        // SAFETY: COLUMN and STRING-VIEW, promised by the caller.
+        unsafe { form.write(out, FramePtr::from_raw(element), 0) }
+    }
+}
