@@ -306,6 +306,13 @@ impl Context {
         self.time_limit = Some(limit);
     }
 
+    /// True if each run has a time limit.
+    #[inline]
+    #[must_use]
+    pub const fn has_time_limit(&self) -> bool {
+        self.time_limit.is_some()
+    }
+
     /// Begins a run, which has the whole time limit, if there is one.
     #[inline]
     pub fn begin_run(&self) {

@@ -422,18 +422,57 @@ impl Executable {
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> Result<(), Error> {
+        // One look for those without a time limit, and nothing behind the call.
+        if context.has_time_limit() {
+            // SAFETY: CALL, promised by the caller.
+            return unsafe { self.run_timed(model, [input, output, frame], context) };
+        }
+        // SAFETY: CALL, promised by the caller.
+        let status = unsafe { self.call(model, [input, output, frame], context) };
+        model.end(status, context)
+    }
+
+    /// As `run`, of a context with a time limit.
+    ///
+    /// # Errors
+    /// As of `run`.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(never)]
+    unsafe fn run_timed(
+        self: &Arc<Self>,
+        model: &FrameModel,
+        memories: [FramePtr; 3],
+        context: &mut Context,
+    ) -> Result<(), Error> {
         context.begin_run();
+        // SAFETY: CALL, promised by the caller.
+        let status = unsafe { self.call(model, memories, context) };
+        context.end_run();
+        model.end(status, context)
+    }
+
+    /// Calls what runs the model, and returns its status.
+    ///
+    /// # Safety
+    /// CALL.
+    #[inline(always)]
+    unsafe fn call(
+        self: &Arc<Self>,
+        model: &FrameModel,
+        [input, output, frame]: [FramePtr; 3],
+        context: &mut Context,
+    ) -> i32 {
         // Machine code is not looked up in a table of methods: a call of a small model is short, with nothing else around it.
         // SAFETY: CALL, promised by the caller.
-        let status = unsafe {
+        unsafe {
             match &model.runnable {
                 Runnable::Native(function, _) => function.call(input, output, frame, context),
                 Runnable::Interpreted(function) => function.call(input, output, frame, context),
                 Runnable::Tiered(tiered) => self.run_tier(tiered, [input, output, frame], context),
             }
-        };
-        context.end_run();
-        model.end(status, context)
+        }
     }
 
     /// Runs what there is by now of a model in tiers, and returns its status. Apart, so that what others do is short.
