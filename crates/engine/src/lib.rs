@@ -16,7 +16,7 @@ mod stages;
 mod tensors;
 
 pub use arrays::lists::ListRows;
-pub use arrays::loops::{LoopMemory, LoopPlan};
+pub use arrays::loops::{LoopMemory, LoopPlan, LoopRoom};
 pub use arrays::model::ArrayModel;
 pub use batch::{Batch, BatchResult, RowFailure};
 pub use cembra_array::{Column, InputPath, LoopLeaf, LoopOutput};

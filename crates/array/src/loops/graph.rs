@@ -11,8 +11,8 @@ use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
 use cembra_expr::NodeId;
 use cembra_ops::{Effects, OpId, Registry, column, id};
 use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
-use cembra_runtime::QType;
-use cembra_value::Value;
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -234,19 +234,39 @@ impl<'p> Builder<'p> {
     fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
         let Some(key) = self.node(key) else { return Ok(false) };
         self.origin = step.origin;
+        let qtype = self.program.qtype(step.outs[0]).clone();
+        let value = qtype.scalar().filter(|_| is_value);
+        self.nodes[step.outs[0].index()] = Some(self.ask(map, key, value, &qtype)?);
+        Ok(true)
+    }
+
+    /// Looks an element up, which may be missing.
+    fn find_element(&mut self, step: &Step, map: &InputPath, key: Id) -> Result<Id, Unlooped> {
+        let qtype = self.program.qtype(step.outs[0]).of_each();
+        let QType::Optional(scalar) = *self.graph.qtype(key) else {
+            return self.ask(map, key, qtype.scalar(), &qtype);
+        };
+        let any = ScalarValue::zero(scalar);
+        let any = self.graph.literal(Value::Scalar(any), self.origin);
+        let there = self.apply(id::PRESENCE_OR, &[key, any])?;
+        let found = self.ask(map, there, qtype.scalar(), &qtype)?;
+        let has = self.apply(id::HAS, &[key])?;
+        self.apply(id::PRESENCE_AND, &[found, has])
+    }
+
+    /// The node that asks a dictionary for a key: for its value of a type, or whether there is one.
+    fn ask(&mut self, map: &InputPath, key: Id, value: Option<Scalar>, qtype: &QType) -> Result<Id, Unlooped> {
         let at = self.maps.iter().position(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
             self.maps.len() - 1
         });
         let view = self.leaf((4, at), || LoopLeaf::Map(map.clone()), &QType::UINT64);
-        let qtype = self.program.qtype(step.outs[0]).clone();
-        let scalars = self.graph.qtype(key).scalar().zip(qtype.scalar());
-        let found = scalars.and_then(|(key, value)| column::find_overload(key, is_value.then_some(value)));
-        let overload = found.ok_or(Unlooped::new(Some(step.origin), "looks up keys of another type"))?;
-        let op = if is_value { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
+        let key_type = self.graph.qtype(key).scalar();
+        let overload = key_type.and_then(|key| column::find_overload(key, value));
+        let overload = overload.ok_or(Unlooped::new(Some(self.origin), "looks up keys of another type"))?;
+        let op = if value.is_some() { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
         let kind = Kind::Operator { op, overload: Some(overload), lifted: false };
-        self.nodes[step.outs[0].index()] = Some(self.graph.add(kind, &[view, key], &qtype, step.origin));
-        Ok(true)
+        Ok(self.graph.add(kind, &[view, key], qtype, self.origin))
     }
 
     fn part(&self, part: PartId) -> Result<&'p TypedModel, Unlooped> {
@@ -291,7 +311,7 @@ impl<'p> Builder<'p> {
     fn looped(&mut self, at: usize) -> Result<bool, Unlooped> {
         let of = &self.members.loops[at];
         let (mut scalars, mut ends): (FxHashMap<ValueId, Id>, Vec<Id>) = (FxHashMap::default(), Vec::new());
-        for arg in of.maps.iter().flat_map(|step| &step.args) {
+        for arg in of.steps.iter().flat_map(|member| &member.args) {
             let meant = self.members.meant(*arg);
             match self.members.forms[meant.index()] {
                 Some(Form::Made { by, .. }) if by == at => {}
@@ -307,7 +327,7 @@ impl<'p> Builder<'p> {
                 },
             }
         }
-        self.origin = of.maps.first().map_or(self.origin, |step| step.origin);
+        self.origin = of.steps.first().map_or(self.origin, |member| member.step.origin);
         // All loops over a list end with the number of its elements. The least of them is known once all are over.
         let mut count = self.count(of.list);
         for (first, end) in ends.into_iter().enumerate() {
@@ -319,15 +339,13 @@ impl<'p> Builder<'p> {
         let mut elements: FxHashMap<ValueId, Id> = FxHashMap::default();
         let mut written: FxHashMap<Id, usize> = FxHashMap::default();
         let mut last = position;
-        for step in &of.maps {
-            let Action::Map(part) = step.action else { return Ok(false) };
-            let part = self.part(part)?;
-            self.origin = step.origin;
-            let mut leaves = Vec::with_capacity(step.args.len());
-            for (arg, (_, wanted)) in step.args.iter().zip(&part.leaves) {
+        for member in &of.steps {
+            self.origin = member.step.origin;
+            let mut leaves = Vec::with_capacity(member.args.len());
+            for arg in &member.args {
                 let meant = self.members.meant(*arg);
                 let known = elements.get(&meant).or_else(|| scalars.get(&meant)).copied();
-                let node = match known {
+                leaves.push(match known {
                     Some(node) => node,
                     None => {
                         let Some(column) = self.column(meant) else { return Ok(false) };
@@ -335,14 +353,22 @@ impl<'p> Builder<'p> {
                         elements.insert(meant, read);
                         read
                     }
-                };
-                leaves.push(self.fitted(node, wanted)?);
+                });
             }
-            let made = self.copy(part, &leaves);
-            let may_stop = self.may_stop(part);
+            let (made, may_stop) = match (&member.map, member.step.action) {
+                (Some(map), _) => (vec![self.find_element(member.step, map, leaves[0])?], true),
+                (None, Action::Map(part)) => {
+                    let part = self.part(part)?;
+                    for (leaf, (_, wanted)) in leaves.iter_mut().zip(&part.leaves) {
+                        *leaf = self.fitted(*leaf, wanted)?;
+                    }
+                    (self.copy(part, &leaves), self.may_stop(part))
+                }
+                _ => return Ok(false),
+            };
             // What a branch of the program does is asked for by what the branch is for.
             self.is_asked[at] |= may_stop && of.block == BlockId::TOP;
-            for (out, made) in step.outs.iter().zip(made) {
+            for (out, made) in member.step.outs.iter().zip(made) {
                 elements.insert(*out, made);
                 if !self.members.is_written[out.index()] && !may_stop {
                     continue;

@@ -33,6 +33,16 @@ pub(super) enum Unit<'p> {
     Loop(usize),
 }
 
+/// What a loop does to each element.
+#[derive(Debug)]
+pub(super) struct ElementStep<'p> {
+    pub(super) step: &'p Step,
+    /// What it is given.
+    pub(super) args: Vec<ValueId>,
+    /// The dictionary that the element is looked up in; `None` for a map.
+    pub(super) map: Option<InputPath>,
+}
+
 /// A loop over the elements of a list.
 #[derive(Debug)]
 pub(super) struct Loop<'p> {
@@ -40,8 +50,8 @@ pub(super) struct Loop<'p> {
     pub(super) list: usize,
     /// The block whose steps it does.
     pub(super) block: BlockId,
-    /// The maps that it does to each element, in order.
-    pub(super) maps: Vec<&'p Step>,
+    /// What it does to each element, in order.
+    pub(super) steps: Vec<ElementStep<'p>>,
     /// The loops that must be over before it begins, a bit each.
     needs: u64,
     /// True once another loop needs it, so that it gets no more steps.
@@ -212,7 +222,7 @@ impl<'p> Members<'p> {
                 self.framed(&step.outs, needs);
                 self.units.push(Unit::Scalar(step));
             }
-            Action::Map(_) => self.map(block, step)?,
+            Action::Map(_) => self.member(block, ElementStep { step, args: step.args.clone(), map: None })?,
             Action::Field(at) => {
                 let [of, out] = [step.args[0], step.outs[0]];
                 let form = match self.form(self.meant(of))? {
@@ -235,11 +245,14 @@ impl<'p> Members<'p> {
                 self.units.push(Unit::Size(step));
             }
             Action::Operator(id::DICT_ROWS) => {
-                let [keys, key] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
-                let (Form::MapPart(path, true), Form::Framed | Form::Leaf(_)) = (keys?, key?) else {
+                let Form::MapPart(path, true) = self.form(self.meant(step.args[0]))? else {
                     return refuse("looks keys up in arrays");
                 };
                 let (out, key) = (step.outs[0], self.meant(step.args[1]));
+                if matches!(program.qtype(key), QType::Array(..)) {
+                    self.forms[out.index()] = Some(Form::MapRow(path, key));
+                    return Ok(());
+                }
                 if program.qtype(key).is_optional() {
                     return refuse("looks a key up that may be missing");
                 }
@@ -254,6 +267,9 @@ impl<'p> Members<'p> {
                 };
                 if of != path {
                     return refuse("takes what another dictionary has");
+                }
+                if matches!(program.qtype(key), QType::Array(..)) {
+                    return self.member(block, ElementStep { step, args: vec![key], map: Some(path) });
                 }
                 let needs = self.needs[key.index()];
                 self.framed(&step.outs, needs);
@@ -336,11 +352,12 @@ impl<'p> Members<'p> {
         all
     }
 
-    /// Puts a map into a loop: into that which is open over its list, if it needs nothing of what this one makes of all elements.
-    fn map(&mut self, block: BlockId, step: &'p Step) -> Result<(), Unlooped> {
+    /// Puts a step into a loop: into that which is open over its list, if it needs nothing of what this one makes of all elements.
+    fn member(&mut self, block: BlockId, member: ElementStep<'p>) -> Result<(), Unlooped> {
+        let (step, args) = (member.step, member.args.clone());
         let origin = Some(step.origin);
         let (mut lists, mut scalars, mut makers) = (Vec::new(), 0, 0);
-        for arg in &step.args {
+        for arg in &args {
             if matches!(self.program.qtype(*arg), QType::Array(..)) {
                 let (list, maker) = self.array(*arg, origin)?;
                 lists.push(list);
@@ -369,7 +386,7 @@ impl<'p> Members<'p> {
             Some(at) => at,
             None if self.loops.len() == MOST_LOOPS => return Err(Unlooped::new(origin, "needs one loop too many")),
             None => {
-                self.loops.push(Loop { list, block, maps: Vec::new(), needs: 0, is_closed: false });
+                self.loops.push(Loop { list, block, steps: Vec::new(), needs: 0, is_closed: false });
                 self.loops.len() - 1
             }
         };
@@ -378,11 +395,11 @@ impl<'p> Members<'p> {
             of.is_closed |= needs >> other & 1 != 0;
         }
         self.loops[at].needs |= needs;
-        self.loops[at].maps.push(step);
+        self.loops[at].steps.push(member);
         // It is where its last step is.
         self.units.retain(|unit| !matches!(unit, Unit::Loop(of) if *of == at));
         self.units.push(Unit::Loop(at));
-        for arg in &step.args {
+        for arg in &args {
             let arg = self.meant(*arg);
             if matches!(self.forms[arg.index()], Some(Form::Made { by, .. }) if by != at) {
                 self.is_written[arg.index()] = true;

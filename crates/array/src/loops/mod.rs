@@ -125,7 +125,7 @@ enum Form {
     Tuple(Vec<ValueId>),
     /// The keys of a dictionary that is an input, or their values.
     MapPart(InputPath, bool),
-    /// The row of a key, if that is looked up.
+    /// The row of a key in a dictionary, or of each key of an array.
     MapRow(InputPath, ValueId),
     /// Another value: what was taken from a tuple.
     Same(ValueId),

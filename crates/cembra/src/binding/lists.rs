@@ -7,7 +7,7 @@ use crate::binding::fields::{InputField, OutputField};
 use crate::binding::matched::{FieldLoad, MatchedField, MatchedParts, item_of};
 use crate::binding::moved_fields::{MovedField, PlainField};
 use crate::binding::shapes::{InputList, InputShape, OutputList};
-use cembra_engine::{Column, InputPath, Lookup, LoopLeaf, LoopMemory, LoopOutput, LoopPlan, MapView};
+use cembra_engine::{Column, InputPath, Lookup, LoopLeaf, LoopMemory, LoopOutput, LoopPlan, LoopRoom, MapView};
 use cembra_runtime::{Context, FramePtr, QType, Slot};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ pub(crate) struct ListTransfers {
     /// The slots of the numbers of elements, each with its list.
     counts: Box<[(u32, usize)]>,
     columns: Box<[RowColumn]>,
+    room: LoopRoom,
     /// The dictionaries: the slot of each, where it is, and how it is asked.
     maps: Box<[(u32, usize, FindKey)]>,
     /// Fields that there may be no value for.
@@ -128,7 +129,15 @@ impl ListTransfers {
                 made => written.push(bound.written(field, qtype, made, &input)?),
             }
         }
+        // Of values of their own a copy is an array.
+        let has_items = |list: &RowList| matches!((list.list.item)().shape, InputShape::Struct(_));
+        let is_moved = |column: &RowColumn| matches!(column.from, ColumnSource::Moved { .. });
+        let room = match bound.lists.iter().any(has_items) || bound.columns.iter().any(is_moved) {
+            true => LoopRoom::Items,
+            false => LoopRoom::Arrays,
+        };
         Some(ListTransfers {
+            room,
             loads: loads.into(),
             lists: bound.lists.into(),
             counts: counts.into(),
@@ -164,7 +173,7 @@ impl ListTransfers {
         context.begin_run();
         // SAFETY: FIELD-TABLE, promised by the caller. COLUMN and STRING-VIEW: all inputs are written, of a row that outlives the call.
         let ran = unsafe {
-            match plan.takes(&memory.counts, array_bytes) && self.write(plan, memory, from) {
+            match plan.takes(&memory.counts, self.room, array_bytes) && self.write(plan, memory, from) {
                 true => plan.call(memory, context),
                 false => Ok(false),
             }

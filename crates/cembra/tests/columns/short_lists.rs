@@ -1,7 +1,7 @@
 //! Short lists: programs over arrays that run as one plan with loops. Every bit is that of the reference, which does one operator after the
 //! other on whole arrays, at each length at which the way to the result changes; and it is the same from structs of Rust.
 
-use cembra::{Array, Backend, Model, Options, Scalar, ScalarValue, Stage, Value};
+use cembra::{Array, Backend, Executor, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage, Value};
 use std::collections::{BTreeMap, HashMap};
 
 const INPUTS: &str = "input x: [f64?]; input f: [f32?]; input n: [i64?]; input k: [i32?]; input b: [bool?]; input t: [text?]; input w: [f64]
@@ -93,6 +93,7 @@ const LOOPED: &[&str] = &[
     // Dictionaries.
     "output y = lookup(code, rates, 1.0) * sum(items.price); output z = has(dict.get(rates, code)); output s = sum(w)",
     "output day = lookup(3i64, days, \"none\"); output has_it = dict.contains(days, 3i64); output y = count(x)",
+    "output y = sum(items.price * lookup(items.sku, rates, 0.5)); output z = count(dict.get(rates, t)); output d = lookup(n, days)",
     // Elements that may fail.
     "output y = sum(n // (n - 7)); output z = sum(items.count)",
     "output y = count(n % (n + 1) > 0)",
@@ -107,13 +108,10 @@ const SWEPT: &[(&str, &str)] = &[
     ("output y = sum(x + [1.0, 2.0])", "is an array that is written down"),
 ];
 
-fn evaluate(model: &Model, backend: Backend, inputs: &[Value]) -> Result<Vec<Value>, String> {
-    let executor = model.compile(&Options::default().backend(backend)).expect("it is right");
+fn evaluate((executor, session): &mut (Executor, Session), inputs: &[Value]) -> Result<Vec<Value>, String> {
     const NAMES: [&str; 12] = ["x", "f", "n", "k", "b", "t", "w", "items", "rates", "days", "code", "limit"];
-    let place = |name: &str| NAMES.iter().position(|known| *known == name).expect("it is right");
-    let given = executor.inputs().iter().map(|input| inputs[place(&input.name)].clone());
-    let given: Vec<Value> = given.collect();
-    let mut session = executor.session();
+    let place = |name: &str| NAMES.iter().position(|known| *known == name).expect("an input");
+    let given: Vec<Value> = executor.inputs().iter().map(|input| inputs[place(&input.name)].clone()).collect();
     let first = session.evaluate(&given).map_err(|error| error.to_string());
     // What a run leaves to the next one changes nothing.
     assert_eq!(format!("{first:?}"), format!("{:?}", session.evaluate(&given).map_err(|error| error.to_string())));
@@ -128,10 +126,17 @@ fn short_lists_have_the_bits_of_the_reference() {
         let listing = model.explain(&Options::default(), Stage::Arrays).unwrap();
         let short = listing.split("Short lists:\n").nth(1).unwrap();
         assert!(short.starts_with("Frame: "), "{text}\n{short}");
-        for len in [0, 1, 2, 3, 20, 63, 64, 65, 127, 255, 1_000, 1_025] {
+        // Plans with loops are compiled at once for the second, and after some runs for the first.
+        let options = Options::default();
+        let native = options.clone().backend(Backend::Native);
+        let mut sessions =
+            [&native, &native.clone().row_player(RowPlayer::Native), &options.backend(Backend::Interpreter)]
+                .map(|options| model.compile(options).unwrap())
+                .map(|executor| (executor.clone(), executor.session()));
+        for len in [0, 1, 2, 3, 20, 63, 64, 65, 127, 255, 1_000, 1_025, 0, 1, 5, 21, 32, 62, 64] {
             let inputs = values(&mut random, len);
-            let [found, expected] =
-                [Backend::Native, Backend::Interpreter].map(|backend| evaluate(&model, backend, &inputs));
+            let [first, found, expected] = sessions.each_mut().map(|session| evaluate(session, &inputs));
+            assert_eq!(format!("{first:?}"), format!("{found:?}"), "{text}, {len}");
             match (&found, &expected) {
                 (Ok(found), Ok(expected)) => {
                     for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
@@ -288,6 +293,20 @@ fn requests_are_read_where_they_lie() {
         assert!((answer.goods - expected(&long).goods).abs() < 1e-6 * answer.goods.abs());
         executor.run_into(&long, &mut kept).unwrap();
         assert_eq!(kept, answer);
+    }
+}
+
+/// Sums have chains behind 64 elements, in a plan with loops as anywhere else.
+#[test]
+fn longer_requests_have_the_bits_of_the_reference() {
+    let model = Model::parse(REQUEST).unwrap();
+    let executor = |backend| model.executor::<Request, Answer>(&Options::default().backend(backend)).unwrap();
+    let [mut native, mut reference] = [Backend::Native, Backend::Interpreter].map(executor);
+    let mut random = fastrand::Rng::with_seed(9);
+    for len in [63, 64, 65, 127, 128, 129, 255, 340, 341, 500, 511, 512, 1_000, 1_024] {
+        let mut request = request(&mut random, len);
+        request.numbers.truncate(1_000 - len.min(1_000));
+        assert_eq!(native.run(&request).unwrap(), reference.run(&request).unwrap(), "{len}");
     }
 }
 

@@ -19,8 +19,24 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The most elements that the lists of a run have together. More are for sweeps, which take elements by vectors.
-const MOST_ELEMENTS: usize = 1024;
+/// How much a plan with loops may be given: more is for sweeps, which take elements by vectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoopRoom {
+    /// Elements that are arrays already, or become some by a copy: sweeps begin at once, and are ahead from about this many on.
+    Arrays,
+    /// Elements that are fields of structs, or a text: to make arrays of them takes longer than the loops do.
+    Items,
+}
+
+impl LoopRoom {
+    /// The most elements that the lists of a run have together.
+    pub(crate) const fn most(self) -> usize {
+        match self {
+            LoopRoom::Arrays => 64,
+            LoopRoom::Items => 1024,
+        }
+    }
+}
 
 /// A plan with loops over elements.
 #[derive(Debug)]
@@ -173,10 +189,10 @@ impl LoopPlan {
 
     /// True if lists of these sizes are for this plan, and what it writes is no more than `array_bytes`.
     #[must_use]
-    pub fn takes(&self, counts: &[usize], array_bytes: u64) -> bool {
+    pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
         let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
         let written = self.written.iter().map(|(list, size)| counts[*list] as u64 * u64::from(*size));
-        total <= MOST_ELEMENTS
+        total <= room.most()
             && written.fold(0, u64::saturating_add) <= array_bytes
             && self.same.iter().all(|[one, other]| counts[*one] == counts[*other])
     }
@@ -202,7 +218,7 @@ impl LoopPlan {
             memory.counts.push(count);
         }
         let limits = terms.limits.unwrap_or(limits);
-        if !self.takes(&memory.counts, limits.array_bytes) || !self.write(values, memory) {
+        if !self.takes(&memory.counts, LoopRoom::Arrays, limits.array_bytes) || !self.write(values, memory) {
             return Ok(false);
         }
         limits.hold_in(context);

@@ -1,7 +1,7 @@
 //! Models with arrays: an array program whose plans are run as batches over elements, and as scalar models between arrays. If
 //! anything fails, or may have, the reference runs the model again, operator by operator, and what comes of it is the answer.
 
-use crate::arrays::loops::{self, LoopMemory, LoopPlan};
+use crate::arrays::loops::{self, LoopMemory, LoopPlan, LoopRoom};
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
 use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::{CompileOptions, Started};
@@ -22,6 +22,7 @@ use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
 use rustc_hash::FxHashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A model with arrays, compiled.
@@ -32,8 +33,10 @@ pub struct ArrayModel {
     program: Arc<Program>,
     options: CompileOptions,
     inputs: Box<[Field]>,
-    /// The plan for short lists, if there is one.
-    loops: Option<Box<LoopPlan>>,
+    /// The plan for short lists, if there is one; made when it is first asked for.
+    loops: OnceLock<Option<Box<LoopPlan>>>,
+    /// How many runs on short lists there were before.
+    short_runs: AtomicU32,
     /// What is asked where the compiled one fails; made when it first does.
     reference: OnceLock<Compiled>,
 }
@@ -158,7 +161,8 @@ impl ArrayModel {
     /// Returns the bytes of memory that the model and its code take.
     pub(crate) fn memory_bytes(&self) -> usize {
         let reference = self.reference.get();
-        let loops = self.loops.as_ref().map_or(0, |loops| size_of::<LoopPlan>() + loops.memory_bytes());
+        let loops =
+            self.loops.get().and_then(Option::as_ref).map_or(0, |loops| size_of::<LoopPlan>() + loops.memory_bytes());
         size_of::<ArrayModel>() + self.compiled.memory_bytes() + loops + reference.map_or(0, Compiled::memory_bytes)
     }
 
@@ -168,24 +172,47 @@ impl ArrayModel {
     /// Operators that have no form here, or limits.
     pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
         let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
-        let mut parts = Vec::new();
-        let compiled = Compiled::of(&placed, &program, fusion, Some(&mut parts), options)?;
-        // The reference has nothing in common with what it is compared with, and who names a player of rows gets that.
-        let loops = match fusion {
-            Fusion::Full if options.row_player == RowPlayer::Best => {
-                LoopPlan::of(&program, &compiled.program, &parts, options)?.ok().map(Box::new)
-            }
-            _ => None,
-        };
+        let compiled = Compiled::of(&placed, &program, fusion, None, options)?;
         let mut inputs = compiled.inputs(&placed);
         Field::add_defaults(&mut inputs, &program);
         let (options, reference) = (CompileOptions::clone(options), OnceLock::new());
-        Ok(ArrayModel { compiled, placed, program, options, inputs, loops, reference })
+        let (loops, short_runs) = (OnceLock::new(), AtomicU32::new(0));
+        Ok(ArrayModel { compiled, placed, program, options, inputs, loops, short_runs, reference })
     }
 
-    /// The plan for short lists; `None` if there is none.
+    /// The plan for short lists; `None` if there is none. The first call compiles it.
     pub(crate) fn loops(&self) -> Option<&LoopPlan> {
-        self.loops.as_deref()
+        let made = self.loops.get_or_init(|| {
+            // The reference has nothing in common with what it is compared with, and who names vectors as the player of rows gets them.
+            let is_wanted = self.options.backend != Backend::Interpreter
+                && matches!(self.options.row_player, RowPlayer::Best | RowPlayer::Native);
+            let (parts, options) = self.parts().ok().filter(|_| is_wanted)?;
+            let made = LoopPlan::of(&self.program, &self.compiled.program, &parts, &options);
+            made.ok()?.ok().map(Box::new)
+        });
+        made.as_deref()
+    }
+
+    /// The plan for short lists for a run on these values: if it is there, or such runs are so many that it is worth to be compiled.
+    fn loops_for(&self, inputs: &[Value]) -> Option<&LoopPlan> {
+        if let Some(made) = self.loops.get() {
+            return made.as_deref();
+        }
+        let len = |value: &Value| match value {
+            Value::Array(_, array) => array.len(),
+            list => list.list_len().unwrap_or(0),
+        };
+        let is_short = inputs.iter().map(len).fold(0, usize::saturating_add) <= LoopRoom::Arrays.most();
+        let at_once = self.options.row_player == RowPlayer::Native;
+        let is_due = is_short && (at_once || self.short_runs.fetch_add(1, Ordering::Relaxed) >= RUNS_BEFORE_LOOPS);
+        if is_due { self.loops() } else { None }
+    }
+
+    /// The models of the program's plans, and options to make plans of them.
+    fn parts(&self) -> Result<(Vec<TypedModel>, Started), Error> {
+        let (mut parts, options) = (Vec::new(), self.options.restarted());
+        Compiled::of(&self.placed, &self.program, Fusion::Full, Some(&mut parts), &options)?;
+        Ok((parts, options))
     }
 
     /// What an evaluation may take.
@@ -203,9 +230,7 @@ impl ArrayModel {
     /// # Errors
     /// Limits.
     pub fn listing(&self) -> Result<String, Error> {
-        let (arrays, options) = (&self.compiled.program, self.options.restarted());
-        let mut parts = Vec::new();
-        Compiled::of(&self.placed, &self.program, Fusion::Full, Some(&mut parts), &options)?;
+        let (arrays, (parts, options)) = (&self.compiled.program, self.parts()?);
         let short = loops::listing(&self.program, arrays, &parts, &options)?;
         Ok(format!("{arrays}Short lists:\n{short}"))
     }
@@ -216,13 +241,10 @@ impl ArrayModel {
     /// Limits.
     pub fn counts(&self) -> Result<String, Error> {
         let counts = self.compiled.program.counts();
-        if self.loops.is_some() {
-            return Ok(format!("{counts}Short lists: one plan with loops over elements\n"));
-        }
         let listing = self.listing()?;
         let short = listing.rsplit_once("Short lists:\n").map_or("", |(_, short)| short);
-        let why = short.strip_prefix("none: ").unwrap_or("as others, by the player of rows that was asked for\n");
-        Ok(format!("{counts}Short lists: {why}"))
+        let short = short.strip_prefix("none: ").unwrap_or("one plan with loops over elements\n");
+        Ok(format!("{counts}Short lists: {short}"))
     }
 
     /// Evaluates the model on values of exactly its inputs' types, in memory that only this model uses. The results are put
@@ -235,7 +257,7 @@ impl ArrayModel {
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
         promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
-        if let Some(loops) = &self.loops
+        if let Some(loops) = self.loops_for(inputs)
             && loops.run(inputs, terms, &self.compiled.limits, &mut memory.loops, results)?
         {
             return Ok(());
@@ -262,6 +284,9 @@ impl ArrayModel {
         reference.run(&self.program, inputs, &terms, &mut ArrayMemory::default(), results)
     }
 }
+
+/// How many runs on short lists take sweeps, which begin sooner, before a plan with loops is compiled.
+const RUNS_BEFORE_LOOPS: u32 = 8;
 
 /// The most bytes that an element of an array takes, strings apart.
 const WIDEST: u64 = 16;

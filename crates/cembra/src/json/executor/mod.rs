@@ -12,7 +12,7 @@ use crate::binding::listener::{Listener, Setter};
 use crate::pool::Evaluator;
 use crate::{Error, Executor, Model, ModelExecutor, Options, RunOptions};
 use answer::Form;
-use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, MapView, check_token};
+use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, LoopRoom, MapView, check_token};
 use cembra_runtime::{Cancellation, FramePtr, QType, Slot};
 use cembra_value::{Code, Diagnostic};
 use map::JsonMap;
@@ -190,7 +190,7 @@ impl JsonExecutor {
                 memory.counts.clear();
                 memory.counts.extend_from_slice(&self.counts);
                 let array_bytes = parts.executor.inner().array_bytes(parts.memory);
-                let is_taken = plan.takes(&memory.counts, array_bytes);
+                let is_taken = plan.takes(&memory.counts, LoopRoom::Items, array_bytes);
                 parts.context.begin_run();
                 // SAFETY: FRAME-SLOT: the slots are the plan's. COLUMN and STRING-VIEW: all inputs are written, of a text that outlives the call.
                 let ran = unsafe {
