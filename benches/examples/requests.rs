@@ -1,18 +1,24 @@
 //! Requests with a customer who may be missing and a list of items, as lines of JSON: what reading them by serde into the same structs takes, and
-//! reading and evaluating them by each way in. Nanoseconds per request, minima of interleaved rounds.
+//! reading and evaluating them by each way in. Then the structs alone, by the model and by hand, for several numbers of items. Nanoseconds per
+//! request, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example requests [requests]`.
 
-use cembra::{JsonColumns, JsonRow, JsonRows, Model, Options, RunOptions, Value};
+use cembra::{JsonColumns, JsonRow, JsonRows, Model, ModelExecutor, Options, RunOptions, Value};
 use cembra_benches::measure::shortest;
 use serde::Deserialize;
 use std::hint::black_box;
 use std::io::Write;
+use std::ops::Range;
 
 /// Rows of a batch.
 const BATCH: usize = 4096;
 
 /// Rounds of a comparison.
 const ROUNDS: usize = 9;
+
+/// Numbers of items of requests whose structs alone are measured, and how many requests there are of each.
+const ITEMS: [usize; 5] = [0, 3, 10, 30, 300];
+const ALONE: usize = 256;
 
 #[derive(cembra::Input, Deserialize)]
 struct Customer {
@@ -34,7 +40,7 @@ struct Order {
     items: Vec<Item>,
 }
 
-#[derive(cembra::Output, PartialEq, Debug)]
+#[derive(cembra::Output, Default, PartialEq, Debug)]
 struct Bill {
     total: f64,
     books: f64,
@@ -57,11 +63,12 @@ fn bill(order: &Order) -> Bill {
     Bill { total, books, old: order.customer.as_ref().is_some_and(is_old) }
 }
 
-fn lines(requests: usize) -> Vec<String> {
+/// Random requests, each with a number of items that lies in `items`.
+fn lines(requests: usize, items: &Range<usize>) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(7);
     let line = |random: &mut fastrand::Rng| {
         let kinds = ["\"book\"", "\"toy\"", "\"food\"", "null"];
-        let items: Vec<String> = (0..random.usize(0..9))
+        let items: Vec<String> = (0..random.usize(items.clone()))
             .map(|_| {
                 let (price, count) = (random.u32(50..20_000), random.u32(1..10));
                 let kind = kinds[random.usize(..kinds.len())];
@@ -80,7 +87,7 @@ fn lines(requests: usize) -> Vec<String> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests: usize = std::env::args().nth(1).map_or(Ok(20_000), |requests| requests.parse())?;
-    let lines = lines(requests);
+    let lines = lines(requests, &(0..9));
     let model = Model::parse(MODEL)?;
     let mut derived = model.executor::<Order, Bill>(&Options::default())?;
     let mut texts = model.executor_from::<JsonRow, Bill>(&JsonRows, &Options::default())?;
@@ -178,5 +185,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     );
     say("JsonColumns, beside serde: reading alone", reading)?;
+    for items in ITEMS {
+        let [by_hand, by_model] = structs_alone(&mut derived, items)?;
+        let ratio = by_model / by_hand;
+        writeln!(out, "structs of {items} items alone: the model {by_model:.0} ns, by hand {by_hand:.0}: {ratio:.2}")?;
+    }
     Ok(())
+}
+
+/// Nanoseconds per request whose structs are there: by hand, and by the model into a kept bill.
+fn structs_alone(model: &mut ModelExecutor<Order, Bill>, items: usize) -> Result<[f64; 2], Box<dyn std::error::Error>> {
+    let lines = lines(ALONE, &(items..items + 1));
+    let orders: Vec<Order> = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?;
+    let mut kept = Bill::default();
+    let times = shortest(
+        ROUNDS,
+        || -> Result<(), cembra::Error> {
+            for order in black_box(&orders) {
+                black_box(bill(order));
+            }
+            Ok(())
+        },
+        || {
+            for order in black_box(&orders) {
+                model.run_into(order, &mut kept)?;
+                black_box(&kept);
+            }
+            Ok(())
+        },
+    );
+    Ok(times.map(|time| time / ALONE as f64))
 }

@@ -20,6 +20,14 @@ pub enum Error {
         /// The stage's error.
         source: Box<dyn std::error::Error>,
     },
+    /// A request is no JSON, or its answer cannot be written as JSON.
+    #[error("{workload}: {source}")]
+    Json {
+        /// The workload.
+        workload: &'static str,
+        /// The error of the reader or the writer.
+        source: serde_json::Error,
+    },
     /// An operator of the user is refused.
     #[error(transparent)]
     Register(#[from] cembra::Error),

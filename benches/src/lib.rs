@@ -28,6 +28,7 @@ pub mod measure;
 #[cfg(feature = "peers")]
 pub mod peers;
 pub mod record;
+pub mod requests;
 pub mod row;
 pub mod scalar;
 pub mod subject;

@@ -8,7 +8,7 @@ use cembra_benches::measure::Effort;
 use cembra_benches::record::{self, Record};
 use cembra_benches::scalar::Scalar;
 use cembra_benches::subject::Way;
-use cembra_benches::{Error, large, life, tensor, texts, user, workload};
+use cembra_benches::{Error, large, life, requests, tensor, texts, user, workload};
 use clap::{Args, Parser, Subcommand};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -54,6 +54,8 @@ enum What {
     Batch(Batch),
     /// Nanoseconds per row of models over arrays and their groups, and per call of one over few elements.
     Arrays(Batch),
+    /// Nanoseconds per request with a list of structs, from structs and from JSON, beside a function by hand.
+    Requests(Common),
     /// Microseconds per run of tensor programs, beside a library of matrices, hand-written loops and the memory.
     Tensor(Tensor),
     /// The lives of many small models: load, first call, call, drop; the tails of their times, and their memory.
@@ -192,6 +194,7 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             let effort = arguments.common.effort(15, 2, Duration::from_millis(5));
             arguments.common.report.write(&tensor::run(&arguments.workload, effort)?)
         }
+        What::Requests(common) => common.report.write(&requests::run(common.effort(31, 3, Duration::from_millis(2)))?),
         What::Texts(common) => common.report.write(&texts::run(common.effort(31, 3, Duration::from_millis(2)))?),
         What::User(common) => common.report.write(&user::run(common.effort(31, 3, Duration::from_millis(2)))?),
     }
