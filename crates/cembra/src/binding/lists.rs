@@ -196,6 +196,7 @@ impl ListTransfers {
                 list.write(to.add(list.offset), memory, IS_NEW);
             }
         }
+        memory.trim();
         Ok(true)
     }
 

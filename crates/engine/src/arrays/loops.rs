@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub enum LoopRoom {
     /// Elements that are arrays already, or become some by a copy: sweeps begin at once, and are ahead from about this many on.
     Arrays,
-    /// Elements that are fields of structs, or a text: to make arrays of them takes longer than the loops do.
+    /// Elements that are fields of structs, or a text: to make arrays of them takes longer than the loops do, however many there are.
     Items,
 }
 
@@ -33,7 +33,7 @@ impl LoopRoom {
     pub(crate) const fn most(self) -> usize {
         match self {
             LoopRoom::Arrays => 64,
-            LoopRoom::Items => 1024,
+            LoopRoom::Items => usize::MAX,
         }
     }
 }
@@ -47,8 +47,6 @@ pub struct LoopPlan {
     lists: Box<[InputPath]>,
     same: Box<[[usize; 2]]>,
     columns: Box<[Column]>,
-    /// Of each column that the plan writes, the list that it has as many elements as, and the bytes of an element.
-    written: Box<[(usize, u32)]>,
     /// The slot and type of each output of the plan.
     made: Box<[(u32, QType)]>,
     /// The type of each output of the program, and what it is made of.
@@ -86,6 +84,13 @@ impl LoopMemory {
         self.columns[column].as_ptr().cast()
     }
 
+    /// Gives back what a large request has left behind.
+    pub fn trim(&mut self) {
+        for column in self.columns.iter_mut().filter(|column| column.capacity() * size_of::<u64>() > MOST_KEPT) {
+            *column = Vec::new();
+        }
+    }
+
     /// Bytes of memory that are kept.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -93,6 +98,9 @@ impl LoopMemory {
         size_of::<LoopMemory>() + self.frame.size() + columns
     }
 }
+
+/// The most bytes of a column that are kept for the next run.
+const MOST_KEPT: usize = 1 << 20;
 
 fn room(memory: &mut Vec<u64>, element: &QType, count: usize) -> Option<*mut u8> {
     let words = count.checked_mul(element.layout().size as usize)?.div_ceil(size_of::<u64>());
@@ -130,11 +138,6 @@ impl LoopPlan {
             leaves: leaves_of(&plan, &leaves),
             lists: lists.into(),
             same: same.into(),
-            written: columns
-                .iter()
-                .filter(|column| column.from.is_none())
-                .map(|column| (column.list, column.element.layout().size))
-                .collect(),
             columns: columns.into(),
             made: plan.outputs().iter().map(|output| slot_of(&plan, output.value)).collect(),
             outputs: types.zip(outputs).collect(),
@@ -187,13 +190,15 @@ impl LoopPlan {
         }
     }
 
-    /// True if lists of these sizes are for this plan, and what it writes is no more than `array_bytes`.
+    /// True if lists of these sizes are for this plan, and columns are no more than `array_bytes`: those that it writes, and of items all.
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
         let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
-        let written = self.written.iter().map(|(list, size)| counts[*list] as u64 * u64::from(*size));
+        let taken = self.columns.iter().filter(|column| column.from.is_none() || room == LoopRoom::Items);
+        let taken =
+            taken.map(|column| (counts[column.list] as u64).saturating_mul(column.element.layout().size.into()));
         total <= room.most()
-            && written.fold(0, u64::saturating_add) <= array_bytes
+            && taken.fold(0, u64::saturating_add) <= array_bytes
             && self.same.iter().all(|[one, other]| counts[*one] == counts[*other])
     }
 

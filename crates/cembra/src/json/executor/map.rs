@@ -5,6 +5,9 @@ use cembra_engine::Lookup;
 use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
 use std::cmp::Ordering;
 
+/// The most bytes that are kept for the next text.
+pub(super) const MOST_KEPT: usize = 1 << 20;
+
 /// The entries of a dictionary. Its texts are views of the text that was read, and are good as long as that is.
 #[derive(Clone, Debug)]
 pub(super) struct JsonMap {
@@ -38,6 +41,13 @@ impl JsonMap {
 
     pub(super) fn clear(&mut self) {
         self.entries.clear();
+    }
+
+    /// Gives back what a large text has left behind.
+    pub(super) fn trim(&mut self) {
+        if self.memory_bytes() > MOST_KEPT {
+            self.entries = Vec::new();
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

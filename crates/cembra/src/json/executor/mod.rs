@@ -15,7 +15,7 @@ use answer::Form;
 use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, LoopRoom, MapView, check_token};
 use cembra_runtime::{Cancellation, FramePtr, QType, Slot};
 use cembra_value::{Code, Diagnostic};
-use map::JsonMap;
+use map::{JsonMap, MOST_KEPT};
 use serde::de::Deserializer as _;
 use std::sync::Arc;
 use target::{Memory, Object, ObjectTarget, Plan};
@@ -156,6 +156,10 @@ impl JsonExecutor {
         // The writers of JSON write UTF-8.
         let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the answer is no text"))?;
         made.clone_into(answer);
+        if self.answer.0.capacity() > MOST_KEPT {
+            self.answer = Answer::default();
+        }
+        self.maps.iter_mut().for_each(JsonMap::trim);
         Ok(())
     }
 
@@ -177,6 +181,7 @@ impl JsonExecutor {
             columns: loops.as_deref_mut().map(|memory| &mut **memory),
             counts: &mut self.counts,
             maps: &mut self.maps,
+            array_bytes: parts.executor.inner().array_bytes(parts.memory),
             texts: &mut self.texts,
             text: Text::of(text),
         };
@@ -226,6 +231,7 @@ impl JsonExecutor {
             // SAFETY: FRAME-SLOT and COLUMN: the call wrote slots and columns. STRING-VIEW: what texts view is alive.
             unsafe { written.write(out, frame, &self.counts, &place)? };
         }
+        parts.lists.iter_mut().for_each(|memory| memory.trim());
         Ok(true)
     }
 

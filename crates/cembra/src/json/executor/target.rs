@@ -161,6 +161,8 @@ pub(super) struct Memory<'m, 't> {
     /// The number of elements of each list so far.
     pub(super) counts: &'m mut [usize],
     pub(super) maps: &'m mut [JsonMap],
+    /// The most bytes of a column.
+    pub(super) array_bytes: u64,
     /// Texts with escapes, which lie nowhere else.
     pub(super) texts: &'m mut Vec<Box<str>>,
     pub(super) text: Text<'t>,
@@ -181,6 +183,10 @@ impl Memory<'_, '_> {
             ScalarPlace::Slot(slot) => (self.frame, slot),
             ScalarPlace::Column(column) => {
                 let size = qtype.layout().size as usize;
+                // What is more is refused, or read elsewhere, before there is memory for it.
+                if ((row + 1) as u64).saturating_mul(size as u64) > self.array_bytes {
+                    return None;
+                }
                 let room = self.columns.as_mut()?.room(column, qtype, row + 1)?;
                 (FramePtr::from_raw(room.wrapping_add(row * size)), 0)
             }
