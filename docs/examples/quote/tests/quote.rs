@@ -57,7 +57,7 @@ fn amounts_are_rounded_as_the_operator_rounds_them() {
 fn a_quote_that_is_written_over_another_allocates_nothing() {
     let mut executor = executor().unwrap();
     let mut random = Rng::with_seed(3);
-    for items in [0, 3, 30, 300] {
+    for items in [0, 3, 30, 300, 3000] {
         let orders: Vec<Order> = (0..16).map(|_| random::order(&mut random, items)).collect();
         let mut quote = Quote::default();
         let mut run = || orders.iter().for_each(|order| executor.run_into(order, &mut quote).unwrap());
