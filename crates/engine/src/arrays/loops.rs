@@ -47,6 +47,8 @@ pub struct LoopPlan {
     lists: Box<[InputPath]>,
     same: Box<[[usize; 2]]>,
     columns: Box<[Column]>,
+    /// Of each column the list that it has as many elements as, the bytes of an element, and whether the plan writes it.
+    sizes: Box<[(usize, u64, bool)]>,
     /// The slot and type of each output of the plan.
     made: Box<[(u32, QType)]>,
     /// The type of each output of the program, and what it is made of.
@@ -61,6 +63,8 @@ pub struct LoopMemory {
     pub counts: Vec<usize>,
     /// The elements of columns that do not lie with the caller.
     columns: Vec<Vec<u64>>,
+    /// True if one of them may be more than is kept.
+    is_large: bool,
     /// Where each column begins in a call, and how many bytes lie between its elements, if whoever writes the inputs needs that again.
     pub places: Vec<(u64, usize)>,
     /// The dictionaries of a call.
@@ -75,7 +79,9 @@ impl LoopMemory {
 
     /// Memory for a column of so many elements of this type; `None` if there cannot be as much.
     pub fn room(&mut self, column: usize, element: &QType, count: usize) -> Option<*mut u8> {
-        room(&mut self.columns[column], element, count)
+        let made = room(&mut self.columns[column], element, count);
+        self.is_large |= self.columns[column].len() > MOST_KEPT / size_of::<u64>();
+        made
     }
 
     /// Where the elements of a column begin that the plan has written.
@@ -86,6 +92,9 @@ impl LoopMemory {
 
     /// Gives back what a large request has left behind.
     pub fn trim(&mut self) {
+        if !std::mem::take(&mut self.is_large) {
+            return;
+        }
         for column in self.columns.iter_mut().filter(|column| column.capacity() * size_of::<u64>() > MOST_KEPT) {
             *column = Vec::new();
         }
@@ -138,6 +147,10 @@ impl LoopPlan {
             leaves: leaves_of(&plan, &leaves),
             lists: lists.into(),
             same: same.into(),
+            sizes: columns
+                .iter()
+                .map(|column| (column.list, column.element.layout().size.into(), column.from.is_none()))
+                .collect(),
             columns: columns.into(),
             made: plan.outputs().iter().map(|output| slot_of(&plan, output.value)).collect(),
             outputs: types.zip(outputs).collect(),
@@ -185,6 +198,7 @@ impl LoopPlan {
             frame: self.model.frame(),
             counts: Vec::new(),
             columns: self.columns.iter().map(|_| Vec::new()).collect(),
+            is_large: false,
             places: Vec::new(),
             maps: Vec::new(),
         }
@@ -194,9 +208,8 @@ impl LoopPlan {
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
         let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
-        let taken = self.columns.iter().filter(|column| column.from.is_none() || room == LoopRoom::Items);
-        let taken =
-            taken.map(|column| (counts[column.list] as u64).saturating_mul(column.element.layout().size.into()));
+        let taken = self.sizes.iter().filter(|(.., is_written)| *is_written || room == LoopRoom::Items);
+        let taken = taken.map(|(list, size, _)| (counts[*list] as u64).saturating_mul(*size));
         total <= room.most()
             && taken.fold(0, u64::saturating_add) <= array_bytes
             && self.same.iter().all(|[one, other]| counts[*one] == counts[*other])
