@@ -74,17 +74,17 @@ struct Builder<'p> {
     maps: Vec<InputPath>,
     /// The column of an array, by its value or by where it lies.
     column_of: FxHashMap<ColumnKey, usize>,
-    /// The node of each value that lies in a frame, once it is made.
+    /// For each scalar value that has been made: its node.
     nodes: Vec<Option<Id>>,
-    /// How many elements each loop has done, once it is made.
+    /// For each loop that has been made: the node that counts its rounds.
     ends: Vec<Option<Id>>,
-    /// The loops that are run though nothing of a frame may come of them: an output is an array of theirs, or an element may fail.
+    /// The loops that must run although no scalar depends on them: they write an array of the output, or an element may fail.
     is_asked: Vec<bool>,
     /// The expression node that nodes are made for.
     origin: NodeId,
 }
 
-/// What a column is of.
+/// The key of a column: the input that it lies in, or the value that a loop writes to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum ColumnKey {
     Input(InputPath),
@@ -173,7 +173,7 @@ impl<'p> Builder<'p> {
         [base, stride]
     }
 
-    /// How many elements an array has, as is known once it can be read.
+    /// The node for the size of an array. It is known only once the array can be read.
     fn len(&mut self, array: ValueId) -> Option<Id> {
         match self.members.forms[self.members.meant(array).index()] {
             Some(Form::Column(_, list)) => Some(self.count(list)),
@@ -273,7 +273,7 @@ impl<'p> Builder<'p> {
         self.parts.get(part.index()).ok_or(Unlooped::new(None, "has no model"))
     }
 
-    /// Copies the graph of a plan, whose leaves are these nodes, and returns what became of its outputs.
+    /// Copies the graph of a plan, with these nodes in place of its leaves, and returns the nodes of its outputs.
     fn copy(&mut self, part: &TypedModel, leaves: &[Id]) -> Vec<Id> {
         let needed = part.needed();
         let mut copies: Vec<Option<Id>> = vec![None; part.graph.len()];
@@ -479,7 +479,7 @@ impl<'p> Builder<'p> {
     }
 }
 
-/// True if nothing is asked of a leaf but whether it is there.
+/// True if a plan uses only the presence of a leaf.
 fn asks_presence_alone(part: &TypedModel, leaf: usize) -> bool {
     let graph = &part.graph;
     let is_leaf = |node: Id| matches!(graph.kind(node), Kind::Leaf(at) if at as usize == leaf);

@@ -7,16 +7,16 @@ use cembra_ops::{Fold, InStrips, id};
 use cembra_runtime::{ArrayKind, QType};
 use rustc_hash::FxHashMap;
 
-/// The most steps of a program that becomes one plan: it is for programs that take as long to begin as to run.
+/// The most steps of a program that becomes one plan. A longer program spends its time in its steps, not in starting them.
 const MOST_STEPS: usize = 512;
 
-/// The most loops, which sets of loops have a bit for.
+/// The most loops: a set of loops is the bits of a `u64`.
 const MOST_LOOPS: usize = 64;
 
 /// How deep conditionals of a program may be inside each other.
 const MOST_DEPTH: usize = 32;
 
-/// What is to be done, in an order in which everything is behind what it needs; a loop is where its last step is.
+/// The parts of a program in the order of evaluation: each part is behind those it needs, and a loop is at the place of its last step.
 #[derive(Debug)]
 pub(super) enum Unit<'p> {
     /// A plan of scalars.
@@ -52,7 +52,7 @@ pub(super) struct Loop<'p> {
     pub(super) block: BlockId,
     /// What it does to each element, in order.
     pub(super) steps: Vec<ElementStep<'p>>,
-    /// The loops that must be over before it begins, a bit each.
+    /// The set of loops that must be over before it begins.
     needs: u64,
     /// True once another loop needs it, so that it gets no more steps.
     is_closed: bool,
@@ -65,11 +65,11 @@ pub(super) struct Members<'p> {
     /// What each value is, once it was met.
     pub(super) forms: Vec<Option<Form>>,
     pub(super) lists: Vec<InputPath>,
-    /// The two lists of each pair have to have as many elements.
+    /// Pairs of lists that must have the same length.
     pub(super) same: Vec<[usize; 2]>,
     pub(super) loops: Vec<Loop<'p>>,
     pub(super) units: Vec<Unit<'p>>,
-    /// For each value, the loops that it is made of, a bit each.
+    /// For each value, the set of loops that it depends on.
     needs: Vec<u64>,
     /// The arrays that loops have to write to memory.
     pub(super) is_written: Vec<bool>,

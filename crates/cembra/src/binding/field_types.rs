@@ -41,7 +41,7 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
     /// The value that a scalar is; none if it is of another type.
     fn scalar_view(scalar: &ScalarValue) -> Option<Self::View<'_>>;
 
-    /// What a table has for a key.
+    /// The value of a hash map for a key.
     fn find_in_table<'m, V, H: BuildHasher>(map: &'m HashMap<Self, V, H>, key: Self::View<'_>) -> Option<&'m V>
     where
         Self: Eq + Hash,
@@ -49,7 +49,7 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
         map.get(&Self::of_view(key))
     }
 
-    /// What a tree has for a key.
+    /// The value of a `BTreeMap` for a key.
     fn find_in_tree<'m, V>(map: &'m BTreeMap<Self, V>, key: Self::View<'_>) -> Option<&'m V>
     where
         Self: Ord,

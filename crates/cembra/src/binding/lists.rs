@@ -54,11 +54,11 @@ struct RowColumn {
 }
 
 enum ColumnSource {
-    /// The items of this list have it in the layout of frames, so far from their start.
+    /// The field at `offset` of the items of `list` has the layout of a slot, so the plan reads it there.
     InPlace { list: usize, offset: usize },
-    /// A field of the items of this list, so far from their start, is moved.
+    /// The field at `offset` of the items of `list` is moved to a column of its own before each call.
     Moved { list: usize, offset: usize, field: Box<InputField> },
-    /// A field likewise, each of whose values is there, of items that may be missing to the model.
+    /// As `Moved`, where the type of the field is not optional and the element type of the model is: every element is present.
     Lifted { list: usize, offset: usize, field: Box<InputField> },
     /// The plan writes it.
     Written { list: usize },

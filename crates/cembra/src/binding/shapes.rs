@@ -127,14 +127,14 @@ pub struct InputMap {
 /// Writes an item: its number, its place, and whether there is none yet.
 pub(crate) type WriteItem<'w> = dyn FnMut(usize, *mut u8, bool) + 'w;
 
-/// A list as a field of an output: how it becomes one of so many items.
+/// A list as a field of an output, and how its items are written.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputList {
-    /// Makes the list, or what is to be one, as long as is said, and has each item written: `write` is given its number, its place, and
-    /// whether there is no item yet.
+    /// Gives the list a length and calls `write` for each item, with its number, its place, and whether that place is still
+    /// uninitialised. The arguments are the field, whether the field itself is still uninitialised, the length, and `write`.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type, or to room for one if that is said; `write` writes every field of an item.
+    /// FIELD-TABLE: a pointer to a field of this type, or to room for one if the flag says so; `write` writes every field of an item.
     pub(crate) fill: unsafe fn(*mut u8, bool, usize, &mut WriteItem<'_>),
     /// The fields of an item; one without a name for an item that is a value.
     pub(crate) fields: fn() -> Vec<OutputField>,
