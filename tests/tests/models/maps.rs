@@ -52,6 +52,26 @@ fn what_is_the_same_for_all_elements_is_captured() {
     assert_eq!(given("core.map(fn(x) = core.has(x), core.has([1, missing]))"), "[unit, NA]");
 }
 
+/// A node that is captured is not written with a tuple that has an element in another field, which only `optimise` would take away.
+#[test]
+fn what_is_captured_has_no_elements_in_it() {
+    let texts = [
+        ("core.map(fn(x) = seq.reduce(fn(s, i) = s, seq.range(5), x), [1, missing, 3])", "[1, NA, 3]"),
+        ("core.map(fn(x) = seq.reduce(fn(s, i) = s + 1, seq.range(5), x), [1, missing, 3])", "[6, NA, 8]"),
+        ("let k = sum([1, 2]); core.map(fn(x) = x * ((k, x).0 + 1), [1, missing, 3])", "[4, NA, 12]"),
+        ("core.map(fn(x) = x + sum((x, [1, 2]).1), [1, missing, 3])", "[4, NA, 6]"),
+    ];
+    for (text, expected) in texts {
+        assert_eq!(given(text), expected, "{text}");
+        for backend in BACKENDS {
+            let options = on(backend, Options::default().without_pass("fold").without_pass("optimise"));
+            let model = Model::parse(text).and_then(|model| model.compile(&options)).expect("a model");
+            let values = model.session().evaluate(&[]).expect("values");
+            assert_eq!(values[0].to_string(), expected, "{text}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_function_of_elements_is_refused() {
     assert_eq!(given("core.map(math.add, [1, 2], [1, 2, 3])"), "failed: size-mismatch");

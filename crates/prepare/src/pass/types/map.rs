@@ -8,6 +8,7 @@ use cembra_ops::{Expansion, Instantiation, NodeHandle, Stop, TypeFault, id, stru
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The one form of the arrays among some arguments.
@@ -70,6 +71,8 @@ struct Extraction {
     /// For each node from `from` on, the node whose value it has: of a field of a struct that is made there, the value that the field is
     /// given. So a body that reads one field of an element needs no others.
     values: Vec<Id>,
+    /// For each node from `from` on, true if its value depends on an element, so that it is computed in a body.
+    is_inside: Vec<bool>,
 }
 
 /// A body, and the operands of the node that maps by it: one for each leaf, and then the arrays that only have to be as long.
@@ -85,16 +88,31 @@ impl Extraction {
         at.and_then(|at| self.values.get(at)).copied().unwrap_or(node)
     }
 
+    /// True for nodes whose values depend on an element.
+    fn is_inside(&self, node: Id) -> bool {
+        let at = node.index().checked_sub(self.from);
+        at.and_then(|at| self.is_inside.get(at)).is_some_and(|is_inside| *is_inside)
+    }
+
     /// The operands of a node of the function, as the nodes whose values they have.
     fn operands<'g>(&'g self, graph: &'g TypedGraph, node: Id) -> impl Iterator<Item = Id> + 'g {
         graph.operands(node).iter().map(|operand| self.value_of(*operand))
     }
 
-    /// Finds the nodes whose values the nodes of the function have, operands before users.
-    fn find_values(&mut self, graph: &TypedGraph) {
+    /// Finds the nodes whose values the nodes of the function have, operands before users. What depends on no element is captured, so
+    /// it is written without tuples that have an element in another field.
+    fn find_values(&mut self, graph: &mut TypedGraph) {
         for node in (self.from + self.values.len()..graph.len()).map(Id::from_index) {
-            let value = self.taken_field(graph, node).map(|field| self.value_of(field));
-            self.values.push(value.unwrap_or(node));
+            let operands: SmallVec<[Id; 4]> = self.operands(graph, node).collect();
+            let is_inside =
+                matches!(graph.kind(node), Kind::State(_)) || operands.iter().any(|operand| self.is_inside(*operand));
+            let value = match self.taken_field(graph, node) {
+                Some(field) => self.value_of(field),
+                None if is_inside => node,
+                None => graph.with_operands(node, &operands),
+            };
+            self.is_inside.push(is_inside);
+            self.values.push(value);
         }
     }
 
@@ -143,16 +161,8 @@ impl Extraction {
     /// are as large as their results, however many arrays there are.
     fn body(&self, graph: &TypedGraph, result: Id) -> Result<Extracted, TypeFault> {
         let result = self.value_of(result);
-        let mut members: Vec<Id> = Vec::new();
-        let mut inside: FxHashMap<Id, ()> = FxHashMap::default();
-        for node in self.candidates(graph, result) {
-            let is_inside = matches!(graph.kind(node), Kind::State(_))
-                || self.operands(graph, node).any(|operand| inside.contains_key(&operand));
-            if is_inside {
-                inside.insert(node, ());
-                members.push(node);
-            }
-        }
+        let mut members = self.candidates(graph, result);
+        members.retain(|member| self.is_inside(*member));
         let mut captured: Vec<Id> = Vec::new();
         let used = members.iter().flat_map(|member| self.operands(graph, *member)).chain([result]);
         for operand in used {
@@ -161,7 +171,7 @@ impl Extraction {
                 let message = format!("core.map's function works on scalars, found {found} in it");
                 return Err(TypeFault::mismatch(message, Some(0)));
             }
-            if !inside.contains_key(&operand) && graph.value(operand).is_none() {
+            if !self.is_inside(operand) && graph.value(operand).is_none() {
                 captured.push(operand);
             }
         }
@@ -250,12 +260,13 @@ impl Instance<'_, '_, '_> {
             let first = extraction.compared[0];
             let one = self.unknown(&self.qtype(extraction.arrays[first].operand).of_each());
             extraction.elements.insert(id_of(one), first);
+            extraction.find_values(&mut self.model.graph);
             let operand = self.mapped(one, kind, &extraction)?;
             extraction.arrays.push(Mapped { operand, argument: usize::MAX, is_promised: false });
             extraction.compared = vec![extraction.arrays.len() - 1];
         }
         if !matches!(self.qtype(result), QType::Tuple(_)) {
-            extraction.find_values(&self.model.graph);
+            extraction.find_values(&mut self.model.graph);
             return self.mapped(result, kind, &extraction);
         }
         let element = structs::strong(&self.qtype(result));
@@ -263,7 +274,7 @@ impl Instance<'_, '_, '_> {
         self.admit_structs(&element)?;
         let mut arrays = Vec::new();
         let leaves = structs::leaves(self, result)?;
-        extraction.find_values(&self.model.graph);
+        extraction.find_values(&mut self.model.graph);
         for leaf in leaves {
             arrays.push(self.mapped(leaf, kind, &extraction)?);
         }
