@@ -121,7 +121,7 @@ impl<'p> Builder<'p> {
         made
     }
 
-    /// How many elements a list has, as the caller says.
+    /// The leaf for the length of a list, which the caller gives.
     fn count(&mut self, list: usize) -> Id {
         self.leaf((0, list), || LoopLeaf::Count(list), &QType::INT64)
     }
@@ -160,7 +160,7 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// Where a column begins, and how far apart its elements are.
+    /// The leaves for the address of a column and for the distance between its elements, in bytes.
     fn place(&mut self, column: usize) -> [Id; 2] {
         let base = self.leaf((2, column), || LoopLeaf::Base(column), &QType::UINT64);
         let stride = match &self.columns[column] {
@@ -459,7 +459,7 @@ impl<'p> Builder<'p> {
         let mut nodes = Vec::new();
         let outputs = self.program.outputs().iter().map(|(_, value)| self.output(*value, &mut nodes));
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
-        // A loop that nobody else asks for has written what an output is, or what may fail.
+        // No other node depends on these loops: they write an array of the output, or one of their elements may fail.
         let ends = self.ends.iter().zip(&self.is_asked).filter(|(_, is_asked)| **is_asked);
         nodes.extend(ends.filter_map(|(end, _)| *end));
         let name = |at: usize| Arc::from(at.to_string());

@@ -1,4 +1,4 @@
-//! Which steps become which loops. Steps come in the order in which the program runs them, each behind what it needs.
+//! The division of a program's steps into loops. The steps are read in the order of evaluation, each behind those it needs.
 
 use super::{Form, InputPath, Unlooped, field_type, is_unspecified};
 use crate::{Action, ArrayProgram, BlockId, Side, Step, ValueId};
@@ -13,7 +13,7 @@ const MOST_STEPS: usize = 512;
 /// The most loops: a set of loops is the bits of a `u64`.
 const MOST_LOOPS: usize = 64;
 
-/// How deep conditionals of a program may be inside each other.
+/// The deepest nesting of conditionals in a program that becomes one plan.
 const MOST_DEPTH: usize = 32;
 
 /// The parts of a program in the order of evaluation: each part is behind those it needs, and a loop is at the place of its last step.
@@ -33,11 +33,11 @@ pub(super) enum Unit<'p> {
     Loop(usize),
 }
 
-/// What a loop does to each element.
+/// A step of the program that a loop applies to each element.
 #[derive(Debug)]
 pub(super) struct ElementStep<'p> {
     pub(super) step: &'p Step,
-    /// What it is given.
+    /// The operands of the step.
     pub(super) args: Vec<ValueId>,
     /// The dictionary that the element is looked up in; `None` for a map.
     pub(super) map: Option<InputPath>,
@@ -50,7 +50,7 @@ pub(super) struct Loop<'p> {
     pub(super) list: usize,
     /// The block whose steps it does.
     pub(super) block: BlockId,
-    /// What it does to each element, in order.
+    /// The steps that it applies to each element, in order.
     pub(super) steps: Vec<ElementStep<'p>>,
     /// The set of loops that must be over before it begins.
     needs: u64,
@@ -62,7 +62,7 @@ pub(super) struct Loop<'p> {
 #[derive(Debug)]
 pub(super) struct Members<'p> {
     pub(super) program: &'p ArrayProgram,
-    /// What each value is, once it was met.
+    /// The form of each value that has been read.
     pub(super) forms: Vec<Option<Form>>,
     pub(super) lists: Vec<InputPath>,
     /// Pairs of lists that must have the same length.

@@ -360,7 +360,7 @@ impl WrittenList {
         let count = memory.counts[self.count];
         self.parts.iter().filter(|part| part.element.is_optional() && !part.field.qtype.is_optional()).all(|part| {
             let (base, stride) = memory.places[part.column];
-            // SAFETY: COLUMN: the column has so many elements, each of which begins with its presence.
+            // SAFETY: COLUMN: the column has `count` elements, and an optional begins with its presence.
             (0..count).all(|at| unsafe { *((base as *const u8).add(at * stride)) != 0 })
         })
     }

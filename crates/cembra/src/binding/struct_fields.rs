@@ -595,7 +595,7 @@ macro_rules! map_input {
                     let map = unsafe { &*map.cast::<$ty>() };
                     // SAFETY: COLUMN, promised by the caller: the key is of this type.
                     let key = unsafe { K::read_view(key, 0) };
-                    // SAFETY: COLUMN, promised by the caller: there is room for the value, unless nobody asks for it.
+                    // SAFETY: COLUMN, promised by the caller: `value` is null or has room for an optional of the values.
                     unsafe { answer(|| K::$find(map, key), value) }
                 }
                 InputShape::Map(InputMap { find: find::<$($name),*> })
@@ -611,7 +611,7 @@ fn sorted<K: Ord, V, H>(map: &HashMap<K, V, H>) -> impl Iterator<Item = (&K, &V)
     entries.into_iter()
 }
 
-/// What came of looking a key up, whose value is written if somebody asks for it. A panic of the dictionary's is a failure.
+/// The result of looking a key up. The value of the key is written unless `value` is null. A panic of `find` is a failure.
 ///
 /// # Safety
 /// COLUMN: there is room for an optional of the values, or a null.

@@ -14,7 +14,7 @@ const ARRAYS: &str = "input x: [i64], n: i64; math.sum(x * seq.reduce(fn(s, i) =
 const MIXED: &str = "input x: tensor[f64, 1], n: i64
     let from = n * 2
     output y = x * core.cast(seq.reduce(fn(s, i) = s + i * i, seq.range(from), 0i64), f64)";
-/// So many rounds take hours.
+/// A number of rounds that takes hours.
 const LONG: i64 = 1 << 50;
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -7,15 +7,15 @@ use cembra_runtime::{Bytes, Context, Fault, FaultKind, FramePtr, Scalar, Text};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// What came of looking for a key.
+/// The result of looking a key up in a dictionary.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookup {
     /// The dictionary does not have it.
     Absent = 0,
-    /// It has it; the value was written, which may be missing.
+    /// The dictionary has the key. The value was written, and may be missing.
     Found = 1,
-    /// What looked for it failed.
+    /// The lookup itself failed.
     Failed = 2,
 }
 

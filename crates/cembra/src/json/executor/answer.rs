@@ -1,5 +1,5 @@
-//! Answers: values as JSON text, in the form in which [`Json`](crate::Json) gives them, written behind what is there without anything in
-//! between.
+//! Answers: values as JSON text, in the form of [`Json`](crate::Json). They are appended to the caller's bytes, without a
+//! value in between.
 
 use super::super::Json;
 use crate::{Error, ValueRef};
@@ -113,7 +113,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form of a type; `None` for what lies in no frame.
+    /// The form of a type; `None` for a type that no frame holds.
     pub(super) fn of(qtype: &QType) -> Option<Form> {
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {

@@ -122,7 +122,7 @@ impl Plan<'_> {
         let QType::Tuple(fields) = qtype else { return None };
         fields.names()?;
         let mut object = ObjectTarget::default();
-        // What lies beside frames has no places in one.
+        // The fields of a struct with lists or arrays have no offsets in a frame.
         let mut places = qtype.is_framed().then(|| qtype.field_offsets());
         for (at, of) in fields.iter().enumerate() {
             let inside = places.as_mut().and_then(Iterator::next);
