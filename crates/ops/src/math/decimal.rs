@@ -20,6 +20,9 @@ use std::str::FromStr;
 /// The most digits before or behind the point: 10 to the power of 22 is the largest that a float of 64 bits has exactly.
 const MOST_DIGITS: i32 = 22;
 
+/// Below this number the fraction of a float of 64 bits is exact to a quarter.
+const MOST_COUNTED: f64 = (1_u64 << 51) as f64;
+
 /// The powers of ten, each exact. (`powi` promises no precision.)
 const POWERS: [f64; 1 + MOST_DIGITS as usize] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
@@ -93,12 +96,31 @@ fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Round
     Some(if rest != 0 && way.is_more(kept, rest, unit, is_negative) { kept + 1 } else { kept })
 }
 
+/// The same without a look at the digits, for a number that is not close to the middle of two neighbours; `None` for one that may be. A
+/// multiple of the power is itself.
+fn nearest(size: f64, digits: i32, way: Rounding) -> Option<u64> {
+    let is_to_nearest = matches!(way, Rounding::HalfAway | Rounding::HalfEven);
+    let power = POWERS.get(usize::try_from(digits).ok()?).filter(|_| is_to_nearest)?;
+    let scaled = size * power;
+    // The shortest digits are within half a unit in the last place of the number, and the product is rounded by as much: together less than
+    // 2^-51 of it.
+    let doubt = scaled * f64::EPSILON * 4.0;
+    let below = scaled as u64;
+    let beyond_half = scaled - below as f64 - 0.5;
+    if scaled >= MOST_COUNTED || beyond_half.abs() <= doubt {
+        return None;
+    }
+    Some(below + u64::from(beyond_half > 0.0))
+}
+
 fn rounded_f64(x: f64, digits: i32, way: i32) -> f64 {
     if !x.is_finite() || x == 0.0 {
         return x;
     }
     let digits = digits.clamp(-MOST_DIGITS, MOST_DIGITS);
-    let Some(kept) = kept_digits(x.abs(), x < 0.0, digits, Rounding::of(way)) else { return x };
+    let (size, way) = (x.abs(), Rounding::of(way));
+    let kept = nearest(size, digits, way).or_else(|| kept_digits(size, x < 0.0, digits, way));
+    let Some(kept) = kept else { return x };
     // Both are exact below 2^53 and up to 10^22, so that one operation rounds once.
     let power = POWERS[digits.unsigned_abs() as usize];
     let size = match kept >> 53 {
@@ -270,3 +292,45 @@ pub(crate) static SHORT_TRUNC: OpDef = OpDef {
     examples: &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],
     ..WITH_DIGITS
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of few digits, which are close to ties often, their neighbours, and any others.
+    fn numbers(random: &mut fastrand::Rng) -> [f64; 4] {
+        let bits = random.u32(1..53);
+        let short = random.u64(..1 << bits) as f64 / POWERS[random.usize(..12)];
+        let any = f64::from_bits(random.u64(..f64::INFINITY.to_bits()));
+        [short, short.next_up(), short.next_down().abs(), any]
+    }
+
+    #[test]
+    fn numbers_far_from_ties_are_rounded_without_their_digits() {
+        let mut random = fastrand::Rng::with_seed(68);
+        let mut found = 0;
+        for _ in 0..20_000 {
+            let digits = random.i32(-3..=MOST_DIGITS);
+            for x in numbers(&mut random).into_iter().filter(|x| *x != 0.0) {
+                for way in [Rounding::HalfAway, Rounding::HalfEven, Rounding::Up, Rounding::Down, Rounding::Cut] {
+                    let Some(kept) = nearest(x, digits, way) else { continue };
+                    found += 1;
+                    match kept_digits(x, false, digits, way) {
+                        Some(by_digits) => assert_eq!(kept, by_digits, "{x:e} to {digits} digits"),
+                        None => assert_eq!(kept as f64 / POWERS[digits as usize], x, "{x:e} to {digits} digits"),
+                    }
+                }
+            }
+        }
+        assert!(found > 20_000, "{found}");
+        // The middle itself is a matter of its digits.
+        assert_eq!(
+            [1.005, 0.125, 2.5, 0.5].map(|x| nearest(x, 2, Rounding::HalfAway)),
+            [None, None, Some(250), Some(50)]
+        );
+        assert_eq!(
+            (rounded_f64(1.005, 2, 0), rounded_f64(-2.675, 2, 0), rounded_f64(0.285, 2, 1)),
+            (1.01, -2.68, 0.28)
+        );
+    }
+}
