@@ -305,6 +305,13 @@ impl<T> OtherField for FieldProbe<T> {
     }
 }
 
+/// Places that lie `apart` bytes behind each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided<P> {
+    pub(crate) first: P,
+    pub(crate) apart: usize,
+}
+
 /// A field of an output struct.
 #[derive(Clone, Debug)]
 pub struct OutputField {
@@ -331,6 +338,12 @@ pub struct OutputField {
     /// # Safety
     /// As of `update`.
     update_always: ReadField,
+    /// Gives fields that lie a number of bytes apart the values that lie behind each other, or makes them if there are none yet. Each slot has
+    /// a value of the type.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: pointers to the fields, or to room for them; FRAME-SLOT and STRING-VIEW for the values, as for [`OutputValue::read`].
+    pub(crate) read_all: unsafe fn(Strided<*mut u8>, Strided<*const u8>, usize, bool),
     /// Whether a field can have a value.
     pub(crate) fits: fn(&Value) -> bool,
     /// Gives a field, or what is none yet if that is said, a value that it can have.
@@ -394,6 +407,15 @@ impl OutputField {
             // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller.
             let _always = unsafe { update::<T>(field, frame, slot) };
         }
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::read_all`] says.
+        unsafe fn read_all<T: OutputValue>(to: Strided<*mut u8>, from: Strided<*const u8>, count: usize, is_new: bool) {
+            for at in 0..count {
+                let place = FramePtr::from_raw(from.first.cast_mut().wrapping_add(at * from.apart));
+                let field = to.first.wrapping_add(at * to.apart);
+                // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller.
+                let _always = unsafe { if is_new { read::<T>(field, place, 0) } else { update::<T>(field, place, 0) } };
+            }
+        }
         // SAFETY: FIELD-TABLE, as [`OutputField::put`] says.
         unsafe fn put<T: OutputValue>(field: *mut u8, value: &Value, is_new: bool) {
             let Some(value) = T::of_value(value) else { return };
@@ -411,6 +433,7 @@ impl OutputField {
             read: read::<T>,
             update: update::<T>,
             update_always: update_always::<T>,
+            read_all: read_all::<T>,
             fits: T::fits,
             put: put::<T>,
             list: T::list(),

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::binding::WholeInput;
-use crate::binding::fields::{InputField, OutputField};
+use crate::binding::fields::{InputField, OutputField, Strided};
 use crate::binding::matched::{FieldLoad, MatchedField, MatchedParts, item_of};
 use crate::binding::moved_fields::{MovedField, PlainField};
 use crate::binding::shapes::{InputList, InputShape, OutputList};
@@ -50,18 +50,22 @@ struct RowColumn {
     /// The slots of its base and stride; none for what the plan does not ask for.
     base: Option<u32>,
     stride: Option<u32>,
+    /// The list that has as many items as the column has elements.
+    list: usize,
+    /// The bytes of an element in a column of the executor's.
+    size: usize,
     from: ColumnSource,
 }
 
 enum ColumnSource {
-    /// The field at `offset` of the items of `list` has the layout of a slot, so the plan reads it there.
-    InPlace { list: usize, offset: usize },
-    /// The field at `offset` of the items of `list` is moved to a column of its own before each call.
-    Moved { list: usize, offset: usize, field: Box<InputField> },
+    /// The field at `offset` of the items, `apart` bytes from one to the next, has the layout of a slot, so the plan reads it there.
+    InPlace { offset: usize, apart: usize },
+    /// The field at `offset` of the items is moved to a column of its own before each call.
+    Moved { offset: usize, apart: usize, field: Box<InputField> },
     /// As `Moved`, where the type of the field is not optional and the element type of the model is: every element is present.
-    Lifted { list: usize, offset: usize, field: Box<InputField> },
+    Lifted { offset: usize, apart: usize, field: Box<InputField>, inside: u32 },
     /// The plan writes it.
-    Written { list: usize },
+    Written,
 }
 
 /// A field of the output that is a list.
@@ -165,15 +169,18 @@ impl ListTransfers {
         to: *mut u8,
     ) -> Result<bool, Error> {
         memory.counts.clear();
+        memory.items.clear();
         memory.places.resize(plan.columns().len(), (0, 0));
         for RowList { offset, list } in &self.lists {
             // SAFETY: FIELD-TABLE, promised by the caller.
-            memory.counts.push(unsafe { (list.items)(from.add(*offset)) }.1);
+            let (first, count) = unsafe { (list.items)(from.add(*offset)) };
+            memory.items.push(first as u64);
+            memory.counts.push(count);
         }
         context.begin_run();
         // SAFETY: FIELD-TABLE, promised by the caller. COLUMN and STRING-VIEW: all inputs are written, of a row that outlives the call.
         let ran = unsafe {
-            match plan.takes(&memory.counts, self.room, array_bytes) && self.write(plan, memory, from) {
+            match plan.takes(&memory.counts, self.room, array_bytes) && self.write(memory, from) {
                 true => plan.call(memory, context),
                 false => Ok(false),
             }
@@ -204,7 +211,7 @@ impl ListTransfers {
     ///
     /// # Safety
     /// FIELD-TABLE, as for `run`.
-    unsafe fn write(&self, plan: &LoopPlan, memory: &mut LoopMemory, from: *const u8) -> bool {
+    unsafe fn write(&self, memory: &mut LoopMemory, from: *const u8) -> bool {
         let frame = memory.frame();
         // SAFETY: FIELD-TABLE, promised by the caller; FRAME-SLOT: the slots are the plan's, and of these types.
         unsafe {
@@ -212,39 +219,27 @@ impl ListTransfers {
             for (slot, list) in &self.counts {
                 frame.write(Slot::at(*slot), memory.counts[*list] as u64);
             }
-            for RowColumn { column, base, stride, from: source } in &self.columns {
-                let Column { element, .. } = &plan.columns()[*column];
-                let size = element.layout().size as usize;
-                let items = |list: usize| {
-                    let RowList { offset, list } = &self.lists[list];
-                    ((list.items)(from.add(*offset)), list.stride)
-                };
+            for RowColumn { column, base, stride, list, size, from: source } in &self.columns {
+                let (items, count) = (memory.items[*list] as *const u8, memory.counts[*list]);
                 let (first, apart) = match source {
-                    ColumnSource::InPlace { list, offset } => {
-                        let ((first, _), apart) = items(*list);
-                        (first.wrapping_add(*offset), apart)
+                    ColumnSource::InPlace { offset, apart } => (items.wrapping_add(*offset), *apart),
+                    ColumnSource::Moved { offset, apart, field } => {
+                        let Some(room) = memory.room(*column, *size, count) else { return false };
+                        (field.write_all)(items.wrapping_add(*offset), *apart, count, room);
+                        (room.cast_const(), *size)
                     }
-                    ColumnSource::Moved { list, offset, field } => {
-                        let ((first, count), apart) = items(*list);
-                        let Some(room) = memory.room(*column, element, count) else { return false };
-                        (field.write_all)(first.wrapping_add(*offset), apart, count, room);
-                        (room.cast_const(), size)
-                    }
-                    ColumnSource::Lifted { list, offset, field } => {
-                        let ((first, count), apart) = items(*list);
-                        let Some(room) = memory.room(*column, element, count) else { return false };
-                        let inside = element.optional_value_offset().unwrap_or(0);
+                    ColumnSource::Lifted { offset, apart, field, inside } => {
+                        let Some(room) = memory.room(*column, *size, count) else { return false };
                         for at in 0..count {
                             let place = FramePtr::from_raw(room.add(at * size));
                             place.write(Slot::<u8>::at(0), 1);
-                            (field.write)(first.add(at * apart + *offset), place, inside);
+                            (field.write)(items.add(at * apart + *offset), place, *inside);
                         }
-                        (room.cast_const(), size)
+                        (room.cast_const(), *size)
                     }
-                    ColumnSource::Written { list } => {
-                        let count = memory.counts[*list];
-                        let Some(room) = memory.room(*column, element, count) else { return false };
-                        (room.cast_const(), size)
+                    ColumnSource::Written => {
+                        let Some(room) = memory.room(*column, *size, count) else { return false };
+                        (room.cast_const(), *size)
                     }
                 };
                 memory.places[*column] = (first as u64, apart);
@@ -295,27 +290,28 @@ impl Bound<'_> {
         }
         let Column { element, list, from } = self.plan.columns().get(column)?;
         let from = match from {
-            None => ColumnSource::Written { list: *list },
+            None => ColumnSource::Written,
             Some(path) => {
                 // Behind the fields that lead to the list are those inside of its items.
                 let way = &self.plan.lists()[*list].fields;
                 let inside = path.fields.strip_prefix(&way[..])?;
                 let item = item_of(input(path)?.inside(way)?.1)?;
                 let (offset, field) = item.inside(inside)?;
+                let apart = self.lists[*list].list.stride;
                 let moved = |field: &MatchedField| Box::new(field.field.clone());
                 match (&field.parts, field.field.in_place, field.qtype == *element) {
-                    (MatchedParts::Whole, true, true) => ColumnSource::InPlace { list: *list, offset },
-                    (MatchedParts::Whole, false, true) => {
-                        ColumnSource::Moved { list: *list, offset, field: moved(field) }
-                    }
+                    (MatchedParts::Whole, true, true) => ColumnSource::InPlace { offset, apart },
+                    (MatchedParts::Whole, false, true) => ColumnSource::Moved { offset, apart, field: moved(field) },
                     (MatchedParts::Whole, _, false) if field.qtype.to_optional() == *element => {
-                        ColumnSource::Lifted { list: *list, offset, field: moved(field) }
+                        let inside = element.optional_value_offset().unwrap_or(0);
+                        ColumnSource::Lifted { offset, apart, field: moved(field), inside }
                     }
                     _ => return None,
                 }
             }
         };
-        self.columns.push(RowColumn { column, base: None, stride: None, from });
+        let (list, size) = (*list, element.layout().size as usize);
+        self.columns.push(RowColumn { column, base: None, stride: None, list, size, from });
         self.columns.last_mut()
     }
 
@@ -370,42 +366,51 @@ impl WrittenList {
     /// # Safety
     /// FIELD-TABLE: a pointer to the field, or to room for it if that is said. COLUMN: the call wrote the columns. STRING-VIEW: texts are alive.
     unsafe fn write(&self, field: *mut u8, memory: &LoopMemory, is_new: bool) {
-        let mut item = |at: usize, place: *mut u8, is_new: bool| {
-            for part in &self.parts {
-                let (base, stride) = memory.places[part.column];
-                // SAFETY: FIELD-TABLE, COLUMN and STRING-VIEW, promised by the caller: the element is of the field's type, but for its presence.
-                unsafe { part.write((base as *mut u8).add(at * stride), place, is_new) };
+        let (count, apart) = (memory.counts[self.count], self.list.stride);
+        // SAFETY: FIELD-TABLE, COLUMN and STRING-VIEW, promised by the caller; each item gets all of its fields.
+        unsafe {
+            let (first, there) = (self.list.room)(field, is_new, count);
+            for (from, to, is_new) in [(0, there, false), (there, count, true)] {
+                for part in self.parts.iter().filter(|_| from < to) {
+                    let (base, stride) = memory.places[part.column];
+                    let items = Strided { first: first.add(from * apart + part.field.offset), apart };
+                    let elements = Strided { first: (base as *const u8).add(from * stride), apart: stride };
+                    part.write(items, elements, to - from, is_new);
+                }
             }
-        };
-        // SAFETY: FIELD-TABLE, promised by the caller; each item gets all of its fields.
-        unsafe { (self.list.fill)(field, is_new, memory.counts[self.count], &mut item) };
+            (self.list.fill)(field, count);
+        }
     }
 }
 
 impl WrittenPart {
-    /// Moves an element to the field of an item.
+    /// Moves elements to fields of items.
     ///
     /// # Safety
-    /// COLUMN: an element of the type lies there, and is present if the field has no place for a missing one. FIELD-TABLE: `item` points to such
-    /// an item, or to room for one. STRING-VIEW: its text is alive.
-    unsafe fn write(&self, element: *mut u8, item: *mut u8, is_new: bool) {
-        let to = item.wrapping_add(self.field.offset);
-        let read = if is_new { self.field.read } else { self.field.update };
-        let inside = self.element.optional_value_offset().unwrap_or(0);
+    /// COLUMN: elements of the type lie there, and are present if the field has no place for a missing one. FIELD-TABLE: `to` are such
+    /// fields, or room for them. STRING-VIEW: their texts are alive.
+    unsafe fn write(&self, to: Strided<*mut u8>, mut from: Strided<*const u8>, count: usize, is_new: bool) {
         // SAFETY: COLUMN, FIELD-TABLE and STRING-VIEW, promised by the caller.
-        let _always = unsafe {
+        unsafe {
             match (self.element.is_optional(), self.field.qtype.is_optional()) {
-                (true, false) => read(to, FramePtr::from_raw(element), inside),
                 (false, true) => {
-                    let mut room = MaybeUninit::<[u64; 3]>::uninit();
-                    let (place, size) = (FramePtr::from_raw(room.as_mut_ptr().cast()), self.element.layout().size);
-                    place.write(Slot::<u8>::at(0), 1);
                     let inside = self.field.qtype.optional_value_offset().unwrap_or(0);
-                    FramePtr::from_raw(element).copy_to(0, place, inside, size);
-                    read(to, place, 0)
+                    for at in 0..count {
+                        let mut room = MaybeUninit::<[u64; 3]>::uninit();
+                        let (place, size) = (FramePtr::from_raw(room.as_mut_ptr().cast()), self.element.layout().size);
+                        place.write(Slot::<u8>::at(0), 1);
+                        let element = FramePtr::from_raw(from.first.add(at * from.apart).cast_mut());
+                        element.copy_to(0, place, inside, size);
+                        let to = Strided { first: to.first.add(at * to.apart), ..to };
+                        (self.field.read_all)(to, Strided { first: place.as_ptr(), apart: 0 }, 1, is_new);
+                    }
                 }
-                _ => read(to, FramePtr::from_raw(element), 0),
+                (true, false) => {
+                    from.first = from.first.add(self.element.optional_value_offset().unwrap_or(0) as usize);
+                    (self.field.read_all)(to, from, count, is_new);
+                }
+                _ => (self.field.read_all)(to, from, count, is_new),
             }
-        };
+        }
     }
 }

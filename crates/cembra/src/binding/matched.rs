@@ -89,14 +89,18 @@ impl MatchedField {
                 for (field, within) in fields.iter().zip(inner.field_offsets()) {
                     field.add_loads(0, slot + inside + within, &mut present);
                 }
-                let (get, qtype, loads_of_present) = (of.get, self.qtype.clone(), present.into());
-                loads.push(FieldLoad::Optional(Box::new(OptionalLoad {
+                let of = OptionalLoad {
                     offset,
                     slot,
-                    get,
-                    qtype,
-                    loads: loads_of_present,
-                })));
+                    get: of.get,
+                    missing: missing(&self.qtype),
+                    size: self.qtype.layout().size,
+                    present: present.into(),
+                };
+                loads.push(FieldLoad::Optional(Box::new(of)));
+            }
+            MatchedParts::Whole if self.field.in_place => {
+                loads.push(FieldLoad::InPlace { offset, slot, size: self.qtype.layout().size });
             }
             MatchedParts::Whole | MatchedParts::List(..) => {
                 loads.push(FieldLoad::Value { offset, slot, write: self.field.write });
@@ -231,8 +235,18 @@ impl Misfit {
     }
 }
 
+/// A missing value of a type, as it lies in a slot.
+fn missing(qtype: &QType) -> Box<[u64]> {
+    let mut bytes = vec![0; (qtype.layout().size as usize).div_ceil(size_of::<u64>())];
+    // SAFETY: FRAME-SLOT: there is room for a value of the type. STRING-VIEW: what is missing views nothing of the caller's.
+    let _always = unsafe { ValueRef::Missing.write_to(qtype, FramePtr::from_raw(bytes.as_mut_ptr().cast()), 0) };
+    bytes.into()
+}
+
 /// An input that is moved from a field to a slot of the frame.
 pub(crate) enum FieldLoad {
+    /// A value of `size` bytes, which a frame lays out as Rust does.
+    InPlace { offset: usize, slot: u32, size: u32 },
     /// A value.
     Value {
         offset: usize,
@@ -256,8 +270,11 @@ pub(crate) struct OptionalLoad {
     /// # Safety
     /// FIELD-TABLE, as there.
     get: unsafe fn(*const u8) -> *const u8,
-    qtype: QType,
-    loads: Box<[FieldLoad]>,
+    /// The first `size` bytes are what the slot holds where the struct is missing.
+    missing: Box<[u64]>,
+    size: u32,
+    /// What moves the fields of a struct that is there.
+    present: Box<[FieldLoad]>,
 }
 
 impl FieldLoad {
@@ -268,6 +285,10 @@ impl FieldLoad {
     #[inline]
     pub(crate) unsafe fn load(&self, row: *const u8, frame: FramePtr) {
         match self {
+            // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller.
+            FieldLoad::InPlace { offset, slot, size } => unsafe {
+                FramePtr::from_raw(row.add(*offset).cast_mut()).copy_to(0, frame, *slot, *size);
+            },
             // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
             FieldLoad::Value { offset, slot, write } => unsafe { write(row.add(*offset), frame, *slot) },
             // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
@@ -286,11 +307,11 @@ impl OptionalLoad {
         unsafe {
             let place = (self.get)(row.add(self.offset));
             if place.is_null() {
-                let _always = ValueRef::Missing.write_to(&self.qtype, frame, self.slot);
-                return;
+                let missing = FramePtr::from_raw(self.missing.as_ptr().cast_mut().cast());
+                return missing.copy_to(0, frame, self.slot, self.size);
             }
             frame.write(Slot::<u8>::at(self.slot), 1);
-            self.loads.iter().for_each(|load| load.load(place, frame));
+            self.present.iter().for_each(|load| load.load(place, frame));
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::derived::OutputField;
 use crate::{InputValue, Output, OutputValue};
 use cembra_runtime::{FramePtr, Optional, Plain, QType, Scalar, Slot, for_each_scalar};
 use cembra_value::{ScalarValue, Value};
+use std::hint::select_unpredictable;
 use std::mem::MaybeUninit;
 
 macro_rules! in_place {
@@ -42,8 +43,11 @@ macro_rules! in_place {
             fn qtype() -> QType { QType::Optional(Scalar::$scalar) }
             // SAFETY: FRAME-SLOT, as the trait says.
             unsafe fn write(&self, frame: FramePtr, offset: u32) {
+                // Nobody can guess which values are missing, so no branch is to depend on it.
+                let bits = select_unpredictable(self.is_some(), self.map_or(0, Plain::to_word), 0);
+                let value = Optional::present_if(self.is_some(), <$ty>::from_word(bits));
                 // SAFETY: FRAME-SLOT, promised by the caller.
-                unsafe { frame.write(Slot::at(offset), Optional::<$ty>::from(*self)) }
+                unsafe { frame.write(Slot::at(offset), value) }
             }
             fn value(&self) -> Value { Value::from(*self) }
         }

@@ -124,18 +124,22 @@ pub struct InputMap {
     pub(crate) find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
-/// Writes an item: its number, its place, and whether there is none yet.
-pub(crate) type WriteItem<'w> = dyn FnMut(usize, *mut u8, bool) + 'w;
-
-/// A list as a field of an output, and how its items are written.
+/// A list as a field of an output, whose items are written field by field.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputList {
-    /// Gives the list a length and calls `write` for each item, with its number, its place, and whether that place is still
-    /// uninitialised. The arguments are the field, whether the field itself is still uninitialised, the length, and `write`.
+    /// Drops the items beyond `count`, makes room for as many, and returns the first and how many there are. Room without an item is zeros.
+    /// The arguments are the field, whether the field itself is still uninitialised, and `count`.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type, or to room for one if the flag says so; `write` writes every field of an item.
-    pub(crate) fill: unsafe fn(*mut u8, bool, usize, &mut WriteItem<'_>),
+    /// FIELD-TABLE: a pointer to a field of this type, or to room for one if the flag says so.
+    pub(crate) room: unsafe fn(*mut u8, bool, usize) -> (*mut u8, usize),
+    /// Takes what was written behind the items into the list, which then has `count` items.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: a pointer to a field of this type, where `room` made room for `count` items; every field of each was written.
+    pub(crate) fill: unsafe fn(*mut u8, usize),
+    /// The bytes from an item to the next.
+    pub(crate) stride: usize,
     /// The fields of an item; one without a name for an item that is a value.
     pub(crate) fields: fn() -> Vec<OutputField>,
 }
@@ -144,8 +148,8 @@ impl OutputList {
     /// A `Vec` of this type.
     #[must_use]
     pub fn of<T: Output>() -> Self {
-        // SAFETY: FIELD-TABLE, as [`OutputList::fill`] says.
-        unsafe fn fill<T: Output>(field: *mut u8, is_new: bool, count: usize, write: &mut WriteItem<'_>) {
+        // SAFETY: FIELD-TABLE, as [`OutputList::room`] says.
+        unsafe fn room<T: Output>(field: *mut u8, is_new: bool, count: usize) -> (*mut u8, usize) {
             let field = field.cast::<Vec<T>>();
             if is_new {
                 // SAFETY: FIELD-TABLE: there is room for a list.
@@ -155,16 +159,23 @@ impl OutputList {
             let list = unsafe { &mut *field };
             list.truncate(count);
             list.reserve_exact(count - list.len());
-            for (at, item) in list.iter_mut().enumerate() {
-                write(at, std::ptr::from_mut(item).cast(), false);
-            }
-            for at in list.len()..count {
-                let mut item = MaybeUninit::<T>::zeroed();
-                write(at, item.as_mut_ptr().cast(), true);
-                // SAFETY: FIELD-TABLE: every field was written, as the caller promises.
-                list.push(unsafe { T::take(item.as_ptr()) });
-            }
+            let more = count - list.len();
+            list.spare_capacity_mut()[..more].fill_with(MaybeUninit::zeroed);
+            (list.as_mut_ptr().cast(), list.len())
         }
-        OutputList { fill: fill::<T>, fields: T::fields }
+        // SAFETY: FIELD-TABLE, as [`OutputList::fill`] says.
+        unsafe fn fill<T: Output>(field: *mut u8, count: usize) {
+            // SAFETY: FIELD-TABLE: a list is there.
+            let list = unsafe { &mut *field.cast::<Vec<T>>() };
+            let more = count - list.len();
+            for place in &mut list.spare_capacity_mut()[..more] {
+                // SAFETY: FIELD-TABLE: every field was written, as the caller promises.
+                let item = unsafe { T::take(place.as_ptr()) };
+                place.write(item);
+            }
+            // SAFETY: FIELD-TABLE: items up to here are written.
+            unsafe { list.set_len(count) };
+        }
+        OutputList { room: room::<T>, fill: fill::<T>, stride: size_of::<T>(), fields: T::fields }
     }
 }

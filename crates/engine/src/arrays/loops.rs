@@ -47,8 +47,10 @@ pub struct LoopPlan {
     lists: Box<[InputPath]>,
     same: Box<[[usize; 2]]>,
     columns: Box<[Column]>,
-    /// Of each column the list that it has as many elements as, the bytes of an element, and whether the plan writes it.
+    /// The list, the bytes of an element, and whether the plan writes it, for each column.
     sizes: Box<[(usize, u64, bool)]>,
+    /// The bytes of one element of every column together.
+    bytes_of_all: u64,
     /// The slot and type of each output of the plan.
     made: Box<[(u32, QType)]>,
     /// The type of each output of the program, and what it is made of.
@@ -61,6 +63,8 @@ pub struct LoopMemory {
     frame: Frame,
     /// How many elements each list has.
     pub counts: Vec<usize>,
+    /// The address of the first item of each list, if whoever writes the inputs needs that again.
+    pub items: Vec<u64>,
     /// The elements of columns that do not lie with the caller.
     columns: Vec<Vec<u64>>,
     /// True if one of them may be more than is kept.
@@ -77,10 +81,12 @@ impl LoopMemory {
         self.frame.ptr()
     }
 
-    /// Memory for a column of so many elements of this type; `None` if there cannot be as much.
-    pub fn room(&mut self, column: usize, element: &QType, count: usize) -> Option<*mut u8> {
-        let made = room(&mut self.columns[column], element, count);
-        self.is_large |= self.columns[column].len() > MOST_KEPT / size_of::<u64>();
+    /// Memory for a column of `count` elements of `size` bytes each; `None` if there cannot be that much.
+    #[inline]
+    pub fn room(&mut self, column: usize, size: usize, count: usize) -> Option<*mut u8> {
+        let column = &mut self.columns[column];
+        let made = room(column, size, count);
+        self.is_large |= column.len() > MOST_KEPT / size_of::<u64>();
         made
     }
 
@@ -111,12 +117,19 @@ impl LoopMemory {
 /// The most bytes of a column that are kept for the next run.
 const MOST_KEPT: usize = 1 << 20;
 
-fn room(memory: &mut Vec<u64>, element: &QType, count: usize) -> Option<*mut u8> {
-    let words = count.checked_mul(element.layout().size as usize)?.div_ceil(size_of::<u64>());
+#[inline]
+fn room(memory: &mut Vec<u64>, size: usize, count: usize) -> Option<*mut u8> {
+    let words = count.checked_mul(size)?.div_ceil(size_of::<u64>());
     if memory.len() < words {
-        memory.resize(words, 0);
+        grow(memory, words);
     }
     Some(memory.as_mut_ptr().cast())
+}
+
+#[cold]
+#[inline(never)]
+fn grow(memory: &mut Vec<u64>, words: usize) {
+    memory.resize(words, 0);
 }
 
 impl LoopPlan {
@@ -142,15 +155,15 @@ impl LoopPlan {
             watch.record(&Event::Fallback { reason });
         }
         let types = arrays.outputs().iter().map(|(_, value)| arrays.qtype(*value).clone());
+        let size = |column: &Column| (column.list, u64::from(column.element.layout().size), column.from.is_none());
+        let sizes: Box<[_]> = columns.iter().map(size).collect();
         Ok(Ok(LoopPlan {
             model,
             leaves: leaves_of(&plan, &leaves),
             lists: lists.into(),
             same: same.into(),
-            sizes: columns
-                .iter()
-                .map(|column| (column.list, column.element.layout().size.into(), column.from.is_none()))
-                .collect(),
+            bytes_of_all: sizes.iter().map(|(_, bytes, _)| bytes).sum(),
+            sizes,
             columns: columns.into(),
             made: plan.outputs().iter().map(|output| slot_of(&plan, output.value)).collect(),
             outputs: types.zip(outputs).collect(),
@@ -197,6 +210,7 @@ impl LoopPlan {
         LoopMemory {
             frame: self.model.frame(),
             counts: Vec::new(),
+            items: Vec::new(),
             columns: self.columns.iter().map(|_| Vec::new()).collect(),
             is_large: false,
             places: Vec::new(),
@@ -208,11 +222,16 @@ impl LoopPlan {
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
         let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
-        let taken = self.sizes.iter().filter(|(.., is_written)| *is_written || room == LoopRoom::Items);
-        let taken = taken.map(|(list, size, _)| (counts[*list] as u64).saturating_mul(*size));
+        let are_few = (total as u64).saturating_mul(self.bytes_of_all) <= array_bytes;
         total <= room.most()
-            && taken.fold(0, u64::saturating_add) <= array_bytes
+            && (are_few || self.bytes(counts, room) <= array_bytes)
             && self.same.iter().all(|[one, other]| counts[*one] == counts[*other])
+    }
+
+    /// The bytes of the columns that a run on lists of these sizes takes.
+    fn bytes(&self, counts: &[usize], room: LoopRoom) -> u64 {
+        let taken = self.sizes.iter().filter(|(.., is_written)| *is_written || room == LoopRoom::Items);
+        taken.fold(0, |all, (list, size, _)| all.saturating_add((counts[*list] as u64).saturating_mul(*size)))
     }
 
     /// Runs the plan on one value for each input of the program, each of exactly the input's type, and appends the outputs to
@@ -306,7 +325,7 @@ impl LoopPlan {
                 return Some(words.as_ptr().cast_mut().cast());
             }
         }
-        let base = room(memory, element, count)?;
+        let base = room(memory, size, count)?;
         for at in 0..array.map_or(0, |array| array.len()) {
             let place = FramePtr::from_raw(base.wrapping_add(at * size));
             // SAFETY: FRAME-SLOT: there is room for as many elements of this type. STRING-VIEW: the array outlives the call.

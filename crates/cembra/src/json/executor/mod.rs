@@ -332,7 +332,9 @@ impl Pass {
                 LoopLeaf::Base(column) => {
                     let of = &plan.columns()[*column];
                     let count = memory.counts[of.list];
-                    let Some(room) = memory.room(*column, &of.element, count) else { return false };
+                    let Some(room) = memory.room(*column, of.element.layout().size as usize, count) else {
+                        return false;
+                    };
                     room as u64
                 }
             };

@@ -35,8 +35,8 @@ pub(super) enum Target {
 pub(super) enum ScalarPlace {
     /// To a slot of the frame.
     Slot(u32),
-    /// To the element of a column.
-    Column(usize),
+    /// To an element of a column, of so many bytes.
+    Column { column: usize, size: usize },
     /// Nowhere: the model does not need it.
     Nowhere,
 }
@@ -76,12 +76,15 @@ impl Plan<'_> {
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {
             QType::Scalar(_) | QType::Optional(_) => {
-                let place = match (slot, list) {
-                    (Some(slot), _) => ScalarPlace::Slot(slot),
-                    (None, Some(_)) => self.column(path).map_or(ScalarPlace::Nowhere, ScalarPlace::Column),
-                    (None, None) => ScalarPlace::Nowhere,
-                };
-                Target::Scalar(self.element(place).unwrap_or_else(|| qtype.clone()), place)
+                let column = list.and_then(|_| self.column(path));
+                match (slot, column) {
+                    (Some(slot), _) => Target::Scalar(qtype.clone(), ScalarPlace::Slot(slot)),
+                    (None, Some((column, element))) => {
+                        let size = element.layout().size as usize;
+                        Target::Scalar(element, ScalarPlace::Column { column, size })
+                    }
+                    (None, None) => Target::Scalar(qtype.clone(), ScalarPlace::Nowhere),
+                }
             }
             QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
                 if list.is_some() {
@@ -133,16 +136,11 @@ impl Plan<'_> {
         Some(object)
     }
 
-    fn column(&self, path: &InputPath) -> Option<usize> {
-        self.loops?.columns().iter().position(|column| column.from.as_ref() == Some(path))
-    }
-
-    /// The type of the elements of a column, which may be optional where those of a list are not.
-    fn element(&self, place: ScalarPlace) -> Option<QType> {
-        match place {
-            ScalarPlace::Column(column) => Some(self.loops?.columns()[column].element.clone()),
-            _ => None,
-        }
+    /// The number of a column, and the type of its elements, which may be optional where those of a list are not.
+    fn column(&self, path: &InputPath) -> Option<(usize, QType)> {
+        let mut columns = self.loops?.columns().iter().enumerate();
+        let (column, of) = columns.find(|(_, column)| column.from.as_ref() == Some(path))?;
+        Some((column, of.element.clone()))
     }
 }
 
@@ -181,13 +179,12 @@ impl Memory<'_, '_> {
         };
         let (to, offset) = match place {
             ScalarPlace::Slot(slot) => (self.frame, slot),
-            ScalarPlace::Column(column) => {
-                let size = qtype.layout().size as usize;
+            ScalarPlace::Column { column, size } => {
                 // What is more is refused, or read elsewhere, before there is memory for it.
                 if ((row + 1) as u64).saturating_mul(size as u64) > self.array_bytes {
                     return None;
                 }
-                let room = self.columns.as_mut()?.room(column, qtype, row + 1)?;
+                let room = self.columns.as_mut()?.room(column, size, row + 1)?;
                 (FramePtr::from_raw(room.wrapping_add(row * size)), 0)
             }
             ScalarPlace::Nowhere => {
