@@ -104,8 +104,8 @@ impl Date {
         let day_of_year = (153 * month_from_march + 2) / 5 + i64::from(day) - 1;
         let day_of_cycle = year_of_cycle * 365 + year_of_cycle / 4 - year_of_cycle / 100 + day_of_year;
         let found = Date(i32::try_from(cycle * DAYS_OF_400_YEARS + day_of_cycle - SHIFT).ok()?);
-        // The 31st of a month of 30 days is the 1st of the next.
-        (found.civil() == (year, month.cast_signed(), day.cast_signed())).then_some(found)
+        // The 31st of a month of 30 days is the 1st of the next. Every month has 28 days.
+        (day <= 28 || found.civil() == (year, month.cast_signed(), day.cast_signed())).then_some(found)
     }
 
     /// Year, month from 1 and day from 1. The year before 1 is 0.

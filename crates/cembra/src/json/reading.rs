@@ -41,11 +41,10 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
         let ValueInto { of, column, text, at } = self;
         // Types nest only as deep as the text that spelled them.
         match (of, column) {
-            (QType::Scalar(scalar), ValueColumn::Scalars(array)) => {
-                ScalarInto { scalar: *scalar, is_optional: false, array, text, at }.deserialize(from)
-            }
-            (QType::Optional(scalar), ValueColumn::Scalars(array)) => {
-                from.deserialize_option(ScalarInto { scalar: *scalar, is_optional: true, array, text, at })
+            (QType::Scalar(scalar) | QType::Optional(scalar), ValueColumn::Scalars(array)) => {
+                let (scalar, is_optional) = (*scalar, of.is_optional());
+                let sink = ElementSink { scalar, is_optional, array };
+                ScalarInto { scalar, is_optional, sink, text, at }.deserialize(from)
             }
             (of, ValueColumn::Optional { there, of: column }) => {
                 let of = of.as_optional_struct().ok_or_else(unfit)?;
@@ -76,58 +75,74 @@ fn is_lost(number: f64, digits: &str) -> bool {
     number.is_infinite() || may_be && !is_exact()
 }
 
-/// What a scalar is read into.
-struct ScalarInto<'c, 't> {
-    scalar: Scalar,
-    is_optional: bool,
-    array: &'c mut ArrayBuilder,
-    text: Text<'t>,
-    at: ValueStart,
+/// A place that takes one scalar of a type. `None` of a method: the place takes no such value.
+pub(super) trait ScalarSink<'t> {
+    /// Takes a missing value.
+    fn missing(self) -> Option<()>;
+    /// Takes a value by its bits, zero-extended.
+    fn bits(self, bits: u64) -> Option<()>;
+    /// Takes a part of the text that is read.
+    fn text(self, text: &'t str) -> Option<()>;
+    /// Takes a text that is not there any more afterwards.
+    fn passing_text(self, text: &str) -> Option<()>;
+    /// Takes a value of the type that is no text, of whatever kind: a mask that does not hold is missing.
+    fn value(self, value: &ValueRef<'_>) -> Option<()>;
 }
 
-impl ScalarInto<'_, '_> {
-    /// Adds a scalar of the type; a mask that does not hold is missing.
-    fn push(self, value: Option<&ValueRef<'_>>) -> Option<()> {
-        match value? {
-            ValueRef::Missing if self.is_optional => self.array.push(None),
-            other => {
-                let value = other.to_value(&QType::Scalar(self.scalar))?;
-                self.array.push(Some(value.as_scalar()?));
-            }
-        }
-        Some(())
-    }
+/// A scalar that is read into a sink.
+pub(super) struct ScalarInto<'t, S> {
+    pub(super) scalar: Scalar,
+    pub(super) is_optional: bool,
+    pub(super) sink: S,
+    pub(super) text: Text<'t>,
+    pub(super) at: ValueStart,
 }
 
-impl<'de> DeserializeSeed<'de> for ScalarInto<'_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+impl<'de, S: ScalarSink<'de>> ScalarInto<'de, S> {
+    fn read<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         match self.scalar {
             Scalar::Boolean => from.deserialize_bool(self),
             Scalar::Int32 | Scalar::Int64 => from.deserialize_i64(self),
             Scalar::UInt64 => from.deserialize_u64(self),
             Scalar::Text => from.deserialize_str(self),
-            // A number need not be decoded twice.
             scalar if scalar.is_float() => {
                 let digits = self.text.digits(self.at);
                 if digits.is_empty() {
                     return from.deserialize_any(self);
                 }
-                IgnoredAny::deserialize(from)?;
-                match super::of_number(scalar, digits).ok_or_else(unfit)? {
-                    ValueRef::Float64(number) if self.text.is_strict && is_lost(number, digits) => return Err(unfit()),
-                    ValueRef::Float64(number) => self.array.push_bits(Some(number.to_bits())),
-                    other => return self.push(Some(&other)).ok_or_else(unfit),
+                if scalar == Scalar::Float64 && is_exact_to_serde(digits) {
+                    return from.deserialize_f64(FloatInto(self.sink));
                 }
-                Ok(())
+                // A number need not be decoded twice.
+                IgnoredAny::deserialize(from)?;
+                let number = super::of_number(scalar, digits).ok_or_else(unfit)?;
+                match number {
+                    ValueRef::Float64(number) if self.text.is_strict && is_lost(number, digits) => None,
+                    ValueRef::Float64(number) => self.sink.bits(number.to_bits()),
+                    other => self.sink.value(&other),
+                }
+                .ok_or_else(unfit)
             }
             _ => from.deserialize_any(self),
         }
     }
 }
 
-impl<'de> Visitor<'de> for ScalarInto<'_, 'de> {
+/// True if `serde_json` decodes a number to the float of 64 bits that is closest to it: its digits are an integer below 2^53, and it is that integer
+/// divided by a power of ten that is exact.
+fn is_exact_to_serde(digits: &str) -> bool {
+    digits.len() <= 15 && !digits.bytes().any(|byte| matches!(byte, b'e' | b'E'))
+}
+
+impl<'de, S: ScalarSink<'de>> DeserializeSeed<'de> for ScalarInto<'de, S> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        if self.is_optional { from.deserialize_option(self) } else { self.read(from) }
+    }
+}
+
+impl<'de, S: ScalarSink<'de>> Visitor<'de> for ScalarInto<'de, S> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,17 +150,15 @@ impl<'de> Visitor<'de> for ScalarInto<'_, 'de> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        self.deserialize(from)
+        self.read(from)
     }
 
     fn visit_none<E: Error>(self) -> Result<(), E> {
-        self.array.push(None);
-        Ok(())
+        self.sink.missing().ok_or_else(unfit)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        let value = super::of_boolean(self.scalar, value);
-        self.push(value.as_ref()).ok_or_else(unfit)
+        super::of_boolean(self.scalar, value).and_then(|value| self.sink.value(&value)).ok_or_else(unfit)
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
@@ -154,25 +167,92 @@ impl<'de> Visitor<'de> for ScalarInto<'_, 'de> {
             Scalar::Int64 => Some(value.cast_unsigned()),
             _ => None,
         };
-        self.array.push_bits(Some(bits.ok_or_else(unfit)?));
-        Ok(())
+        bits.and_then(|bits| self.sink.bits(bits)).ok_or_else(unfit)
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
         if self.scalar == Scalar::UInt64 {
-            self.array.push_bits(Some(value));
-            return Ok(());
+            return self.sink.bits(value).ok_or_else(unfit);
         }
         self.visit_i64(i64::try_from(value).map_err(|_| unfit())?)
     }
 
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<(), E> {
+        if self.scalar == Scalar::Text { self.sink.text(text).ok_or_else(unfit) } else { self.visit_str(text) }
+    }
+
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        if self.scalar == Scalar::Text {
-            self.array.push_text(Some(text));
-            return Ok(());
+        match self.scalar {
+            Scalar::Text => self.sink.passing_text(text),
+            scalar if scalar.is_quoted() => {
+                ScalarValue::spelled_in_data(scalar, text).and_then(|value| self.sink.bits(value.bits()))
+            }
+            scalar => super::of_text(scalar, text.into()).and_then(|value| self.sink.value(&value)),
         }
-        let value = super::of_text(self.scalar, text.into());
-        self.push(value.as_ref()).ok_or_else(unfit)
+        .ok_or_else(unfit)
+    }
+}
+
+/// A float of 64 bits that `serde_json` decodes exactly, read into a sink.
+struct FloatInto<S>(S);
+
+impl<'de, S: ScalarSink<'de>> Visitor<'de> for FloatInto<S> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        self.0.bits(value.to_bits()).ok_or_else(unfit)
+    }
+}
+
+/// The end of an array, of elements of a type that may be missing or not.
+struct ElementSink<'c> {
+    scalar: Scalar,
+    is_optional: bool,
+    array: &'c mut ArrayBuilder,
+}
+
+impl<'t> ScalarSink<'t> for ElementSink<'_> {
+    fn missing(self) -> Option<()> {
+        self.array.push(None);
+        Some(())
+    }
+
+    fn bits(self, bits: u64) -> Option<()> {
+        self.array.push_bits(Some(bits));
+        Some(())
+    }
+
+    fn text(self, text: &'t str) -> Option<()> {
+        self.passing_text(text)
+    }
+
+    fn passing_text(self, text: &str) -> Option<()> {
+        self.array.push_text(Some(text));
+        Some(())
+    }
+
+    fn value(self, value: &ValueRef<'_>) -> Option<()> {
+        match value {
+            // A mask that does not hold.
+            ValueRef::Missing if self.is_optional => self.array.push(None),
+            other => {
+                let value = other.to_value(&QType::Scalar(self.scalar))?;
+                self.array.push(Some(value.as_scalar()?));
+            }
+        }
+        Some(())
     }
 }
 

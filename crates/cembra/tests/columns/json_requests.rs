@@ -196,6 +196,34 @@ fn what_is_wrong_is_said_alike() {
 }
 
 #[test]
+fn numbers_are_rounded_once_however_many_digits_they_have() {
+    let model = Model::parse("input x: f64, xs: [f64]; output y = x; output ys = xs * 1.0").unwrap();
+    let mut run = model.json_executor(&Options::default()).unwrap();
+    let mut random = fastrand::Rng::with_seed(68);
+    let mut numbers: Vec<String> =
+        ["-0", "0.1", "999999999999999", "0.00000000000001", "9007199254740993", "1e22", "1e-7", "-12.5E3"]
+            .map(String::from)
+            .into();
+    for digits in 1..20 {
+        for _ in 0..50 {
+            let (count, behind) = (random.u64(..10_u64.pow(digits)), random.usize(0..=digits as usize));
+            let text = format!("{count:0width$}", width = digits as usize);
+            let (whole, part) = text.split_at(text.len() - behind);
+            let whole = whole.trim_start_matches('0');
+            let sign = if random.bool() { "-" } else { "" };
+            let (whole, point) = (if whole.is_empty() { "0" } else { whole }, if part.is_empty() { "" } else { "." });
+            numbers.push(format!("{sign}{whole}{point}{part}"));
+        }
+    }
+    for number in numbers {
+        let answer = run.run(&format!("{{\"x\": {number}, \"xs\": [1, {number} , 2.5]}}")).unwrap();
+        // Answers have the shortest digits that read back as the number.
+        let expected = json!(number.parse::<f64>().unwrap());
+        assert_eq!(answer, format!("{{\"y\":{expected},\"ys\":[1.0,{expected},2.5]}}"), "{number}");
+    }
+}
+
+#[test]
 fn models_of_scalars_and_long_lists_answer_too() {
     let [mut pass, mut slow] = executors(
         "input x: f64; input name: text?; input p: {a: i32, b: (text, f64?)}; output y = x * 2.0; output \"p\" = p; output say = strings.upper(name)",

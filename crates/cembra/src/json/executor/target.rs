@@ -2,24 +2,22 @@
 //! input's type is read, whether the model needs it or not, and what is no field is skipped. The error does not say what is wrong: the
 //! caller reads the text again, value by value, for the message.
 
-use super::super::place::{Text, ValueStart, unfit};
-use super::super::{of_boolean, of_number, of_text};
+use super::super::place::{Text as JsonText, ValueStart, unfit};
+use super::super::reading::{ScalarInto, ScalarSink};
 use super::map::JsonMap;
 use crate::ValueRef;
 use cembra_engine::{InputPath, LoopLeaf, LoopMemory, LoopPlan};
-use cembra_runtime::{FramePtr, QType, Scalar};
+use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
 use cembra_value::ScalarValue;
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
-use std::borrow::Cow;
 use std::fmt;
 
 /// What a value is read into.
 #[derive(Debug)]
 pub(super) enum Target {
     /// A scalar, or one that may be missing.
-    Scalar(QType, ScalarPlace),
+    Scalar(ScalarTarget),
     /// A struct.
     Struct(ObjectTarget),
     /// A struct that may be missing: its type, its slot if the model needs it, and its fields.
@@ -30,13 +28,32 @@ pub(super) enum Target {
     Map(usize),
 }
 
+/// A scalar, where it goes, and how it lies there.
+#[derive(Debug)]
+pub(super) struct ScalarTarget {
+    qtype: QType,
+    scalar: Scalar,
+    /// The bytes of a value, its presence included.
+    size: usize,
+    /// The offset of the scalar in the value, behind its presence if it has one.
+    inside: u32,
+    place: ScalarPlace,
+}
+
+impl ScalarTarget {
+    fn of(qtype: QType, place: ScalarPlace) -> Option<ScalarTarget> {
+        let inside = qtype.optional_value_offset().unwrap_or(0);
+        Some(ScalarTarget { scalar: qtype.scalar()?, size: qtype.layout().size as usize, inside, place, qtype })
+    }
+}
+
 /// Where a scalar goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ScalarPlace {
+enum ScalarPlace {
     /// To a slot of the frame.
     Slot(u32),
-    /// To an element of a column, of so many bytes.
-    Column { column: usize, size: usize },
+    /// To an element of a column.
+    Column(usize),
     /// Nowhere: the model does not need it.
     Nowhere,
 }
@@ -77,14 +94,12 @@ impl Plan<'_> {
         Some(match qtype {
             QType::Scalar(_) | QType::Optional(_) => {
                 let column = list.and_then(|_| self.column(path));
-                match (slot, column) {
-                    (Some(slot), _) => Target::Scalar(qtype.clone(), ScalarPlace::Slot(slot)),
-                    (None, Some((column, element))) => {
-                        let size = element.layout().size as usize;
-                        Target::Scalar(element, ScalarPlace::Column { column, size })
-                    }
-                    (None, None) => Target::Scalar(qtype.clone(), ScalarPlace::Nowhere),
-                }
+                let (qtype, place) = match (slot, column) {
+                    (Some(slot), _) => (qtype.clone(), ScalarPlace::Slot(slot)),
+                    (None, Some((column, element))) => (element, ScalarPlace::Column(column)),
+                    (None, None) => (qtype.clone(), ScalarPlace::Nowhere),
+                };
+                Target::Scalar(ScalarTarget::of(qtype, place)?)
             }
             QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
                 if list.is_some() {
@@ -163,38 +178,106 @@ pub(super) struct Memory<'m, 't> {
     pub(super) array_bytes: u64,
     /// Texts with escapes, which lie nowhere else.
     pub(super) texts: &'m mut Vec<Box<str>>,
-    pub(super) text: Text<'t>,
+    pub(super) text: JsonText<'t>,
 }
 
 impl Memory<'_, '_> {
-    /// Puts a scalar to its place; `None` if it is no value of the type.
-    pub(super) fn put(&mut self, qtype: &QType, place: ScalarPlace, row: usize, value: ValueRef<'_>) -> Option<()> {
-        let value = match value {
-            ValueRef::Text(Cow::Owned(text)) => {
-                self.texts.push(text.into());
-                ValueRef::Text(Cow::Borrowed(self.texts.last()?))
-            }
-            ValueRef::Bytes(_) => return None,
-            other => other,
-        };
-        let (to, offset) = match place {
-            ScalarPlace::Slot(slot) => (self.frame, slot),
-            ScalarPlace::Column { column, size } => {
+    /// The place of a scalar, in lists that of the element of this number; a null for one that goes nowhere. `None` if there is no memory for it.
+    fn place(&mut self, target: &ScalarTarget, row: usize) -> Option<(FramePtr, u32)> {
+        match target.place {
+            ScalarPlace::Slot(slot) => Some((self.frame, slot)),
+            ScalarPlace::Column(column) => {
                 // What is more is refused, or read elsewhere, before there is memory for it.
-                if ((row + 1) as u64).saturating_mul(size as u64) > self.array_bytes {
+                let begin = row.checked_mul(target.size)?;
+                if (begin + target.size) as u64 > self.array_bytes {
                     return None;
                 }
-                let room = self.columns.as_mut()?.room(column, size, row + 1)?;
-                (FramePtr::from_raw(room.wrapping_add(row * size)), 0)
+                let room = self.columns.as_mut()?.room(column, target.size, row + 1)?;
+                Some((FramePtr::from_raw(room.wrapping_add(begin)), 0))
             }
-            ScalarPlace::Nowhere => {
-                let is_missing = matches!(value, ValueRef::Missing);
-                return (if is_missing { qtype.is_optional() } else { value.to_value(qtype).is_some() }).then_some(());
+            ScalarPlace::Nowhere => Some((FramePtr::from_raw(std::ptr::null_mut()), 0)),
+        }
+    }
+
+    /// Writes that an optional struct is there, or a missing one of this type.
+    fn put_struct(&self, qtype: &QType, slot: Option<u32>, is_there: bool) {
+        let Some(slot) = slot else { return };
+        // SAFETY: FRAME-SLOT: the slot is of this type, whose presence is at its start.
+        unsafe {
+            if is_there {
+                self.frame.write(Slot::<u8>::at(slot), 1);
+            } else {
+                let _always = ValueRef::Missing.write_to(qtype, self.frame, slot);
             }
-        };
-        // SAFETY: FRAME-SLOT: the slot, or the element, is of this type. STRING-VIEW: the text that is read outlives the call, and so do the
-        // texts that are kept, which do not move.
-        unsafe { value.write_to(qtype, to, offset) }.then_some(())
+        }
+    }
+}
+
+/// A scalar that is read: what it is read into, in lists into the element of this number.
+struct SlotSink<'a, 'm, 't> {
+    target: &'a ScalarTarget,
+    memory: &'a mut Memory<'m, 't>,
+    row: usize,
+}
+
+impl SlotSink<'_, '_, '_> {
+    /// Writes a scalar, and that it is there.
+    fn put(self, write: impl FnOnce(FramePtr, u32)) -> Option<()> {
+        let (place, offset) = self.memory.place(self.target, self.row)?;
+        if !place.as_ptr().is_null() {
+            if self.target.qtype.is_optional() {
+                // SAFETY: FRAME-SLOT: the presence of an optional is at its start.
+                unsafe { place.write(Slot::<u8>::at(offset), 1) };
+            }
+            write(place, offset + self.target.inside);
+        }
+        Some(())
+    }
+}
+
+impl<'t> ScalarSink<'t> for SlotSink<'_, '_, 't> {
+    fn missing(self) -> Option<()> {
+        self.value(&ValueRef::Missing)
+    }
+
+    fn bits(self, bits: u64) -> Option<()> {
+        let width = self.target.size - self.target.inside as usize;
+        // SAFETY: FRAME-SLOT: the slot, or the element, has a scalar of this width.
+        self.put(|place, offset| unsafe {
+            match width {
+                8 => place.write(Slot::at(offset), bits),
+                4 => place.write(Slot::at(offset), bits as u32),
+                _ => place.write(Slot::at(offset), bits as u8),
+            }
+        })
+    }
+
+    fn text(self, text: &'t str) -> Option<()> {
+        // SAFETY: FRAME-SLOT: the slot, or the element, is a text. STRING-VIEW: the text that is read outlives the call.
+        self.put(|place, offset| unsafe { place.write(Slot::at(offset), Text::new(text)) })
+    }
+
+    fn passing_text(self, text: &str) -> Option<()> {
+        self.memory.texts.push(text.into());
+        let kept: &str = self.memory.texts.last()?;
+        // SAFETY: STRING-VIEW: texts that are kept outlive the call, and do not move.
+        let kept: Text<'t> = unsafe { Text::from_raw(kept.as_ptr(), kept.len()) };
+        // SAFETY: FRAME-SLOT: the slot, or the element, is a text.
+        self.put(|place, offset| unsafe { place.write(Slot::at(offset), kept) })
+    }
+
+    fn value(self, value: &ValueRef<'_>) -> Option<()> {
+        let (place, offset) = self.memory.place(self.target, self.row)?;
+        if place.as_ptr().is_null() {
+            let is_missing = matches!(value, ValueRef::Missing);
+            let qtype = &self.target.qtype;
+            return (if is_missing { qtype.is_optional() } else { value.to_value(qtype).is_some() }).then_some(());
+        }
+        if matches!(value, ValueRef::Bytes(_)) {
+            return None;
+        }
+        // SAFETY: FRAME-SLOT: the slot, or the element, is of this type. STRING-VIEW: it is no text.
+        unsafe { value.write_to(&self.target.qtype, place, offset) }.then_some(())
     }
 }
 
@@ -212,11 +295,9 @@ impl<'de> DeserializeSeed<'de> for TargetSeed<'_, '_, 'de> {
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         let TargetSeed { target, memory, at, row } = self;
         match target {
-            Target::Scalar(qtype, place) => {
-                let Some(scalar) = qtype.scalar() else { return Err(unfit()) };
-                let value = ScalarValueOf { scalar, is_optional: qtype.is_optional(), text: memory.text, at };
-                let value = value.read(from)?;
-                memory.put(qtype, *place, row, value).ok_or_else(unfit)
+            Target::Scalar(target) => {
+                let (scalar, is_optional, text) = (target.scalar, target.qtype.is_optional(), memory.text);
+                ScalarInto { scalar, is_optional, sink: SlotSink { target, memory, row }, text, at }.deserialize(from)
             }
             Target::Struct(object) => from.deserialize_map(Object { object, memory, row }),
             Target::Optional(qtype, slot, object) => {
@@ -231,85 +312,12 @@ impl<'de> DeserializeSeed<'de> for TargetSeed<'_, '_, 'de> {
 /// Puts what there is of a field that an object does not have.
 fn absent(target: &Target, memory: &mut Memory<'_, '_>, row: usize) -> Option<()> {
     match target {
-        Target::Scalar(qtype @ QType::Optional(_), place) => memory.put(qtype, *place, row, ValueRef::Missing),
+        Target::Scalar(target) if target.qtype.is_optional() => SlotSink { target, memory, row }.missing(),
         Target::Optional(qtype, slot, _) => {
-            let Some(slot) = slot else { return Some(()) };
-            memory.put(qtype, ScalarPlace::Slot(*slot), row, ValueRef::Missing)
+            memory.put_struct(qtype, *slot, false);
+            Some(())
         }
         _ => None,
-    }
-}
-
-/// A scalar that is wanted.
-struct ScalarValueOf<'t> {
-    scalar: Scalar,
-    is_optional: bool,
-    text: Text<'t>,
-    at: ValueStart,
-}
-
-impl<'de> ScalarValueOf<'de> {
-    fn read<D: Deserializer<'de>>(self, from: D) -> Result<ValueRef<'de>, D::Error> {
-        match self.scalar {
-            _ if self.is_optional => from.deserialize_option(self),
-            Scalar::Boolean => from.deserialize_bool(self),
-            Scalar::Int32 | Scalar::Int64 => from.deserialize_i64(self),
-            Scalar::UInt64 => from.deserialize_u64(self),
-            Scalar::Text => from.deserialize_str(self),
-            // A number need not be decoded twice.
-            scalar if scalar.is_float() => {
-                let digits = self.text.digits(self.at);
-                if digits.is_empty() {
-                    return from.deserialize_any(self);
-                }
-                IgnoredAny::deserialize(from)?;
-                of_number(scalar, digits).ok_or_else(unfit)
-            }
-            _ => from.deserialize_any(self),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for ScalarValueOf<'de> {
-    type Value = ValueRef<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.scalar)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<ValueRef<'de>, D::Error> {
-        ScalarValueOf { is_optional: false, ..self }.read(from)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<ValueRef<'de>, E> {
-        Ok(ValueRef::Missing)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<ValueRef<'de>, E> {
-        of_boolean(self.scalar, value).ok_or_else(unfit)
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<ValueRef<'de>, E> {
-        match self.scalar {
-            Scalar::Int32 => i32::try_from(value).map(ValueRef::Int32).map_err(|_| unfit()),
-            Scalar::Int64 => Ok(ValueRef::Int64(value)),
-            _ => Err(unfit()),
-        }
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<ValueRef<'de>, E> {
-        match self.scalar {
-            Scalar::UInt64 => Ok(ValueRef::UInt64(value)),
-            _ => self.visit_i64(i64::try_from(value).map_err(|_| unfit())?),
-        }
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<ValueRef<'de>, E> {
-        of_text(self.scalar, Cow::Borrowed(text)).ok_or_else(unfit)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<ValueRef<'de>, E> {
-        of_text(self.scalar, Cow::Owned(text.to_owned())).ok_or_else(unfit)
     }
 }
 
@@ -330,7 +338,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
         let Object { object: ObjectTarget { names, targets }, memory, row } = self;
         // A bit for each field that was given.
-        let mut given: SmallVec<[u64; 2]> = SmallVec::from_elem(0, names.len().div_ceil(u64::BITS as usize));
+        let mut given: SmallVec<[u64; 1]> = SmallVec::from_elem(0, names.len().div_ceil(u64::BITS as usize));
         let (mut count, mut next) = (0, 0);
         // A key that has escapes is not borrowed, and refused.
         while let Some(key) = fields.next_key::<&'de str>()? {
@@ -380,16 +388,13 @@ impl<'de> Visitor<'de> for OptionalObject<'_, '_, 'de> {
     }
 
     fn visit_none<E: Error>(self) -> Result<(), E> {
-        let OptionalObject { qtype, slot, memory, row, .. } = self;
-        let Some(slot) = slot else { return Ok(()) };
-        memory.put(qtype, ScalarPlace::Slot(slot), row, ValueRef::Missing).ok_or_else(unfit)
+        self.memory.put_struct(self.qtype, self.slot, false);
+        Ok(())
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        let OptionalObject { slot, object, memory, row, .. } = self;
-        if let Some(slot) = slot {
-            memory.put(&QType::MASK, ScalarPlace::Slot(slot), row, ValueRef::Unit).ok_or_else(unfit)?;
-        }
+        let OptionalObject { qtype, slot, object, memory, row } = self;
+        memory.put_struct(qtype, slot, true);
         from.deserialize_map(Object { object, memory, row })
     }
 }
@@ -412,7 +417,7 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let List { list, element, memory, at } = self;
         // Where an element begins is asked for floats alone.
-        let is_float = matches!(element, Target::Scalar(of, _) if of.scalar().is_some_and(Scalar::is_float));
+        let is_float = matches!(element, Target::Scalar(of) if of.scalar.is_float());
         let (mut row, mut at) = (0, if is_float { memory.text.inside(at) } else { None });
         while array.next_element_seed(TargetSeed { target: element, memory, at: at.into(), row })?.is_some() {
             row += 1;
@@ -440,33 +445,52 @@ impl<'de> Visitor<'de> for Entries<'_, '_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let Entries { map, memory } = self;
-        memory.maps[map].clear();
-        let (key_type, value_type) = memory.maps[map].types();
+        let Memory { maps, texts, text, .. } = memory;
+        let map = &mut maps[map];
+        map.clear();
+        let (key_type, scalar) = map.types();
         while let Some(key) = entries.next_key::<&'de str>()? {
             let own = match key_type {
                 Scalar::Text => None,
                 other => Some(ScalarValue::spelled_in_data(other, key).ok_or_else(unfit)?.bits()),
             };
-            let wanted =
-                ScalarValueOf { scalar: value_type, is_optional: true, text: memory.text, at: memory.text.behind(key) };
-            let value = entries.next_value_seed(wanted)?;
-            let value = match value {
-                ValueRef::Text(Cow::Owned(text)) => {
-                    memory.texts.push(text.into());
-                    ValueRef::Text(Cow::Borrowed(memory.texts.last().map_or("", |text| text)))
-                }
-                other => other,
-            };
-            memory.maps[map].push(key, own, &value).ok_or_else(unfit)?;
+            let (text, at) = (*text, text.behind(key));
+            let sink = EntrySink { key, own, map, texts };
+            entries.next_value_seed(ScalarInto { scalar, is_optional: true, sink, text, at })?;
         }
-        memory.maps[map].sort().ok_or_else(unfit)
+        map.sort().ok_or_else(unfit)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for ScalarValueOf<'de> {
-    type Value = ValueRef<'de>;
+/// The value of a key in a dictionary.
+struct EntrySink<'a, 'k> {
+    key: &'k str,
+    /// The bits of a key that is no text.
+    own: Option<u64>,
+    map: &'a mut JsonMap,
+    texts: &'a mut Vec<Box<str>>,
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<ValueRef<'de>, D::Error> {
-        self.read(from)
+impl<'t> ScalarSink<'t> for EntrySink<'_, 't> {
+    fn missing(self) -> Option<()> {
+        self.value(&ValueRef::Missing)
+    }
+
+    fn bits(self, bits: u64) -> Option<()> {
+        let (_, scalar) = self.map.types();
+        self.value(&ValueRef::from_bits(scalar, bits))
+    }
+
+    fn text(self, text: &'t str) -> Option<()> {
+        self.value(&ValueRef::Text(text.into()))
+    }
+
+    fn passing_text(self, text: &str) -> Option<()> {
+        self.texts.push(text.into());
+        self.map.push(self.key, self.own, &ValueRef::Text(self.texts.last()?.as_ref().into()))
+    }
+
+    fn value(self, value: &ValueRef<'_>) -> Option<()> {
+        self.map.push(self.key, self.own, value)
     }
 }
