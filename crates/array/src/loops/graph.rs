@@ -5,13 +5,14 @@
 //! that it was given, so all writes of a round lie on the way to the next position, and none can be left out. What reads a column takes
 //! the number of elements from the end of the loop that writes it, and so comes behind it.
 
+use super::folds::LoopFold;
 use super::members::{Members, Unit};
+use super::nodes::Nodes;
 use super::{Column, Form, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped};
 use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
-use cembra_expr::NodeId;
-use cembra_ops::{Effects, OpId, Registry, column, id};
-use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
-use cembra_runtime::{QType, Scalar};
+use cembra_ops::{Effects, Fold, column, id};
+use cembra_prepare::{Id, Kind, LoopId, TypedModel};
+use cembra_runtime::{CHAINS, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -26,18 +27,17 @@ pub(super) fn build(
         program,
         parts,
         members,
-        registry: program.registry(),
-        graph: TypedGraph::new(Arc::default(), 64),
+        nodes: Nodes::new(program.registry()),
         leaves: Vec::new(),
         leaf_types: Vec::new(),
         known: FxHashMap::default(),
         columns: Vec::new(),
         maps: Vec::new(),
         column_of: FxHashMap::default(),
-        nodes: vec![None; program.value_count()],
+        scalars: vec![None; program.value_count()],
         ends: vec![None; members.loops.len()],
+        carried: FxHashMap::default(),
         is_asked: vec![false; members.loops.len()],
-        origin: NodeId::from_index(0),
     };
     builder.literals();
     // Units are few, and most of them come behind what they need.
@@ -63,8 +63,7 @@ struct Builder<'p> {
     /// The models of the program's plans.
     parts: &'p [TypedModel],
     members: &'p Members<'p>,
-    registry: &'static Registry,
-    graph: TypedGraph,
+    nodes: Nodes,
     leaves: Vec<LoopLeaf>,
     leaf_types: Vec<QType>,
     /// The leaves made so far.
@@ -75,13 +74,13 @@ struct Builder<'p> {
     /// The column of an array, by its value or by where it lies.
     column_of: FxHashMap<ColumnKey, usize>,
     /// For each scalar value that has been made: its node.
-    nodes: Vec<Option<Id>>,
+    scalars: Vec<Option<Id>>,
     /// For each loop that has been made: the node that counts its rounds.
     ends: Vec<Option<Id>>,
+    /// For the result of each fold that a loop carries: the state behind the loop.
+    carried: FxHashMap<ValueId, (LoopFold, Vec<Id>)>,
     /// The loops that must run although no scalar depends on them: they write an array of the output, or an element may fail.
     is_asked: Vec<bool>,
-    /// The expression node that nodes are made for.
-    origin: NodeId,
 }
 
 /// The key of a column: the input that it lies in, or the value that a loop writes to it.
@@ -95,26 +94,17 @@ impl<'p> Builder<'p> {
     fn literals(&mut self) {
         for (value, literal) in self.program.literals() {
             if matches!(self.members.forms[value.index()], Some(Form::Framed)) {
-                let node = self.graph.literal(literal.clone(), self.origin);
-                self.nodes[value.index()] = Some(node);
+                let node = self.nodes.literal(literal.clone());
+                self.scalars[value.index()] = Some(node);
             }
         }
-    }
-
-    fn number(&mut self, number: i64) -> Id {
-        self.graph.literal(Value::from(number), self.origin)
-    }
-
-    fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, Unlooped> {
-        let made = self.graph.apply(self.registry, op, operands, self.origin);
-        made.map_err(|_| Unlooped::new(Some(self.origin), "has elements of other types than it takes"))
     }
 
     fn leaf(&mut self, key: (u8, usize), leaf: impl FnOnce() -> LoopLeaf, qtype: &QType) -> Id {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let made = self.graph.add(Kind::Leaf(self.leaves.len() as u32), &[], qtype, self.origin);
+        let made = self.nodes.graph.add(Kind::Leaf(self.leaves.len() as u32), &[], qtype, self.nodes.origin);
         self.leaves.push(leaf());
         self.leaf_types.push(qtype.clone());
         self.known.insert(key, made);
@@ -133,7 +123,7 @@ impl<'p> Builder<'p> {
             let qtype = self.program.qtype(value).clone();
             return Some(self.leaf((1, value.index()), || LoopLeaf::Value(path.clone()), &qtype));
         }
-        self.nodes[value.index()]
+        self.scalars[value.index()]
     }
 
     /// The column of an array that lies in an input or that a loop has written.
@@ -167,7 +157,7 @@ impl<'p> Builder<'p> {
             Column { from: Some(_), .. } => self.leaf((3, column), || LoopLeaf::Stride(column), &QType::INT64),
             Column { element, .. } => {
                 let bytes = element.layout().size;
-                self.number(i64::from(bytes))
+                self.nodes.number(i64::from(bytes))
             }
         };
         [base, stride]
@@ -193,25 +183,40 @@ impl<'p> Builder<'p> {
                     return Ok(false);
                 };
                 let count = self.count(*list);
-                self.nodes[step.outs[0].index()] = Some(count);
+                self.scalars[step.outs[0].index()] = Some(count);
                 Ok(true)
             }
-            Unit::Fold(step, fold) => {
-                self.origin = step.origin;
-                let array = step.args[0];
-                let (Some(column), Some(len)) = (self.column(array), self.len(array)) else { return Ok(false) };
-                let element = self.columns[column].element.clone();
-                let (QType::Scalar(scalar) | QType::Optional(scalar)) = &element else { return Ok(false) };
-                let overload = column::fold_overload(*fold, *scalar, element.is_optional());
-                let overload = overload.ok_or(Unlooped::new(Some(step.origin), "gathers elements of another type"))?;
-                let [base, stride] = self.place(column);
-                let qtype = self.program.qtype(step.outs[0]).clone();
-                let kind = Kind::Operator { op: id::COLUMN_FOLD, overload: Some(overload), lifted: false };
-                let made = self.graph.add(kind, &[base, stride, len], &qtype, step.origin);
-                self.nodes[step.outs[0].index()] = Some(made);
+            Unit::Fold(step, fold, by) => {
+                self.nodes.origin = step.origin;
+                let is_of_input =
+                    matches!(self.members.forms[self.members.meant(step.args[0]).index()], Some(Form::Column(..)));
+                if self.ends[*by].is_none() {
+                    return Ok(false);
+                }
+                let Some(len) = self.len(step.args[0]) else { return Ok(false) };
+                let made = match self.carried.remove(&step.outs[0]) {
+                    Some((carried, state)) => {
+                        let made = carried.finish(&mut self.nodes, &state, len)?;
+                        // Many elements that lie there already are gathered by one call.
+                        match is_of_input || carried.depends_on_order() {
+                            false => made,
+                            true => {
+                                let most = self.nodes.number(CHAINS as i64);
+                                let is_in_order = self.nodes.apply(id::LESS_EQUAL, &[len, most])?;
+                                let operands = [is_in_order, made, self.gather(step, *fold, len)?];
+                                let qtype = self.nodes.qtype(made);
+                                self.nodes.add(Kind::Where { overload: None }, &operands, &qtype)
+                            }
+                        }
+                    }
+                    None => self.gather(step, *fold, len)?,
+                };
+                debug_assert_eq!(*self.nodes.graph.qtype(made), *self.program.qtype(step.outs[0]));
+                self.scalars[step.outs[0].index()] = Some(made);
                 Ok(true)
             }
             Unit::Where(step, blocks) => {
+                self.nodes.origin = step.origin;
                 let Some(condition) = self.node(step.args[0]) else { return Ok(false) };
                 let results = blocks.map(|block| self.program.block(block).result);
                 let mut operands: SmallVec<[Id; 3]> = SmallVec::from_slice(&[condition]);
@@ -221,8 +226,8 @@ impl<'p> Builder<'p> {
                 }
                 let qtype = self.program.qtype(step.outs[0]).clone();
                 let kind = Kind::Where { overload: None };
-                let made = self.graph.add(kind, &operands, &qtype, step.origin);
-                self.nodes[step.outs[0].index()] = Some(made);
+                let made = self.nodes.add(kind, &operands, &qtype);
+                self.scalars[step.outs[0].index()] = Some(made);
                 Ok(true)
             }
             Unit::Find { step, map, key, is_value } => self.find(step, map, *key, *is_value),
@@ -230,28 +235,41 @@ impl<'p> Builder<'p> {
         }
     }
 
+    /// The fold of the elements of a column.
+    fn gather(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, Unlooped> {
+        let another = || Unlooped::new(Some(step.origin), "gathers elements of another type");
+        let column = self.column(step.args[0]).ok_or_else(another)?;
+        let element = &self.columns[column].element;
+        let scalar = element.scalar().ok_or_else(another)?;
+        let overload = column::fold_overload(fold, scalar, element.is_optional()).ok_or_else(another)?;
+        let [base, stride] = self.place(column);
+        let kind = Kind::Operator { op: id::COLUMN_FOLD, overload: Some(overload), lifted: false };
+        let qtype = self.program.qtype(step.outs[0]).clone();
+        Ok(self.nodes.add(kind, &[base, stride, len], &qtype))
+    }
+
     /// Looks a key up in a dictionary of the caller's.
     fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
         let Some(key) = self.node(key) else { return Ok(false) };
-        self.origin = step.origin;
+        self.nodes.origin = step.origin;
         let qtype = self.program.qtype(step.outs[0]).clone();
         let value = qtype.scalar().filter(|_| is_value);
-        self.nodes[step.outs[0].index()] = Some(self.ask(map, key, value, &qtype)?);
+        self.scalars[step.outs[0].index()] = Some(self.ask(map, key, value, &qtype)?);
         Ok(true)
     }
 
     /// Looks an element up, which may be missing.
     fn find_element(&mut self, step: &Step, map: &InputPath, key: Id) -> Result<Id, Unlooped> {
         let qtype = self.program.qtype(step.outs[0]).of_each();
-        let QType::Optional(scalar) = *self.graph.qtype(key) else {
+        let QType::Optional(scalar) = *self.nodes.graph.qtype(key) else {
             return self.ask(map, key, qtype.scalar(), &qtype);
         };
         let any = ScalarValue::zero(scalar);
-        let any = self.graph.literal(Value::Scalar(any), self.origin);
-        let there = self.apply(id::PRESENCE_OR, &[key, any])?;
+        let any = self.nodes.literal(Value::Scalar(any));
+        let there = self.nodes.apply(id::PRESENCE_OR, &[key, any])?;
         let found = self.ask(map, there, qtype.scalar(), &qtype)?;
-        let has = self.apply(id::HAS, &[key])?;
-        self.apply(id::PRESENCE_AND, &[found, has])
+        let has = self.nodes.apply(id::HAS, &[key])?;
+        self.nodes.apply(id::PRESENCE_AND, &[found, has])
     }
 
     /// The node that asks a dictionary for a key: for its value of a type, or whether there is one.
@@ -261,12 +279,12 @@ impl<'p> Builder<'p> {
             self.maps.len() - 1
         });
         let view = self.leaf((4, at), || LoopLeaf::Map(map.clone()), &QType::UINT64);
-        let key_type = self.graph.qtype(key).scalar();
+        let key_type = self.nodes.graph.qtype(key).scalar();
         let overload = key_type.and_then(|key| column::find_overload(key, value));
-        let overload = overload.ok_or(Unlooped::new(Some(self.origin), "looks up keys of another type"))?;
+        let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "looks up keys of another type"))?;
         let op = if value.is_some() { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
         let kind = Kind::Operator { op, overload: Some(overload), lifted: false };
-        Ok(self.graph.add(kind, &[view, key], qtype, self.origin))
+        Ok(self.nodes.add(kind, &[view, key], qtype))
     }
 
     fn part(&self, part: PartId) -> Result<&'p TypedModel, Unlooped> {
@@ -283,7 +301,7 @@ impl<'p> Builder<'p> {
                 _ => {
                     let operands = part.graph.operands(node).iter().filter_map(|operand| copies[operand.index()]);
                     let operands: SmallVec<[Id; 4]> = operands.collect();
-                    Some(self.graph.copy_node(&part.graph, node, &operands))
+                    Some(self.nodes.graph.copy_node(&part.graph, node, &operands))
                 }
             };
         }
@@ -302,7 +320,7 @@ impl<'p> Builder<'p> {
             }
         }
         for (out, made) in step.outs.iter().zip(self.copy(part, &leaves)) {
-            self.nodes[out.index()] = Some(made);
+            self.scalars[out.index()] = Some(made);
         }
         Ok(true)
     }
@@ -327,33 +345,34 @@ impl<'p> Builder<'p> {
                 },
             }
         }
-        self.origin = of.steps.first().map_or(self.origin, |member| member.step.origin);
+        let steps = of.steps.iter().map(|member| member.step).chain(of.folds.iter().map(|(step, _)| *step));
+        self.nodes.origin = steps.map(|step| step.origin).next().unwrap_or(self.nodes.origin);
         // All loops over a list end with the number of its elements. The least of them is known once all are over.
         let mut count = self.count(of.list);
         for (first, end) in ends.into_iter().enumerate() {
-            count = if first == 0 { end } else { self.apply(id::MINIMUM, &[count, end])? };
+            count = if first == 0 { end } else { self.nodes.apply(id::MINIMUM, &[count, end])? };
         }
-        let (zero, one) = (self.number(0), self.number(1));
+        let (zero, one) = (self.nodes.number(0), self.nodes.number(1));
         let over = LoopId::over_elements(at as u32);
-        let position = self.graph.add(Kind::State(over), &[], &QType::INT64, self.origin);
+        let (first, carried) = self.carry(at)?;
+        let init = if carried.is_empty() { zero } else { self.nodes.apply(id::MAKE_TUPLE, &first)? };
+        let carried_type = self.nodes.qtype(init);
+        let whole = self.nodes.add(Kind::State(over), &[], &carried_type);
+        let state = if carried.is_empty() { vec![whole] } else { self.nodes.parts(whole, first.len())? };
+        let position = state[0];
         let mut elements: FxHashMap<ValueId, Id> = FxHashMap::default();
         let mut written: FxHashMap<Id, usize> = FxHashMap::default();
         let mut last = position;
         for member in &of.steps {
-            self.origin = member.step.origin;
+            self.nodes.origin = member.step.origin;
             let mut leaves = Vec::with_capacity(member.args.len());
             for arg in &member.args {
                 let meant = self.members.meant(*arg);
                 let known = elements.get(&meant).or_else(|| scalars.get(&meant)).copied();
-                leaves.push(match known {
-                    Some(node) => node,
-                    None => {
-                        let Some(column) = self.column(meant) else { return Ok(false) };
-                        let read = self.read(column, position)?;
-                        elements.insert(meant, read);
-                        read
-                    }
-                });
+                match known {
+                    Some(node) => leaves.push(node),
+                    None => leaves.push(self.element(meant, position, &mut elements)?),
+                }
             }
             let (made, may_stop) = match (&member.map, member.step.action) {
                 (Some(map), _) => (vec![self.find_element(member.step, map, leaves[0])?], true),
@@ -383,44 +402,93 @@ impl<'p> Builder<'p> {
                 }
             }
         }
-        let next = self.apply(id::ADD, &[last, one])?;
-        let again = self.apply(id::LESS, &[next, count])?;
-        let round = self.apply(id::MAKE_TUPLE, &[next, again])?;
-        let qtype = self.graph.qtype(round).clone();
-        let run = self.graph.add(Kind::Loop(over), &[zero, round], &qtype, self.origin);
-        let field = self.number(0);
-        let end = self.apply(id::GET_NTH, &[run, field])?;
-        let is_any = self.apply(id::LESS, &[zero, count])?;
-        let kind = Kind::Where { overload: None };
-        self.ends[at] = Some(self.graph.add(kind, &[is_any, end, zero], &QType::INT64, self.origin));
+        let mut next = vec![self.nodes.apply(id::ADD, &[last, one])?];
+        for (_, array, fold) in &carried {
+            let element = self.element(*array, position, &mut elements)?;
+            fold.advance(&mut self.nodes, &state, element, &mut next)?;
+        }
+        let again = self.nodes.apply(id::LESS, &[next[0], count])?;
+        let after = if carried.is_empty() { next[0] } else { self.nodes.apply(id::MAKE_TUPLE, &next)? };
+        let round = self.nodes.apply(id::MAKE_TUPLE, &[after, again])?;
+        let qtype = self.nodes.qtype(round);
+        let run = self.nodes.add(Kind::Loop(over), &[init, round], &qtype);
+        let run = self.nodes.parts(run, 2)?[0];
+        let is_any = self.nodes.apply(id::LESS, &[zero, count])?;
+        let end = self.nodes.add(Kind::Where { overload: None }, &[is_any, run, init], &carried_type);
+        if carried.is_empty() {
+            self.ends[at] = Some(end);
+            return Ok(true);
+        }
+        let state = self.nodes.parts(end, first.len())?;
+        self.ends[at] = Some(state[0]);
+        for (out, _, fold) in carried {
+            self.carried.insert(out, (fold, state.clone()));
+        }
         Ok(true)
+    }
+
+    /// The first of the positions that a loop counts, and of what it carries for folds, and these: the result and the array of each.
+    fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<(ValueId, ValueId, LoopFold)>), Unlooped> {
+        let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
+        for (step, fold) in self.members.loops[at].folds.iter().copied() {
+            let array = self.members.meant(step.args[0]);
+            let steps = &self.members.loops[at].steps;
+            let made =
+                steps.iter().find_map(|member| Some((member, member.step.outs.iter().position(|out| *out == array)?)));
+            let element = match made.map(|(member, out)| (member.step.action, out)) {
+                Some((Action::Map(part), out)) => {
+                    let part = self.part(part)?;
+                    part.outputs.get(out).map(|(_, node)| part.graph.qtype(*node).clone())
+                }
+                _ => match self.column(array) {
+                    Some(column) => Some(self.columns[column].element.clone()),
+                    None => Some(self.program.qtype(array).of_each()),
+                },
+            };
+            let fold =
+                element.and_then(|element| LoopFold::begin(&mut self.nodes, fold, element, step.origin, &mut first));
+            carried.extend(fold.map(|fold| (step.outs[0], array, fold)));
+        }
+        Ok((first, carried))
+    }
+
+    /// The node of an element of an array, which is read from its column if it is not there yet.
+    fn element(&mut self, array: ValueId, position: Id, elements: &mut FxHashMap<ValueId, Id>) -> Result<Id, Unlooped> {
+        if let Some(known) = elements.get(&array) {
+            return Ok(*known);
+        }
+        let unread = Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read");
+        let column = self.column(array).ok_or(unread)?;
+        let read = self.read(column, position)?;
+        elements.insert(array, read);
+        Ok(read)
     }
 
     fn read(&mut self, column: usize, position: Id) -> Result<Id, Unlooped> {
         let element = self.columns[column].element.clone();
         let overload = column::overload(&element);
-        let overload = overload.ok_or(Unlooped::new(Some(self.origin), "has elements that no loop can read"))?;
+        let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read"))?;
         let [base, stride] = self.place(column);
         let kind = Kind::Operator { op: id::COLUMN_READ, overload: Some(overload), lifted: false };
-        Ok(self.graph.add(kind, &[base, stride, position], &element, self.origin))
+        Ok(self.nodes.add(kind, &[base, stride, position], &element))
     }
 
     /// Writes an element of an array. Its position is what the write before gives, so that one follows the other.
     fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, Unlooped> {
-        let qtype = self.graph.qtype(element).clone();
+        let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);
-        let overload = overload.ok_or(Unlooped::new(Some(self.origin), "has elements that no loop can write"))?;
+        let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "has elements that no loop can write"))?;
         let column = self.add_column(ColumnKey::Made(array), Column { element: qtype, list, from: None });
         let [base, stride] = self.place(column);
         let kind = Kind::Operator { op: id::COLUMN_WRITE, overload: Some(overload), lifted: false };
-        Ok(self.graph.add(kind, &[base, stride, before, element], &QType::INT64, self.origin))
+        Ok(self.nodes.add(kind, &[base, stride, before, element], &QType::INT64))
     }
 
     /// A value as one of a type that may be optional or not.
     fn fitted(&mut self, node: Id, wanted: &QType) -> Result<Id, Unlooped> {
-        match (self.graph.qtype(node).is_optional(), wanted.is_optional()) {
-            (false, true) => self.apply(id::TO_OPTIONAL, &[node]),
-            (true, false) => self.apply(id::GET_OPTIONAL_VALUE, &[node]),
+        match (self.nodes.graph.qtype(node).is_optional(), wanted.is_optional()) {
+            (false, true) => self.nodes.apply(id::TO_OPTIONAL, &[node]),
+            (true, false) => self.nodes.apply(id::GET_OPTIONAL_VALUE, &[node]),
             _ => Ok(node),
         }
     }
@@ -428,7 +496,7 @@ impl<'p> Builder<'p> {
     /// True if evaluating a plan may stop the evaluation.
     fn may_stop(&self, part: &TypedModel) -> bool {
         let needed = part.needed();
-        let effects = |node: Id| part.graph.effects(self.registry, node);
+        let effects = |node: Id| part.graph.effects(self.nodes.registry, node);
         part.graph.ids().any(|node| needed[node.index()] && effects(node).is_some_and(Effects::may_stop))
     }
 
@@ -466,8 +534,9 @@ impl<'p> Builder<'p> {
         let outputs_of_model = nodes.iter().enumerate().map(|(at, node)| (name(at), *node)).collect();
         let names: Arc<[Arc<str>]> = (0..self.leaves.len()).map(name).collect();
         let leaves = names.iter().cloned().zip(self.leaf_types).collect();
-        let graph = self.graph.with_leaf_names(names);
-        let model = TypedModel { registry: self.registry, graph, leaves, outputs: outputs_of_model, rewritten: true };
+        let graph = self.nodes.graph.with_leaf_names(names);
+        let model =
+            TypedModel { registry: self.nodes.registry, graph, leaves, outputs: outputs_of_model, rewritten: true };
         Ok(LoopModel {
             model,
             leaves: self.leaves,

@@ -1,5 +1,6 @@
 //! The division of a program's steps into loops. The steps are read in the order of evaluation, each behind those it needs.
 
+use super::folds::reads_column;
 use super::{Form, InputPath, Unlooped, field_type, is_unspecified};
 use crate::{Action, ArrayProgram, BlockId, Side, Step, ValueId};
 use cembra_expr::NodeId;
@@ -21,8 +22,8 @@ const MOST_DEPTH: usize = 32;
 pub(super) enum Unit<'p> {
     /// A plan of scalars.
     Scalar(&'p Step),
-    /// An aggregation.
-    Fold(&'p Step, Fold),
+    /// An aggregation, and the loop that may carry it.
+    Fold(&'p Step, Fold, usize),
     /// The size of an array.
     Size(&'p Step),
     /// The value of a key of a dictionary, or whether there is one.
@@ -52,6 +53,8 @@ pub(super) struct Loop<'p> {
     pub(super) block: BlockId,
     /// The steps that it applies to each element, in order.
     pub(super) steps: Vec<ElementStep<'p>>,
+    /// The folds that it carries.
+    pub(super) folds: Vec<(&'p Step, Fold)>,
     /// The set of loops that must be over before it begins.
     needs: u64,
     /// True once another loop needs it, so that it gets no more steps.
@@ -285,11 +288,17 @@ impl<'p> Members<'p> {
                         return refuse("gathers elements of groups");
                     }
                     let of = step.args[0];
-                    self.array(of, origin)?;
-                    self.write(of);
-                    let needs = self.needs[of.index()];
-                    self.framed(&step.outs, needs);
-                    self.units.push(Unit::Fold(step, fold));
+                    let (list, maker) = self.array(of, origin)?;
+                    if !matches!(program.qtype(of), QType::Array(_, scalar) if !reads_column(fold, *scalar)) {
+                        self.write(of);
+                    }
+                    let by = match maker {
+                        Some(maker) => maker,
+                        None => self.open_loop(block, list, origin, |_, _| true)?,
+                    };
+                    self.framed(&step.outs, 1 << by);
+                    self.loops[by].folds.push((step, fold));
+                    self.units.push(Unit::Fold(step, fold, by));
                 }
                 Some(InStrips::Scan(_)) => return refuse("is a scan"),
                 None => return refuse("is an operator on whole arrays"),
@@ -352,6 +361,36 @@ impl<'p> Members<'p> {
         all
     }
 
+    /// The loop over a list that is open and fits, or a new one.
+    fn open_loop(
+        &mut self,
+        block: BlockId,
+        list: usize,
+        origin: Option<NodeId>,
+        fits: impl Fn(&Self, usize) -> bool,
+    ) -> Result<usize, Unlooped> {
+        let is_open = |at: &usize| {
+            let of = &self.loops[*at];
+            !of.is_closed && of.list == list && of.block == block && fits(self, *at)
+        };
+        if let Some(at) = (0..self.loops.len()).rev().find(is_open) {
+            return Ok(at);
+        }
+        if self.loops.len() == MOST_LOOPS {
+            return Err(Unlooped::new(origin, "needs one loop too many"));
+        }
+        let of = Loop { list, block, steps: Vec::new(), folds: Vec::new(), needs: 0, is_closed: false };
+        self.loops.push(of);
+        self.place(self.loops.len() - 1);
+        Ok(self.loops.len() - 1)
+    }
+
+    /// Puts a loop behind the units so far: it is where its last step is.
+    fn place(&mut self, at: usize) {
+        self.units.retain(|unit| !matches!(unit, Unit::Loop(of) if *of == at));
+        self.units.push(Unit::Loop(at));
+    }
+
     /// Puts a step into a loop: into that which is open over its list, if it needs nothing of what this one makes of all elements.
     fn member(&mut self, block: BlockId, member: ElementStep<'p>) -> Result<(), Unlooped> {
         let (step, args) = (member.step, member.args.clone());
@@ -377,28 +416,16 @@ impl<'p> Members<'p> {
             }
         }
         let scalars = self.closure(scalars);
-        let is_open = |(at, of): &(usize, &Loop<'_>)| {
-            let others = self.closure(makers & !(1 << at));
-            !of.is_closed && of.list == list && of.block == block && (scalars | others) >> at & 1 == 0
-        };
-        let found = self.loops.iter().enumerate().rev().find(is_open).map(|(at, _)| at);
-        let at = match found {
-            Some(at) => at,
-            None if self.loops.len() == MOST_LOOPS => return Err(Unlooped::new(origin, "needs one loop too many")),
-            None => {
-                self.loops.push(Loop { list, block, steps: Vec::new(), needs: 0, is_closed: false });
-                self.loops.len() - 1
-            }
-        };
+        let at = self.open_loop(block, list, origin, |members, at| {
+            (scalars | members.closure(makers & !(1 << at))) >> at & 1 == 0
+        })?;
         let needs = (scalars | self.closure(makers)) & !(1 << at);
         for (other, of) in self.loops.iter_mut().enumerate() {
             of.is_closed |= needs >> other & 1 != 0;
         }
         self.loops[at].needs |= needs;
         self.loops[at].steps.push(member);
-        // It is where its last step is.
-        self.units.retain(|unit| !matches!(unit, Unit::Loop(of) if *of == at));
-        self.units.push(Unit::Loop(at));
+        self.place(at);
         for arg in &args {
             let arg = self.meant(*arg);
             if matches!(self.forms[arg.index()], Some(Form::Made { by, .. }) if by != at) {

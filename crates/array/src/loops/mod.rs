@@ -3,11 +3,13 @@
 //!
 //! A loop goes over the elements of one list and does what maps do to one element. What others need of it is written to columns,
 //! which other loops, aggregations and outputs read. Steps over the same list share a loop, unless one needs what is gathered of
-//! the other. This module decides which steps become which loops (`members`), and makes the model (`graph`). Programs with other
+//! the other. This module decides which steps become which loops (`members`), and makes the model (`graph`), in which loops carry sums and the like (`folds`). Programs with other
 //! steps than maps, aggregations of all elements, parts of scalars and conditionals have no such plan; why is an [`Unlooped`].
 
+mod folds;
 mod graph;
 mod members;
+mod nodes;
 
 use crate::{ArrayProgram, ValueId};
 use cembra_expr::NodeId;

@@ -82,6 +82,14 @@ const LOOPED: &[&str] = &[
     "let top = max(x) ?? 0.0; let e = math.exp(x - top); output share = e / sum(e); output y = sum(e)",
     "let m = mean(x) ?? 0.0; let v = mean((x - m) * (x - m)); output y = v; output far = count(x > m)",
     "output y = x * 2.0; output z = n + 1; output c = b; output u = f * f; output v = t",
+    // What a loop makes and carries: numbers of each type, masks, elements that may be missing and that may not.
+    "let a = x * -2.0; output y = sum(a); output z = mean(a); output lo = min(a); output hi = max(a); output c = count(a)",
+    "let a = f * f; output y = sum(a); output z = mean(a); output lo = min(a); output hi = max(a); output c = count(a)",
+    "let a = n * 3; output y = sum(a); output z = mean(a); output lo = min(a); output hi = max(a); output m = math.sum(a)",
+    "let a = k + k; output y = sum(a); output z = mean(a); output lo = min(a); output hi = max(a); output c = count(a)",
+    "let a = w * -1.0; output y = sum(a); output z = mean(a); output lo = min(a); output hi = max(a); output m = math.sum(a)",
+    "output a = any(w * 2.0 > limit); output e = all(w * 2.0 > limit); output g = all(x * 2.0 > limit); output h = all(n > 0)",
+    "let a = core.to_float32(w); output y = sum(a); output z = mean(a); output lo = min(a); output m = math.sum(x - w)",
     // Lists of structs, texts in and out.
     "let nets = map(fn(i) = i.price * i.count * (if i.count >= 100 then 0.9 else if i.count >= 10 then 0.95 else 1.0), items)
      output goods = sum(nets); output books = sum(nets & (items.sku == \"book\")); output top = max(nets)

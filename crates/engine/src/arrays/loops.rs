@@ -219,6 +219,7 @@ impl LoopPlan {
     }
 
     /// True if lists of these sizes are for this plan, and columns are no more than `array_bytes`: those that it writes, and of items all.
+    #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
         let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
@@ -343,6 +344,7 @@ impl LoopPlan {
     ///
     /// # Safety
     /// COLUMN: each column has as many elements as its list, and each dictionary is there. STRING-VIEW: texts outlive the call.
+    #[inline]
     pub unsafe fn call(&self, memory: &mut LoopMemory, context: &mut Context) -> Result<bool, Error> {
         let frame = memory.frame.ptr();
         self.model.begin(context);

@@ -181,7 +181,17 @@ impl ArrayModel {
     }
 
     /// The plan for short lists; `None` if there is none. The first call compiles it.
+    #[inline]
     pub(crate) fn loops(&self) -> Option<&LoopPlan> {
+        match self.loops.get() {
+            Some(made) => made.as_deref(),
+            None => self.make_loops(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_loops(&self) -> Option<&LoopPlan> {
         let made = self.loops.get_or_init(|| {
             // The reference has nothing in common with what it is compared with, and who names vectors as the player of rows gets them.
             let is_wanted = self.options.backend != Backend::Interpreter

@@ -237,6 +237,7 @@ impl Executable {
     }
 
     /// Returns the model if its values lie beside frames, else `None`.
+    #[inline]
     pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
             ExecutableForm::Frame(_) | ExecutableForm::OnDemand(_) => None,
@@ -245,6 +246,7 @@ impl Executable {
     }
 
     /// Returns the plan for short lists of a model with arrays, if there is one.
+    #[inline]
     pub fn loops(&self) -> Option<&LoopPlan> {
         match self.whole()? {
             WholeModel::Arrays(model) => model.loops(),
@@ -253,6 +255,7 @@ impl Executable {
     }
 
     /// The most bytes that the arrays of a run with this memory may take.
+    #[inline]
     #[must_use]
     pub fn array_bytes(&self, memory: &WholeMemory) -> u64 {
         memory.options.run_limits().unwrap_or(&self.limits).array_bytes

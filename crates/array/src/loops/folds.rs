@@ -1,0 +1,193 @@
+//! Aggregations of what a loop makes, without a column in between: the loop carries sums, counts and extremes from one element to the next.
+//! Sums of floats are those of the elements in order, which is their order in lists of up to [`CHAINS`](cembra_runtime::CHAINS) elements; the elements of longer
+//! ones are read from a column, as `cembra_ops::column` does.
+
+use super::Unlooped;
+use super::nodes::Nodes;
+use cembra_expr::NodeId;
+use cembra_ops::{Finish, Fold, Gathers, id};
+use cembra_prepare::{Id, Kind};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+
+/// What is carried of the elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FoldKind {
+    /// The sum of integers.
+    Sum,
+    /// The sum in FLOAT64, which depends on the order of the elements.
+    FloatSum,
+    /// The least or the greatest.
+    Best { is_max: bool },
+    /// Their number alone.
+    Count,
+}
+
+impl FoldKind {
+    /// The kind of a fold over elements of a type; `None` if no loop carries it.
+    fn of(fold: Fold, scalar: Scalar) -> Option<FoldKind> {
+        let is_number = matches!(scalar, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64);
+        Some(match fold.gathers.of(scalar) {
+            Gathers::Count | Gathers::Missing => FoldKind::Count,
+            _ if !is_number => return None,
+            Gathers::Sum if scalar.is_integer() => FoldKind::Sum,
+            Gathers::Sum | Gathers::FloatSum => FoldKind::FloatSum,
+            Gathers::Min => FoldKind::Best { is_max: false },
+            Gathers::Max => FoldKind::Best { is_max: true },
+            _ => return None,
+        })
+    }
+}
+
+/// True if a fold over elements of a type reads them from a column, if only where there are many.
+pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
+    FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
+}
+
+/// A fold whose state a loop carries. The numbers are of parts of the loop's state.
+#[derive(Debug)]
+pub(super) struct LoopFold {
+    fold: Fold,
+    kind: FoldKind,
+    element: QType,
+    /// The sum or the best of the elements that are there.
+    value: Option<usize>,
+    /// How many are there, if some may be missing.
+    count: Option<usize>,
+    origin: NodeId,
+}
+
+impl LoopFold {
+    /// The fold of elements of a type, and the first values of its parts, which are added to `first`. `None` if no loop carries it.
+    pub(super) fn begin(
+        nodes: &mut Nodes,
+        fold: Fold,
+        element: QType,
+        origin: NodeId,
+        first: &mut Vec<Id>,
+    ) -> Option<LoopFold> {
+        let scalar = element.scalar()?;
+        let kind = FoldKind::of(fold, scalar)?;
+        let mut part = |value: ScalarValue| {
+            first.push(nodes.literal(Value::Scalar(value)));
+            first.len() - 1
+        };
+        let value = match kind {
+            FoldKind::Count => None,
+            FoldKind::Sum => Some(part(ScalarValue::zero(scalar))),
+            FoldKind::FloatSum => Some(part(0.0_f64.into())),
+            FoldKind::Best { is_max } => Some(part(worst(scalar, is_max)?)),
+        };
+        let count = element.is_optional().then(|| part(0_i64.into()));
+        Some(LoopFold { fold, kind, element, value, count, origin })
+    }
+
+    /// Adds what the parts are behind an element to `next`.
+    pub(super) fn advance(
+        &self,
+        nodes: &mut Nodes,
+        state: &[Id],
+        element: Id,
+        next: &mut Vec<Id>,
+    ) -> Result<(), Unlooped> {
+        if let Some(at) = self.value {
+            let before = state[at];
+            let after = match self.kind {
+                FoldKind::Best { is_max } => {
+                    let pair = if is_max { [before, element] } else { [element, before] };
+                    let (further, is_nan) =
+                        (nodes.apply(id::LESS, &pair)?, nodes.apply(id::NOT_EQUAL, &[element, element])?);
+                    let is_better = nodes.apply(id::PRESENCE_OR, &[further, is_nan])?;
+                    let there = self.or(nodes, element, before)?;
+                    let qtype = nodes.qtype(before);
+                    nodes.add(Kind::Where { overload: None }, &[is_better, there, before], &qtype)
+                }
+                _ => {
+                    let wide = self.widen(nodes, element)?;
+                    let sum = nodes.apply(id::ADD, &[before, wide])?;
+                    self.or(nodes, sum, before)?
+                }
+            };
+            next.push(after);
+        }
+        if let Some(at) = self.count {
+            let (one, zero, has) = (nodes.number(1), nodes.number(0), nodes.apply(id::HAS, &[element])?);
+            let one = nodes.apply(id::PRESENCE_AND, &[one, has])?;
+            let one = nodes.apply(id::PRESENCE_OR, &[one, zero])?;
+            next.push(nodes.apply(id::ADD, &[state[at], one])?);
+        }
+        Ok(())
+    }
+
+    /// The result, of the state behind all elements and their number.
+    pub(super) fn finish(&self, nodes: &mut Nodes, state: &[Id], len: Id) -> Result<Id, Unlooped> {
+        nodes.origin = self.origin;
+        let count = self.count.map_or(len, |at| state[at]);
+        let zero = nodes.number(0);
+        let scalar = self.element.scalar().unwrap_or(Scalar::Unit);
+        let value = self.value.map_or(count, |at| state[at]);
+        Ok(match self.fold.finish {
+            Finish::Count => count,
+            Finish::Any => nodes.apply(id::LESS, &[zero, count])?,
+            Finish::None => nodes.apply(id::EQUAL, &[count, len])?,
+            Finish::Total => self.narrow(nodes, value, scalar)?,
+            Finish::Sparse => {
+                let (value, is_any) = (self.narrow(nodes, value, scalar)?, nodes.apply(id::LESS, &[zero, count])?);
+                nodes.apply(id::PRESENCE_AND, &[value, is_any])?
+            }
+            Finish::Mean => {
+                let mut parts = [value, count];
+                let to = if scalar == Scalar::Float64 { id::TO_FLOAT64 } else { id::TO_FLOAT32 };
+                for part in &mut parts {
+                    *part = nodes.apply(to, &[*part])?;
+                }
+                let (mean, is_any) = (nodes.apply(id::DIVIDE, &parts)?, nodes.apply(id::LESS, &[zero, count])?);
+                nodes.apply(id::PRESENCE_AND, &[mean, is_any])?
+            }
+        })
+    }
+
+    /// True if the result is that of a column only up to [`CHAINS`](cembra_runtime::CHAINS) elements.
+    pub(super) fn depends_on_order(&self) -> bool {
+        self.kind == FoldKind::FloatSum
+    }
+
+    /// A value, or another one where it is missing.
+    fn or(&self, nodes: &mut Nodes, value: Id, other: Id) -> Result<Id, Unlooped> {
+        if self.element.is_optional() { nodes.apply(id::PRESENCE_OR, &[value, other]) } else { Ok(value) }
+    }
+
+    /// An element as it is added. Integers become FLOAT32 before they become FLOAT64.
+    fn widen(&self, nodes: &mut Nodes, element: Id) -> Result<Id, Unlooped> {
+        match self.element.scalar() {
+            _ if self.kind != FoldKind::FloatSum => Ok(element),
+            Some(Scalar::Float64) => Ok(element),
+            Some(Scalar::Float32) => nodes.apply(id::TO_FLOAT64, &[element]),
+            _ => {
+                let single = nodes.apply(id::TO_FLOAT32, &[element])?;
+                nodes.apply(id::TO_FLOAT64, &[single])
+            }
+        }
+    }
+
+    /// A sum as one of the elements' type.
+    fn narrow(&self, nodes: &mut Nodes, sum: Id, scalar: Scalar) -> Result<Id, Unlooped> {
+        let is_wide = self.kind == FoldKind::FloatSum && scalar == Scalar::Float32;
+        if is_wide { nodes.apply(id::TO_FLOAT32, &[sum]) } else { Ok(sum) }
+    }
+}
+
+/// The value that every other is as good as, or better.
+fn worst(scalar: Scalar, is_max: bool) -> Option<ScalarValue> {
+    Some(match (scalar, is_max) {
+        (Scalar::Int32, true) => i32::MIN.into(),
+        (Scalar::Int32, false) => i32::MAX.into(),
+        (Scalar::Int64, true) => i64::MIN.into(),
+        (Scalar::Int64, false) => i64::MAX.into(),
+        (Scalar::Float32, true) => f32::NEG_INFINITY.into(),
+        (Scalar::Float32, false) => f32::INFINITY.into(),
+        (Scalar::Float64, true) => f64::NEG_INFINITY.into(),
+        (Scalar::Float64, false) => f64::INFINITY.into(),
+        _ => return None,
+    })
+}

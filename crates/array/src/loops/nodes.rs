@@ -1,0 +1,52 @@
+//! The graph of a program with loops over elements while it is being built: nodes are typed as they are added.
+
+use super::Unlooped;
+use cembra_expr::NodeId;
+use cembra_ops::{OpId, Registry, id};
+use cembra_prepare::{Id, Kind, TypedGraph};
+use cembra_runtime::QType;
+use cembra_value::Value;
+use std::sync::Arc;
+
+/// A graph, and the expression node that nodes are added for.
+pub(super) struct Nodes {
+    pub(super) graph: TypedGraph,
+    pub(super) registry: &'static Registry,
+    pub(super) origin: NodeId,
+}
+
+impl Nodes {
+    pub(super) fn new(registry: &'static Registry) -> Nodes {
+        Nodes { graph: TypedGraph::new(Arc::default(), 64), registry, origin: NodeId::from_index(0) }
+    }
+
+    pub(super) fn literal(&mut self, value: Value) -> Id {
+        self.graph.literal(value, self.origin)
+    }
+
+    pub(super) fn number(&mut self, number: i64) -> Id {
+        self.literal(Value::from(number))
+    }
+
+    pub(super) fn qtype(&self, node: Id) -> QType {
+        self.graph.qtype(node).clone()
+    }
+
+    pub(super) fn add(&mut self, kind: Kind, operands: &[Id], qtype: &QType) -> Id {
+        self.graph.add(kind, operands, qtype, self.origin)
+    }
+
+    pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, Unlooped> {
+        let made = self.graph.apply(self.registry, op, operands, self.origin);
+        made.map_err(|_| Unlooped::new(Some(self.origin), "has elements of other types than it takes"))
+    }
+
+    /// The fields of a tuple.
+    pub(super) fn parts(&mut self, tuple: Id, count: usize) -> Result<Vec<Id>, Unlooped> {
+        let part = |at: usize| {
+            let at = self.number(at as i64);
+            self.apply(id::GET_NTH, &[tuple, at])
+        };
+        (0..count).map(part).collect()
+    }
+}
