@@ -54,10 +54,17 @@ fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
         _ => unreachable!(),
     });
     all.push(Value::list_of_arrays(&qtype, arrays).expect("it is right"));
-    let rates = ["CHF", "EUR", "book"].into_iter().filter(|_| random.bool());
+    // In any order.
+    let mut keys = ["CHF", "EUR", "book"];
+    random.shuffle(&mut keys);
+    let rates: Vec<&str> = keys.into_iter().filter(|_| random.bool()).collect();
     all.push(
-        Value::map(Scalar::Text, Scalar::Float64, rates.map(|key| (word(key), Some(0.75.into()))))
-            .expect("it is right"),
+        Value::map(
+            Scalar::Text,
+            Scalar::Float64,
+            rates.iter().map(|key| (word(key), Some((key.len() as f64 * 0.375).into()))),
+        )
+        .expect("it is right"),
     );
     let days = (0..7_i64).filter(|_| random.bool()).map(|key| (key.into(), (key % 3 > 0).then(|| word("day"))));
     all.push(Value::map(Scalar::Int64, Scalar::Text, days.collect::<Vec<_>>()).expect("it is right"));

@@ -73,6 +73,8 @@ pub struct LoopMemory {
     pub places: Vec<(u64, usize)>,
     /// The dictionaries of a call.
     pub maps: Vec<MapView>,
+    /// Those of them that are values.
+    values: Vec<ValueMap>,
 }
 
 impl LoopMemory {
@@ -110,11 +112,12 @@ impl LoopMemory {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(|column| column.capacity() * size_of::<u64>()).sum();
-        size_of::<LoopMemory>() + self.frame.size() + columns
+        let orders: usize = self.values.iter().map(|map| map.order.capacity() * size_of::<u32>()).sum();
+        size_of::<LoopMemory>() + self.frame.size() + columns + orders
     }
 }
 
-/// The most bytes of a column that are kept for the next run.
+/// The most bytes of a column, or of the order of a dictionary, that are kept for the next run.
 const MOST_KEPT: usize = 1 << 20;
 
 #[inline]
@@ -215,6 +218,7 @@ impl LoopPlan {
             is_large: false,
             places: Vec::new(),
             maps: Vec::new(),
+            values: Vec::new(),
         }
     }
 
@@ -273,11 +277,12 @@ impl LoopPlan {
 
     /// Writes the inputs of the plan.
     fn write(&self, values: &[Value], memory: &mut LoopMemory) -> bool {
-        let LoopMemory { frame, counts, columns, maps, .. } = memory;
+        let LoopMemory { frame, counts, columns, maps, values: kept, .. } = memory;
         let frame = frame.ptr();
         // Views are not moved once their addresses are known.
         maps.clear();
         maps.reserve(self.leaves.len());
+        kept.resize_with(self.leaves.len(), ValueMap::default);
         for (slot, qtype, leaf) in &self.leaves {
             let word = match leaf {
                 LoopLeaf::Value(path) => {
@@ -293,11 +298,11 @@ impl LoopPlan {
                 LoopLeaf::Stride(at) => u64::from(self.columns[*at].element.layout().size),
                 LoopLeaf::Count(list) => counts[*list] as u64,
                 LoopLeaf::Map(path) => {
-                    let Some(map) = inside(values, path) else { return false };
-                    if !are_distinct(map) {
+                    let map = &mut kept[maps.len()];
+                    if !inside(values, path).is_some_and(|value| map.hold(value)) {
                         return false;
                     }
-                    maps.push(MapView { map: std::ptr::from_ref(map).cast(), find: find_in_value });
+                    maps.push(MapView { map: std::ptr::from_ref(map).cast(), find: ValueMap::find });
                     maps.last().map_or(0, |view| std::ptr::from_ref(view) as u64)
                 }
             };
@@ -478,11 +483,85 @@ fn parts(map: &Value) -> Option<[&Array; 2]> {
     }
 }
 
-/// True for a dictionary whose keys are in their order, each once: those that are not are looked at elsewhere.
-fn are_distinct(map: &Value) -> bool {
-    let Some([keys, _]) = parts(map) else { return false };
-    let is_before = |at: usize| compare(keys, at - 1, &Key::of(keys, at)) == Ordering::Less;
-    keys.first_missing().is_none() && (1..keys.len()).all(is_before)
+/// A dictionary that is a value of a call, with the order of its keys.
+#[derive(Debug)]
+struct ValueMap {
+    map: *const Value,
+    /// The positions of the keys in their order; none if they lie in it.
+    order: Vec<u32>,
+}
+
+impl Default for ValueMap {
+    fn default() -> Self {
+        ValueMap { map: std::ptr::null(), order: Vec::new() }
+    }
+}
+
+// SAFETY: COLUMN: the value is looked at only in the call that it was held for.
+unsafe impl Send for ValueMap {}
+
+impl ValueMap {
+    /// Holds a value for a call; false if it has a key twice, or one that is missing: such dictionaries are looked at elsewhere.
+    fn hold(&mut self, map: &Value) -> bool {
+        self.map = map;
+        self.order.clear();
+        if self.order.capacity() > MOST_KEPT / size_of::<u32>() {
+            self.order = Vec::new();
+        }
+        let Some([keys, _]) = parts(map) else { return false };
+        let is_before = |one: usize, other: usize| compare(keys, one, &Key::of(keys, other)) == Ordering::Less;
+        if keys.first_missing().is_some() {
+            return false;
+        }
+        if (1..keys.len()).all(|at| is_before(at - 1, at)) {
+            return true;
+        }
+        let Ok(count) = u32::try_from(keys.len()) else { return false };
+        self.order.extend(0..count);
+        self.order.sort_unstable_by(|one, other| compare(keys, *one as usize, &Key::of(keys, *other as usize)));
+        self.order.windows(2).all(|pair| is_before(pair[0] as usize, pair[1] as usize))
+    }
+
+    /// Finds a key.
+    ///
+    /// # Safety
+    /// COLUMN, as [`MapView::find`] says: `map` is such a dictionary, held for this call.
+    unsafe fn find(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
+        // SAFETY: COLUMN, promised by the caller.
+        let ValueMap { map, order } = unsafe { &*map.cast::<ValueMap>() };
+        // SAFETY: COLUMN, promised by the caller.
+        let Some([keys, values]) = parts(unsafe { &**map }) else { return Lookup::Failed };
+        // SAFETY: COLUMN, promised by the caller: the key is of the type of the keys.
+        let value = unsafe { ValueRef::read_from(&QType::Scalar(keys.scalar()), key, 0) };
+        let key = match &value {
+            ValueRef::Text(text) => Key::String(text.as_bytes()),
+            ValueRef::Bytes(bytes) => Key::String(bytes),
+            _ => match keys.scalar().machine_type() {
+                // SAFETY: COLUMN, promised by the caller: the key is of this type.
+                Some(ty) => Key::Number(unsafe { key.read_bits(ty, 0) }),
+                None => return Lookup::Failed,
+            },
+        };
+        let (mut from, mut to) = (0, keys.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            let at = order.get(middle).map_or(middle, |at| *at as usize);
+            match compare(keys, at, &key) {
+                Ordering::Less => from = middle + 1,
+                Ordering::Greater => to = middle,
+                Ordering::Equal => {
+                    if !found.as_ptr().is_null() {
+                        // SAFETY: COLUMN, promised by the caller: there is room for an optional of the values' type.
+                        let written =
+                            unsafe { element_of(values, at).write_to(&QType::Optional(values.scalar()), found, 0) };
+                        return if written { Lookup::Found } else { Lookup::Failed };
+                    }
+                    return Lookup::Found;
+                }
+            }
+        }
+        Lookup::Absent
+    }
 }
 
 /// Compares an element with a key of its type.
@@ -513,42 +592,4 @@ impl<'k> Key<'k> {
             None => Key::Number(keys.get(at).map_or(0, |value| value.bits())),
         }
     }
-}
-
-/// Finds a key in a dictionary that is a value.
-///
-/// # Safety
-/// COLUMN, as [`MapView::find`] says: `map` is such a value.
-unsafe fn find_in_value(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
-    // SAFETY: COLUMN, promised by the caller.
-    let Some([keys, values]) = parts(unsafe { &*map.cast::<Value>() }) else { return Lookup::Failed };
-    // SAFETY: COLUMN, promised by the caller: the key is of the type of the keys.
-    let value = unsafe { ValueRef::read_from(&QType::Scalar(keys.scalar()), key, 0) };
-    let key = match &value {
-        ValueRef::Text(text) => Key::String(text.as_bytes()),
-        ValueRef::Bytes(bytes) => Key::String(bytes),
-        _ => match keys.scalar().machine_type() {
-            // SAFETY: COLUMN, promised by the caller: the key is of this type.
-            Some(ty) => Key::Number(unsafe { key.read_bits(ty, 0) }),
-            None => return Lookup::Failed,
-        },
-    };
-    let (mut from, mut to) = (0, keys.len());
-    while from < to {
-        let middle = from.midpoint(to);
-        match compare(keys, middle, &key) {
-            Ordering::Less => from = middle + 1,
-            Ordering::Greater => to = middle,
-            Ordering::Equal => {
-                if !found.as_ptr().is_null() {
-                    // SAFETY: COLUMN, promised by the caller: there is room for an optional of the values' type.
-                    let written =
-                        unsafe { element_of(values, middle).write_to(&QType::Optional(values.scalar()), found, 0) };
-                    return if written { Lookup::Found } else { Lookup::Failed };
-                }
-                return Lookup::Found;
-            }
-        }
-    }
-    Lookup::Absent
 }
