@@ -2,6 +2,7 @@
 //! when the next evaluation begins. Once it has grown to what a model needs, it allocates no more.
 
 use crate::memory::Memory;
+use crate::slack::Slack;
 use crate::{Fault, FaultKind, has_room};
 use std::ptr::NonNull;
 
@@ -28,6 +29,7 @@ pub struct Arena {
     /// How many bytes all chunks have.
     size: usize,
     limit: usize,
+    slack: Slack,
 }
 
 // SAFETY: ARENA-PIECE: the address is that of a chunk, which the arena owns.
@@ -46,7 +48,16 @@ impl Arena {
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         let limit = if limit < Arena::MOST { limit } else { Arena::MOST };
-        Arena { chunks: Vec::new(), start: NonNull::dangling(), room: 0, taken: 0, before: 0, size: 0, limit }
+        Arena {
+            chunks: Vec::new(),
+            start: NonNull::dangling(),
+            room: 0,
+            taken: 0,
+            before: 0,
+            size: 0,
+            limit,
+            slack: Slack::new(),
+        }
     }
 
     /// Bytes of memory that all chunks hold.
@@ -67,9 +78,13 @@ impl Arena {
         self.before + self.taken
     }
 
-    /// Takes everything back. One chunk as large as all together takes the place of several.
+    /// Takes everything back. One chunk as large as all together takes the place of several. What one large evaluation took is given back to the
+    /// system after some small ones.
     #[inline]
     pub fn reset(&mut self) {
+        if self.size > Slack::KEPT {
+            self.settle();
+        }
         // Under Miri memory is never used again, so that it sees who looks at what was taken back.
         if self.chunks.len() > 1 || (cfg!(miri) && !self.chunks.is_empty()) {
             self.join();
@@ -82,10 +97,23 @@ impl Arena {
     pub fn reset_to(&mut self, limit: usize) {
         self.limit = limit.min(Arena::MOST);
         if self.size > self.limit {
-            self.chunks.clear();
-            (self.start, self.size) = (NonNull::dangling(), 0);
+            self.clear();
         }
         self.reset();
+    }
+
+    /// Gives memory back that evaluations do not need.
+    #[cold]
+    #[inline(never)]
+    fn settle(&mut self) {
+        if self.slack.is_over(self.used(), self.size) {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.chunks.clear();
+        (self.start, self.size) = (NonNull::dangling(), 0);
     }
 
     /// Puts one chunk in the place of all.

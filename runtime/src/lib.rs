@@ -34,6 +34,7 @@ pub mod quantile;
 pub mod quotient;
 mod room;
 mod scalar;
+mod slack;
 mod standalone;
 mod sync;
 mod text;
@@ -76,6 +77,7 @@ pub use qtype::{
 };
 pub use room::{advise_huge_pages, byte_length, has_room, word_length};
 pub use scalar::{Plain, Scalar};
+pub use slack::Slack;
 pub use standalone::{Declared, Evaluator, ModelFault, Refusal};
 pub use text::{Bytes, Text};
 pub use time_limit::TimeLimit;

@@ -183,13 +183,11 @@ impl Session {
         self.update_terms();
     }
 
-    /// Bytes of memory that the session holds by itself: its frame, the arena of its strings, and of a model with tensors the memory of its
-    /// outputs and intermediate values.
+    /// Bytes of memory that the session holds by itself: its frame, the arena of its strings, and the memory of arrays and tensors that its
+    /// runs leave to each other.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let runs =
-            self.memory.tensors.as_ref().map_or(0, |runs| usize::try_from(runs.held_bytes()).unwrap_or(usize::MAX));
-        size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + runs
+        size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + self.memory.memory_bytes()
     }
 
     /// The values with missing ones behind them, for which the model takes the defaults; none if an input that is left out has no default.

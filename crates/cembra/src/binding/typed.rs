@@ -492,13 +492,14 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         self.executor.inner().set_run_options(options, &mut self.context, &mut self.memory);
     }
 
-    /// Bytes of memory that this executor holds by itself: its frame and the arena of its strings. What moves fields through
+    /// Bytes of memory that this executor holds by itself: its frame, the arena of its strings, and what runs on arrays leave to each other. What moves fields through
     /// the frame is counted too; that and what the [`executor`](ModelExecutor::executor) holds are shared with its clones.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
         let lists = self.lists.as_ref().map_or(0, |lists| lists.memory_bytes());
-        size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + moves + lists
+        let kept = moves + lists + self.memory.memory_bytes();
+        size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + kept
     }
 
     /// The shared part.

@@ -346,3 +346,29 @@ fn fields_are_matched_by_name_and_misfits_say_which() {
         "input `items.lat` is i64, but its field is f64"
     );
 }
+
+#[test]
+fn memory_of_a_large_run_is_counted_and_given_back_after_small_ones() {
+    let text = "input x: [f64]; input t: text; output y = math.cum_sum(x); output z = strings.upper(t)";
+    let mut session = Model::parse(text).unwrap().compile(&Options::default()).unwrap().session();
+    let inputs = |elements: usize, letters: usize| {
+        let elements = (0..elements).map(|_| Some(ScalarValue::from(1.0)));
+        [Value::from(Array::from_scalars(Scalar::Float64, elements)), Value::from("a".repeat(letters).as_str())]
+    };
+    let mut outputs = Vec::new();
+    session.evaluate_into(&inputs(10, 10), &mut outputs).unwrap();
+    let before = session.memory_bytes();
+    assert!(before < 1 << 20, "{before}");
+    for (elements, letters) in [(1_000_000, 10), (10, 8 << 20)] {
+        // The memory of an output is the session's once the next run has taken its place.
+        session.evaluate_into(&inputs(elements, letters), &mut outputs).unwrap();
+        session.evaluate_into(&inputs(10, 10), &mut outputs).unwrap();
+        let large = session.memory_bytes();
+        assert!(large > 8_000_000, "{large}");
+        for _ in 0..40 {
+            session.evaluate_into(&inputs(10, 10), &mut outputs).unwrap();
+        }
+        let after = session.memory_bytes();
+        assert!(after < 2 * before, "{before}, {after} after {elements} elements and {letters} letters");
+    }
+}

@@ -52,6 +52,13 @@ pub(crate) struct ArrayMemory {
 }
 
 impl ArrayMemory {
+    /// Bytes of memory that are kept for later runs.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let loops = self.loops.as_ref().map_or(0, |kept| kept.0.memory_bytes() + kept.1.arena_bytes());
+        let scalars: usize = self.scalars.iter().flatten().map(OnceMemory::memory_bytes).sum();
+        size_of::<ArrayMemory>() + self.run.memory_bytes() + loops + scalars
+    }
+
     /// Keeps the memory of a value that is not used any more, if it has no other reference.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.run.recycle(value);

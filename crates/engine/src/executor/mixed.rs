@@ -52,6 +52,12 @@ pub(crate) struct MixedMemory {
     after: Option<PartMemory>,
 }
 
+impl MixedMemory {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        [&self.before, &self.tensors, &self.after].into_iter().flatten().map(PartMemory::memory_bytes).sum()
+    }
+}
+
 /// Returns the outputs of a part; an empty slice if the model has no such part.
 fn outputs_of(part: &Option<Arc<Executable>>) -> &[Field] {
     part.as_ref().map_or(&[], |part| &part.outputs)

@@ -73,6 +73,12 @@ pub(crate) struct PartMemory {
     whole: WholeMemory,
 }
 
+impl PartMemory {
+    fn memory_bytes(&self) -> usize {
+        size_of::<PartMemory>() + self.frame.size() + self.context.arena_bytes() + self.whole.memory_bytes()
+    }
+}
+
 /// The program and the options of a model, kept to compile the model again for many rows. A plan would take several times the memory.
 #[derive(Debug)]
 struct Origin {

@@ -35,6 +35,14 @@ pub struct WholeMemory {
 }
 
 impl WholeMemory {
+    /// Returns the bytes of memory that are kept for later runs.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let tensors = self.tensors.as_ref().map_or(0, |runs| usize::try_from(runs.held_bytes()).unwrap_or(usize::MAX));
+        let mixed = self.mixed.as_ref().map_or(0, |mixed| mixed.memory_bytes());
+        self.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes()).saturating_add(tensors).saturating_add(mixed)
+    }
+
     /// Returns the options of a run on many rows. It ends and is limited as evaluations with this memory and this context are.
     #[must_use]
     pub fn row_options(&self, context: &Context) -> RunOptions {

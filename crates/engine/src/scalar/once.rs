@@ -31,6 +31,12 @@ pub(crate) struct OnceMemory {
     inputs: Vec<Value>,
 }
 
+impl OnceMemory {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<OnceMemory>() + self.frame.size() + self.context.arena_bytes()
+    }
+}
+
 impl OncePlan {
     /// Makes a plan that the interpreter runs: compiling a few operators takes longer than thousands of interpreted runs.
     pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> OncePlan {

@@ -3,6 +3,7 @@
 
 use super::runner::Workspace;
 use cembra_array::{ArrayProgram, BlockId, Lifetimes, ProgramId, SweepId, ValueId};
+use cembra_runtime::Slack;
 use cembra_value::{Array, ArrayData, Edge, Tensor, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
@@ -190,8 +191,7 @@ impl RunMemory {
     }
 
     fn parts<'r>(&'r mut self, inputs: &'r [Value], most: u64) -> RunParts<'r> {
-        self.spares.most_words =
-            usize::try_from(most / PART_OF_LIMIT / 8).map_or(MOST_WORDS, |words| words.min(MOST_WORDS));
+        self.spares.begin(usize::try_from(most / PART_OF_LIMIT / 8).map_or(MOST_WORDS, |words| words.min(MOST_WORDS)));
         let RunMemory { slots, workspaces, spares, lifetimes, results, group_bytes, .. } = self;
         let slots = Slots { slots, inputs };
         RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
@@ -200,6 +200,12 @@ impl RunMemory {
     /// Empties the slots. Arrays that only the slots had are memory for later runs.
     pub(super) fn end(&mut self) {
         self.slots.iter_mut().filter_map(Slot::take).for_each(|value| _ = self.spares.add(value));
+    }
+
+    /// Bytes of memory that are kept for later runs.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let kept = (self.spares.words as u64).saturating_mul(size_of::<u64>() as u64).saturating_add(self.group_bytes);
+        usize::try_from(kept).unwrap_or(usize::MAX).saturating_add(self.slots.capacity() * size_of::<Slot>())
     }
 
     /// Keeps the memory of a value that is not used any more, if it is an array without other references.
@@ -272,11 +278,14 @@ pub(super) struct Spares {
     words: usize,
     /// The most that they may have.
     most_words: usize,
+    /// The words that this run asked for.
+    asked: usize,
+    slack: Slack,
 }
 
 impl Default for Spares {
     fn default() -> Self {
-        Spares { arrays: Vec::new(), words: 0, most_words: MOST_WORDS }
+        Spares { arrays: Vec::new(), words: 0, most_words: MOST_WORDS, asked: 0, slack: Slack::new() }
     }
 }
 
@@ -335,8 +344,19 @@ impl Spares {
         bytes
     }
 
+    /// Begins a run. Memory that the runs before it did not need is given back.
+    fn begin(&mut self, most_words: usize) {
+        if self.slack.is_over(self.asked.saturating_mul(size_of::<u64>()), self.words.saturating_mul(size_of::<u64>()))
+        {
+            self.arrays.clear();
+            self.words = 0;
+        }
+        (self.asked, self.most_words) = (0, most_words);
+    }
+
     /// Memory for this many words of values and of presence: the smallest that is enough, if some is; else any.
     pub(super) fn take(&mut self, data: usize, presence: usize) -> SpareArray {
+        self.asked = self.asked.saturating_add(data).saturating_add(presence);
         let waste = |spare: &Spare| {
             let (of_data, of_presence) = (spare.words.0.capacity(), spare.words.1.capacity());
             let is_short = of_data < data || of_presence < presence;

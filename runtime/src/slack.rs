@@ -1,0 +1,51 @@
+//! Memory that is kept from run to run, and given back once it is far more than runs need.
+
+/// Counts runs in a row that leave most of their memory unused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Slack {
+    runs: u8,
+}
+
+impl Slack {
+    /// The most bytes that are kept however few are used.
+    pub const KEPT: usize = 1 << 20;
+
+    /// The number of runs in a row that use less than a quarter, after which memory is given back.
+    const RUNS: u8 = 16;
+
+    /// A count that begins now.
+    #[must_use]
+    pub const fn new() -> Slack {
+        Slack { runs: 0 }
+    }
+
+    /// Counts a run that used `used` of `held` bytes; true if the memory is to be given back.
+    pub const fn is_over(&mut self, used: usize, held: usize) -> bool {
+        // A run that held little says nothing: the memory may be a result of it.
+        if held > Slack::KEPT {
+            self.runs = if used < held / 4 { self.runs + 1 } else { 0 };
+        }
+        let is_over = self.runs == Slack::RUNS;
+        if is_over {
+            self.runs = 0;
+        }
+        is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_after_many_small_runs() {
+        let mut slack = Slack::new();
+        let mut runs =
+            |used: usize, held: usize, count: usize| (0..count).filter(|_| slack.is_over(used, held)).count();
+        let large = 16 * Slack::KEPT;
+        assert_eq!(runs(0, Slack::KEPT, 100), 0);
+        assert_eq!(runs(large / 4, large, 100), 0);
+        assert_eq!((runs(100, large, 15), runs(large, large, 1), runs(100, large, 15)), (0, 0, 0));
+        assert_eq!((runs(100, 100, 1), runs(100, large, 1), runs(100, large, 15)), (0, 1, 0));
+    }
+}
