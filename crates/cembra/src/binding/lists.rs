@@ -221,6 +221,10 @@ impl ListTransfers {
             }
             for RowColumn { column, base, stride, list, size, from: source } in &self.columns {
                 let (items, count) = (memory.items[*list] as *const u8, memory.counts[*list]);
+                // Nobody asks where no elements are.
+                if count == 0 {
+                    continue;
+                }
                 let (first, apart) = match source {
                     ColumnSource::InPlace { offset, apart } => (items.wrapping_add(*offset), *apart),
                     ColumnSource::Moved { offset, apart, field } => {

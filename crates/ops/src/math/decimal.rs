@@ -105,12 +105,12 @@ fn nearest(size: f64, digits: i32, way: Rounding) -> Option<u64> {
     // The shortest digits are within half a unit in the last place of the number, and the product is rounded by as much: together less than
     // 2^-51 of it.
     let doubt = scaled * f64::EPSILON * 4.0;
-    let below = scaled as u64;
+    let below = scaled as i64;
     let beyond_half = scaled - below as f64 - 0.5;
     if scaled >= MOST_COUNTED || beyond_half.abs() <= doubt {
         return None;
     }
-    Some(below + u64::from(beyond_half > 0.0))
+    Some(below.cast_unsigned() + u64::from(beyond_half > 0.0))
 }
 
 fn rounded_f64(x: f64, digits: i32, way: i32) -> f64 {

@@ -17,6 +17,13 @@ fn amount(item: &Item) -> f64 {
 /// amounts below 90,000,000,000,000, whose cents a float has exactly.
 #[must_use]
 pub fn cents(amount: f64) -> f64 {
+    // Most amounts are farther from a half than their shortest digits are from them.
+    let scaled = amount.abs() * 100.0;
+    let below = scaled as u64;
+    let beyond_half = scaled - below as f64 - 0.5;
+    if scaled < 1e15 && beyond_half.abs() > scaled * f64::EPSILON * 4.0 {
+        return ((below + u64::from(beyond_half > 0.0)) as f64 / 100.0).copysign(amount);
+    }
     // `1.2345e-7`: no float has more than 25 characters.
     let mut text = [0; 32];
     let mut rest = &mut text[..];
