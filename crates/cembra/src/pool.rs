@@ -22,6 +22,14 @@ impl<I, O, S> Evaluator for ModelExecutor<I, O, S> {
     }
 }
 
+thread_local! {
+    /// Its address tells one thread from another.
+    static THREAD: u8 = const { 0 };
+}
+
+/// How many of the evaluators that were given back last a thread looks at to find its own.
+const LOOKED_AT: usize = 16;
+
 /// Evaluators to be borrowed by threads. It grows when all are in use, and keeps up to a number of them.
 ///
 /// ```
@@ -43,8 +51,9 @@ impl<I, O, S> Evaluator for ModelExecutor<I, O, S> {
 /// ```
 #[derive(Debug)]
 pub struct Pool<T> {
-    /// The one that is cloned when there is no other, and those that were given back: at most as many as were out at the same time.
-    frames: Mutex<(T, Vec<T>)>,
+    /// The one that is cloned when there is no other, and those that were given back, each with the thread that had it: at most as many as were
+    /// out at the same time.
+    frames: Mutex<(T, Vec<(usize, Box<T>)>)>,
     most: usize,
 }
 
@@ -65,22 +74,27 @@ impl<T: Evaluator> Pool<T> {
         Pool { frames: Mutex::new((first, Vec::new())), most }
     }
 
-    /// Lends an evaluator to a function, and takes it back without the options that it was given.
+    /// Lends an evaluator to a function, if it can be the one that this thread had before, and takes it back without the options that it was given.
     pub fn with<A>(&self, run: impl FnOnce(&mut T) -> A) -> A {
+        let thread = THREAD.with(|mark| std::ptr::from_ref(mark).addr());
         let mut evaluator = {
-            let mut frames = self.frames();
-            frames.1.pop().unwrap_or_else(|| frames.0.clone())
+            let (first, idle) = &mut *self.frames();
+            // The memory of the one that this thread had before is in the cache of its processor, and that of others may be in another's.
+            let last = idle.len().saturating_sub(LOOKED_AT);
+            let own = idle[last..].iter().rposition(|(of, _)| *of == thread);
+            let taken = own.map(|at| idle.swap_remove(last + at)).or_else(|| idle.pop());
+            taken.map_or_else(|| first.clone().into(), |(_, evaluator)| evaluator)
         };
         let result = run(&mut evaluator);
         evaluator.set_run_options(&RunOptions::default());
         let mut frames = self.frames();
         if frames.1.len() < self.most {
-            frames.1.push(evaluator);
+            frames.1.push((thread, evaluator));
         }
         result
     }
 
-    fn frames(&self) -> MutexGuard<'_, (T, Vec<T>)> {
+    fn frames(&self) -> MutexGuard<'_, (T, Vec<(usize, Box<T>)>)> {
         // A panic while they are locked, in a clone, leaves them whole.
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
