@@ -132,8 +132,8 @@ impl Session {
     }
 
     /// The evaluations to come look at this token, when they start and now and then while they run, and end with the fault
-    /// `cancelled` once it is; none takes it away. A clone of the session has none. A deadline and a time limit that
-    /// [`set_run_options`](Session::set_run_options) set are taken away.
+    /// `cancelled` once it is; none takes it away. A clone of the session has none. The other options of runs stay, a deadline and a time
+    /// limit too.
     ///
     /// ```
     /// use cembra::{Cancellation, FaultKind, Model, Options, Value};
@@ -148,7 +148,7 @@ impl Session {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        self.context.set_cancellation(token);
+        self.memory.set_cancellation(token, &mut self.context);
         self.update_terms();
     }
 

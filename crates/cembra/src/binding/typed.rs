@@ -481,9 +481,9 @@ unsafe fn read_inputs(
 
 impl<I, O, S> ModelExecutor<I, O, S> {
     /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone
-    /// has none. A deadline and a time limit that were set are taken away. See [`Session::set_cancellation`](crate::Session::set_cancellation).
+    /// has none. The other options of runs stay. See [`Session::set_cancellation`](crate::Session::set_cancellation).
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
-        self.context.set_cancellation(token);
+        self.memory.set_cancellation(token, &mut self.context);
     }
 
     /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it. See

@@ -146,7 +146,7 @@ fn runs_end_at_their_deadline() {
         assert_eq!(many.run_many(&rows, &mut sums).unwrap_err().code(), "cancelled");
         many.set_run_options(&RunOptions::new().deadline(Instant::now()).rows(7).on_error(OnError::Missing));
         assert!(is_deadline(&many.run_many(&rows, &mut sums).unwrap_err()));
-        many.set_cancellation(None);
+        many.set_run_options(&RunOptions::new());
         many.run_many(&rows, &mut sums).unwrap();
         assert_eq!(sums, [3.0, 100.0]);
         let tested = format!(

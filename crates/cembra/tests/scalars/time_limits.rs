@@ -1,8 +1,8 @@
 //! A time limit is the time of each run: a session that is given one runs as often as it likes, and one run that takes too long says nothing of the next.
 
 use cembra::{
-    Backend, Cancellation, FaultKind, InputColumn, Limits, Mismatch, Model, Options, Pool, RunOptions, Session, Tensor,
-    Value,
+    Backend, Cancellation, FaultKind, InputColumn, JsonExecutor, Limits, Mismatch, Model, ModelExecutor, Options, Pool,
+    RunOptions, SerializeExecutor, Session, Tensor, Value,
 };
 use std::time::Duration;
 
@@ -207,9 +207,78 @@ fn a_token_beside_a_time_limit_ends_runs_for_good() {
             let canceller = std::thread::spawn(move || token.cancel());
             assert_eq!(session.evaluate(&long).unwrap_err().code(), "cancelled");
             canceller.join().expect("a thread");
-            // Taking the token away takes the limit away.
+            // Taking the token away leaves the limit.
             session.set_cancellation(None);
             assert!(session.evaluate(&short).is_ok());
         }
+    }
+}
+
+/// Each way to run a model, given a token and other options by functions of their own: runs it for a long or a short time.
+#[test]
+fn a_token_leaves_the_other_options_of_runs() {
+    fn check<T>(
+        executor: &mut T,
+        set_options: fn(&mut T, &RunOptions),
+        set_token: fn(&mut T, Option<Cancellation>),
+        run: impl Fn(&mut T, i64) -> Result<i64, cembra::Error>,
+    ) {
+        let token = Cancellation::new();
+        set_options(executor, &soon());
+        set_token(executor, Some(token.clone()));
+        assert!(is_deadline(run(executor, LONG)));
+        assert_eq!(run(executor, 3).unwrap(), 5);
+        token.cancel();
+        assert_eq!(run(executor, 3).unwrap_err().code(), "cancelled");
+        set_token(executor, None);
+        assert_eq!(run(executor, 3).unwrap(), 5);
+        assert!(is_deadline(run(executor, LONG)));
+        // The same of a moment, and of limits.
+        set_options(executor, &RunOptions::new().deadline(std::time::Instant::now()));
+        set_token(executor, Some(Cancellation::new()));
+        assert!(is_deadline(run(executor, 3)));
+        set_token(executor, None);
+        assert!(is_deadline(run(executor, 3)));
+        set_options(executor, &RunOptions::new().limits(Limits { loop_iterations: 10, ..Limits::default() }));
+        set_token(executor, Some(Cancellation::new()));
+        assert_eq!(run(executor, 20).unwrap_err().code(), "iteration-limit");
+        // Options take the place of all that was said before.
+        set_token(executor, Some(token));
+        set_options(executor, &RunOptions::new());
+        assert_eq!(run(executor, 20).unwrap(), 2470);
+    }
+    for options in options() {
+        let model = Model::parse(LOOP).unwrap();
+        let number = |values: &[Value]| match values {
+            [Value::Scalar(cembra::ScalarValue::Int64(n))] => *n,
+            _ => panic!("{values:?}"),
+        };
+        check(
+            &mut model.compile(&options).unwrap().session(),
+            Session::set_run_options,
+            Session::set_cancellation,
+            |session, n| session.evaluate(&[Value::from(n)]).map(|made| number(&made)),
+        );
+        check(
+            &mut model.executor::<Row, i64>(&options).unwrap(),
+            ModelExecutor::set_run_options,
+            ModelExecutor::set_cancellation,
+            |executor, n| executor.run(&Row { n }),
+        );
+        check(
+            &mut model.executor_for_rows::<i64>(&options).unwrap(),
+            SerializeExecutor::set_run_options,
+            SerializeExecutor::set_cancellation,
+            |executor, n| executor.run(&serde_json::json!({ "n": n })),
+        );
+        check(
+            &mut model.json_executor(&options).unwrap(),
+            JsonExecutor::set_run_options,
+            JsonExecutor::set_cancellation,
+            |executor, n| {
+                let made = executor.run(&format!("{{\"n\": {n}}}"))?;
+                Ok(serde_json::from_str::<serde_json::Value>(&made).unwrap()["result"].as_i64().unwrap())
+            },
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::options::signature::Field;
 use crate::tensors::model::TensorModel;
 use crate::tensors::runs::TensorRuns;
 use cembra_native::Tier;
-use cembra_runtime::Context;
+use cembra_runtime::{Cancellation, Context};
 use cembra_value::Error;
 use cembra_value::RunTerms;
 use cembra_value::Value;
@@ -47,6 +47,12 @@ impl WholeMemory {
     #[must_use]
     pub fn row_options(&self, context: &Context) -> RunOptions {
         self.options.of_rows(context.cancellation())
+    }
+
+    /// Gives the runs to come another token, or none. The other options of runs stay.
+    pub fn set_cancellation(&mut self, token: Option<Cancellation>, context: &mut Context) {
+        self.options = std::mem::take(&mut self.options).cancellation(token);
+        self.options.end_runs(context);
     }
 }
 

@@ -236,7 +236,7 @@ impl JsonExecutor {
     }
 
     /// The evaluations to come look at this token and end with the fault `cancelled` once it is; none takes it away. A clone has
-    /// none. A deadline and a time limit that were set are taken away.
+    /// none. The other options of runs stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.executor.set_cancellation(token);
     }
