@@ -66,7 +66,7 @@ fn compiled(source: &str) -> Result<f64, Failure> {
 }
 
 /// Prints what calls take on rows by each backend, and beside them what a function in Rust takes.
-fn calls<I: cembra::Input + 'static>(
+fn calls<I: cembra::Input<At<'static> = I> + 'static>(
     name: &str,
     source: &str,
     rows: &[I],

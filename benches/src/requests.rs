@@ -86,7 +86,7 @@ fn executor<I: cembra::Input, O: Output>(
 }
 
 /// One run of a model over all requests, each into the same output.
-fn into_kept<'a, I: cembra::Input, O: Output + Default + 'a>(
+fn into_kept<'a, I: cembra::Input<At<'a> = I> + 'a, O: Output + Default + 'a>(
     (workload, model): (&'static str, &str),
     way: Way,
     requests: &'a [I],

@@ -63,7 +63,7 @@ pub trait Workload {
     /// Compiled for this processor, with mathematical functions written out instead of the platform's.
     const LIMIT_INLINED: RawFunction<u8> = Self::LIMIT;
     /// One row of inputs.
-    type Input: Row + cembra::Input;
+    type Input: Row + for<'r> cembra::Input<At<'r> = Self::Input>;
     /// One row of outputs.
     type Output: Answer + cembra::Output;
 

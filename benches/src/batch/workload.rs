@@ -43,7 +43,7 @@ pub trait Batch: 'static {
     /// The share of arguments that are special: zeros, infinities, NaN, tiny, huge and negative ones.
     const SPECIAL: f64 = 0.0;
     /// One row of inputs.
-    type Input: Row + cembra::Input + Sync;
+    type Input: Row + for<'r> cembra::Input<At<'r> = Self::Input> + Sync;
     /// One row of outputs.
     type Output: Answer + cembra::Output + Send;
 

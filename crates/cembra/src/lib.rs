@@ -54,7 +54,7 @@ pub use binding::combine::{Chain, Filtered};
 pub use binding::field_types::FieldType;
 pub use binding::fields::{Input, InputValue, Output, OutputValue};
 pub use binding::listener::{AccessorsListener, Listener, Setter};
-pub use binding::loader::{Accessor, AccessorsLoader, Fields, Loader};
+pub use binding::loader::{Accessor, AccessorsLoader, Fields, Loader, LoaderRow};
 pub use binding::plain_fields::Mask;
 pub use binding::typed::ModelExecutor;
 pub use cembra_derive::{FieldType, Input, Output};

@@ -6,7 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use std::collections::BTreeMap;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Field, Fields, Ident, Type};
+use syn::{Data, DeriveInput, Field, Fields, GenericParam, Generics, Ident, Type, TypeParamBound, WherePredicate};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,10 +66,12 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
     let part = part(item, side);
+    let rows = (side == Side::Input).then(|| rows(item));
     Ok(quote! {
         #part
         // SAFETY: FIELD-TABLE: types and offsets are the compiler's own.
         unsafe impl #impl_generics #contract for #ident #type_generics #where_clause {
+            #rows
             fn fields() -> ::std::vec::Vec<#row> {
                 const { #(::core::assert!(#aligned, "a field of a struct that models use is not aligned");)* }
                 // What another macro makes of the struct must keep the types.
@@ -79,6 +81,42 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
             #take
         }
     })
+}
+
+/// The type of the rows that an executor of the struct takes.
+fn rows(item: &DeriveInput) -> TokenStream {
+    if item.generics.lifetimes().next().is_none() || has_bounds_of_lifetimes(&item.generics) {
+        return quote!(
+            type At<'cembra_row>
+                = Self
+            where
+                Self: 'cembra_row;
+        );
+    }
+    let ident = &item.ident;
+    let arguments = item.generics.params.iter().map(|parameter| match parameter {
+        GenericParam::Lifetime(_) => quote!('cembra_row),
+        GenericParam::Type(parameter) => parameter.ident.to_token_stream(),
+        GenericParam::Const(parameter) => parameter.ident.to_token_stream(),
+    });
+    quote!(type At<'cembra_row> = #ident<#(#arguments),*> where Self: 'cembra_row;)
+}
+
+/// True if a bound by a trait names a lifetime of the struct: another lifetime may not satisfy it.
+fn has_bounds_of_lifetimes(generics: &Generics) -> bool {
+    let names_lifetime =
+        |stream| mentions(stream, |ident| generics.lifetimes().any(|one| one.lifetime.ident == *ident));
+    let bound = |bound: &TypeParamBound| {
+        !matches!(bound, TypeParamBound::Lifetime(_)) && names_lifetime(bound.to_token_stream())
+    };
+    let predicates = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    generics.type_params().flat_map(|parameter| &parameter.bounds).any(bound)
+        || predicates.into_iter().any(|predicate| match predicate {
+            WherePredicate::Type(predicate) => {
+                names_lifetime(predicate.bounded_ty.to_token_stream()) || predicate.bounds.iter().any(bound)
+            }
+            _ => false,
+        })
 }
 
 /// What makes the struct the field of another.
@@ -205,15 +243,18 @@ fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream 
 
 /// True if a type parameter of the struct is a part of the type.
 fn mentions_parameter(ty: &Type, item: &DeriveInput) -> bool {
+    mentions(ty.to_token_stream(), |ident| item.generics.type_params().any(|parameter| parameter.ident == *ident))
+}
+
+/// True if an identifier for which `is_meant` holds is anywhere in the tokens; that of a lifetime is without its quote.
+fn mentions(stream: TokenStream, is_meant: impl Fn(&Ident) -> bool) -> bool {
     // A type is as deep as it is written, so the groups of its tokens are walked with a stack.
-    let mut streams = vec![ty.to_token_stream()];
+    let mut streams = vec![stream];
     while let Some(stream) = streams.pop() {
         for tree in stream {
             match tree {
                 TokenTree::Group(group) => streams.push(group.stream()),
-                TokenTree::Ident(ident) if item.generics.type_params().any(|parameter| parameter.ident == ident) => {
-                    return true;
-                }
+                TokenTree::Ident(ident) if is_meant(&ident) => return true,
                 _ => {}
             }
         }

@@ -258,7 +258,7 @@ impl InputField {
     }
 
     /// The field in all of the structs, whose field it is.
-    pub(crate) fn column<'a, T: Input>(&'a self, rows: &'a [T]) -> InputColumn<'a> {
+    pub(crate) fn column<'a, T>(&'a self, rows: &'a [T]) -> InputColumn<'a> {
         let (first, stride): (*const u8, _) = (rows.as_ptr().cast(), size_of::<T>().cast_signed());
         match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
             // SAFETY: FIELD-TABLE: each struct has the field there.
@@ -495,6 +495,11 @@ impl OutputField {
     }
 }
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a row that an executor reads",
+    label = "not a row",
+    note = "derive `cembra::Input` for a struct; an executor of rows that a loader reads is a `ModelExecutor<LoaderRow<{Self}>, ..>`"
+)]
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
 /// Fields may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
@@ -509,8 +514,14 @@ impl OutputField {
 /// refused when a model asks for them, and not before.
 ///
 /// # Safety
-/// FIELD-TABLE: each entry's type and offset are those of a field of the struct.
+/// FIELD-TABLE: each entry's type and offset are those of a field of `At<'r>`, for every `'r`.
 pub unsafe trait Input {
+    /// The rows that an executor of this struct takes: the struct with `'r` in the place of each of its lifetimes, and the struct itself if it
+    /// has none. So one executor takes rows that borrow for any time. A function over rows of any type takes `&I::At<'_>`.
+    type At<'r>
+    where
+        Self: 'r;
+
     /// The table of fields.
     fn fields() -> Vec<InputField>;
 }
@@ -546,6 +557,8 @@ pub unsafe trait Output: Sized {
 
 // SAFETY: FIELD-TABLE: no entries.
 unsafe impl Input for () {
+    type At<'r> = ();
+
     fn fields() -> Vec<InputField> {
         Vec::new()
     }

@@ -61,6 +61,36 @@ pub trait Loader<R> {
     fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<R>, Error>;
 }
 
+/// Rows of type `R`, read by a loader, as an executor names them: [`Model::executor_from`](crate::Model::executor_from) makes a
+/// `ModelExecutor<LoaderRow<R>, O>`, which runs rows of type `R`. There are no values of this type.
+///
+/// ```
+/// use cembra::{JsonRow, JsonRows, LoaderRow, Model, ModelExecutor, Options, Pool};
+///
+/// struct Prices { pool: Pool<ModelExecutor<LoaderRow<JsonRow>, f64>> }
+///
+/// let model = Model::parse("input price: f64; price * 1.08")?;
+/// let prices = Prices { pool: Pool::new(model.executor_from(&JsonRows, &Options::default())?) };
+/// let row = JsonRow::parse("{\"price\": 50}")?;
+/// assert_eq!(prices.pool.with(|executor| executor.run(&row))?, 54.0);
+/// # Ok::<(), cembra::Error>(())
+/// ```
+// The type must not be contravariant in `R`: then an executor of rows that live for ever would be one of rows that do not.
+#[derive(Debug)]
+pub struct LoaderRow<R>(PhantomData<R>);
+
+// SAFETY: FIELD-TABLE: no entries.
+unsafe impl<R> Input for LoaderRow<R> {
+    type At<'r>
+        = R
+    where
+        Self: 'r;
+
+    fn fields() -> Vec<InputField> {
+        Vec::new()
+    }
+}
+
 /// Reads one input from a row.
 pub struct Accessor<R>(pub(crate) Access<R>);
 
@@ -192,10 +222,7 @@ impl<R> AccessorsLoader<R> {
     /// Adds all names that are not listed, read by one function that is given the name. Their types are those that the model declares, or
     /// the options.
     #[must_use]
-    pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self
-    where
-        R: 'static,
-    {
+    pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self {
         self.with_others(None, read)
     }
 
@@ -217,10 +244,7 @@ impl<R> AccessorsLoader<R> {
         self,
         qtype: QType,
         read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static,
-    ) -> Self
-    where
-        R: 'static,
-    {
+    ) -> Self {
         self.with_others(Some(qtype), read)
     }
 
@@ -228,10 +252,7 @@ impl<R> AccessorsLoader<R> {
         mut self,
         qtype: Option<QType>,
         read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static,
-    ) -> Self
-    where
-        R: 'static,
-    {
+    ) -> Self {
         let read = Arc::new(read);
         let accessor = move |name: &str| {
             let (read, name) = (read.clone(), name.to_owned());

@@ -110,11 +110,22 @@ pub(crate) trait ReadRow: Send + Sync {
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error>;
 }
 
-impl<R: 'static> ReadRow for ReadFn<R> {
+impl<R> ReadRow for ReadFn<R> {
     // SAFETY: FIELD-TABLE, as the trait says.
     unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
-        self(unsafe { &*row.cast::<R>() })
+        let value = self(unsafe { &*row.cast::<R>() })?;
+        // SAFETY: FIELD-TABLE: the function is one for any lifetime of the row, and the caller promises that the row lives for this one.
+        Ok(unsafe { std::mem::transmute::<ValueRef<'_>, ValueRef<'r>>(value) })
+    }
+}
+
+impl dyn ReadRow {
+    /// Leaves out the lifetimes of the accessor's rows, which may borrow.
+    fn of<R>(read: ReadFn<R>) -> Box<dyn ReadRow> {
+        let read: Box<dyn ReadRow + '_> = Box::new(read);
+        // SAFETY: FIELD-TABLE: the function is `'static`: it holds nothing of a row. The rows that it reads are those of its executor's type.
+        unsafe { std::mem::transmute::<Box<dyn ReadRow + '_>, Box<dyn ReadRow>>(read) }
     }
 }
 
@@ -160,7 +171,7 @@ impl<'l, R> Loaded<'l, R> {
     }
 }
 
-impl<R: 'static> Source for Loaded<'_, R> {
+impl<R> Source for Loaded<'_, R> {
     fn knows(&self, name: &str) -> bool {
         self.failed.ask(|| format!("input `{name}`: its loader"), || self.loader.knows(name)).unwrap_or(false)
     }
@@ -181,7 +192,7 @@ impl<R: 'static> Source for Loaded<'_, R> {
         let bound = guarded_values(|| format!("input `{name}`: its loader"), || self.loader.bind(name, qtype))?;
         Ok(match bound.0 {
             Access::Field(field) => InputSource::Field(field),
-            Access::Read(read) => InputSource::Read(Box::new(read)),
+            Access::Read(read) => InputSource::Read(<dyn ReadRow>::of(read)),
         })
     }
 }

@@ -1,12 +1,12 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
-use crate::binding::fields::{Input, Output};
+use crate::binding::fields::{Input, InputField, Output};
 use crate::binding::listener::Listener;
-use crate::binding::loader::{Fields, Loader};
+use crate::binding::loader::{Fields, Loader, LoaderRow};
 use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
-use cembra_engine::{LoopMemory, WholeMemory, check_token};
+use cembra_engine::{Field, LoopMemory, WholeMemory, check_token};
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr, TimeLimit};
 use cembra_value::{Value, guarded_values};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// A compiled model with the frame of one thread, run on `I` and giving `O`; what `O` has no place for is told to a sink `S`,
 /// if the executor was made with a [`Listener`]. A clone shares the code and has its own frame.
+///
+/// An executor of a struct that borrows runs rows of any lifetime ([`Input::At`]), so that it may be kept as a `ModelExecutor<Row<'static>, O>`.
+/// That of rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::LoaderRow).
 ///
 /// Fields are bound by name, or by the name given with `#[cembra(rename = "..")]`; the traits [`Input`](trait@crate::Input) and
 /// [`Output`](trait@crate::Output) list the types they may have. A field of `I` that the model does not have is ignored; a field of `O`
@@ -76,11 +79,11 @@ impl Model {
     ///
     /// # Errors
     /// As `executor`; and inputs that the loader does not know.
-    pub fn executor_from<I: 'static, O: Output>(
+    pub fn executor_from<I, O: Output>(
         &self,
         loader: &dyn Loader<I>,
         options: &Options,
-    ) -> Result<ModelExecutor<I, O>, Error> {
+    ) -> Result<ModelExecutor<LoaderRow<I>, O>, Error> {
         ModelExecutor::new(self, &Loaded::new(loader), None, options)
     }
 
@@ -90,12 +93,12 @@ impl Model {
     /// # Errors
     /// As `executor_from`; and outputs that the listener does not know, unless
     /// [`Options::ignore_not_listened_named_outputs`] is set, or wants as another type.
-    pub fn executor_between<I: 'static, O: Output, S>(
+    pub fn executor_between<I, O: Output, S>(
         &self,
         loader: &dyn Loader<I>,
         listener: &dyn Listener<S>,
         options: &Options,
-    ) -> Result<ModelExecutor<I, O, S>, Error> {
+    ) -> Result<ModelExecutor<LoaderRow<I>, O, S>, Error> {
         ModelExecutor::new(self, &Loaded::new(loader), Some(listener), options)
     }
 }
@@ -122,13 +125,13 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
     }
 }
 
-impl<I, O: Output> ModelExecutor<I, O> {
+impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// Evaluates the model.
     ///
     /// # Errors
     /// A fault of the evaluation; or, from a loader, values that do not fit.
     #[inline]
-    pub fn run(&mut self, input: &I) -> Result<O, Error> {
+    pub fn run(&mut self, input: &I::At<'_>) -> Result<O, Error> {
         self.fresh(input)
     }
 
@@ -152,19 +155,17 @@ impl<I, O: Output> ModelExecutor<I, O> {
     /// # Errors
     /// As `run`.
     #[inline]
-    pub fn run_into(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
+    pub fn run_into(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
         self.over(input, output)
     }
-}
 
-impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// Evaluates the model on many rows, in place: each output is written where it is in its struct. It takes the machine's
     /// widest lanes if the model allows it. A call begins with about a microsecond of preparation, so few rows are evaluated faster by
     /// [`run_into`](ModelExecutor::run_into), one after the other: fewer than about 40 rows of a model with five exponentials and logarithms,
     /// and fewer than about 700 rows of a model with ten additions and multiplications.
     ///
-    /// Evaluated row by row are models with arrays, of which [`Batch`](crate::Batch) takes many rows, and those with outputs that
-    /// become defaults, or go into fields that have not every value of the output's type.
+    /// Evaluated row by row are models with arrays, of which [`Batch`](crate::Batch) takes many rows, those with outputs that
+    /// become defaults, or go into fields that have not every value of the output's type, and rows that a loader reads.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -183,8 +184,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     ///
     /// # Errors
     /// The fault of the first row that fails: outputs from there on are unspecified. Or there are not as many outputs as
-    /// inputs, the inputs come from a loader, or the run ends by the executor's token, deadline or limits.
-    pub fn run_many(&mut self, inputs: &[I], outputs: &mut [O]) -> Result<(), Error> {
+    /// inputs, or the run ends by the executor's token, deadline or limits.
+    pub fn run_many(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         if inputs.len() != outputs.len() {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
             return Err(Error::values(message));
@@ -197,28 +198,28 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     }
 
     /// Evaluates the model on rows, of which there are as many as outputs.
-    fn run_rows(&mut self, inputs: &[I], outputs: &mut [O]) -> Result<(), Error> {
-        if self.executor.inner().is_whole() || self.moves.as_ref().is_some_and(|moves| !moves.are_columns()) {
+    fn run_rows(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
+        let fields = I::fields();
+        let has_field = |input: &Field| fields.iter().any(|field| field.name == &*input.name);
+        let are_columns = self.moves.as_ref().is_none_or(|moves| moves.are_columns());
+        if self.executor.inner().is_whole() || !are_columns || !self.executor.inputs().iter().all(has_field) {
             // There are fields that are no columns.
             for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
                 self.over(input, output).map_err(|error| error.in_row(row))?;
             }
             return Ok(());
         }
-        if self.moves.as_ref().is_some_and(|moves| !moves.reads.is_empty()) {
-            return Err(Error::values("rows that a loader reads are evaluated one at a time"));
-        }
         if self.moves.as_ref().is_some_and(|moves| moves.may_panic) {
-            return converted(|| self.run_columns(inputs, outputs));
+            return converted(|| self.run_columns(&fields, inputs, outputs));
         }
-        self.run_columns(inputs, outputs)
+        self.run_columns(&fields, inputs, outputs)
     }
 
     /// Evaluates the model on rows whose fields are columns.
-    fn run_columns(&mut self, inputs: &[I], outputs: &mut [O]) -> Result<(), Error> {
+    fn run_columns(&self, fields: &[InputField], inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         let batch = self.executor.batch()?;
-        let (in_fields, out_fields) = (I::fields(), O::fields());
-        let field = |name: &str| in_fields.iter().find(|field| field.name == name);
+        let out_fields = O::fields();
+        let field = |name: &str| fields.iter().find(|field| field.name == name);
         let columns = batch.inputs().iter().map(|input| field(&input.name).map(|field| field.column(inputs)));
         let columns: Option<Vec<InputColumn<'_>>> = columns.collect();
         let columns = columns.ok_or_else(|| Error::values("an input is no field of the rows"))?;
@@ -244,8 +245,8 @@ impl<I, O, S> Drop for Timed<'_, I, O, S> {
     }
 }
 
-impl<I, O: Output, S> ModelExecutor<I, O, S> {
-    /// The executor of rows that `source` reads, which are of type `I`.
+impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
+    /// The executor of rows that `source` reads, which are those of `I`.
     pub(crate) fn new(
         model: &Model,
         source: &dyn Source,
@@ -263,7 +264,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     ///
     /// # Errors
     /// A fault of the evaluation; values that do not fit; or what a setter says.
-    pub fn listen(&mut self, input: &I, sink: &mut S) -> Result<O, Error> {
+    pub fn listen(&mut self, input: &I::At<'_>, sink: &mut S) -> Result<O, Error> {
         let output = self.fresh(input)?;
         self.tell(sink)?;
         Ok(output)
@@ -273,14 +274,14 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     ///
     /// # Errors
     /// As `listen`. If a setter fails the output is written already.
-    pub fn listen_into(&mut self, input: &I, output: &mut O, sink: &mut S) -> Result<(), Error> {
+    pub fn listen_into(&mut self, input: &I::At<'_>, output: &mut O, sink: &mut S) -> Result<(), Error> {
         self.over(input, output)?;
         self.tell(sink)
     }
 
     /// Evaluates the model into a new value.
     #[inline]
-    fn fresh(&mut self, input: &I) -> Result<O, Error> {
+    fn fresh(&mut self, input: &I::At<'_>) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
         // SAFETY: CALL: the memory has the fields of O; FIELD-TABLE: there is room for an O.
         unsafe { self.evaluate::<true>(input, output.as_mut_ptr().cast())? };
@@ -291,7 +292,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
 
     /// Evaluates the model over a value that there is.
     #[inline]
-    fn over(&mut self, input: &I, output: &mut O) -> Result<(), Error> {
+    fn over(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an
         // O is there.
         unsafe { self.evaluate::<false>(input, std::ptr::from_mut(output).cast()) }
@@ -303,7 +304,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless it is to be new.
     // A call of its own: what is around it is small then, and is inlined into the caller's loop.
     #[inline(never)]
-    unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
+    unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I::At<'_>, to: *mut u8) -> Result<(), Error> {
         if let Some(moves) = &self.moves {
             if moves.may_panic {
                 // SAFETY: CALL and FIELD-TABLE, promised by the caller.
@@ -315,7 +316,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
         let inner = self.executor.inner();
         let model = inner.begin(&mut self.context)?;
         let (from, to) = (FramePtr::from_raw(std::ptr::from_ref(input).cast_mut().cast()), FramePtr::from_raw(to));
-        // SAFETY: CALL: the binding's offsets are those of I's and O's fields (FIELD-TABLE), the frame is of this plan, and
+        // SAFETY: CALL: the binding's offsets are those of the row's and O's fields (FIELD-TABLE), the frame is of this plan, and
         // compiled code never writes to its input.
         unsafe { inner.run(model, [from, to, self.frame.ptr()], &mut self.context) }
     }
@@ -325,7 +326,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
     /// # Safety
     /// CALL and FIELD-TABLE, as for `evaluate`.
     #[inline(never)]
-    unsafe fn evaluate_moved<const IS_NEW: bool>(&mut self, input: &I, to: *mut u8) -> Result<(), Error> {
+    unsafe fn evaluate_moved<const IS_NEW: bool>(&mut self, input: &I::At<'_>, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
         let from: *const u8 = std::ptr::from_ref(input).cast();
         let frame = self.frame.ptr();
@@ -339,7 +340,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
             unsafe { load.load(from, frame) };
         }
         if !moves.reads.is_empty() {
-            // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
+            // SAFETY: FIELD-TABLE: the source's rows are those of I, and this one is borrowed for the call.
             unsafe { read_inputs(&moves.reads, from, frame, &mut self.kept)? };
         }
         // SAFETY: CALL, as in `evaluate`.
@@ -383,7 +384,7 @@ impl<I, O: Output, S> ModelExecutor<I, O, S> {
                 return Ok(());
             }
         }
-        // SAFETY: FIELD-TABLE: the source's rows are of type I, and this one is borrowed for the call.
+        // SAFETY: FIELD-TABLE: the source's rows are those of I, and this one is borrowed for the call.
         let value = |input: &WholeInput| unsafe { input.value(from) };
         let inputs =
             moves.arrays.iter().flat_map(|inputs| inputs.iter().map(value)).collect::<Result<Vec<Value>, _>>()?;
@@ -512,7 +513,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     /// other tiers (`Backend::Tiered`), and of a model with arrays.
     ///
     /// It takes the input struct, the output struct, a frame and a context, and must be called only while this executor
-    /// or a clone lives, with structs of `I` and `O` whose fields are all in place, and the pointers of `scratch`: `CALL` of
+    /// or a clone lives, with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of `scratch`: `CALL` of
     /// `docs/safety.md`. A token and a deadline end it, and a time limit does not. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the evaluation failed.
     #[must_use]
     pub fn raw(&self) -> Option<unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32> {

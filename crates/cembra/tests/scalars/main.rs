@@ -5,6 +5,7 @@
 mod counting;
 
 mod backends;
+mod borrowed_rows;
 mod cancellation;
 mod compile_time;
 mod examples;

@@ -10,7 +10,11 @@ fn backends() -> [Options; 2] {
 }
 
 /// What each backend makes of a row, which is the same.
-fn answer<I: Input, O: Output + PartialEq + std::fmt::Debug>(source: &str, row: &I) -> O {
+fn answer<'r, I, O>(source: &str, row: &I) -> O
+where
+    I: Input<At<'r> = I> + 'r,
+    O: Output + PartialEq + std::fmt::Debug,
+{
     let model = Model::parse(source).expect("a model");
     let [interpreted, native] = backends().map(|options| {
         let mut executor = model.executor::<I, O>(&options).expect("an executor");

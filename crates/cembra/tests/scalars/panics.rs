@@ -2,8 +2,9 @@
 //! good as new.
 
 use cembra::{
-    Accessor, AccessorsListener, AccessorsLoader, Backend, Error, FieldType, Limits, Listener, Loader, Model,
-    ModelExecutor, Options, Pool, QType, Registry, Setter, Sources, UsedFile, UserOperator, Value, ValueRef, read_text,
+    Accessor, AccessorsListener, AccessorsLoader, Backend, Error, FieldType, Limits, Listener, Loader, LoaderRow,
+    Model, ModelExecutor, Options, Pool, QType, Registry, Setter, Sources, UsedFile, UserOperator, Value, ValueRef,
+    read_text,
 };
 use std::io::{self, Read};
 use std::panic::panic_any;
@@ -68,7 +69,7 @@ fn a_panicking_loader_is_an_error_and_the_next_row_is_right() {
             .with("x", QType::FLOAT64, |x| checked(*x).into());
     let model = Model::parse(TEXT).unwrap();
     for options in backends() {
-        let executor: ModelExecutor<f64, String> = model.executor_from(&loader, &options).unwrap();
+        let executor: ModelExecutor<LoaderRow<f64>, String> = model.executor_from(&loader, &options).unwrap();
         let pool = Pool::new(executor);
         for x in 0..40 {
             let made = pool.with(|executor| executor.run(&f64::from(x % 20)));

@@ -1,7 +1,8 @@
 //! The service itself: what is made of each model, how a request becomes a row, and what a reload says.
 
 use cembra::{
-    Error, Json, JsonRow, JsonRows, Limits, Model, ModelExecutor, ModelSet, Options, Pool, Registry, UserOperator,
+    Error, Json, JsonRow, JsonRows, Limits, LoaderRow, Model, ModelExecutor, ModelSet, Options, Pool, Registry,
+    UserOperator,
 };
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 enum Endpoint {
     /// Any model of scalars: inputs by name from a JSON object, outputs into another. It needs no types of ours, so that a new
     /// file in the folder is a new endpoint.
-    Rows(Pool<ModelExecutor<JsonRow, (), serde_json::Map<String, serde_json::Value>>>),
+    Rows(Pool<ModelExecutor<LoaderRow<JsonRow>, (), serde_json::Map<String, serde_json::Value>>>),
     /// A model whose inputs are arrays, with types of ours.
     Ranking(Pool<ModelExecutor<Articles, Ranking>>),
 }

@@ -10,7 +10,7 @@ use super::place::Text;
 use super::{JsonRow, JsonRows, is_json};
 use crate::binding::listener::{Listener, Setter};
 use crate::pool::Evaluator;
-use crate::{Error, Executor, Model, ModelExecutor, Options, RunOptions};
+use crate::{Error, Executor, LoaderRow, Model, ModelExecutor, Options, RunOptions};
 use answer::Form;
 use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, LoopRoom, MapView, check_token};
 use cembra_runtime::{Cancellation, FramePtr, QType, Slot};
@@ -53,7 +53,7 @@ impl Listener<Answer> for AnswerListener {
 /// shares the code and has its own memory.
 pub struct JsonExecutor {
     /// Reads and writes value by value; has the frame and the context.
-    executor: ModelExecutor<JsonRow, (), Answer>,
+    executor: ModelExecutor<LoaderRow<JsonRow>, (), Answer>,
     row: JsonRow,
     pass: Option<Arc<Pass>>,
     answer: Answer,
@@ -122,7 +122,7 @@ impl Model {
 }
 
 impl JsonExecutor {
-    fn of(executor: ModelExecutor<JsonRow, (), Answer>, pass: Option<Arc<Pass>>) -> JsonExecutor {
+    fn of(executor: ModelExecutor<LoaderRow<JsonRow>, (), Answer>, pass: Option<Arc<Pass>>) -> JsonExecutor {
         let maps = pass.as_ref().map_or_else(Vec::new, |pass| pass.maps.clone());
         let counts = vec![0; pass.as_ref().map_or(0, |pass| pass.lists)];
         let (answer, texts) = (Answer::default(), Vec::new());
@@ -281,7 +281,7 @@ impl std::fmt::Debug for JsonExecutor {
 
 impl Pass {
     /// How the inputs and outputs of an executor are read and written in one pass; `None` if they cannot be.
-    fn of(executor: &ModelExecutor<JsonRow, (), Answer>) -> Option<Pass> {
+    fn of(executor: &ModelExecutor<LoaderRow<JsonRow>, (), Answer>) -> Option<Pass> {
         let loops = executor.executor().inner().loops();
         let is_whole = executor.executor().inner().is_whole();
         let moves = executor.moves()?;

@@ -8,7 +8,7 @@ mod refusals;
 
 use crate::binding::loader::{Accessor, Loader};
 use crate::pool::Evaluator;
-use crate::{Error, Executor, Model, ModelExecutor, Options, Output, RunOptions};
+use crate::{Error, Executor, LoaderRow, Model, ModelExecutor, Options, Output, RunOptions};
 use cell::Cell;
 use cembra_runtime::{Cancellation, QType};
 use cembra_value::guarded_values;
@@ -85,7 +85,7 @@ impl Loader<SerializedRow> for Cells {
 /// A compiled model with the frame of one thread, run on rows of any types with `serde::Serialize`, giving `O`: see
 /// [`Model::executor_for_rows`]. A clone shares the code and has its own frame.
 pub struct SerializeExecutor<O> {
-    executor: ModelExecutor<SerializedRow, O>,
+    executor: ModelExecutor<LoaderRow<SerializedRow>, O>,
     row: SerializedRow,
 }
 
