@@ -471,6 +471,7 @@ macro_rules! standard_operators {
             COLUMN_FOLD = column::FOLD;
             COLUMN_FIND = column::FIND;
             COLUMN_HAS_KEY = column::ROW;
+            COLUMN_ASK = column::ASK;
         }
     };
 }

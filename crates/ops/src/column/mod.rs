@@ -3,11 +3,14 @@
 //! element lies there as it would in a slot of a frame.
 //!
 //! The operands are addresses, so no text, builder or rewrite can name these operators: [`Registry::find`](crate::Registry::find)
-//! does not know them. Plans of short lists have them, which `cembra-array` makes.
+//! does not know them. Plans of short lists have them, which `cembra-array` makes, and plans that ask for inputs, which `cembra-prepare` makes.
 
+mod ask;
 mod find;
 mod fold;
 
+pub(crate) use ask::ASK;
+pub use ask::InputsView;
 pub(crate) use find::{FIND, ROW};
 pub use find::{Lookup, MapView, find_overload};
 pub(crate) use fold::FOLD;
@@ -79,6 +82,8 @@ macro_rules! accesses {
             Overload { pure: false, ..Overload::of::<WriteElement<$ty>>() },
             Overload { pure: false, ..Overload::of::<WriteElement<Option<$ty>>>() }
         ),*];
+        const ASKS: &[Overload] =
+            &[$(Overload::of::<ask::Ask<$ty>>(), Overload::of::<ask::Ask<Option<$ty>>>()),*];
         const TYPES: &[OperandType] = &[$(<$ty as Repr>::OPERAND, <Option<$ty> as Repr>::OPERAND),*];
     };
 }
@@ -101,7 +106,7 @@ pub(crate) static WRITE: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The overload of `READ` and of `WRITE` for elements of a type; `None` if columns have no such elements.
+/// The overload of `READ`, `WRITE` and `ASK` for elements or inputs of a type; `None` if columns have no such elements.
 #[must_use]
 pub fn overload(element: &QType) -> Option<u16> {
     let (QType::Scalar(scalar) | QType::Optional(scalar)) = element else { return None };
