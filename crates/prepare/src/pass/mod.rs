@@ -1,5 +1,6 @@
 //! The ordered list of passes, and what goes through it.
 
+mod ask;
 mod cast;
 mod check;
 mod expand;
@@ -12,6 +13,7 @@ mod select;
 mod types;
 mod wheres;
 
+pub use ask::{AskedInputs, AskedValue, ask_for, is_askable};
 pub(crate) use fold::evaluate_constant;
 pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};
@@ -45,6 +47,10 @@ enum PassAction {
 }
 
 impl Pass {
+    const fn is_of_graphs(&self) -> bool {
+        matches!(self.run, PassAction::Graph(_))
+    }
+
     fn run(&self, prepared: Prepared, program: &Program, options: &Options) -> Result<Prepared, Diagnostics> {
         Ok(match (&self.run, prepared) {
             (PassAction::Graph(run), Prepared::Typed(mut model)) => {
@@ -113,10 +119,33 @@ pub fn prepare(
     options: &Options,
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Diagnostics> {
+    prepare_with(program, leaf_type, options, &PASSES.iter().collect::<Vec<_>>(), observe)
+}
+
+/// Prepares a program as [`prepare`] does, up to the graph whose nodes have no places yet, for [`place`].
+///
+/// # Errors
+/// As of `prepare`.
+pub fn prepare_graph(
+    program: &Program,
+    leaf_type: &dyn Fn(&str) -> Option<QType>,
+    options: &Options,
+) -> Result<Prepared, Diagnostics> {
+    let passes: Vec<&Pass> = PASSES.iter().filter(|pass| pass.is_of_graphs()).collect();
+    prepare_with(program, leaf_type, options, &passes, &mut |_, _| {})
+}
+
+fn prepare_with(
+    program: &Program,
+    leaf_type: &dyn Fn(&str) -> Option<QType>,
+    options: &Options,
+    passes: &[&Pass],
+    observe: &mut dyn FnMut(&Pass, &Prepared),
+) -> Result<Prepared, Diagnostics> {
     check_names(options)?;
     let leaves = types::leaves(program, leaf_type, options.budget.limits())?;
     let mut prepared = Prepared::Typed(types::model_of_leaves(leaves, program, options));
-    for pass in PASSES {
+    for pass in passes {
         options.budget.check_time()?;
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
             prepared = pass.run(prepared, program, options)?;
@@ -162,7 +191,7 @@ fn check_names(options: &Options) -> Result<(), Diagnostics> {
 /// # Errors
 /// Problems with what operators stand for, or limits.
 pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
-    run_passes(model, program, options, &["types", "extensions"])
+    run_passes(model, program, options, |pass| !["types", "extensions"].contains(&pass.name))
 }
 
 /// Prepares a model that is typed already: what is done to each element of tensors.
@@ -170,13 +199,31 @@ pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> 
 /// # Errors
 /// Problems with what operators stand for, with what extensions made, or limits.
 pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
-    run_passes(model, program, options, &["types"])
+    run_passes(model, program, options, |pass| pass.name != "types")
 }
 
-/// Runs all passes but some, and those that options leave out.
-fn run_passes(model: TypedModel, program: &Program, options: &Options, but: &[&str]) -> Result<Placed, Diagnostics> {
+/// Finds the places of the nodes that [`prepare_graph`] made.
+///
+/// # Errors
+/// Limits; or options said to stop before there are places.
+pub fn place(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+    let is_last = |pass: &&Pass| options.stop_after.as_deref() == Some(pass.name);
+    if PASSES.iter().find(is_last).is_some_and(Pass::is_of_graphs) {
+        return Prepared::Typed(model).placed();
+    }
+    debug_assert_eq!(check::invariants(&model), None, "before places");
+    run_passes(model, program, options, |pass| !pass.is_of_graphs())
+}
+
+/// Runs these passes, but those that options leave out.
+fn run_passes(
+    model: TypedModel,
+    program: &Program,
+    options: &Options,
+    is_run: impl Fn(&Pass) -> bool,
+) -> Result<Placed, Diagnostics> {
     let mut prepared = Prepared::Typed(model);
-    for pass in PASSES.iter().filter(|pass| !but.contains(&pass.name)) {
+    for pass in PASSES.iter().filter(|pass| is_run(pass)) {
         options.budget.check_time()?;
         if !(pass.optional && options.without.iter().any(|name| name == pass.name)) {
             prepared = pass.run(prepared, program, options)?;

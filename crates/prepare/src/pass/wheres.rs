@@ -6,8 +6,9 @@
 //! reached if it runs at least once.) What may stop it and only a branch inside of the loop needs stays in that branch.
 //!
 //! Before that, what several branches share, and nothing outside of branches needs, is put under a guard of its own if it
-//! can fail or costs much: see `guard`.
+//! can fail or costs much: see `guard`. Inputs that the caller is asked for are asked for where they are used: see `asked`.
 
+mod asked;
 mod guard;
 mod invariant;
 
@@ -15,6 +16,7 @@ use crate::pass::Options;
 use crate::{Id, Kind, Placed, RegionId, RegionTree, Regions, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_value::Diagnostics;
+use guard::GuardReason;
 pub(super) use guard::unseen;
 use invariant::Invariants;
 use rustc_hash::FxHashMap;
@@ -24,11 +26,24 @@ const GUARD_ROUNDS: usize = 8;
 
 pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
     let mut analysis = Analysis::of(&model);
-    for _ in 0..GUARD_ROUNDS {
-        options.budget.check_time()?;
-        if !guard::add(&mut model, program, options.registry, &analysis) {
-            break;
+    let mut is_asked = asked::is_any_asked(&model.graph);
+    if is_asked && asked::keep_needed(&mut model, &analysis) {
+        analysis = Analysis::of(&model);
+        is_asked = asked::is_any_asked(&model.graph);
+    }
+    // What may fail has the same guards whatever the caller is asked for. Guards for inputs alone come after them.
+    let reasons = [GuardReason::Effects, GuardReason::Inputs];
+    for reason in reasons.into_iter().take(1 + usize::from(is_asked)) {
+        for _ in 0..GUARD_ROUNDS {
+            options.budget.check_time()?;
+            if !guard::add(&mut model, program, reason, &analysis) {
+                break;
+            }
+            analysis = Analysis::of(&model);
         }
+    }
+    if is_asked {
+        asked::repeat(&mut model, &analysis);
         analysis = Analysis::of(&model);
     }
     let Analysis { tree, regions, mut branches, loops, population, .. } = analysis;
@@ -97,26 +112,43 @@ impl Analysis {
         self.tree.open(inside)
     }
 
-    /// The regions that a conditional's operands are used in.
-    fn open_branches(&mut self, node: Id, region: RegionId) -> [RegionId; 3] {
+    /// Opens the regions of a conditional's branches.
+    fn open_branches(&mut self, node: Id, region: RegionId) {
         let branches = [true, false].map(|on| self.open(region, Some((node, on))));
         self.branches.insert(node, branches);
-        [region, branches[0], branches[1]]
+    }
+
+    /// The regions that a node in `region` uses its first three operands in; it uses all others in `region`.
+    fn used_in(&self, graph: &TypedGraph, node: Id, region: RegionId) -> [RegionId; 3] {
+        match graph.kind(node) {
+            Kind::Where { .. } => self.branches.get(&node).map_or([region; 3], |[on, off]| [region, *on, *off]),
+            Kind::Loop(_) => self.loops.get(&node).map_or([region; 3], |round| [region, *round, *round]),
+            _ => [region; 3],
+        }
+    }
+
+    /// The region that an operand has for a use in `used`: around the loops that it is an invariant of.
+    fn home_of_use(&self, operand: Id, used: RegionId) -> RegionId {
+        self.invariants.home(&self.tree, operand, used)
+    }
+
+    /// True if a region is `around`, or inside of it.
+    fn is_inside(&self, region: RegionId, around: RegionId) -> bool {
+        self.tree.common(region, around) == around
     }
 
     fn visit(&mut self, graph: &TypedGraph, node: Id, region: RegionId) {
         self.population[region.index()] += 1;
-        let mut uses = [region; 3];
         match graph.kind(node) {
-            Kind::Where { .. } => uses = self.open_branches(node, region),
+            Kind::Where { .. } => self.open_branches(node, region),
             Kind::Loop(id) => {
                 let round = self.open(region, None);
                 self.invariants.enter(round, id);
                 self.loops.insert(node, round);
-                uses = [region, round, round];
             }
             _ => {}
         }
+        let uses = self.used_in(graph, node, region);
         for (at, operand) in graph.operands(node).iter().enumerate() {
             let used = *uses.get(at).unwrap_or(&region);
             let known = &mut self.regions[operand.index()];

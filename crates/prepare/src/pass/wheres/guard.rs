@@ -11,6 +11,7 @@
 mod path;
 
 use super::Analysis;
+use super::asked::{is_asked, repeated};
 use crate::{Id, Kind, RegionId, TypedGraph, TypedModel};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_ops::{Effects, Registry, id};
@@ -25,12 +26,26 @@ const MOST_PATHS: usize = 16;
 /// The nodes to guard, each with the paths to its uses.
 type Guards = FxHashMap<Id, Vec<Path>>;
 
+/// Why nodes get guards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum GuardReason {
+    /// They may stop the evaluation, or cost much.
+    Effects,
+    /// They need inputs that the caller is asked for, too.
+    Inputs,
+}
+
 /// Puts guards into the graph; false if there is nothing to guard.
-pub(super) fn add(model: &mut TypedModel, program: &Program, registry: &'static Registry, analysis: &Analysis) -> bool {
+pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason, analysis: &Analysis) -> bool {
     if analysis.branches.len() < 2 {
         return false;
     }
-    let mut guards = candidates(model, program, analysis);
+    let is_repeated = match reason {
+        GuardReason::Effects => Vec::new(),
+        GuardReason::Inputs => repeated(&model.graph, model.registry),
+    };
+    let registry = model.registry;
+    let mut guards = candidates(model, program, analysis, &is_repeated);
     // The guards on a circle are made wider; those that still are on one are given up.
     let circles = on_circles(&model.graph, &guards);
     for (_, paths) in guards.iter_mut().filter(|(node, paths)| needs_any(**node, paths, &circles)) {
@@ -59,13 +74,15 @@ fn move_conditions(guards: &mut Guards) {
     }
 }
 
-/// True for an operator that may stop the evaluation, or whose evaluation is a call.
+/// True for an operator that may stop the evaluation, or whose evaluation is a call; an input that the caller is asked for is none, because it
+/// is asked for where it is used.
 fn is_worth_guarding(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
-    graph.effects(registry, node).is_some_and(Effects::is_worth_skipping)
+    graph.effects(registry, node).is_some_and(Effects::is_worth_skipping) && !is_asked(graph, node)
 }
 
-/// The nodes worth a guard, each with the paths to its uses.
-fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis) -> Guards {
+/// The nodes worth a guard, each with the paths to its uses. Nodes that are made of those in `is_repeated` are worth one too.
+fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_repeated: &[bool]) -> Guards {
+    let is_repeated = |node: Id| is_repeated.get(node.index()).is_some_and(|is_repeated| *is_repeated);
     let (graph, registry) = (&model.graph, model.registry);
     let mut worth = vec![false; graph.len()];
     let mut wanted = vec![false; graph.len()];
@@ -74,15 +91,18 @@ fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis) -> Gua
         // What only this node needs moves with it, and what its branches hold.
         let branches = analysis.branches.get(&node).copied().unwrap_or([home; 2]);
         let within = |region: RegionId| region == home || branches.contains(&region);
-        let brings = |o: &Id| worth[o.index()] && analysis.regions[o.index()].is_some_and(within);
+        let is_apart = |o: Id| is_repeated(o) && !analysis.used_at_home[o.index()];
+        let brings = |o: &Id| worth[o.index()] && (analysis.regions[o.index()].is_some_and(within) || is_apart(*o));
         worth[node.index()] = match graph.kind(node) {
             Kind::Loop(_) => true,
-            Kind::Operator { .. } if is_worth_guarding(graph, registry, node) => true,
+            Kind::Operator { .. } if is_repeated(node) || is_worth_guarding(graph, registry, node) => true,
             Kind::Operator { .. } | Kind::Where { .. } => graph.operands(node).iter().any(brings),
             _ => continue,
         };
-        wanted[node.index()] =
-            worth[node.index()] && !analysis.used_at_home[node.index()] && unseen(graph.qtype(node)).is_some();
+        wanted[node.index()] = worth[node.index()]
+            && !is_repeated(node)
+            && !analysis.used_at_home[node.index()]
+            && unseen(graph.qtype(node)).is_some();
     }
     let mut found = Guards::default();
     if !wanted.contains(&true) {

@@ -7,9 +7,12 @@
 
 use super::is_worth_guarding;
 use crate::pass::wheres::Analysis;
+use crate::pass::wheres::asked::is_asked;
 use crate::{Id, Kind, RegionId, TypedGraph};
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry, id};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The most levels of conditionals between a guard and a use of what it guards.
@@ -122,7 +125,8 @@ impl Paths<'_> {
         let mut stack = vec![condition];
         while let Some(node) = stack.pop() {
             for operand in self.graph.operands(node) {
-                if self.graph.operands(*operand).is_empty() || self.is_safe_anywhere(*operand) {
+                let is_leaf = self.graph.operands(*operand).is_empty() || is_asked(self.graph, *operand);
+                if is_leaf || self.is_safe_anywhere(*operand) {
                     continue;
                 }
                 if self.region(*operand).is_some_and(|at| self.analysis.tree.common(at, region) == at) {
@@ -154,6 +158,7 @@ impl Paths<'_> {
         while let Some(node) = stack.pop() {
             let fails = match self.graph.kind(node) {
                 Kind::Loop(_) => true,
+                _ if is_asked(self.graph, node) => false,
                 _ => self.graph.effects(self.registry, node).is_some_and(|effects| effects.may_fail),
             };
             if fails || seen.len() > MOST_OPERATORS * MOST_OPERATORS {
@@ -188,6 +193,7 @@ impl Paths<'_> {
         let mut seen = 0;
         while let Some(node) = stack.pop() {
             match self.graph.kind(node) {
+                Kind::Operator { .. } if is_asked(self.graph, node) => continue,
                 Kind::Operator { .. } => {}
                 Kind::Where { .. } | Kind::Loop(_) => return false,
                 _ => continue,
@@ -210,6 +216,21 @@ impl Paths<'_> {
         }
         uses
     }
+}
+
+/// True if a mask may need an input that the caller is asked for, or if it takes too long to tell.
+fn asks(graph: &TypedGraph, mask: Id) -> bool {
+    let mut seen: FxHashSet<Id> = FxHashSet::default();
+    let mut stack = vec![mask];
+    while let Some(node) = stack.pop() {
+        if is_asked(graph, node) || seen.len() > MOST_OPERATORS * MOST_OPERATORS {
+            return true;
+        }
+        if seen.insert(node) {
+            stack.extend_from_slice(graph.operands(node));
+        }
+    }
+    false
 }
 
 impl Path {
@@ -259,6 +280,11 @@ impl Path {
                 mask = bound(graph, registry, id::PRESENCE_NOT, &[mask], origin)?;
             }
             all = Some(match all {
+                // What asks the caller for an input is evaluated where it was: under the conditions around it.
+                Some(so_far) if so_far != mask && asks(graph, mask) => {
+                    let missing = graph.literal(Value::Missing(Scalar::Unit), origin);
+                    graph.add(Kind::LAZY, &[so_far, mask, missing], &QType::MASK, origin)
+                }
                 Some(so_far) if so_far != mask => bound(graph, registry, id::PRESENCE_AND, &[so_far, mask], origin)?,
                 _ => mask,
             });

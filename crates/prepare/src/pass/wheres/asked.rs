@@ -1,0 +1,207 @@
+//! Inputs that the caller is asked for. An input that every evaluation needs is a leaf. Any other is asked for where it is used, and so is what takes
+//! a few cheap operators to make of such inputs: each region that uses it has nodes of its own. The caller keeps what it was asked for, so asking
+//! twice costs less than a guard, and no input is asked for in a branch that is not taken, however many branches share it.
+
+use super::Analysis;
+use crate::{Id, Kind, RegionId, TypedGraph, TypedModel};
+use cembra_ops::{Effects, Registry, Structure, id};
+use cembra_value::Value;
+use smallvec::SmallVec;
+
+/// The most operators, inputs included, that a node is made of which each region that uses it has for itself.
+const MOST_OPERATORS: u32 = 16;
+
+/// The most regions of one node of which each is compared with each, to find those inside of another.
+const MOST_COMPARED: usize = 64;
+
+/// True for an operator that asks for an input.
+pub(super) fn is_asked(graph: &TypedGraph, node: Id) -> bool {
+    graph.op(node) == Some(id::COLUMN_ASK)
+}
+
+/// True if the caller is asked for some input.
+pub(super) fn is_any_asked(graph: &TypedGraph) -> bool {
+    graph.ids().any(|node| is_asked(graph, node))
+}
+
+/// Which nodes each region that uses them has for itself, by position: inputs that the caller is asked for, and what takes up to
+/// [`MOST_OPERATORS`] to make of them that cannot fail and call nothing.
+pub(super) fn repeated(graph: &TypedGraph, registry: &Registry) -> Vec<bool> {
+    // How many operators a node is made of, which may count some twice; 0 for one that needs no such input, the most for one that is not cheap.
+    let mut sizes = vec![0_u32; graph.len()];
+    for node in graph.ids() {
+        let made_of =
+            graph.operands(node).iter().fold(0, |sum: u32, operand| sum.saturating_add(sizes[operand.index()]));
+        sizes[node.index()] = match made_of {
+            0 => u32::from(is_asked(graph, node)),
+            _ if is_cheap(graph, registry, node) => made_of.saturating_add(1),
+            _ => u32::MAX,
+        };
+    }
+    sizes.into_iter().map(|size| (1..=MOST_OPERATORS).contains(&size)).collect()
+}
+
+/// True for an operator that cannot fail, calls nothing and has no branches.
+fn is_cheap(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
+    let Kind::Operator { op, .. } = graph.kind(node) else { return false };
+    match graph.effects(registry, node) {
+        Some(effects) => !Effects::is_worth_skipping(effects),
+        None => matches!(registry.structure(op), Some(Structure::MakeTuple | Structure::MakeNamed | Structure::GetNth)),
+    }
+}
+
+/// Makes leaves of inputs that every evaluation needs, whatever guards are added. False if there are none.
+pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
+    let graph = &model.graph;
+    let mut is_needed = vec![false; graph.len()];
+    for (_, output) in &model.outputs {
+        is_needed[output.index()] = true;
+    }
+    let mut finds_some = false;
+    for node in graph.ids().rev().filter(|node| analysis.regions[node.index()].is_some()) {
+        if !is_needed[node.index()] {
+            continue;
+        }
+        finds_some |= is_asked(graph, node);
+        let used_in = analysis.used_in(graph, node, RegionId::TOP);
+        for (at, operand) in graph.operands(node).iter().enumerate() {
+            let used = *used_in.get(at).unwrap_or(&RegionId::TOP);
+            is_needed[operand.index()] |= analysis.home_of_use(*operand, used) == RegionId::TOP;
+        }
+    }
+    if !finds_some {
+        return false;
+    }
+    let old = std::mem::take(&mut model.graph);
+    let mut new = old.empty_like();
+    let mut copies: Vec<Id> = vec![Id::from_index(0); old.len()];
+    for node in old.ids().filter(|node| analysis.regions[node.index()].is_some()) {
+        copies[node.index()] = if is_needed[node.index()] && is_asked(&old, node) {
+            ask_at(&mut new, &old, node, None)
+        } else {
+            let operands: SmallVec<[Id; 4]> =
+                old.operands(node).iter().map(|operand| copies[operand.index()]).collect();
+            new.copy_node(&old, node, &operands)
+        };
+    }
+    for (_, output) in &mut model.outputs {
+        *output = copies[output.index()];
+    }
+    model.graph = new;
+    true
+}
+
+/// Gives each region that uses a repeated node a node of its own; the top region has leaves.
+pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
+    let is_repeated = repeated(&model.graph, model.registry);
+    let places = Places::of(model, analysis, &is_repeated);
+    let old = std::mem::take(&mut model.graph);
+    let mut new = old.empty_like();
+    // The copies of a node, one for each of its places, or the only one.
+    let mut copies: Vec<SmallVec<[Id; 1]>> = vec![SmallVec::new(); old.len()];
+    for node in old.ids() {
+        let Some(region) = analysis.regions[node.index()] else { continue };
+        let mut made = SmallVec::new();
+        for (at, place) in
+            places.of_node(node).iter().copied().chain((!is_repeated[node.index()]).then_some(region)).enumerate()
+        {
+            if is_asked(&old, node) {
+                made.push(ask_at(&mut new, &old, node, (place != RegionId::TOP).then_some(at)));
+                continue;
+            }
+            let used_in = analysis.used_in(&old, node, place);
+            let operands = old.operands(node).iter().enumerate().map(|(at, operand)| {
+                let used = *used_in.get(at).unwrap_or(&place);
+                let copy = places.position(analysis, *operand, analysis.home_of_use(*operand, used));
+                copies[operand.index()].get(copy).copied().unwrap_or(Id::from_index(0))
+            });
+            let operands: SmallVec<[Id; 4]> = operands.collect();
+            made.push(new.copy_node(&old, node, &operands));
+        }
+        copies[node.index()] = made;
+    }
+    for (_, output) in &mut model.outputs {
+        *output = copies[output.index()].first().copied().unwrap_or(Id::from_index(0));
+    }
+    model.graph = new;
+}
+
+/// The regions that have a node of their own for each repeated node.
+struct Places {
+    /// By position, none of which is inside of another unless there are many; outermost first.
+    of_nodes: Vec<Vec<RegionId>>,
+}
+
+impl Places {
+    fn of(model: &TypedModel, analysis: &Analysis, is_repeated: &[bool]) -> Places {
+        let graph = &model.graph;
+        let mut of_nodes: Vec<Vec<RegionId>> = vec![Vec::new(); graph.len()];
+        for (_, output) in model.outputs.iter().filter(|(_, output)| is_repeated[output.index()]) {
+            of_nodes[output.index()].push(RegionId::TOP);
+        }
+        // Users come after operands: when a node is met from behind, all its uses are known.
+        for node in graph.ids().rev() {
+            let Some(region) = analysis.regions[node.index()] else { continue };
+            let mut own = std::mem::take(&mut of_nodes[node.index()]);
+            retain_outermost(analysis, &mut own);
+            let regions = own.iter().copied().chain((!is_repeated[node.index()]).then_some(region));
+            for region in regions {
+                let used_in = analysis.used_in(graph, node, region);
+                for (at, operand) in graph.operands(node).iter().enumerate().filter(|(_, o)| is_repeated[o.index()]) {
+                    let used = *used_in.get(at).unwrap_or(&region);
+                    of_nodes[operand.index()].push(analysis.home_of_use(*operand, used));
+                }
+            }
+            of_nodes[node.index()] = own;
+        }
+        Places { of_nodes }
+    }
+
+    fn of_node(&self, node: Id) -> &[RegionId] {
+        &self.of_nodes[node.index()]
+    }
+
+    /// Which of a node's places is that of a use in a region; 0 for a node that has none of its own.
+    fn position(&self, analysis: &Analysis, node: Id, used: RegionId) -> usize {
+        match self.of_node(node) {
+            [] | [_] => 0,
+            places if places.len() <= MOST_COMPARED => {
+                places.iter().position(|place| analysis.is_inside(used, *place)).unwrap_or(0)
+            }
+            places => places.binary_search(&used).unwrap_or(0),
+        }
+    }
+}
+
+/// Drops regions inside of another, and those that are there twice.
+fn retain_outermost(analysis: &Analysis, places: &mut Vec<RegionId>) {
+    // A region comes behind those around it.
+    places.sort_unstable();
+    places.dedup();
+    if places.first() == Some(&RegionId::TOP) {
+        places.truncate(1);
+    }
+    if places.len() <= MOST_COMPARED {
+        let mut outer: SmallVec<[RegionId; 4]> = SmallVec::new();
+        places.retain(|place| {
+            let is_outer = outer.iter().all(|other| !analysis.is_inside(*place, *other));
+            outer.extend(is_outer.then_some(*place));
+            is_outer
+        });
+    }
+}
+
+/// The node by which an input is asked for at the place of this number, or its leaf.
+fn ask_at(new: &mut TypedGraph, old: &TypedGraph, node: Id, place: Option<usize>) -> Id {
+    let (qtype, origin) = (old.qtype(node), old.origin(node));
+    let [view, number] = *old.operands(node) else { return node };
+    let number = old.value(number).and_then(Value::as_scalar).map_or(0, |number| number.bits() as u32);
+    match place {
+        None => new.add(Kind::Leaf(number), &[], qtype, origin),
+        Some(place) => {
+            let view = new.copy_node(old, view, &[]);
+            let number = new.literal(Value::from(((place as u64) << 32 | u64::from(number)).cast_signed()), origin);
+            new.add(old.kind(node), &[view, number], qtype, origin)
+        }
+    }
+}
