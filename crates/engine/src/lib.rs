@@ -20,7 +20,8 @@ pub use arrays::loops::{LoopMemory, LoopPlan, LoopRoom};
 pub use arrays::model::ArrayModel;
 pub use batch::{Batch, BatchResult, RowFailure};
 pub use cembra_array::{Column, InputPath, LoopLeaf, LoopOutput};
-pub use cembra_ops::column::{Lookup, MapView};
+pub use cembra_ops::column::{InputsView, Lookup, MapView};
+pub use cembra_prepare::{AskedInputs, AskedValue};
 #[doc(hidden)]
 pub use code::cache::{Cache, NewValue, hash_of};
 pub use code::machine_code::refusal;
@@ -34,7 +35,7 @@ pub use options::signature::{Field, Signature};
 pub use rows::players::listing as lane_listing;
 pub use session::Session;
 pub use stages::sites::{Site, Sites, operator_name};
-pub use stages::{only_sessions, plan, plan_of, prepare};
+pub use stages::{only_sessions, plan, plan_of, prepare, prepare_asking};
 pub use tensors::access::Reader;
 pub use tensors::bound::BoundPlan;
 pub use tensors::evaluator::{Evaluator, TensorHost, matrices};

@@ -1,5 +1,5 @@
 //! Loaders: where the values of a model's inputs come from, by name. A loader is asked only when an executor is made, and
-//! only for inputs that the prepared model still needs; each gives an accessor, which is called for every row.
+//! only for inputs that the prepared model still needs; each gives an accessor, which is called for rows that need the value.
 
 use crate::binding::fields::{Input, InputField};
 use crate::names::ByName;
@@ -12,6 +12,9 @@ use std::sync::Arc;
 ///
 /// What reads one value of a row is an [`Accessor`], and what it returns is checked and written by the executor: a loader
 /// cannot leave a slot unwritten, and an absent value is [`ValueRef::Missing`].
+///
+/// An accessor is called when an evaluation first needs the value, at most once, and never for a branch that is not taken. Of models with arrays,
+/// lists or tensors all accessors are called before the evaluation.
 ///
 /// ```
 /// use cembra::{Accessor, Error, Loader, Model, Options, QType, Value, ValueRef};
@@ -91,7 +94,7 @@ unsafe impl<R> Input for LoaderRow<R> {
     }
 }
 
-/// Reads one input from a row.
+/// Reads one input from a row, when an evaluation needs the value.
 pub struct Accessor<R>(pub(crate) Access<R>);
 
 pub(crate) type ReadFn<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
@@ -99,12 +102,22 @@ pub(crate) type ReadFn<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Er
 pub(crate) enum Access<R> {
     /// A field of `R`, from the table of its derive.
     Field(InputField),
+    /// A function that is called before each evaluation.
     Read(ReadFn<R>),
+    /// A function that is called when an evaluation first needs the value.
+    OnDemand(ReadFn<R>),
 }
 
 impl<R> Accessor<R> {
     /// The accessor that this function is. It may fail, with [`Error::values`].
     pub fn new(read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static) -> Self {
+        Accessor(Access::OnDemand(Arc::new(read)))
+    }
+
+    /// As `new`, of a function that reads the row that it is given, so that each evaluation checks the value, needed or not.
+    pub(crate) fn checking(
+        read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static,
+    ) -> Self {
         Accessor(Access::Read(Arc::new(read)))
     }
 }
@@ -113,7 +126,7 @@ impl<R> std::fmt::Debug for Accessor<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
             Access::Field(_) => "Accessor::Field",
-            Access::Read(_) => "Accessor::Read",
+            Access::Read(_) | Access::OnDemand(_) => "Accessor::Read",
         })
     }
 }
@@ -299,7 +312,7 @@ impl<R> Loader<R> for AccessorsLoader<R> {
 
     fn bind(&self, name: &str, _: &QType) -> Result<Accessor<R>, Error> {
         match (self.listed.get(name), &self.others) {
-            (Some((_, read)), _) => Ok(Accessor(Access::Read(read.clone()))),
+            (Some((_, read)), _) => Ok(Accessor(Access::OnDemand(read.clone()))),
             (None, Some(others)) => Ok((others.accessor)(name)),
             (None, None) => Err(Error::values(format!("there is no accessor `{name}`"))),
         }

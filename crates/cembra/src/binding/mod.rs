@@ -10,6 +10,7 @@ pub(crate) mod lists;
 pub(crate) mod loader;
 pub(crate) mod matched;
 pub(crate) mod moved_fields;
+pub(crate) mod on_demand;
 pub(crate) mod plain_fields;
 pub(crate) mod shapes;
 pub(crate) mod struct_fields;
@@ -23,14 +24,15 @@ use crate::binding::lists::ListTransfers;
 use crate::binding::loader::{Access, Fields, Loader, ReadFn};
 use crate::binding::matched::{FieldLoad, MatchedField};
 use crate::binding::moved_fields::{MovedField, PlainField};
+use crate::binding::on_demand::{LoaderInputs, OnDemandInputs};
 use crate::names::strange_names;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_engine::TensorProgram;
-use cembra_engine::{Executable, Field, plan, prepare};
+use cembra_engine::{Executable, Field, plan, prepare, prepare_asking};
 use cembra_expr::Program;
 use cembra_plan::{Base, Binding, Plan, ValueLocation};
-use cembra_runtime::{QType, Scalar};
+use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -44,6 +46,10 @@ pub(crate) trait Source {
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error>;
     fn names(&self) -> Vec<String>;
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
+    /// True if some inputs may be read on demand.
+    fn is_asked(&self) -> bool {
+        false
+    }
     /// The first panic of an answer that had no room for an error.
     fn failure(&self) -> Option<Error> {
         None
@@ -98,7 +104,10 @@ impl<S> Listener<S> for Heard<'_, S> {
 pub(crate) enum InputSource {
     /// A field, from the table of the row's derive.
     Field(InputField),
+    /// By an accessor, before the model is evaluated.
     Read(Box<dyn ReadRow>),
+    /// By an accessor, when the model first needs the value.
+    OnDemand(Box<dyn ReadRow>),
 }
 
 /// An accessor without the type of its rows.
@@ -184,6 +193,10 @@ impl<R> Source for Loaded<'_, R> {
         self.failed.ask(|| "the loader".to_owned(), || self.loader.names()).unwrap_or_default()
     }
 
+    fn is_asked(&self) -> bool {
+        true
+    }
+
     fn failure(&self) -> Option<Error> {
         self.failed.first()
     }
@@ -193,11 +206,12 @@ impl<R> Source for Loaded<'_, R> {
         Ok(match bound.0 {
             Access::Field(field) => InputSource::Field(field),
             Access::Read(read) => InputSource::Read(<dyn ReadRow>::of(read)),
+            Access::OnDemand(read) => InputSource::OnDemand(<dyn ReadRow>::of(read)),
         })
     }
 }
 
-/// An input that an accessor reads, and that goes through a slot of the frame.
+/// An input that an accessor reads, and that goes through a slot of the frame or of the memory for what is read on demand.
 pub(crate) struct Load {
     read: Box<dyn ReadRow>,
     pub(crate) name: Arc<str>,
@@ -214,6 +228,37 @@ impl Load {
     pub(crate) unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
         guarded_values(|| format!("input `{}`: its loader", self.name), || unsafe { self.read.read(row) })
+    }
+
+    /// Reads the value and writes it to its slot. A value that the accessor made is kept, if its text is viewed there.
+    ///
+    /// # Errors
+    /// That of the accessor, or that its value does not fit.
+    ///
+    /// # Safety
+    /// FIELD-TABLE, as for [`ReadRow::read`]; FRAME-SLOT for the slot. STRING-VIEW: `kept` is emptied only when nothing reads the slot again.
+    #[inline]
+    pub(crate) unsafe fn write(
+        &self,
+        row: *const u8,
+        frame: FramePtr,
+        kept: &mut Vec<ValueRef<'static>>,
+    ) -> Result<(), Error> {
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        let value = unsafe { self.read(row)? };
+        let borrowed;
+        let value = if value.is_owned() {
+            &*kept.push_mut(value.into_owned())
+        } else {
+            borrowed = value;
+            &borrowed
+        };
+        // SAFETY: FRAME-SLOT: the slot is this input's. STRING-VIEW: what is borrowed is the row's; what is kept stays until the next
+        // call writes every slot anew, and moving it does not move its bytes.
+        if !unsafe { value.write_to(&self.qtype, frame, self.slot) } {
+            return Err(self.misfit(value));
+        }
+        Ok(())
     }
 
     /// The error that an accessor gave a value of another type.
@@ -254,8 +299,10 @@ impl<S> ListenerOutput<S> {
 pub(crate) struct Transfers<S> {
     /// Inputs that are fields of the row.
     pub(crate) fields: Box<[FieldLoad]>,
-    /// Inputs that accessors read.
+    /// Inputs that accessors read before the model is evaluated.
     pub(crate) reads: Box<[Load]>,
+    /// Inputs that accessors read when the model needs them.
+    pub(crate) on_demand: Option<Box<OnDemandInputs>>,
     /// Fields of the output struct that there may be no value for, or are their defaults where it is missing; of a model with
     /// arrays all of them, in the order of the outputs.
     pub(crate) checked: Box<[MovedField]>,
@@ -309,6 +356,11 @@ impl<S> Transfers<S> {
         self.memory_bytes() == 0 && self.arrays.is_none()
     }
 
+    /// True if a loader reads inputs.
+    pub(crate) fn has_reads(&self) -> bool {
+        !self.reads.is_empty() || self.on_demand.is_some()
+    }
+
     /// True if a call on many rows can write the fields of all of them.
     pub(crate) fn are_columns(&self) -> bool {
         self.absent.is_empty() && self.checked.is_empty() && !self.has_others
@@ -318,7 +370,8 @@ impl<S> Transfers<S> {
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
         let lists = self.lists.as_ref().map_or(0, |lists| size_of_val(&**lists) + lists.memory_bytes());
-        let inputs = size_of_val(&*self.fields) + size_of_val(&*self.reads);
+        let on_demand = self.on_demand.as_ref().map_or(0, |inputs| size_of_val(&**inputs) + inputs.memory_bytes());
+        let inputs = size_of_val(&*self.fields) + size_of_val(&*self.reads) + on_demand;
         let outputs = size_of_val(&*self.checked) + size_of_val(&*self.outputs) + size_of_val(&*self.absent);
         inputs + outputs + size_of_val(&*self.tells) + arrays + lists
     }
@@ -365,7 +418,16 @@ fn bind_to<S>(
     if options.binding.cast_outputs || options.binding.require_present {
         program = fit_outputs(&program, &wanted, options)?;
     }
-    let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
+    let mut loaded = None;
+    let placed = match source.is_asked() {
+        true => prepare_asking(&program, options, &mut |model| {
+            if !model.has_arrays() {
+                loaded = Some(LoaderInputs::bind(model, source, &options.prepare.budget)?);
+            }
+            Ok(())
+        })?,
+        false => prepare(&program, options, &mut |_, _| {})?.placed()?,
+    };
     if placed.model.has_arrays() {
         let executable = || Executable::of_arrays(program, placed, options);
         return bind_whole(executable, source, fields, absent, listener);
@@ -374,7 +436,9 @@ fn bind_to<S>(
     let found: Vec<(&str, &QType)> =
         plan.outputs().iter().map(|output| (&*output.name, &plan.value(output.value).qtype)).collect();
     check_outputs(&found, &wanted)?;
-    let BoundInputs { places, fields: loaded, reads, has_others, mut may_panic } = bind_inputs(&plan, source)?;
+    let inputs = loaded.as_ref().map(|loaded| loaded.inputs.clone());
+    let BoundInputs { places, fields: field_loads, reads, on_demand, has_others, mut may_panic } =
+        bind_inputs(&plan, source, loaded, &placed.model.leaves)?;
     let mut binding = Binding { inputs: places, outputs: plan.frame_binding().outputs };
     let (mut checked, mut outputs, mut tells) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = fields.into_iter();
@@ -397,11 +461,16 @@ fn bind_to<S>(
             }
         }
     }
-    let executor = Executor::from(Executable::new(program, plan, Some(binding), options)?);
+    let executable = Executable::new(program, plan, Some(binding), options)?;
+    let executor = Executor::from(match inputs {
+        Some(inputs) => executable.with_inputs(&inputs),
+        None => executable,
+    });
     checked.sort_by_key(|moved| moved.field.expected.is_empty());
     let moves = Transfers {
-        fields: loaded.into(),
+        fields: field_loads.into(),
         reads: reads.into(),
+        on_demand: on_demand.map(Box::new),
         checked: checked.into(),
         outputs: outputs.into(),
         absent: absent.into(),
@@ -448,6 +517,7 @@ fn bind_whole<S>(
     let moves = Transfers {
         fields: Box::default(),
         reads: Box::default(),
+        on_demand: None,
         checked: fields.into_iter().zip(executor.outputs()).map(moved).collect(),
         outputs: Box::default(),
         absent: absent.into(),
@@ -462,9 +532,16 @@ fn bind_whole<S>(
 
 /// Binds an input, whose slot is `slot`, to its source.
 fn bind_input(source: &dyn Source, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
-    Ok(match source.bind(name, qtype)? {
+    place_input(source.bind(name, qtype)?, name, qtype, slot)
+}
+
+/// Gives an input that is bound its slot.
+fn place_input(bound: InputSource, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
+    Ok(match bound {
         InputSource::Field(field) => WholeInput::Field(MatchedField::of(name, field, qtype)?),
-        InputSource::Read(read) => WholeInput::Read(Load { read, name: name.clone(), qtype: qtype.clone(), slot }),
+        InputSource::Read(read) | InputSource::OnDemand(read) => {
+            WholeInput::Read(Load { read, name: name.clone(), qtype: qtype.clone(), slot })
+        }
     })
 }
 
@@ -588,23 +665,40 @@ struct BoundInputs {
     places: Vec<ValueLocation>,
     fields: Vec<FieldLoad>,
     reads: Vec<Load>,
+    on_demand: Option<OnDemandInputs>,
     /// See [`Transfers::has_others`].
     has_others: bool,
     /// True if user code runs for these fields: see [`Transfers::may_panic`].
     may_panic: bool,
 }
 
-/// Binds the inputs of a plan to their source.
-fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
-    let strange: Vec<_> =
-        plan.inputs().iter().filter(|input| !source.knows(&input.name)).map(|input| (&*input.name, None)).collect();
+/// Binds the inputs of a plan to their source; of a plan that asks for inputs, what is `loaded` is bound already. `leaves` are the plan's model's.
+fn bind_inputs(
+    plan: &Plan,
+    source: &dyn Source,
+    mut loaded: Option<LoaderInputs>,
+    leaves: &[(Arc<str>, QType)],
+) -> Result<BoundInputs, Error> {
+    let strange = plan.inputs().iter().filter(|input| loaded.is_none() && !source.knows(&input.name));
+    let strange: Vec<_> = strange.map(|input| (&*input.name, None)).collect();
     if !strange.is_empty() {
         return Err(no_data(&strange, source));
     }
-    let mut bound = BoundInputs::default();
+    let (mut bound, mut asked) = (BoundInputs::default(), Vec::new());
     for input in plan.inputs() {
         let value = plan.value(input.value);
-        match bind_input(source, &input.name, &value.qtype, value.slot)? {
+        let source = match &mut loaded {
+            None => source.bind(&input.name, &value.qtype)?,
+            Some(loaded) => match loaded.take(input.leaf) {
+                Some(source) => source,
+                None => {
+                    asked.push((input, value.slot));
+                    bound.places.push(plan.place(input.value));
+                    continue;
+                }
+            },
+        };
+        match place_input(source, &input.name, &value.qtype, value.slot)? {
             WholeInput::Field(matched) => {
                 if matched.field.in_place {
                     bound.places.push(ValueLocation { base: Base::Input, offset: matched.field.offset as u32 });
@@ -618,5 +712,6 @@ fn bind_inputs(plan: &Plan, source: &dyn Source) -> Result<BoundInputs, Error> {
         }
         bound.places.push(plan.place(input.value));
     }
+    bound.on_demand = loaded.and_then(|loaded| loaded.rest(leaves, &asked));
     Ok(bound)
 }

@@ -4,6 +4,7 @@
 use crate::binding::fields::{Input, InputField, Output};
 use crate::binding::listener::Listener;
 use crate::binding::loader::{Fields, Loader, LoaderRow};
+use crate::binding::on_demand::LoadedValues;
 use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
 use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
 use cembra_engine::{Field, LoopMemory, WholeMemory, check_token};
@@ -55,6 +56,8 @@ pub struct ModelExecutor<I, O, S = ()> {
     moves: Option<Arc<Transfers<S>>>,
     /// What loaders made for the call at hand; the frame holds views of it.
     kept: Vec<ValueRef<'static>>,
+    /// Values that loaders were asked for, once there were some.
+    asked: Option<Box<LoadedValues>>,
     /// Of a model with arrays, what its runs leave to each other.
     memory: WholeMemory,
     /// Of the plan for short lists of such a model.
@@ -117,6 +120,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             context: self.executor.inner().context(),
             moves: self.moves.clone(),
             kept: Vec::new(),
+            asked: None,
             memory: WholeMemory::default(),
             lists: None,
             heard: Vec::new(),
@@ -257,7 +261,8 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
         let (kept, memory, heard) = (Vec::new(), WholeMemory::default(), Vec::new());
-        Ok(ModelExecutor { executor, frame, context, moves, kept, memory, lists: None, heard, types: PhantomData })
+        let (asked, lists) = (None, None);
+        Ok(ModelExecutor { executor, frame, context, moves, kept, asked, memory, lists, heard, types: PhantomData })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -339,14 +344,19 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
             // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive the call.
             unsafe { load.load(from, frame) };
         }
-        if !moves.reads.is_empty() {
+        if moves.has_reads() {
             // SAFETY: FIELD-TABLE: the source's rows are those of I, and this one is borrowed for the call.
             unsafe { read_inputs(&moves.reads, from, frame, &mut self.kept)? };
         }
-        // SAFETY: CALL, as in `evaluate`.
-        unsafe {
+        let mut call = || {
             let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
-            self.executor.inner().run(model, [from, to, frame], &mut self.context)?;
+            // SAFETY: CALL, as in `evaluate`.
+            unsafe { self.executor.inner().run(model, [from, to, frame], &mut self.context) }
+        };
+        match &moves.on_demand {
+            None => call()?,
+            // SAFETY: FIELD-TABLE, likewise. FRAME-SLOT: the frame is of the plan. STRING-VIEW: what is kept stays until the next call.
+            Some(inputs) => unsafe { inputs.run((&mut self.asked, &mut self.kept), from, frame, call)? },
         }
         // SAFETY: FIELD-TABLE for the fields, promised by the caller; FRAME-SLOT: the call wrote the outputs' slots.
         unsafe {
@@ -461,23 +471,8 @@ unsafe fn read_inputs(
     kept: &mut Vec<ValueRef<'static>>,
 ) -> Result<(), Error> {
     kept.clear();
-    for load in reads {
-        // SAFETY: FIELD-TABLE, promised by the caller.
-        let value = unsafe { load.read(from)? };
-        let borrowed;
-        let value = if value.is_owned() {
-            &*kept.push_mut(value.into_owned())
-        } else {
-            borrowed = value;
-            &borrowed
-        };
-        // SAFETY: FRAME-SLOT: the slot is this input's. STRING-VIEW: what is borrowed is the row's; what is kept stays until the next
-        // call writes every slot anew, and moving it does not move its bytes.
-        if !unsafe { value.write_to(&load.qtype, frame, load.slot) } {
-            return Err(load.misfit(value));
-        }
-    }
-    Ok(())
+    // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller. STRING-VIEW: what is kept stays until the next call writes every slot anew.
+    reads.iter().try_for_each(|load| unsafe { load.write(from, frame, kept) })
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {
@@ -499,7 +494,8 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     pub fn memory_bytes(&self) -> usize {
         let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
         let lists = self.lists.as_ref().map_or(0, |lists| lists.memory_bytes());
-        let kept = moves + lists + self.memory.memory_bytes();
+        let asked = self.asked.as_ref().map_or(0, |asked| size_of_val(&**asked) + asked.memory_bytes());
+        let kept = moves + lists + asked + self.memory.memory_bytes();
         size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + kept
     }
 

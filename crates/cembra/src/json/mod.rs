@@ -400,7 +400,7 @@ impl Loader<Object> for Json {
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<Object>, Error> {
         let (key, qtype) = (name.to_owned(), qtype.clone());
-        Ok(Accessor::new(move |row: &Object| {
+        Ok(Accessor::checking(move |row: &Object| {
             let Object::Object(fields) = row else {
                 return Err(Error::values(format!("a row is a JSON object, found {}", excerpt(row))));
             };
@@ -439,7 +439,7 @@ impl Loader<JsonRow> for JsonRows {
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Accessor<JsonRow>, Error> {
         let (key, qtype) = (name.to_owned(), qtype.clone());
-        Ok(Accessor::new(move |row: &JsonRow| field(&key, &qtype, row.get(&key))))
+        Ok(Accessor::checking(move |row: &JsonRow| field(&key, &qtype, row.get(&key))))
     }
 }
 

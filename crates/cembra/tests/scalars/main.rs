@@ -24,6 +24,7 @@ mod model_set;
 mod model_tests;
 #[cfg(feature = "json")]
 mod nested;
+mod on_demand;
 mod outputs;
 mod own_fields;
 mod panics;

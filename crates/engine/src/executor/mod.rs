@@ -23,7 +23,7 @@ use crate::stages::only_sessions;
 use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
-use cembra_runtime::{Context, Frame, FramePtr};
+use cembra_runtime::{Context, Frame, FramePtr, QType};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
@@ -127,6 +127,14 @@ impl Executable {
             executable.fall_back(reason);
         }
         Ok(executable)
+    }
+
+    /// The executable with inputs of these names and types, some of which its plan asks the caller for.
+    #[must_use]
+    pub fn with_inputs(mut self, inputs: &[(Arc<str>, QType)]) -> Executable {
+        self.inputs = inputs.iter().map(|(name, qtype)| Field::new(name, qtype)).collect();
+        Field::add_defaults(&mut self.inputs, &self.origin.program);
+        self
     }
 
     /// Makes an executable whose code for one row is compiled when the first session is made. If that fails, the interpreter runs the plan.

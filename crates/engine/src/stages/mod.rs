@@ -28,6 +28,28 @@ pub fn prepare(
     Ok(prepared)
 }
 
+/// Runs preparation for a caller that some inputs are asked from: `ask` is given the graph before its nodes get their places, to say which.
+///
+/// # Errors
+/// Those of preparation and of `ask`.
+pub fn prepare_asking(
+    program: &Program,
+    options: &Started,
+    ask: &mut dyn FnMut(&mut TypedModel) -> Result<(), Error>,
+) -> Result<Placed, Error> {
+    let span = StageSpan::prepare(options.model_name(), program.graph.len());
+    let leaf_type = |name: &str| options.input_types.get(name).cloned();
+    let placed = match cembra_prepare::prepare_graph(program, &leaf_type, &options.prepare)? {
+        Prepared::Typed(mut model) => {
+            ask(&mut model)?;
+            cembra_prepare::place(model, program, &options.prepare)?
+        }
+        Prepared::Placed(placed) => placed,
+    };
+    span.made("prepared_nodes", placed.model.graph.len());
+    Ok(placed)
+}
+
 /// Runs the passes that follow typing.
 pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Started) -> Result<Placed, Error> {
     let span = StageSpan::prepare(options.model_name(), model.graph.len());

@@ -78,7 +78,7 @@ impl Loader<SerializedRow> for Cells {
         let mut cells = self.0.borrow_mut();
         let at = cells.len();
         cells.push(Cell::new(name, qtype));
-        Ok(Accessor::new(move |row: &SerializedRow| Ok(row.cells[at].value(row.round))))
+        Ok(Accessor::checking(move |row: &SerializedRow| Ok(row.cells[at].value(row.round))))
     }
 }
 

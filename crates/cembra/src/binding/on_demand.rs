@@ -1,0 +1,229 @@
+//! Inputs that a model asks a loader for while it is evaluated: which they are, and what is kept of them until the evaluation ends.
+
+use crate::Error;
+use crate::binding::{InputSource, Load, Source, no_data};
+use cembra_engine::{AskedInputs, InputsView};
+use cembra_plan::Input;
+use cembra_prepare::{Kind, TypedModel, ask_for, is_askable};
+use cembra_runtime::{FramePtr, QType, Slot};
+use cembra_value::{Budget, ValueRef};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The inputs of a model that is compiled for a loader, bound to it before the places of nodes are decided.
+pub(crate) struct LoaderInputs {
+    /// The name and type of each input, in the order of the program.
+    pub(crate) inputs: Vec<(Arc<str>, QType)>,
+    /// What reads each input, by its leaf, until the input has a place.
+    sources: BTreeMap<u32, InputSource>,
+    asked: Option<AskedInputs>,
+}
+
+impl LoaderInputs {
+    /// Binds the inputs that the model needs, and has it ask for those that are read on demand.
+    ///
+    /// # Errors
+    /// Inputs that the source does not know, or what it says; limits.
+    pub(crate) fn bind(model: &mut TypedModel, source: &dyn Source, budget: &Budget) -> Result<LoaderInputs, Error> {
+        let needed = model.needed();
+        let leaf = |id: cembra_prepare::Id| match model.graph.kind(id) {
+            Kind::Leaf(leaf) if needed[id.index()] => Some(leaf),
+            _ => None,
+        };
+        let mut leaves: Vec<u32> = model.graph.ids().filter_map(leaf).collect();
+        leaves.sort_unstable();
+        let inputs: Vec<_> = leaves.iter().map(|leaf| model.leaves[*leaf as usize].clone()).collect();
+        let strange: Vec<_> =
+            inputs.iter().filter(|(name, _)| !source.knows(name)).map(|(name, _)| (&**name, None)).collect();
+        if !strange.is_empty() {
+            return Err(no_data(&strange, source));
+        }
+        let (mut sources, mut asked) = (BTreeMap::new(), Vec::new());
+        for (leaf, (name, qtype)) in leaves.into_iter().zip(&inputs) {
+            let bound = source.bind(name, qtype)?;
+            if matches!(bound, InputSource::OnDemand(_)) && is_askable(qtype) {
+                asked.push(leaf);
+            }
+            sources.insert(leaf, bound);
+        }
+        let asked = if asked.is_empty() { None } else { Some(ask_for(model, &asked, budget)?) };
+        Ok(LoaderInputs { inputs, sources, asked })
+    }
+
+    /// What reads the input of this leaf; `None` if the leaf is no input.
+    pub(crate) fn take(&mut self, leaf: u32) -> Option<InputSource> {
+        self.sources.remove(&leaf)
+    }
+
+    /// What is left: the inputs that are read on demand. `leaves` are the inputs of the plan that were not taken, each with its slot.
+    pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
+        let asked = self.asked?;
+        let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
+        let (mut inputs, mut at) = (Vec::with_capacity(self.sources.len()), BTreeMap::new());
+        let mut size = 0;
+        for (leaf, source) in self.sources {
+            let (InputSource::OnDemand(read) | InputSource::Read(read)) = source else { continue };
+            let (name, qtype) = model[leaf as usize].clone();
+            let layout = qtype.layout();
+            let offset = layout.align_up(size);
+            size = offset + layout.size;
+            at.insert(leaf, (inputs.len() as u32, offset));
+            inputs.push(Load { read, name, qtype, slot: offset });
+        }
+        if inputs.is_empty() {
+            return None;
+        }
+        let mut values = vec![None; asked.values.keys().max().map_or(0, |most| *most as usize + 1)];
+        for (number, value) in &asked.values {
+            values[*number as usize] =
+                at.get(&value.input).map(|(input, offset)| ValuePlace { input: *input, offset: offset + value.offset });
+        }
+        let needed = leaves.iter().filter(|(input, _)| input.leaf != asked.view);
+        let needed = needed.map(|(input, slot)| FrameValue {
+            number: input.leaf,
+            slot: *slot,
+            size: model[input.leaf as usize].1.layout().size,
+        });
+        Some(OnDemandInputs { needed: needed.collect(), inputs: inputs.into(), values: values.into(), view, size })
+    }
+}
+
+/// The inputs that a model asks for while it is evaluated, each at most once.
+pub(crate) struct OnDemandInputs {
+    /// The inputs. The slot of each is its offset in the memory of values.
+    inputs: Box<[Load]>,
+    /// Where the value of each number is.
+    values: Box<[Option<ValuePlace>]>,
+    /// Values of structs that every evaluation needs.
+    needed: Box<[FrameValue]>,
+    /// The slot of the address of the view; `None` if every evaluation needs all values.
+    view: Option<u32>,
+    /// The bytes of all values.
+    size: u32,
+}
+
+/// A value that a plan asks for.
+#[derive(Clone, Copy)]
+struct ValuePlace {
+    /// The position of its input.
+    input: u32,
+    /// The offset of the value in the memory of values.
+    offset: u32,
+}
+
+/// A value that goes to a slot of the frame before the plan is called.
+struct FrameValue {
+    number: u32,
+    slot: u32,
+    size: u32,
+}
+
+/// The values of one evaluation after the other.
+pub(crate) struct LoadedValues {
+    values: Vec<u64>,
+    /// For each input the number of the run that read it last.
+    read_in: Vec<u64>,
+    run: u64,
+}
+
+impl LoadedValues {
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        (self.values.capacity() + self.read_in.capacity()) * size_of::<u64>()
+    }
+}
+
+/// The inputs of an evaluation under way.
+struct InputReader<'e> {
+    of: &'e OnDemandInputs,
+    row: *const u8,
+    memory: &'e mut LoadedValues,
+    kept: &'e mut Vec<ValueRef<'static>>,
+    error: Option<Error>,
+}
+
+impl OnDemandInputs {
+    /// Calls a plan that asks for inputs.
+    ///
+    /// # Errors
+    /// That of an accessor, or that its value does not fit, of an input that was needed; or that of the call.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `row` is a row of the accessors' type, borrowed for the call; FRAME-SLOT: the frame is of the plan. STRING-VIEW: what is put
+    /// into `kept` stays there until outputs are read.
+    pub(crate) unsafe fn run(
+        &self,
+        (memory, kept): (&mut Option<Box<LoadedValues>>, &mut Vec<ValueRef<'static>>),
+        row: *const u8,
+        frame: FramePtr,
+        call: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let memory = &mut **memory.get_or_insert_with(|| {
+            let values = vec![0; (self.size as usize).div_ceil(size_of::<u64>())];
+            LoadedValues { values, read_in: vec![0; self.inputs.len()], run: 0 }.into()
+        });
+        memory.run += 1;
+        let mut reading = InputReader { of: self, row, memory, kept, error: None };
+        for FrameValue { number, slot, size } in &self.needed {
+            // SAFETY: FIELD-TABLE, promised by the caller.
+            let value = unsafe { reading.value(*number) };
+            if value.is_null() {
+                return Err(reading.failure());
+            }
+            // SAFETY: FRAME-SLOT: value and slot are of one type, which has this size.
+            unsafe { FramePtr::from_raw(value.cast_mut()).copy_to(0, frame, *slot, *size) };
+        }
+        let Some(slot) = self.view else { return call() };
+        let reader: *mut InputReader<'_> = &raw mut reading;
+        let view = InputsView { reader: reader.cast(), read: InputReader::read };
+        // SAFETY: FRAME-SLOT: the slot is that of an address.
+        unsafe { frame.write(Slot::at(slot), (&raw const view) as u64) };
+        let ran = call();
+        match reading.error.take() {
+            Some(error) => Err(error),
+            None => ran,
+        }
+    }
+
+    /// Bytes of memory besides its own.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.inputs) + size_of_val(&*self.values) + size_of_val(&*self.needed)
+    }
+}
+
+impl InputReader<'_> {
+    /// As [`InputsView::read`].
+    ///
+    /// # Safety
+    /// COLUMN, as there: `reader` is the address of the inputs of an evaluation that calls this.
+    unsafe fn read(reader: *mut (), number: u32) -> *const u8 {
+        // SAFETY: COLUMN and FIELD-TABLE, promised by the caller.
+        unsafe { (*reader.cast::<InputReader<'_>>()).value(number) }
+    }
+
+    /// The address of a value, which is read if it was not; null if that fails.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: the row is borrowed for the call.
+    #[inline]
+    unsafe fn value(&mut self, number: u32) -> *const u8 {
+        let Some(&Some(ValuePlace { input, offset })) = self.of.values.get(number as usize) else {
+            return std::ptr::null();
+        };
+        let values = FramePtr::from_raw(self.memory.values.as_mut_ptr().cast());
+        let read_in = &mut self.memory.read_in[input as usize];
+        if *read_in != self.memory.run {
+            // SAFETY: FIELD-TABLE, promised by the caller. FRAME-SLOT: the memory has room for each input at its offset.
+            if let Err(error) = unsafe { self.of.inputs[input as usize].write(self.row, values, self.kept) } {
+                self.error = Some(error);
+                return std::ptr::null();
+            }
+            *read_in = self.memory.run;
+        }
+        values.as_ptr().wrapping_add(offset as usize)
+    }
+
+    #[cold]
+    fn failure(&mut self) -> Error {
+        self.error.take().unwrap_or_else(|| Error::values("an input cannot be read"))
+    }
+}
