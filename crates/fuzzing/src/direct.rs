@@ -7,7 +7,8 @@ use cembra_expr::Program;
 use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
 use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph, TypedModel};
 use cembra_value::{ScalarValue, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// The typed graph before anything is folded, optimised or made lazy; `None` if preparation refuses the program.
 pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
@@ -51,11 +52,12 @@ pub(crate) fn is_entangled(model: &TypedModel) -> bool {
 /// The most conditions on a path that an exact guard takes.
 const MOST_CONDITIONS: usize = 8;
 
-/// The outputs of a row; `None` if an operator that one of them needs faults.
-pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
+/// The outputs of a row, and the inputs that they need; `None` if an operator that one of them needs faults.
+pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<(Vec<Value>, HashSet<Arc<str>>)> {
     let graph = &model.graph;
     let mut values: Vec<Option<Value>> = vec![None; graph.len()];
     let mut loops: HashMap<LoopId, Rounds> = HashMap::new();
+    let mut needed: HashSet<Arc<str>> = HashSet::new();
     let mut stack: Vec<Id> = model.outputs.iter().rev().map(|(_, output)| *output).collect();
     while let Some(node) = stack.last().copied() {
         if values[node.index()].is_some() {
@@ -64,7 +66,10 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
         }
         let operands = graph.operands(node);
         let value = match graph.kind(node) {
-            Kind::Leaf(leaf) => row.get(graph.leaf_name(leaf))?.clone(),
+            Kind::Leaf(leaf) => {
+                needed.insert(graph.leaf_name(leaf).clone());
+                row.get(graph.leaf_name(leaf))?.clone()
+            }
             Kind::Literal(_) => graph.value(node)?.clone(),
             Kind::Where { .. } => {
                 let Some(condition) = &values[operands[0].index()] else {
@@ -120,7 +125,8 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<Vec<Value>> {
         };
         values[node.index()] = Some(value);
     }
-    model.outputs.iter().map(|(_, output)| values[output.index()].clone()).collect()
+    let outputs: Option<Vec<Value>> = model.outputs.iter().map(|(_, output)| values[output.index()].clone()).collect();
+    Some((outputs?, needed))
 }
 
 /// What a dictionary has for a key, entry by entry: its table is made with a model.

@@ -5,7 +5,8 @@
 //! - The program prints as text that parses to an equal one, with the same plan, and the plan passes the verifier.
 //! - All backends give the same bits or the same fault (kind, operator, place, message), row by row, for every set of
 //!   options tried; and a row's answer does not depend on the rows before it. A tiered backend changes tiers between rows.
-//! - Inputs and outputs may lie in structs of the caller instead of the frame.
+//! - Inputs and outputs may lie in structs of the caller instead of the frame. A loader may be asked for inputs, each at most once, and only
+//!   for those that evaluating the graph directly looks at.
 //! - Strict optimisation changes no value. It may make an evaluation lazier: where the unoptimised program faults, the
 //!   optimised one may have a value or another fault; where the unoptimised one has a value, the optimised one has it
 //!   too. The same holds of computing some outputs only.
@@ -15,8 +16,8 @@
 //! What stays loose, and why:
 //!
 //! - Direct evaluation is as lazy as can be. What several branches share has an exact guard only where that guard does not
-//!   need what it guards; only programs where it may (`direct::is_entangled`) may fault where direct evaluation has values.
-//!   The report counts the rows that do.
+//!   need what it guards; only programs where it may (`direct::is_entangled`) may fault where direct evaluation has values, or ask for more
+//!   inputs. The report counts the rows that do.
 //! - Faults of limits are compared between the backends, but not with direct evaluation, which knows no limits.
 //! - Which fault it is may depend on the passes, as does the order in which steps are evaluated.
 //! - The registry's typing does not look into literal formats: a program that preparation refuses for one is ill-typed.
@@ -24,6 +25,7 @@
 use crate::direct;
 use crate::edit::{operator, types};
 use crate::in_place;
+use crate::loaded::{self, LoadedAnswer};
 use crate::panics::caught;
 use crate::subject::{Answer, Failure, Kind, Row, Subjects, hidden_difference, same, shown};
 use crate::values::has_arrays;
@@ -112,6 +114,7 @@ pub(crate) enum Law {
     OutputsAreIndependent,
     ValuesAreDirect,
     SameInPlace,
+    AskedAsNeeded,
     PromisesHold,
 }
 
@@ -128,6 +131,7 @@ impl Law {
             Law::OptimisingKeepsValues => "an optimisation changed a value",
             Law::OutputsAreIndependent => "an output alone has another value",
             Law::SameInPlace => "bound to structs of the caller, a backend gives something else",
+            Law::AskedAsNeeded => "a loader is asked for an input twice, or for one that is not needed",
             Law::PromisesHold => "an output that is said to be full has gaps",
             Law::ValuesAreDirect => "evaluating the graph directly gives something else",
         }
@@ -230,9 +234,10 @@ impl Trial<'_> {
         let answers = self.agreed(&model, &defaults, "")?;
         let prepared = direct::prepare(program);
         let entangled = prepared.as_ref().is_some_and(direct::is_entangled);
-        let direct: Vec<Option<Vec<Value>>> = prepared
-            .map(|prepared| self.case.rows.iter().map(|row| direct::evaluate(&prepared, row)).collect())
-            .unwrap_or_default();
+        let (direct, needed): (Vec<_>, Vec<_>) = prepared
+            .iter()
+            .flat_map(|prepared| self.case.rows.iter().map(|row| direct::evaluate(prepared, row).unzip()))
+            .unzip();
         let may_fault = |answer: &Answer| is_limit(answer) || entangled && answer.is_err();
         self.compare_values(Law::ValuesAreDirect, "", "directly", &direct, &answers, |found, answer| {
             found.is_none() || may_fault(answer)
@@ -242,6 +247,29 @@ impl Trial<'_> {
                 self.compare_values(Law::SameInPlace, "", name, &found, &answers, |found, answer| {
                     found.is_none() && answer.is_err()
                 })?;
+            }
+        }
+        if self.case.in_place {
+            for (name, found) in loaded::answers(&model, &defaults, &self.case.rows) {
+                let (outputs, needless): (Vec<_>, Vec<_>) = found
+                    .into_iter()
+                    .enumerate()
+                    .map(|(row, found)| {
+                        let needed =
+                            needed.get(row).and_then(Option::as_ref).filter(|_| !entangled && found.outputs.is_some());
+                        let needless = found.needless(needed).cloned();
+                        let LoadedAnswer { outputs, asked } = found;
+                        (outputs, needless.map(|name| format!("{name} of {asked:?}")))
+                    })
+                    .unzip();
+                self.compare_values(Law::SameInPlace, "", name, &outputs, &answers, |found, answer| {
+                    found.is_none() && answer.is_err()
+                })?;
+                if let Some((row, Some(needless))) =
+                    needless.into_iter().enumerate().find(|(_, needless)| needless.is_some())
+                {
+                    return Err(finding(Law::AskedAsNeeded, "", Some(row), &[(name, needless)]));
+                }
             }
         }
         let mut plans = vec![plan];

@@ -28,6 +28,7 @@ mod generator;
 mod in_place;
 mod judge;
 mod layout;
+mod loaded;
 mod panics;
 mod report;
 mod shrink;

@@ -1,0 +1,100 @@
+//! Programs whose inputs a loader is asked for while they are evaluated: what comes of each row, and which inputs it was asked for.
+
+use crate::subject::Row;
+use crate::values::fresh;
+use cembra::{Accessor, Backend, Error, Listener, Loader, Model, Options, QType, Setter};
+use cembra_value::{Value, ValueRef};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What came of a row.
+pub(crate) struct LoadedAnswer {
+    /// The outputs; `None` for a fault.
+    pub(crate) outputs: Option<Vec<Value>>,
+    /// The inputs that were asked for, in their order.
+    pub(crate) asked: Vec<Arc<str>>,
+}
+
+impl LoadedAnswer {
+    /// An input that was asked for twice, or that is not among those that are needed.
+    pub(crate) fn needless(&self, needed: Option<&HashSet<Arc<str>>>) -> Option<&Arc<str>> {
+        let mut asked = HashSet::new();
+        self.asked.iter().find(|name| !asked.insert(*name) || needed.is_some_and(|needed| !needed.contains(*name)))
+    }
+}
+
+/// A row, and the names that were asked for.
+struct AskedRow {
+    row: Row,
+    asked: RefCell<Vec<Arc<str>>>,
+}
+
+/// The loader of such rows.
+struct Asked;
+
+impl Loader<AskedRow> for Asked {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn qtype(&self, _: &str, declared: Option<&QType>) -> Option<QType> {
+        declared.cloned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, name: &str, _: &QType) -> Result<Accessor<AskedRow>, Error> {
+        let name: Arc<str> = name.into();
+        Ok(Accessor::new(move |row: &AskedRow| {
+            row.asked.borrow_mut().push(name.clone());
+            Ok(row.row.get(&name).map_or(ValueRef::Missing, ValueRef::from))
+        }))
+    }
+}
+
+/// Keeps all outputs, in their order.
+struct All;
+
+impl Listener<Vec<Value>> for All {
+    fn knows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn qtype(&self, _: &str, given: &QType) -> QType {
+        given.clone()
+    }
+
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn bind(&self, _: &str, qtype: &QType) -> Result<Setter<Vec<Value>>, Error> {
+        let qtype = qtype.clone();
+        Ok(Setter::new(move |outputs: &mut Vec<Value>, value| {
+            outputs.push(value.to_value(&qtype).ok_or_else(|| Error::values("an output of another type"))?);
+            Ok(())
+        }))
+    }
+}
+
+/// What the two backends make of the rows, under their names. A backend that cannot compile the model is left out: that is found elsewhere.
+pub(crate) fn answers(model: &Model, options: &Options, rows: &[Row]) -> Vec<(&'static str, Vec<LoadedAnswer>)> {
+    let backends = [("interpreter with a loader", Backend::Interpreter), ("native with a loader", Backend::Native)];
+    let made = backends.into_iter().filter_map(|(name, backend)| {
+        let mut executor =
+            model.executor_between::<AskedRow, (), _>(&Asked, &All, &options.clone().backend(backend)).ok()?;
+        let answers = rows.iter().map(|row| {
+            // Copies that die with the row: a view of an earlier row's text is a dangling one.
+            let values = row.values().iter().map(|(name, value)| (name.clone(), fresh(value))).collect();
+            let row = AskedRow { row: Row::new(values), asked: RefCell::default() };
+            let mut outputs = Vec::new();
+            let heard = executor.listen(&row, &mut outputs);
+            LoadedAnswer { outputs: heard.is_ok().then_some(outputs), asked: row.asked.into_inner() }
+        });
+        Some((name, answers.collect()))
+    });
+    made.collect()
+}
