@@ -51,10 +51,17 @@ const LOOKED_AT: usize = 16;
 /// ```
 #[derive(Debug)]
 pub struct Pool<T> {
-    /// The one that is cloned when there is no other, and those that were given back, each with the thread that had it: at most as many as were
-    /// out at the same time.
-    frames: Mutex<(T, Vec<(usize, Box<T>)>)>,
+    evaluators: Mutex<Evaluators<T>>,
     most: usize,
+}
+
+/// The evaluators of a pool that are not in use.
+#[derive(Debug)]
+struct Evaluators<T> {
+    /// The one that is cloned when there is no other.
+    first: T,
+    /// Those that were given back, each with the thread that had it: at most as many as were out at the same time.
+    idle: Vec<(usize, Box<T>)>,
 }
 
 impl<T: Evaluator> Pool<T> {
@@ -71,14 +78,14 @@ impl<T: Evaluator> Pool<T> {
     /// are given back.
     #[must_use]
     pub const fn with_most(first: T, most: usize) -> Self {
-        Pool { frames: Mutex::new((first, Vec::new())), most }
+        Pool { evaluators: Mutex::new(Evaluators { first, idle: Vec::new() }), most }
     }
 
     /// Lends an evaluator to a function, if it can be the one that this thread had before, and takes it back without the options that it was given.
     pub fn with<A>(&self, run: impl FnOnce(&mut T) -> A) -> A {
         let thread = THREAD.with(|mark| std::ptr::from_ref(mark).addr());
         let mut evaluator = {
-            let (first, idle) = &mut *self.frames();
+            let Evaluators { first, idle } = &mut *self.evaluators();
             // The memory of the one that this thread had before is in the cache of its processor, and that of others may be in another's.
             let last = idle.len().saturating_sub(LOOKED_AT);
             let own = idle[last..].iter().rposition(|(of, _)| *of == thread);
@@ -87,21 +94,21 @@ impl<T: Evaluator> Pool<T> {
         };
         let result = run(&mut evaluator);
         evaluator.set_run_options(&RunOptions::default());
-        let mut frames = self.frames();
-        if frames.1.len() < self.most {
-            frames.1.push((thread, evaluator));
+        let mut evaluators = self.evaluators();
+        if evaluators.idle.len() < self.most {
+            evaluators.idle.push((thread, evaluator));
         }
         result
     }
 
-    fn frames(&self) -> MutexGuard<'_, (T, Vec<(usize, Box<T>)>)> {
+    fn evaluators(&self) -> MutexGuard<'_, Evaluators<T>> {
         // A panic while they are locked, in a clone, leaves them whole.
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+        self.evaluators.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many evaluators wait to be used again.
     #[must_use]
     pub fn idle(&self) -> usize {
-        self.frames().1.len()
+        self.evaluators().idle.len()
     }
 }

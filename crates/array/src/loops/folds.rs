@@ -4,6 +4,7 @@
 
 use super::Unlooped;
 use super::nodes::Nodes;
+use crate::{Step, ValueId};
 use cembra_expr::NodeId;
 use cembra_ops::{Finish, Fold, Gathers, id};
 use cembra_prepare::{Id, Kind};
@@ -47,6 +48,9 @@ pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
 /// A fold whose state a loop carries. The numbers are of parts of the loop's state.
 #[derive(Debug)]
 pub(super) struct LoopFold {
+    /// The array, and the result.
+    pub(super) array: ValueId,
+    pub(super) out: ValueId,
     fold: Fold,
     kind: FoldKind,
     element: QType,
@@ -61,9 +65,8 @@ impl LoopFold {
     /// The fold of elements of a type, and the first values of its parts, which are added to `first`. `None` if no loop carries it.
     pub(super) fn begin(
         nodes: &mut Nodes,
-        fold: Fold,
-        element: QType,
-        origin: NodeId,
+        (step, fold): (&Step, Fold),
+        (array, element): (ValueId, QType),
         first: &mut Vec<Id>,
     ) -> Option<LoopFold> {
         let scalar = element.scalar()?;
@@ -79,7 +82,7 @@ impl LoopFold {
             FoldKind::Best { is_max } => Some(part(worst(scalar, is_max)?)),
         };
         let count = element.is_optional().then(|| part(0_i64.into()));
-        Some(LoopFold { fold, kind, element, value, count, origin })
+        Some(LoopFold { array, out: step.outs[0], fold, kind, element, value, count, origin: step.origin })
     }
 
     /// Adds what the parts are behind an element to `next`.

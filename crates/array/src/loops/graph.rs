@@ -403,8 +403,8 @@ impl<'p> Builder<'p> {
             }
         }
         let mut next = vec![self.nodes.apply(id::ADD, &[last, one])?];
-        for (_, array, fold) in &carried {
-            let element = self.element(*array, position, &mut elements)?;
+        for fold in &carried {
+            let element = self.element(fold.array, position, &mut elements)?;
             fold.advance(&mut self.nodes, &state, element, &mut next)?;
         }
         let again = self.nodes.apply(id::LESS, &[next[0], count])?;
@@ -421,14 +421,14 @@ impl<'p> Builder<'p> {
         }
         let state = self.nodes.parts(end, first.len())?;
         self.ends[at] = Some(state[0]);
-        for (out, _, fold) in carried {
-            self.carried.insert(out, (fold, state.clone()));
+        for fold in carried {
+            self.carried.insert(fold.out, (fold, state.clone()));
         }
         Ok(true)
     }
 
-    /// The first of the positions that a loop counts, and of what it carries for folds, and these: the result and the array of each.
-    fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<(ValueId, ValueId, LoopFold)>), Unlooped> {
+    /// The first state of a loop, which is its position and the parts of its folds, and the folds.
+    fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), Unlooped> {
         let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
         for (step, fold) in self.members.loops[at].folds.iter().copied() {
             let array = self.members.meant(step.args[0]);
@@ -445,9 +445,10 @@ impl<'p> Builder<'p> {
                     None => Some(self.program.qtype(array).of_each()),
                 },
             };
-            let fold =
-                element.and_then(|element| LoopFold::begin(&mut self.nodes, fold, element, step.origin, &mut first));
-            carried.extend(fold.map(|fold| (step.outs[0], array, fold)));
+            carried.extend(
+                element
+                    .and_then(|element| LoopFold::begin(&mut self.nodes, (step, fold), (array, element), &mut first)),
+            );
         }
         Ok((first, carried))
     }
