@@ -288,10 +288,15 @@ impl fmt::Display for Date {
     /// The text that [`from_text`](Date::from_text) reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = self.civil();
-        match self.has_text() {
-            true => write!(f, "{year:04}-{month:02}-{day:02}"),
-            false => write!(f, "{year:+05}-{month:02}-{day:02}"),
+        if !self.has_text() {
+            return write!(f, "{year:+05}-{month:02}-{day:02}");
         }
+        let digit = |number: i32| b'0' + (number % 10) as u8;
+        let [century, year] = [year / 100, year % 100];
+        let [a, b, c, d] = [century / 10, century, year / 10, year].map(digit);
+        let [e, g, h, i] = [month / 10, month, day / 10, day].map(digit);
+        let text = [a, b, c, d, b'-', e, g, b'-', h, i];
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 

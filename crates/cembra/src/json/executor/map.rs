@@ -13,6 +13,9 @@ pub(super) const MOST_KEPT: usize = 1 << 20;
 pub(super) struct JsonMap {
     key: Scalar,
     value: Scalar,
+    /// The offset of a value behind its presence, and the bytes of both.
+    inside: u32,
+    size: u32,
     entries: Vec<Entry>,
 }
 
@@ -30,9 +33,17 @@ enum Key {
     Number(u64),
 }
 
+impl Key {
+    fn of(text: &str, bits: Option<u64>) -> Key {
+        bits.map_or(Key::Text(text.as_ptr().addr(), text.len()), Key::Number)
+    }
+}
+
 impl JsonMap {
-    pub(super) const fn new(key: Scalar, value: Scalar) -> JsonMap {
-        JsonMap { key, value, entries: Vec::new() }
+    pub(super) fn new(key: Scalar, value: Scalar) -> JsonMap {
+        let of_entry = QType::Optional(value);
+        let (inside, size) = (of_entry.optional_value_offset().unwrap_or(0), of_entry.layout().size);
+        JsonMap { key, value, inside, size, entries: Vec::new() }
     }
 
     pub(super) const fn types(&self) -> (Scalar, Scalar) {
@@ -54,10 +65,23 @@ impl JsonMap {
         self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Adds an entry: the bits of its key if it is no text. `None` if the value is of another type.
+    /// Adds an entry by the bits of its value, and of its key if that is no text. `None` if values are texts.
+    pub(super) fn push_bits(&mut self, text: &str, bits: Option<u64>, value: u64) -> Option<()> {
+        let ty = self.value.machine_type()?;
+        let mut entry = Entry { key: Key::of(text, bits), value: [0; 3] };
+        let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
+        // SAFETY: FRAME-SLOT: there is room for an optional of any scalar, whose presence is at the start.
+        unsafe {
+            place.write(Slot::<u8>::at(0), 1);
+            place.write_bits(ty, self.inside, value);
+        }
+        self.entries.push(entry);
+        Some(())
+    }
+
+    /// Adds an entry, by the bits of its key if that is no text. `None` if the value is of another type.
     pub(super) fn push(&mut self, text: &str, bits: Option<u64>, value: &ValueRef<'_>) -> Option<()> {
-        let key = bits.map_or(Key::Text(text.as_ptr().addr(), text.len()), Key::Number);
-        let mut entry = Entry { key, value: [0; 3] };
+        let mut entry = Entry { key: Key::of(text, bits), value: [0; 3] };
         let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
         // SAFETY: FRAME-SLOT: there is room for an optional of any scalar. STRING-VIEW: the text outlives the call, as the caller says.
         if !unsafe { value.write_to(&QType::Optional(self.value), place, 0) } {
@@ -100,7 +124,7 @@ impl JsonMap {
             };
             if !found.as_ptr().is_null() {
                 let from = FramePtr::from_raw(map.entries[at].value.as_ptr().cast_mut().cast());
-                from.copy_to(0, found, 0, QType::Optional(map.value).layout().size);
+                from.copy_to(0, found, 0, map.size);
             }
             Lookup::Found
         }

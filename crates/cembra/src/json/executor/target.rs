@@ -477,8 +477,7 @@ impl<'t> ScalarSink<'t> for EntrySink<'_, 't> {
     }
 
     fn bits(self, bits: u64) -> Option<()> {
-        let (_, scalar) = self.map.types();
-        self.value(&ValueRef::from_bits(scalar, bits))
+        self.map.push_bits(self.key, self.own, bits)
     }
 
     fn text(self, text: &'t str) -> Option<()> {
