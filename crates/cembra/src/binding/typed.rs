@@ -78,7 +78,7 @@ impl Model {
     }
 
     /// As `executor`, with inputs from a loader. The loader is asked for the inputs that the outputs need, and bound to those
-    /// that are left after preparation. See [`Loader`] for an example.
+    /// that are left after preparation. Its accessors are called in evaluations that need their values. See [`Loader`] for an example.
     ///
     /// # Errors
     /// As `executor`; and inputs that the loader does not know.

@@ -213,9 +213,11 @@ fn many_branches_share_an_input() {
         assert_eq!(asked(&text, &[("c", 2.0), ("x", 2.0), ("y", 3.0)]), is(2.5, "c x y"));
         // The same as a chain, in which a branch lies inside of all before.
         let rules = (0..count).map(|at| format!("if c == {at}.0 then x * {at}.0 else "));
-        let text = format!("input c, x, y: f64; {}y", rules.collect::<String>());
-        assert_eq!(asked(&text, &[("c", 1.0), ("x", 2.0), ("y", 3.0)]), is(2.0, "c x"));
-        assert_eq!(asked(&text, &[("c", -1.0), ("x", 2.0), ("y", 3.0)]), is(3.0, "c y"));
+        let text = format!("input a, c, x, y: f64; if a > 0.0 then ({}y) else 0.0", rules.collect::<String>());
+        let row = |a, c| [("a", a), ("c", c), ("x", 2.0), ("y", 3.0)];
+        assert_eq!(asked(&text, &row(-1.0, 1.0)), is(0.0, "a"));
+        assert_eq!(asked(&text, &row(1.0, 1.0)), is(2.0, "a c x"));
+        assert_eq!(asked(&text, &row(1.0, -1.0)), is(3.0, "a c y"));
     }
 }
 

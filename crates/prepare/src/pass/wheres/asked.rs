@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// The most operators, inputs included, that a node is made of which each region that uses it has for itself.
 const MOST_OPERATORS: u32 = 16;
 
-/// The most regions of one node of which each is compared with each, to find those inside of another.
+/// The most regions of one node that others are looked for in. They are the outermost, so they hold most of the others if there are such.
 const MOST_COMPARED: usize = 64;
 
 /// True for an operator that asks for an input.
@@ -128,7 +128,7 @@ pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
 
 /// The regions that have a node of their own for each repeated node.
 struct Places {
-    /// By position, none of which is inside of another unless there are many; outermost first.
+    /// By position, outermost first. None of them is inside of one of the first [`MOST_COMPARED`].
     of_nodes: Vec<Vec<RegionId>>,
 }
 
@@ -163,13 +163,12 @@ impl Places {
 
     /// Which of a node's places is that of a use in a region; 0 for a node that has none of its own.
     fn position(&self, analysis: &Analysis, node: Id, used: RegionId) -> usize {
-        match self.of_node(node) {
-            [] | [_] => 0,
-            places if places.len() <= MOST_COMPARED => {
-                places.iter().position(|place| analysis.is_inside(used, *place)).unwrap_or(0)
-            }
-            places => places.binary_search(&used).unwrap_or(0),
+        let places = self.of_node(node);
+        if places.len() <= 1 {
+            return 0;
         }
+        let around = || places.iter().take(MOST_COMPARED).position(|place| analysis.is_inside(used, *place));
+        places.binary_search(&used).ok().or_else(around).unwrap_or(0)
     }
 }
 
@@ -181,14 +180,12 @@ fn retain_outermost(analysis: &Analysis, places: &mut Vec<RegionId>) {
     if places.first() == Some(&RegionId::TOP) {
         places.truncate(1);
     }
-    if places.len() <= MOST_COMPARED {
-        let mut outer: SmallVec<[RegionId; 4]> = SmallVec::new();
-        places.retain(|place| {
-            let is_outer = outer.iter().all(|other| !analysis.is_inside(*place, *other));
-            outer.extend(is_outer.then_some(*place));
-            is_outer
-        });
-    }
+    let mut outer: SmallVec<[RegionId; 4]> = SmallVec::new();
+    places.retain(|place| {
+        let is_outer = outer.iter().all(|other| !analysis.is_inside(*place, *other));
+        outer.extend((is_outer && outer.len() < MOST_COMPARED).then_some(*place));
+        is_outer
+    });
 }
 
 /// The node by which an input is asked for at the place of this number, or its leaf.
