@@ -237,7 +237,7 @@ impl Load {
     ///
     /// # Safety
     /// FIELD-TABLE, as for [`ReadRow::read`]; FRAME-SLOT for the slot. STRING-VIEW: `kept` is emptied only when nothing reads the slot again.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn write(
         &self,
         row: *const u8,

@@ -471,8 +471,11 @@ unsafe fn read_inputs(
     kept: &mut Vec<ValueRef<'static>>,
 ) -> Result<(), Error> {
     kept.clear();
-    // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller. STRING-VIEW: what is kept stays until the next call writes every slot anew.
-    reads.iter().try_for_each(|load| unsafe { load.write(from, frame, kept) })
+    for load in reads {
+        // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller. STRING-VIEW: what is kept stays until the next call writes every slot anew.
+        unsafe { load.write(from, frame, kept)? };
+    }
+    Ok(())
 }
 
 impl<I, O, S> ModelExecutor<I, O, S> {
