@@ -38,6 +38,7 @@ pub(super) fn build(
         ends: vec![None; members.loops.len()],
         carried: FxHashMap::default(),
         is_asked: vec![false; members.loops.len()],
+        asked: Vec::new(),
     };
     builder.literals();
     // Units are few, and most of them come behind what they need.
@@ -81,6 +82,8 @@ struct Builder<'p> {
     carried: FxHashMap<ValueId, (LoopFold, Vec<Id>)>,
     /// The loops that must run although no scalar depends on them: they write an array of the output, or an element may fail.
     is_asked: Vec<bool>,
+    /// The scalars that must be made although no output may depend on them: evaluating one may fail.
+    asked: Vec<Id>,
 }
 
 /// The key of a column: the input that it lies in, or the value that a loop writes to it.
@@ -175,7 +178,7 @@ impl<'p> Builder<'p> {
     /// Makes the nodes of a unit; false if something that it needs is not made yet.
     fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, Unlooped> {
         match unit {
-            Unit::Scalar(step) => self.scalar(step),
+            Unit::Scalar(step, block) => self.scalar(step, *block),
             Unit::Size(step) => {
                 let array = self.members.meant(step.args[0]);
                 let (Some(Form::Column(_, list)) | Some(Form::Made { list, .. })) = &self.members.forms[array.index()]
@@ -230,7 +233,7 @@ impl<'p> Builder<'p> {
                 self.scalars[step.outs[0].index()] = Some(made);
                 Ok(true)
             }
-            Unit::Find { step, map, key, is_value } => self.find(step, map, *key, *is_value),
+            Unit::Find { step, block, map, key, is_value } => self.find(step, *block, map, (*key, *is_value)),
             Unit::Loop(at) => self.looped(*at),
         }
     }
@@ -249,12 +252,21 @@ impl<'p> Builder<'p> {
     }
 
     /// Looks a key up in a dictionary of the caller's.
-    fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
+    fn find(
+        &mut self,
+        step: &Step,
+        block: BlockId,
+        map: &InputPath,
+        (key, is_value): (ValueId, bool),
+    ) -> Result<bool, Unlooped> {
         let Some(key) = self.node(key) else { return Ok(false) };
         self.nodes.origin = step.origin;
         let qtype = self.program.qtype(step.outs[0]).clone();
         let value = qtype.scalar().filter(|_| is_value);
-        self.scalars[step.outs[0].index()] = Some(self.ask(map, key, value, &qtype)?);
+        let found = self.ask(map, key, value, &qtype)?;
+        self.scalars[step.outs[0].index()] = Some(found);
+        // That a key is there twice is an error whoever asks.
+        self.asked.extend((block == BlockId::TOP).then_some(found));
         Ok(true)
     }
 
@@ -308,7 +320,7 @@ impl<'p> Builder<'p> {
         part.outputs.iter().filter_map(|(_, output)| copies[output.index()]).collect()
     }
 
-    fn scalar(&mut self, step: &Step) -> Result<bool, Unlooped> {
+    fn scalar(&mut self, step: &Step, block: BlockId) -> Result<bool, Unlooped> {
         let Action::Scalar(part) = step.action else { return Ok(false) };
         let leaves: Option<Vec<Id>> = step.args.iter().map(|arg| self.node(*arg)).collect();
         let Some(leaves) = leaves else { return Ok(false) };
@@ -319,8 +331,10 @@ impl<'p> Builder<'p> {
                 return Err(Unlooped::new(Some(step.origin), "asks where in a dictionary a key is"));
             }
         }
+        let is_asked = block == BlockId::TOP && self.may_stop(part);
         for (out, made) in step.outs.iter().zip(self.copy(part, &leaves)) {
             self.scalars[out.index()] = Some(made);
+            self.asked.extend(is_asked.then_some(made));
         }
         Ok(true)
     }
@@ -531,6 +545,7 @@ impl<'p> Builder<'p> {
         // No other node depends on these loops: they write an array of the output, or one of their elements may fail.
         let ends = self.ends.iter().zip(&self.is_asked).filter(|(_, is_asked)| **is_asked);
         nodes.extend(ends.filter_map(|(end, _)| *end));
+        nodes.append(&mut self.asked);
         let name = |at: usize| Arc::from(at.to_string());
         let outputs_of_model = nodes.iter().enumerate().map(|(at, node)| (name(at), *node)).collect();
         let names: Arc<[Arc<str>]> = (0..self.leaves.len()).map(name).collect();

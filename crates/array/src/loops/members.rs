@@ -20,14 +20,14 @@ const MOST_DEPTH: usize = 32;
 /// The parts of a program in the order of evaluation: each part is behind those it needs, and a loop is at the place of its last step.
 #[derive(Debug)]
 pub(super) enum Unit<'p> {
-    /// A plan of scalars.
-    Scalar(&'p Step),
+    /// A plan of scalars, and the block that it is in.
+    Scalar(&'p Step, BlockId),
     /// An aggregation, and the loop that may carry it.
     Fold(&'p Step, Fold, usize),
     /// The size of an array.
     Size(&'p Step),
     /// The value of a key of a dictionary, or whether there is one.
-    Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
+    Find { step: &'p Step, block: BlockId, map: InputPath, key: ValueId, is_value: bool },
     /// A conditional.
     Where(&'p Step, [BlockId; 2]),
     /// A loop.
@@ -223,7 +223,7 @@ impl<'p> Members<'p> {
                 }
                 let needs = self.needs_of(&step.args);
                 self.framed(&step.outs, needs);
-                self.units.push(Unit::Scalar(step));
+                self.units.push(Unit::Scalar(step, block));
             }
             Action::Map(_) => self.member(block, ElementStep { step, args: step.args.clone(), map: None })?,
             Action::Field(at) => {
@@ -261,7 +261,7 @@ impl<'p> Members<'p> {
                 }
                 self.forms[out.index()] = Some(Form::MapRow(path.clone(), key));
                 self.needs[out.index()] = self.needs[key.index()];
-                self.units.push(Unit::Find { step, map: path, key, is_value: false });
+                self.units.push(Unit::Find { step, block, map: path, key, is_value: false });
             }
             Action::Operator(id::ARRAY_AT) => {
                 let [values, row] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
@@ -276,7 +276,7 @@ impl<'p> Members<'p> {
                 }
                 let needs = self.needs[key.index()];
                 self.framed(&step.outs, needs);
-                self.units.push(Unit::Find { step, map: path, key, is_value: true });
+                self.units.push(Unit::Find { step, block, map: path, key, is_value: true });
             }
             Action::Operator(op) => match program.registry().get(op).in_strips {
                 Some(InStrips::Fold(fold)) => {

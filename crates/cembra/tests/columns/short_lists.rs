@@ -111,6 +111,9 @@ const LOOPED: &[&str] = &[
     "output y = lookup(code, rates, 1.0) * sum(items.price); output z = has(dict.get(rates, code)); output s = sum(w)",
     "output day = lookup(3i64, days, \"none\"); output has_it = dict.contains(days, 3i64); output y = count(x)",
     "output y = sum(items.price * lookup(items.sku, rates, 0.5)); output z = count(dict.get(rates, t)); output d = lookup(n, days)",
+    // Scalars that may fail, whether there are elements that need them or not.
+    "output y = n + 7 // array.size(n)",
+    "output y = map(fn(v) = v ?? limit // 0.0, x); output z = sum(map(fn(v) = v + 1 // (array.size(n) - 1), n))",
     // Elements that may fail.
     "output y = sum(n // (n - 7)); output z = sum(items.count)",
     "output y = count(n % (n + 1) > 0)",
