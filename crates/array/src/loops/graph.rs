@@ -233,7 +233,7 @@ impl<'p> Builder<'p> {
                 self.scalars[step.outs[0].index()] = Some(made);
                 Ok(true)
             }
-            Unit::Find { step, block, map, key, is_value } => self.find(step, *block, map, (*key, *is_value)),
+            Unit::Find { step, map, key, is_value } => self.find(step, map, *key, *is_value),
             Unit::Loop(at) => self.looped(*at),
         }
     }
@@ -252,21 +252,12 @@ impl<'p> Builder<'p> {
     }
 
     /// Looks a key up in a dictionary of the caller's.
-    fn find(
-        &mut self,
-        step: &Step,
-        block: BlockId,
-        map: &InputPath,
-        (key, is_value): (ValueId, bool),
-    ) -> Result<bool, Unlooped> {
+    fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
         let Some(key) = self.node(key) else { return Ok(false) };
         self.nodes.origin = step.origin;
         let qtype = self.program.qtype(step.outs[0]).clone();
         let value = qtype.scalar().filter(|_| is_value);
-        let found = self.ask(map, key, value, &qtype)?;
-        self.scalars[step.outs[0].index()] = Some(found);
-        // That a key is there twice is an error whoever asks.
-        self.asked.extend((block == BlockId::TOP).then_some(found));
+        self.scalars[step.outs[0].index()] = Some(self.ask(map, key, value, &qtype)?);
         Ok(true)
     }
 

@@ -27,7 +27,7 @@ pub(super) enum Unit<'p> {
     /// The size of an array.
     Size(&'p Step),
     /// The value of a key of a dictionary, or whether there is one.
-    Find { step: &'p Step, block: BlockId, map: InputPath, key: ValueId, is_value: bool },
+    Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
     /// A conditional.
     Where(&'p Step, [BlockId; 2]),
     /// A loop.
@@ -261,7 +261,7 @@ impl<'p> Members<'p> {
                 }
                 self.forms[out.index()] = Some(Form::MapRow(path.clone(), key));
                 self.needs[out.index()] = self.needs[key.index()];
-                self.units.push(Unit::Find { step, block, map: path, key, is_value: false });
+                self.units.push(Unit::Find { step, map: path, key, is_value: false });
             }
             Action::Operator(id::ARRAY_AT) => {
                 let [values, row] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
@@ -276,7 +276,7 @@ impl<'p> Members<'p> {
                 }
                 let needs = self.needs[key.index()];
                 self.framed(&step.outs, needs);
-                self.units.push(Unit::Find { step, block, map: path, key, is_value: true });
+                self.units.push(Unit::Find { step, map: path, key, is_value: true });
             }
             Action::Operator(op) => match program.registry().get(op).in_strips {
                 Some(InStrips::Fold(fold)) => {
