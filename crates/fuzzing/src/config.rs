@@ -13,6 +13,8 @@ pub struct Config {
     /// Share of programs that compute on arrays. Which ones depends on `seed` and their numbers only; the others are the same,
     /// whatever this share is.
     pub arrays: f64,
+    /// Share, among the programs on arrays, of those on requests: a list of structs, another list, a dictionary and scalars.
+    pub requests: f64,
     /// Seeds all choices.
     pub seed: u64,
     /// The number of the first program; a program depends on `seed` and its number only.
@@ -73,6 +75,7 @@ impl Default for Config {
             programs: Some(1000),
             seconds: None,
             arrays: 0.2,
+            requests: 1.0 / 3.0,
             seed: 1,
             start: 0,
             max_depth: 10,

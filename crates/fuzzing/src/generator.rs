@@ -7,10 +7,12 @@
 
 mod arrays;
 mod functions;
+mod requests;
 mod structs;
 mod types;
 
 pub(crate) use arrays::{array_program, array_rows};
+pub(crate) use requests::{request_program, request_rows};
 
 use crate::Config;
 use crate::any_value;

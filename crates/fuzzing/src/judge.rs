@@ -7,6 +7,7 @@
 //!   options tried; and a row's answer does not depend on the rows before it. A tiered backend changes tiers between rows.
 //! - Inputs and outputs may lie in structs of the caller instead of the frame. A loader may be asked for inputs, each at most once, and only
 //!   for those that evaluating the graph directly looks at.
+//! - Programs on requests answer JSON and structs of Rust alike.
 //! - Strict optimisation changes no value. It may make an evaluation lazier: where the unoptimised program faults, the
 //!   optimised one may have a value or another fault; where the unoptimised one has a value, the optimised one has it
 //!   too. The same holds of computing some outputs only.
@@ -27,6 +28,7 @@ use crate::edit::{operator, types};
 use crate::in_place;
 use crate::loaded::{self, LoadedAnswer};
 use crate::panics::caught;
+use crate::requests::{self, Requests};
 use crate::subject::{Answer, Failure, Kind, Row, Subjects, hidden_difference, same, shown};
 use crate::values::has_arrays;
 use cembra::{Backend, Model, Options, Tier};
@@ -115,6 +117,7 @@ pub(crate) enum Law {
     ValuesAreDirect,
     SameInPlace,
     AskedAsNeeded,
+    SameAsRequests,
     PromisesHold,
 }
 
@@ -132,6 +135,7 @@ impl Law {
             Law::OutputsAreIndependent => "an output alone has another value",
             Law::SameInPlace => "bound to structs of the caller, a backend gives something else",
             Law::AskedAsNeeded => "a loader is asked for an input twice, or for one that is not needed",
+            Law::SameAsRequests => "as a request, in JSON or a struct of Rust, a row has another answer",
             Law::PromisesHold => "an output that is said to be full has gaps",
             Law::ValuesAreDirect => "evaluating the graph directly gives something else",
         }
@@ -306,6 +310,12 @@ impl Trial<'_> {
         let defaults = Options::default().limits(self.case.limits).tier(self.case.tier);
         let answers = self.agreed(model, &defaults, "")?;
         self.promises(model, &defaults, &answers)?;
+        let on = Requests { program: &self.case.program, rows: &self.case.rows, limits: self.case.limits };
+        if requests::takes(&on, &types(&self.case.program).unwrap_or_default())
+            && let Some((row, said)) = requests::difference(&on, model, &defaults, &answers)
+        {
+            return Err(Finding { law: Law::SameAsRequests, options: "", row: Some(row), said });
+        }
         if let Some(variant) = self.case.variant {
             self.varied(model, variant, &answers)?;
         }

@@ -6,8 +6,14 @@ use cembra_expr::{Node, NodeId};
 use cembra_fuzzing::{Answer, Config, Failure, Report, Row, Subject, Subjects, program, run, run_on};
 use std::sync::Arc;
 
+/// Programs on arrays, of which none is on requests.
 fn arrays(programs: u64, seed: u64) -> Config {
-    Config { programs: Some(programs), seed, arrays: 1.0, ..Config::default() }
+    Config { programs: Some(programs), seed, arrays: 1.0, requests: 0.0, ..Config::default() }
+}
+
+/// Programs on requests.
+fn requests(programs: u64, seed: u64) -> Config {
+    Config { requests: 1.0, ..arrays(programs, seed) }
 }
 
 fn agreed(config: &Config) -> Report {
@@ -54,6 +60,14 @@ fn programs_on_scalars_are_the_same_beside_those_on_arrays() {
     assert_eq!(run(&some, &mut |_| {}).to_string(), report.to_string());
     let text = |config: &Config| (0..20).map(|at| print(&program(config, at))).collect::<Vec<_>>();
     assert_eq!(text(&some), text(&Config { arrays: 0.9, ..some.clone() }));
+}
+
+#[test]
+fn programs_on_requests_agree() {
+    let report = run(&requests(400, 9), &mut |_| {});
+    assert!(report.mismatch().is_none(), "{report}");
+    let [all, failing] = [report.of_arrays(), report.failing_of_arrays()];
+    assert!(all > report.programs() * 8 / 10 && failing > 0 && failing < all / 5, "{report}");
 }
 
 /// The interpreter, but for models with something: there the last element of each array is missing.
