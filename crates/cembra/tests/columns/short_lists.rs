@@ -1,7 +1,7 @@
 //! Short lists: programs over arrays that run as one plan with loops. Every bit is that of the reference, which does one operator after the
 //! other on whole arrays, at each length at which the way to the result changes; and it is the same from structs of Rust.
 
-use cembra::{Array, Backend, Executor, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage, Value};
+use cembra::{Array, Backend, Executor, Limits, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage, Value};
 use std::collections::{BTreeMap, HashMap};
 
 const INPUTS: &str = "input x: [f64?]; input f: [f32?]; input n: [i64?]; input k: [i32?]; input b: [bool?]; input t: [text?]; input w: [f64]
@@ -373,5 +373,42 @@ fn memory_of_a_large_run_is_counted_and_given_back_after_small_ones() {
         }
         let after = session.memory_bytes();
         assert!(after < 2 * before, "{before}, {after} after {elements} elements and {letters} letters");
+    }
+}
+
+#[derive(cembra::Input)]
+struct Order {
+    items: Vec<Named>,
+}
+
+#[derive(cembra::Input)]
+struct Named {
+    sku: String,
+}
+
+#[test]
+fn errors_that_need_no_element_are_told_of_no_elements() {
+    let limits = Limits { arena_bytes: 0, ..Limits::default() };
+    let unfolded = &["fold", "optimise"][..];
+    for (value, passes, code) in [
+        ("0i64 // 0i64", &[][..], "div-by-zero"),
+        ("0i64 // 0i64", unfolded, "div-by-zero"),
+        ("strings.length(strings.join(\"a\", \"b\"))", unfolded, "arena-limit"),
+    ] {
+        let text = format!("input items: [{{sku: text}}]; output y = map(fn(i) = {value}, items)");
+        let model = Model::parse(&text).unwrap();
+        let options = Options::default().limits(limits);
+        let options = passes.iter().fold(options, |options, pass| options.without_pass(pass));
+        let native = options.clone().backend(Backend::Native).row_player(RowPlayer::Native);
+        for options in [&native, &options.backend(Backend::Interpreter)] {
+            let mut structs = model.executor::<Order, Vec<Option<i64>>>(options).unwrap();
+            let mut json = model.json_executor(options).unwrap();
+            let answers = [
+                structs.run(&Order { items: Vec::new() }).map(|found| format!("{found:?}")),
+                json.run("{\"items\": []}"),
+            ];
+            let codes = answers.map(|answer| answer.map_err(|error| error.code()));
+            assert_eq!(codes, [Err(code), Err(code)], "{text}, {passes:?}");
+        }
     }
 }
