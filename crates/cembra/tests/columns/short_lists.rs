@@ -79,7 +79,7 @@ const LOOPED: &[&str] = &[
     "output y = sum(f); output z = mean(f); output lo = min(f); output hi = max(f)",
     "output y = sum(n); output z = mean(n); output p = prod(k); output lo = min(k); output hi = max(n)",
     // Integers that FLOAT32 does not hold.
-    "output y = mean(n * 100003); output z = mean(k * 1000003)",
+    "output y = mean(n * 123456791); output z = mean(k * 123456791)",
     "output c = count(x); output a = any(x > 1.0); output e = all(x > -1.0); output d = count(t); output s = array.size(t)",
     "output a = logical_any(b); output c = logical_all(b); output d = count(b)",
     "output y = sum(x * x + 1.0) / (count(x > 0.0) + 1)",
