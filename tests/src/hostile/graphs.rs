@@ -1,9 +1,7 @@
 //! Models that are short in text and large in what they mean, and models that are merely very large.
 
-use super::{Case, Source, lines, quick, slow};
+use super::{Case, MILLION, Source, lines, quick, slow};
 use cembra::Backend;
-
-const MILLION: usize = 1_000_000;
 
 const fn native(name: &'static str, outcome: &'static str, source: fn() -> Source) -> Case {
     Case { backend: Backend::Native, ..quick(name, outcome, source) }

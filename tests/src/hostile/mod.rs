@@ -1,10 +1,11 @@
-//! Models made to exhaust whoever reads, compiles or runs them, and what becomes of each. The `hostile` command measures
+//! Models and requests made to exhaust whoever reads, compiles or runs them, and what becomes of each. The `hostile` command measures
 //! them, in one process each; the tests of the same name expect the outcomes.
 
 mod files;
 mod graphs;
 mod loops;
 mod page;
+mod requests;
 mod texts;
 
 pub use page::{HEAD, Row, TAIL, page};
@@ -20,6 +21,8 @@ pub enum Source {
     Text(String),
     /// The bytes of a file.
     Binary(Vec<u8>),
+    /// The text of a model, and the JSON object that it is evaluated on.
+    Request(String, String),
 }
 
 /// A hostile model.
@@ -44,9 +47,11 @@ const fn slow(name: &'static str, outcome: &'static str, source: fn() -> Source)
     Case { name, source, outcome, backend: Backend::Auto, slow: true }
 }
 
+const MILLION: usize = 1_000_000;
+
 /// All cases.
 pub fn cases() -> impl Iterator<Item = &'static Case> {
-    texts::CASES.iter().chain(graphs::CASES).chain(loops::CASES).chain(files::CASES)
+    texts::CASES.iter().chain(graphs::CASES).chain(loops::CASES).chain(files::CASES).chain(requests::CASES)
 }
 
 /// What became of a case.
@@ -61,7 +66,7 @@ pub struct Run {
 }
 
 impl Case {
-    /// Reads, compiles and evaluates the model, for inputs that are all zero.
+    /// Reads, compiles and evaluates the model, on its request or on inputs that are all zero.
     #[must_use]
     pub fn run(&self) -> Run {
         let source = (self.source)();
@@ -88,6 +93,10 @@ fn evaluate(source: &Source, backend: Backend) -> Result<(), Error> {
     let model = match source {
         Source::Text(text) => Model::parse(text)?,
         Source::Binary(bytes) => Model::from_binary(bytes)?,
+        Source::Request(model, text) => {
+            let mut executor = Model::parse(model)?.json_executor(&Options::default().backend(backend))?;
+            return executor.run(text).map(drop);
+        }
     };
     let executor = model.compile(&Options::default().backend(backend))?;
     let inputs: Vec<Value> = executor.inputs().iter().map(|input| zero(&input.qtype)).collect();

@@ -1,9 +1,8 @@
 //! Texts that are hostile to whoever reads them, and values that are hostile to operators.
 
-use super::{Case, Source, lines, quick, slow};
+use super::{Case, MILLION, Source, lines, quick, slow};
 
 const MANY: usize = 10 << 20;
-const MILLION: usize = 1_000_000;
 
 fn repeated(part: &str, bytes: usize) -> Source {
     Source::Text(part.repeat(bytes / part.len()))

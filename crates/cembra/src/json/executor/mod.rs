@@ -1,6 +1,6 @@
 //! From one JSON text to another: an object's fields become the inputs of a model, its outputs an object. The text is read in one pass into
-//! slots, columns and dictionaries, and the answer is written from there. What this pass does not take goes another way, which gives the
-//! same answers and says what is wrong: value by value, as [`JsonRows`] reads and [`Json`] writes.
+//! slots, columns and dictionaries, and the answer is written from there. A text that this pass refuses is read
+//! value by value, as [`JsonRows`] reads and [`Json`] writes: that gives the same answers, and errors that name what is wrong.
 
 mod answer;
 mod map;
@@ -13,14 +13,15 @@ use crate::pool::Evaluator;
 use crate::{Error, Executor, LoaderRow, Model, ModelExecutor, Options, RunOptions};
 use answer::Form;
 use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, LoopRoom, MapView, check_token};
-use cembra_runtime::{Cancellation, FramePtr, QType, Slot};
+use cembra_runtime::{Cancellation, FramePtr, Names, QType, Slot};
 use cembra_value::{Code, Diagnostic};
 use map::{JsonMap, MOST_KEPT};
 use serde::de::Deserializer as _;
+use std::collections::HashMap;
 use std::sync::Arc;
 use target::{Memory, Object, ObjectTarget, Plan};
 
-/// What an evaluation answers, as it is being written.
+/// The answer of an evaluation, as it is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Answer(Vec<u8>);
 
@@ -63,7 +64,7 @@ pub struct JsonExecutor {
     runs_by_value: u64,
 }
 
-/// How a text is read in one pass, and its answer written.
+/// The reading of a text in one pass, and the writing of its answer.
 #[derive(Debug)]
 struct Pass {
     inputs: ObjectTarget,
@@ -71,11 +72,11 @@ struct Pass {
     /// The slots of dictionaries, each with its number.
     views: Vec<(u32, usize)>,
     lists: usize,
-    /// The outputs: the key with what is before it, and what is written behind it.
+    /// The outputs: the bytes up to the end of the key, and the value that follows.
     outputs: Vec<(Vec<u8>, AnswerPart)>,
 }
 
-/// What is written of an output.
+/// The written form of an output.
 #[derive(Debug)]
 enum AnswerPart {
     /// The value of a slot.
@@ -113,7 +114,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`executor_between`](Model::executor_between); and outputs that are no JSON.
+    /// Errors of [`executor_between`](Model::executor_between); and outputs that JSON cannot hold.
     pub fn json_executor(&self, options: &Options) -> Result<JsonExecutor, Error> {
         let executor =
             ModelExecutor::new(self, &crate::binding::Loaded::new(&JsonRows), Some(&AnswerListener), options)?;
@@ -140,11 +141,11 @@ impl JsonExecutor {
         Ok(answer)
     }
 
-    /// Evaluates the model on an object, and puts the answer in the place of what a text has. That is left as it was if the evaluation fails.
-    /// Once the memory of both is there, it allocates nothing for texts without escapes and lists that short ones are.
+    /// Evaluates the model on an object, and replaces `answer` by the answer. `answer` stays as it was if the evaluation fails.
+    /// After the first calls, a text without escapes and with short lists is evaluated without an allocation.
     ///
     /// # Errors
-    /// As [`run`](JsonExecutor::run).
+    /// Errors of [`run`](JsonExecutor::run).
     pub fn run_into(&mut self, text: &str, answer: &mut String) -> Result<(), Error> {
         self.answer.0.clear();
         if !self.run_pass(text)? {
@@ -250,7 +251,7 @@ impl JsonExecutor {
         self.executor.set_cancellation(token);
     }
 
-    /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it.
+    /// Sets the token, deadline, threads and limits of the evaluations to come, in the place of earlier options. A clone has none of them.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }
@@ -289,7 +290,7 @@ impl std::fmt::Debug for JsonExecutor {
 }
 
 impl Pass {
-    /// How the inputs and outputs of an executor are read and written in one pass; `None` if they cannot be.
+    /// The pass for an executor; `None` if its inputs or outputs need another form.
     fn of(executor: &ModelExecutor<LoaderRow<JsonRow>, (), Answer>) -> Option<Pass> {
         let loops = executor.executor().inner().loops();
         let is_whole = executor.executor().inner().is_whole();
@@ -297,18 +298,21 @@ impl Pass {
         if is_whole && loops.is_none() {
             return None;
         }
-        let mut plan = Plan { loops, maps: Vec::new() };
-        let mut inputs = ObjectTarget::default();
+        let mut plan = Plan::new(loops);
+        let slots: HashMap<&str, u32> = moves.reads.iter().map(|load| (&*load.name, load.slot)).collect();
+        let inputs = executor.executor().inputs();
+        let names = Names::new(inputs.iter().map(|input| input.name.clone())).ok()?;
+        let mut inputs = ObjectTarget { names, targets: Vec::with_capacity(inputs.len()) };
         for (at, input) in executor.executor().inputs().iter().enumerate() {
             let path = InputPath { input: at, fields: Vec::new() };
-            let slot = moves.reads.iter().find(|load| load.name == input.name).map(|load| load.slot);
-            inputs.names.push((&*input.name).into());
+            let slot = slots.get(&*input.name).copied();
             inputs.targets.push(plan.target(&input.qtype, &path, slot, None)?);
         }
+        let numbers: HashMap<&InputPath, usize> = plan.maps.iter().map(|(path, ..)| path).zip(0..).collect();
         let mut views = Vec::new();
         for (slot, _, leaf) in loops.iter().flat_map(|plan| plan.leaves()) {
             if let LoopLeaf::Map(path) = leaf {
-                views.push((*slot, plan.maps.iter().position(|(known, ..)| known == path)?));
+                views.push((*slot, *numbers.get(path)?));
             }
         }
         let outputs = match loops {
@@ -394,7 +398,7 @@ impl AnswerPart {
     /// Writes the output.
     ///
     /// # Errors
-    /// As of [`answer::value`].
+    /// Errors of [`answer::value`].
     ///
     /// # Safety
     /// FRAME-SLOT and COLUMN: slots and columns were written. STRING-VIEW: what texts view is alive.
@@ -441,10 +445,10 @@ impl AnswerPart {
     /// Writes one element of a column.
     ///
     /// # Errors
-    /// As of [`answer::value`].
+    /// Errors of [`answer::value`].
     ///
     /// # Safety
-    /// As of `write`: FRAME-SLOT, COLUMN and STRING-VIEW; the column has the element.
+    /// FRAME-SLOT, COLUMN and STRING-VIEW as for `write`; the column has the element.
     unsafe fn write_element(
         &self,
         out: &mut Vec<u8>,

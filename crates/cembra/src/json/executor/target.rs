@@ -1,19 +1,20 @@
-//! Where the values of a JSON text go: slots of a frame, columns of lists, dictionaries. A text is read in one pass; every field of an
-//! input's type is read, whether the model needs it or not, and what is no field is skipped. The error does not say what is wrong: the
-//! caller reads the text again, value by value, for the message.
+//! Targets for the values of a JSON text: slots of a frame, columns of lists, dictionaries. A text is read in one pass. Every field of an
+//! input's type is read, whether the model needs it or not, and other keys are skipped. The error has no message: the caller reads the text
+//! again, value by value, and gets one.
 
 use super::super::place::{Text as JsonText, ValueStart, unfit};
 use super::super::reading::{ScalarInto, ScalarSink};
 use super::map::JsonMap;
 use crate::ValueRef;
 use cembra_engine::{InputPath, LoopLeaf, LoopMemory, LoopPlan};
-use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
+use cembra_runtime::{FramePtr, Names, QType, Scalar, Slot, Text};
 use cembra_value::ScalarValue;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::fmt;
 
-/// What a value is read into.
+/// The target that a value is read into.
 #[derive(Debug)]
 pub(super) enum Target {
     /// A scalar, or one that may be missing.
@@ -47,7 +48,7 @@ impl ScalarTarget {
     }
 }
 
-/// Where a scalar goes.
+/// The place of a scalar.
 #[derive(Clone, Copy, Debug)]
 enum ScalarPlace {
     /// To a slot of the frame.
@@ -58,26 +59,38 @@ enum ScalarPlace {
     Nowhere,
 }
 
-/// What the fields of an object are read into, by their names.
-#[derive(Debug, Default)]
+/// The targets for the fields of an object, by their names.
+#[derive(Debug)]
 pub(super) struct ObjectTarget {
-    pub(super) names: Vec<Box<str>>,
+    pub(super) names: Names,
     pub(super) targets: Vec<Target>,
 }
 
-/// What is known where targets are made.
+/// The plan that targets are made for, by paths: one look per part of an input, however many there are.
 pub(super) struct Plan<'p> {
-    pub(super) loops: Option<&'p LoopPlan>,
-    /// The dictionaries that were met: where each is, and its types.
+    loops: Option<&'p LoopPlan>,
+    /// The slots of values that the plan reads as a whole.
+    slots: HashMap<&'p InputPath, u32>,
+    /// The columns of elements that lie in inputs.
+    columns: HashMap<&'p InputPath, usize>,
+    lists: HashMap<&'p InputPath, usize>,
+    /// The dictionaries so far: path and types of each.
     pub(super) maps: Vec<(InputPath, Scalar, Scalar)>,
 }
 
-impl Plan<'_> {
-    /// The slot of a value of an input, if the plan reads it as a whole.
-    fn slot(&self, path: &InputPath) -> Option<u32> {
-        let leaves = self.loops?.leaves();
-        let found = leaves.iter().find(|(.., leaf)| matches!(leaf, LoopLeaf::Value(of) if of == path))?;
-        Some(found.0)
+impl<'p> Plan<'p> {
+    pub(super) fn new(loops: Option<&'p LoopPlan>) -> Plan<'p> {
+        let leaves = loops.iter().flat_map(|plan| plan.leaves());
+        let columns = loops.iter().flat_map(|plan| plan.columns()).enumerate();
+        Plan {
+            loops,
+            slots: leaves
+                .filter_map(|(slot, _, leaf)| if let LoopLeaf::Value(path) = leaf { Some((path, *slot)) } else { None })
+                .collect(),
+            columns: columns.filter_map(|(at, column)| Some((column.from.as_ref()?, at))).collect(),
+            lists: loops.iter().flat_map(|plan| plan.lists()).enumerate().map(|(at, path)| (path, at)).collect(),
+            maps: Vec::new(),
+        }
     }
 
     /// The target of an input, or of a part of one. `slot` is where it lies if something around it lies in a frame; `list` is said inside of a
@@ -89,7 +102,7 @@ impl Plan<'_> {
         slot: Option<u32>,
         list: Option<usize>,
     ) -> Option<Target> {
-        let slot = slot.or_else(|| self.slot(path).filter(|_| list.is_none()));
+        let slot = slot.or_else(|| self.slots.get(path).copied().filter(|_| list.is_none()));
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {
             QType::Scalar(_) | QType::Optional(_) => {
@@ -120,8 +133,8 @@ impl Plan<'_> {
                 if list.is_some() {
                     return None;
                 }
-                let lists = self.loops?.lists();
-                let number = lists.iter().position(|known| known == path);
+                self.loops?;
+                let number = self.lists.get(path).copied();
                 // Of a list that the plan does not ask for there is no column.
                 Target::List(number, self.target(&element, path, None, Some(number.unwrap_or(usize::MAX)))?.into())
             }
@@ -138,14 +151,12 @@ impl Plan<'_> {
         list: Option<usize>,
     ) -> Option<ObjectTarget> {
         let QType::Tuple(fields) = qtype else { return None };
-        fields.names()?;
-        let mut object = ObjectTarget::default();
+        let mut object = ObjectTarget { names: fields.names()?.clone(), targets: Vec::with_capacity(fields.len()) };
         // The fields of a struct with lists or arrays have no offsets in a frame.
         let mut places = qtype.is_framed().then(|| qtype.field_offsets());
         for (at, of) in fields.iter().enumerate() {
             let inside = places.as_mut().and_then(Iterator::next);
             let path = InputPath { input: path.input, fields: [&path.fields[..], &[at as u32]].concat() };
-            object.names.push(fields.label(at).into());
             object.targets.push(self.target(of, &path, slot.zip(inside).map(|(slot, inside)| slot + inside), list)?);
         }
         Some(object)
@@ -153,9 +164,8 @@ impl Plan<'_> {
 
     /// The number of a column, and the type of its elements, which may be optional where those of a list are not.
     fn column(&self, path: &InputPath) -> Option<(usize, QType)> {
-        let mut columns = self.loops?.columns().iter().enumerate();
-        let (column, of) = columns.find(|(_, column)| column.from.as_ref() == Some(path))?;
-        Some((column, of.element.clone()))
+        let column = *self.columns.get(path)?;
+        Some((column, self.loops?.columns()[column].element.clone()))
     }
 }
 
@@ -344,7 +354,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
         while let Some(key) = fields.next_key::<&'de str>()? {
             // Objects mostly have their keys in the order of the fields.
             let is_next = names.get(next).is_some_and(|name| **name == *key);
-            let Some(place) = (if is_next { Some(next) } else { names.iter().position(|name| **name == *key) }) else {
+            let Some(place) = (if is_next { Some(next) } else { names.position(key) }) else {
                 fields.next_value::<IgnoredAny>()?;
                 continue;
             };
