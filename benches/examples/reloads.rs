@@ -17,7 +17,7 @@ const ITEMS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 const NAMES: [&str; 5] = ["north", "east", "south", "west", "middle"];
 
-/// Who answers: the function by hand, or models, and whether they are replaced meanwhile.
+/// The answering side: the function by hand, or models, which may be replaced meanwhile.
 #[derive(Clone, Copy)]
 enum Answers {
     ByHand,
@@ -29,7 +29,7 @@ fn write_model(folder: &Path, name: &str, version: usize) -> std::io::Result<()>
     std::fs::write(folder.join(format!("{name}.cem")), format!("# version {version}\n{MODEL}"))
 }
 
-/// Replaces one model after another until it is told to stop. Returns how many.
+/// Replaces one model after another until `stop` is set. Returns the number of replaced models.
 fn replace(
     folder: &Path,
     set: &ModelSet<Pool<ModelExecutor<Order, Quote>>>,

@@ -24,7 +24,7 @@ struct Found {
     limit: f64,
 }
 
-/// What a row costs differs: the first model has ten operators that take about a nanosecond each, the second five functions.
+/// The cost of a row differs: the first model has ten operators that take about a nanosecond each, the second five functions.
 const MODELS: [(&str, &str); 2] = [
     (
         "ten operators",

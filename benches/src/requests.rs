@@ -28,7 +28,7 @@ const NATIVE_JSON: &str = "native-json";
 const NS_PER_CALL: &str = "ns_per_call";
 /// From the text of a request to the text of its answer.
 const NS_PER_JSON: &str = "ns_per_json";
-/// What an input adds to a call of a model without it.
+/// The nanoseconds that an input adds to a call of a model without it.
 const NS_ADDED: &str = "ns_added";
 const ALLOCATIONS: &str = "allocations_per_call";
 const JSON_ALLOCATIONS: &str = "allocations_per_json";
@@ -49,7 +49,7 @@ pub fn run(effort: Effort) -> Result<Vec<Record>, Error> {
     Ok(records)
 }
 
-/// One run over all requests, with the workload, who runs, and the names of its two figures: a time and a count of allocations.
+/// A run over all requests: the workload, the runner, and the names of its two figures, which are a time and a number of allocations.
 struct Subject<'a> {
     workload: &'static str,
     subject: &'static str,
@@ -85,7 +85,7 @@ fn executor<I: cembra::Input, O: Output>(
     made.map_err(|source| Error::Model { workload, source: Box::new(source) })
 }
 
-/// One run of a model over all requests, each into the same output.
+/// A run of a model over all requests, each into the same output.
 fn into_kept<'a, I: cembra::Input<At<'a> = I> + 'a, O: Output + Default + 'a>(
     (workload, model): (&'static str, &str),
     way: Way,

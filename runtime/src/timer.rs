@@ -44,7 +44,7 @@ struct Watched {
     late_from: Option<Instant>,
 }
 
-/// All that the thread of the clock looks after, and the process that has this thread.
+/// The flags and runs that the thread of the clock watches, and the process of the thread.
 struct Queue {
     /// The earliest first.
     flags: BinaryHeap<Reverse<Waiting>>,
@@ -67,7 +67,7 @@ pub(crate) static CLOCK: Clock = Clock { beat: AtomicU64::new(0), is_ticking: At
 /// The longest time between two ticks.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The thread ticks for so many beats after the last run began, so that runs in short intervals need not start it each time.
+/// The number of beats for which the thread ticks after the last run began, so that frequent runs need not start it each time.
 const IDLE_BEATS: u64 = 100;
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), runs: BTreeMap::new(), process: 0 });
@@ -135,7 +135,7 @@ pub(crate) fn stop_ticking() {
     EARLIER.notify_one();
 }
 
-/// How many sessions have a time limit.
+/// The number of sessions with a time limit.
 #[cfg(test)]
 pub(crate) fn watched() -> usize {
     queue().runs.len()

@@ -4,9 +4,9 @@
 use crate::{ModelExecutor, RunOptions, Session};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What owns a frame and runs a model in it: a [`Session`] or a [`ModelExecutor`].
+/// An owner of a frame that runs a model in it: a [`Session`] or a [`ModelExecutor`].
 pub trait Evaluator: Clone {
-    /// What ends the evaluations to come, their threads and limits. A clone has none of it.
+    /// Sets the token, deadline, threads and limits of the evaluations to come. A clone has none of them.
     fn set_run_options(&mut self, options: &RunOptions);
 }
 
@@ -23,11 +23,11 @@ impl<I, O, S> Evaluator for ModelExecutor<I, O, S> {
 }
 
 thread_local! {
-    /// Its address tells one thread from another.
+    /// A byte whose address identifies the thread.
     static THREAD: u8 = const { 0 };
 }
 
-/// How many of the evaluators that were given back last a thread looks at to find its own.
+/// The most idle evaluators, the latest first, among which a thread looks for the one that it had before.
 const LOOKED_AT: usize = 16;
 
 /// Evaluators to be borrowed by threads. It grows when all are in use, and keeps up to a number of them.
@@ -60,7 +60,7 @@ pub struct Pool<T> {
 struct Evaluators<T> {
     /// The one that is cloned when there is no other.
     first: T,
-    /// Those that were given back, each with the thread that had it: at most as many as were out at the same time.
+    /// The idle evaluators, each with the thread that had it last.
     idle: Vec<(usize, Box<T>)>,
 }
 
@@ -81,7 +81,8 @@ impl<T: Evaluator> Pool<T> {
         Pool { evaluators: Mutex::new(Evaluators { first, idle: Vec::new() }), most }
     }
 
-    /// Lends an evaluator to a function, if it can be the one that this thread had before, and takes it back without the options that it was given.
+    /// Lends an evaluator to a function, and takes it back without the options that the function set. If it is idle, the evaluator is the one that this
+    /// thread had before.
     pub fn with<A>(&self, run: impl FnOnce(&mut T) -> A) -> A {
         let thread = THREAD.with(|mark| std::ptr::from_ref(mark).addr());
         let mut evaluator = {

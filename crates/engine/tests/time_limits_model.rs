@@ -4,7 +4,7 @@
 #[path = "../../../runtime/src/timed_runs.rs"]
 mod timed_runs;
 
-/// What the file synchronises with.
+/// The atomics and threads of the file under test.
 mod sync {
     pub(crate) use shuttle::sync::atomic;
     pub(crate) use shuttle::thread;
@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use timed_runs::TimedRuns;
 
-/// How many orders are tried.
+/// The number of orders that are tried.
 const ORDERS: usize = 5_000;
 
 /// The beats that a run may take.

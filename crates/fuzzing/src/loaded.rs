@@ -1,4 +1,4 @@
-//! Programs whose inputs a loader is asked for while they are evaluated: what comes of each row, and which inputs it was asked for.
+//! Programs whose inputs a loader gives on demand: the answer to each row, and the inputs that the loader was asked for.
 
 use crate::subject::Row;
 use crate::values::fresh;
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What came of a row.
+/// The answer to a row.
 pub(crate) struct LoadedAnswer {
     /// The outputs; `None` for a fault.
     pub(crate) outputs: Option<Vec<Value>>,
@@ -30,7 +30,7 @@ struct AskedRow {
     asked: RefCell<Vec<Arc<str>>>,
 }
 
-/// The loader of such rows.
+/// The loader of rows that note the names.
 struct Asked;
 
 impl Loader<AskedRow> for Asked {
@@ -80,7 +80,7 @@ impl Listener<Vec<Value>> for All {
     }
 }
 
-/// What the two backends make of the rows, under their names. A backend that cannot compile the model is left out: that is found elsewhere.
+/// The answers of the two backends, by the names of the backends. A backend that cannot compile the model is left out, because other checks report that.
 pub(crate) fn answers(model: &Model, options: &Options, rows: &[Row]) -> Vec<(&'static str, Vec<LoadedAnswer>)> {
     let backends = [("interpreter with a loader", Backend::Interpreter), ("native with a loader", Backend::Native)];
     let made = backends.into_iter().filter_map(|(name, backend)| {

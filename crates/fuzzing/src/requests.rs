@@ -86,7 +86,7 @@ pub(crate) fn takes(case: &Requests<'_>, types: &[Option<QType>]) -> bool {
         && outputs.all(|output| types[output.node.index()].as_ref().is_some_and(has_json))
 }
 
-/// True for types that this module compares with JSON.
+/// True if this module compares values of the type with JSON.
 fn has_json(qtype: &QType) -> bool {
     let is_plain = |scalar: &Scalar| {
         use Scalar::{Boolean, Float32, Float64, Int32, Int64, Text, UInt64, Unit, WeakFloat};
@@ -159,7 +159,7 @@ fn in_json(name: &str, model: &Model, options: &Options, rows: &[&Row], answers:
     None
 }
 
-/// The request as a JSON object. With `reversed`, keys come in another order, and what is missing is left out.
+/// The request as a JSON object. With `reversed`, keys come in another order, and missing values are left out.
 fn json_of(row: &Row, reversed: bool) -> String {
     let mut out = String::from("{");
     let mut add = |name: &str, value: &Value| {
@@ -485,7 +485,7 @@ fn is_of_lines(qtype: &QType) -> bool {
         && fields.iter().enumerate().all(|(at, of)| of.to_string().trim_end_matches('?') == spelled(at))
 }
 
-/// What runs one output, or nothing where no type of Rust is there for it.
+/// A function that runs a model with one output on requests.
 type Runner = fn(&Model, &Options, &QType, &[Request]) -> Result<Vec<Result<Value, Failure>>, Failure>;
 
 fn runner(qtype: &QType) -> Option<Runner> {

@@ -49,27 +49,27 @@ pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 pub enum Lower {
     /// As instructions, recorded by a rule; strict ones are lifted by `record`.
     Rule(Rule),
-    /// As instructions that a rule of the user recorded once and that were checked; strict ones are lifted likewise.
+    /// As instructions that a rule of the user recorded once and that were checked; strict ones are lifted by `record`.
     Recording(&'static Recording),
     /// As a call of its kernel, on frame slots.
     Kernel,
-    /// As an access to an element of a column, whose address is computed of the operands.
+    /// As an access to an element of a column. The operands give its address.
     Memory(MemoryAccess),
 }
 
 impl Lower {
-    /// True for what reads an element of a column.
+    /// True for a read of an element of a column.
     pub(crate) const fn is_read(&self) -> bool {
         matches!(self, Lower::Memory(MemoryAccess::Read))
     }
 }
 
-/// What is done to an element of a column.
+/// The access to an element of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryAccess {
-    /// It is read.
+    /// A read.
     Read,
-    /// It is written; the result is its position.
+    /// A write, whose result is the position.
     Write,
 }
 

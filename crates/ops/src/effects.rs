@@ -8,7 +8,7 @@ use cembra_tape::Instr;
 /// A rule of more instructions than this, constants included, costs what a call costs.
 const LONG: usize = 32;
 
-/// What it costs to read an element of a column.
+/// The cost of a read of an element of a column, in instructions.
 const READ: u32 = 2;
 
 /// What evaluating an overload does besides giving its value.

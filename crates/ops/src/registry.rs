@@ -133,7 +133,7 @@ impl Registry {
         self.names.get(name).copied()
     }
 
-    /// All operators that have a name for models, with their ids.
+    /// The operators that models can name, with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'static OpDef)> + '_ {
         let all = self.defs.iter().enumerate().map(|(at, def)| (OpId::at(at as u16), *def));
         all.filter(|(_, def)| !def.is_of_plans)

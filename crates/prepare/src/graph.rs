@@ -124,7 +124,7 @@ impl LoopId {
         LoopId { number: u32::MAX - number, depth: LoopId::OVER_ELEMENTS }
     }
 
-    /// True for a loop over elements. As many elements as there are bound its rounds, so no limit counts them.
+    /// True for a loop over elements. It has one round per element, so no limit counts its rounds.
     #[must_use]
     pub const fn is_over_elements(self) -> bool {
         self.depth == LoopId::OVER_ELEMENTS

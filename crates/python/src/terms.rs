@@ -34,7 +34,7 @@ impl Terms {
         Ok(Terms { threads, time_limit, cancellation, limits })
     }
 
-    /// The options of an evaluation that begins now. Its time limit is a deadline, which also ends what is done before and after the model runs.
+    /// The options of an evaluation that begins now. The time limit becomes a deadline, which also ends the conversions before and after the run.
     pub(crate) fn options(&self) -> RunOptions {
         let mut options = RunOptions::new().threads(self.threads.max(1));
         // A moment that no clock can show never comes.

@@ -33,7 +33,7 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     matches!(overload.lower, Lower::Kernel).then_some(callee)
 }
 
-/// What a step does to an element of a column, if it does that.
+/// The access of a step to an element of a column; `None` if the step is another one.
 pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     let Action::Operator { op, overload, .. } = plan.step(step).action else { return None };
     match plan.registry().get(op).overloads()[usize::from(overload)].lower {

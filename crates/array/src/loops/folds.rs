@@ -11,7 +11,7 @@ use cembra_prepare::{Id, Kind};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// What is carried of the elements.
+/// The state that a loop carries for a fold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FoldKind {
     /// The sum of integers.
@@ -20,7 +20,7 @@ enum FoldKind {
     FloatSum,
     /// The least or the greatest.
     Best { is_max: bool },
-    /// Their number alone.
+    /// The number of present elements alone.
     Count,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct LoopFold {
     element: QType,
     /// The sum or the best of the elements that are there.
     value: Option<usize>,
-    /// How many are there, if some may be missing.
+    /// The number of present elements, if some may be missing.
     count: Option<usize>,
     origin: NodeId,
 }

@@ -78,7 +78,7 @@ pub(super) struct Members<'p> {
     pub(super) is_written: Vec<bool>,
     /// Lists by where they are.
     known: FxHashMap<InputPath, usize>,
-    /// How many steps were met.
+    /// The number of steps so far.
     steps: usize,
 }
 
@@ -116,7 +116,7 @@ impl<'p> Members<'p> {
         Ok(members)
     }
 
-    /// What an input is, or the field of one that is inside of this list.
+    /// The form of an input, or of a field of an input. `list` is the list of structs that encloses the field.
     fn of_input(&mut self, path: InputPath, qtype: &QType, list: Option<usize>) -> Result<Form, Unlooped> {
         Ok(match qtype {
             _ if qtype.is_framed() => Form::Leaf(path),
@@ -334,7 +334,7 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// Notes what is needed in memory of an output.
+    /// Notes the arrays that an output needs in memory.
     fn give_out(&mut self, output: ValueId) -> Result<(), Unlooped> {
         let mut stack = vec![output];
         while let Some(value) = stack.pop() {
@@ -350,7 +350,7 @@ impl<'p> Members<'p> {
         Ok(())
     }
 
-    /// All loops that must be over where these are.
+    /// `loops`, and the loops that must end before them.
     fn closure(&self, loops: u64) -> u64 {
         let mut all = loops;
         for (at, of) in self.loops.iter().enumerate() {

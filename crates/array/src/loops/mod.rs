@@ -1,5 +1,5 @@
-//! One plan of a whole array program, for short lists: what is done to each element becomes the round of a loop, arrays become
-//! columns in memory, and all that is between is the plan's as ever. No array is made and nothing is allocated.
+//! One plan for a whole array program, for short lists: the work on one element becomes the round of a loop, and arrays become columns in
+//! memory. No array is made and nothing is allocated.
 //!
 //! A loop goes over the elements of one list and does what maps do to one element. What others need of it is written to columns,
 //! which other loops, aggregations and outputs read. Steps over the same list share a loop, unless one needs what is gathered of
@@ -18,12 +18,12 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use members::Members;
 
-/// Why a program has no plan with loops.
+/// The reason why a program has no plan with loops.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unlooped {
     /// The expression node that no such plan has.
     pub origin: Option<NodeId>,
-    /// What is so about it, as in "is a scan".
+    /// The reason as the end of a sentence about the node, as in "is a scan".
     pub why: &'static str,
 }
 
@@ -33,7 +33,7 @@ impl Unlooped {
     }
 }
 
-/// Where a value is inside of an input of the program: the fields that lead there, from the input on.
+/// The path to a value in an input of the program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InputPath {
     /// The position of the input among the program's.
@@ -47,28 +47,28 @@ pub struct InputPath {
 pub struct Column {
     /// The type of an element, which lies as in a slot of a frame.
     pub element: QType,
-    /// How many there are: as in this list.
+    /// The list that has as many elements.
     pub list: usize,
-    /// Where they come from; `None` if the plan writes them.
+    /// The input that has the elements; `None` if the plan writes them.
     pub from: Option<InputPath>,
 }
 
-/// What a leaf of the model is.
+/// The meaning of a leaf of the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopLeaf {
     /// A value of an input.
     Value(InputPath),
     /// The address of the first element of a column.
     Base(usize),
-    /// How many bytes lie between an element of a column and the next.
+    /// The number of bytes from an element of a column to the next.
     Stride(usize),
-    /// How many elements a list has.
+    /// The number of elements in a list.
     Count(usize),
     /// The address of the `MapView` of a dictionary.
     Map(InputPath),
 }
 
-/// What an output of the program is made of.
+/// The source of an output of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopOutput {
     /// An output of the model, by position.
@@ -84,15 +84,15 @@ pub enum LoopOutput {
 pub struct LoopModel {
     /// The model, all of whose values lie in a frame.
     pub model: TypedModel,
-    /// What each leaf is.
+    /// The meaning of each leaf.
     pub leaves: Vec<LoopLeaf>,
-    /// Where each list is: an array, or a list of structs.
+    /// The path to each list, which is an array or a list of structs.
     pub lists: Vec<InputPath>,
     /// Lists that must have as many elements as another, or something fails.
     pub same: Vec<[usize; 2]>,
     /// The columns.
     pub columns: Vec<Column>,
-    /// What each output of the program is made of.
+    /// The source of each output of the program.
     pub outputs: Vec<LoopOutput>,
 }
 
@@ -105,7 +105,7 @@ pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, 
     graph::build(program, parts, &members)
 }
 
-/// What a value of a program is.
+/// The form of a value of a program.
 #[derive(Clone, Debug)]
 enum Form {
     /// An input, or a field of one, that does not lie in a frame.
@@ -120,7 +120,7 @@ enum Form {
     Made {
         /// The loop.
         by: usize,
-        /// Its list.
+        /// The list of the loop.
         list: usize,
     },
     /// A tuple of values.
@@ -129,9 +129,9 @@ enum Form {
     MapPart(InputPath, bool),
     /// The row of a key in a dictionary, or of each key of an array.
     MapRow(InputPath, ValueId),
-    /// Another value: what was taken from a tuple.
+    /// A field of a tuple, which is another value of the program.
     Same(ValueId),
-    /// That nothing was said.
+    /// The value `unspecified`.
     Unspecified,
 }
 

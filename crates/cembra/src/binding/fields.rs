@@ -48,7 +48,7 @@ pub trait InputValue: Sealed<InputField> {
         false
     }
 
-    /// What the type is made of.
+    /// The parts of the type.
     #[must_use]
     fn shape() -> InputShape {
         InputShape::Value
@@ -140,7 +140,7 @@ pub struct InputField {
     pub(crate) in_place: bool,
     /// True if converting a value calls code of the user's.
     pub(crate) may_panic: bool,
-    /// What the type is made of.
+    /// The parts of the type.
     pub(crate) shape: InputShape,
     /// Writes the values of fields that lie a number of bytes apart, as many as are said, one behind the other.
     ///

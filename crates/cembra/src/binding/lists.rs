@@ -12,7 +12,7 @@ use cembra_runtime::{Context, FramePtr, QType, Slot};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// How a plan for short lists reads rows and writes outputs.
+/// The transfers between rows, outputs and the memory of a plan for short lists.
 pub(crate) struct ListTransfers {
     /// Values that go to slots.
     loads: Box<[FieldLoad]>,
@@ -26,12 +26,12 @@ pub(crate) struct ListTransfers {
     maps: Box<[(u32, usize, FindKey)]>,
     /// Fields that there may be no value for.
     checked: Box<[MovedField]>,
-    /// All other fields that are values.
+    /// The other fields that are values.
     outputs: Box<[PlainField]>,
     written: Box<[WrittenList]>,
 }
 
-/// As `InputMap::find`.
+/// A function as `InputMap::find`.
 ///
 /// # Safety
 /// FIELD-TABLE and COLUMN, as there.
@@ -43,7 +43,7 @@ struct RowList {
     list: InputList,
 }
 
-/// Where the elements of a column come from.
+/// A column of the plan, and the source of its elements.
 struct RowColumn {
     /// The number of the column.
     column: usize,
@@ -62,7 +62,8 @@ enum ColumnSource {
     InPlace { offset: usize, apart: usize },
     /// The field at `offset` of the items is moved to a column of its own before each call.
     Moved { offset: usize, apart: usize, field: Box<InputField> },
-    /// As `Moved`, where the type of the field is not optional and the element type of the model is: every element is present.
+    /// The field at `offset` of the items is moved to a column of its own before each call. Its type is not optional, and the element type of the model
+    /// is, so every element is made present.
     Lifted { offset: usize, apart: usize, field: Box<InputField>, inside: u32 },
     /// The plan writes it.
     Written,
@@ -221,7 +222,7 @@ impl ListTransfers {
             }
             for RowColumn { column, base, stride, list, size, from: source } in &self.columns {
                 let (items, count) = (memory.items[*list] as *const u8, memory.counts[*list]);
-                // Nobody asks where no elements are.
+                // The plan reads no element of an empty list, so its address may be anything.
                 if count == 0 {
                     continue;
                 }
@@ -275,7 +276,7 @@ impl ListTransfers {
     }
 }
 
-/// What is bound so far.
+/// The lists and columns that are bound so far.
 struct Bound<'p> {
     plan: &'p LoopPlan,
     lists: Vec<RowList>,
@@ -368,7 +369,7 @@ impl WrittenList {
     /// Writes the list.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to the field, or to room for it if that is said. COLUMN: the call wrote the columns. STRING-VIEW: texts are alive.
+    /// FIELD-TABLE: `field` points to the field, or to room for it if `is_new`. COLUMN: the call wrote the columns. STRING-VIEW: texts are alive.
     unsafe fn write(&self, field: *mut u8, memory: &LoopMemory, is_new: bool) {
         let (count, apart) = (memory.counts[self.count], self.list.stride);
         // SAFETY: FIELD-TABLE, COLUMN and STRING-VIEW, promised by the caller; each item gets all of its fields.

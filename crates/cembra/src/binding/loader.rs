@@ -114,7 +114,7 @@ impl<R> Accessor<R> {
         Accessor(Access::OnDemand(Arc::new(read)))
     }
 
-    /// As `new`, of a function that reads the row that it is given, so that each evaluation checks the value, needed or not.
+    /// The accessor of a function that is called in each evaluation, so that its value is checked even if the evaluation does not need it.
     pub(crate) fn checking(
         read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static,
     ) -> Self {

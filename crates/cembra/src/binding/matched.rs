@@ -18,17 +18,17 @@ pub(crate) struct MatchedField {
 /// The parts of a field.
 #[derive(Debug)]
 pub(crate) enum MatchedParts {
-    /// It is read as a whole.
+    /// A field that is read as a whole.
     Whole,
     /// The fields of the model's struct, in its order.
     Struct(Box<[MatchedField]>),
-    /// Those of a struct that may be missing.
+    /// The fields of a struct that may be missing.
     Optional(OptionalStruct, Box<[MatchedField]>),
     /// An item of a list.
     List(InputList, Box<MatchedField>),
 }
 
-/// Why a field does not match.
+/// The reason why a field does not match.
 struct Misfit {
     /// The names of the fields on the way, from the innermost.
     path: Vec<String>,
@@ -120,7 +120,7 @@ impl MatchedField {
         unsafe { self.value_of(row) }.ok_or_else(|| self.field.not_given())
     }
 
-    /// As `value`; `None` for a list that is not given.
+    /// The value of the field in a row; `None` for a list that is not given.
     ///
     /// # Safety
     /// FIELD-TABLE, as for `value`.
@@ -251,7 +251,7 @@ pub(crate) enum FieldLoad {
     Value {
         offset: usize,
         slot: u32,
-        /// As [`InputField::write`].
+        /// The function [`InputField::write`] of the field.
         ///
         /// # Safety
         /// FIELD-TABLE and FRAME-SLOT, as there.
@@ -265,7 +265,7 @@ pub(crate) enum FieldLoad {
 pub(crate) struct OptionalLoad {
     offset: usize,
     slot: u32,
-    /// As [`OptionalStruct::get`].
+    /// The function [`OptionalStruct::get`] of the struct.
     ///
     /// # Safety
     /// FIELD-TABLE, as there.
@@ -273,7 +273,7 @@ pub(crate) struct OptionalLoad {
     /// The first `size` bytes are what the slot holds where the struct is missing.
     missing: Box<[u64]>,
     size: u32,
-    /// What moves the fields of a struct that is there.
+    /// Moves for the fields of the struct, made if the struct is present.
     present: Box<[FieldLoad]>,
 }
 

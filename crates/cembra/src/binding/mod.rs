@@ -211,7 +211,7 @@ impl<R> Source for Loaded<'_, R> {
     }
 }
 
-/// An input that an accessor reads, and that goes through a slot of the frame or of the memory for what is read on demand.
+/// An input that an accessor reads. Its value goes to a slot of the frame, or to the memory of inputs on demand.
 pub(crate) struct Load {
     read: Box<dyn ReadRow>,
     pub(crate) name: Arc<str>,
@@ -314,7 +314,7 @@ pub(crate) struct Transfers<S> {
     /// Where the inputs of a model with arrays or tensors come from, in their order: then nothing goes through the frame, and the slots of
     /// outputs are none.
     pub(crate) arrays: Option<Box<[WholeInput]>>,
-    /// How the plan for short lists of a model with arrays reads rows and writes outputs, if it can.
+    /// The transfers of the plan for short lists of a model with arrays; `None` if it cannot read such rows or write such outputs.
     pub(crate) lists: Option<Box<ListTransfers>>,
     /// True if a struct among the inputs has other fields than the model reads, so that the fields of many rows are no column.
     pub(crate) has_others: bool,
@@ -672,7 +672,8 @@ struct BoundInputs {
     may_panic: bool,
 }
 
-/// Binds the inputs of a plan to their source; of a plan that asks for inputs, what is `loaded` is bound already. `leaves` are the plan's model's.
+/// Binds the inputs of a plan to their source. If the plan asks for inputs, `loaded` has those that are bound already. `leaves` are the leaves of the
+/// plan's model.
 fn bind_inputs(
     plan: &Plan,
     source: &dyn Source,

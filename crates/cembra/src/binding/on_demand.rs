@@ -1,4 +1,4 @@
-//! Inputs that a model asks a loader for while it is evaluated: which they are, and what is kept of them until the evaluation ends.
+//! Inputs that a model asks a loader for while it is evaluated, and the values that are kept until the evaluation ends.
 
 use crate::Error;
 use crate::binding::{InputSource, Load, Source, no_data};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct LoaderInputs {
     /// The name and type of each input, in the order of the program.
     pub(crate) inputs: Vec<(Arc<str>, QType)>,
-    /// What reads each input, by its leaf, until the input has a place.
+    /// The source of each input by its leaf, until the input has a place.
     sources: BTreeMap<u32, InputSource>,
     asked: Option<AskedInputs>,
 }
@@ -50,12 +50,12 @@ impl LoaderInputs {
         Ok(LoaderInputs { inputs, sources, asked })
     }
 
-    /// What reads the input of this leaf; `None` if the leaf is no input.
+    /// Takes out the source of the input of `leaf`; `None` if the leaf is not an input.
     pub(crate) fn take(&mut self, leaf: u32) -> Option<InputSource> {
         self.sources.remove(&leaf)
     }
 
-    /// What is left: the inputs that are read on demand. `leaves` are the inputs of the plan that were not taken, each with its slot.
+    /// The inputs on demand, which are those that `take` has left. `leaves` are the inputs of the plan that were not taken, each with its slot.
     pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
         let asked = self.asked?;
         let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
@@ -92,7 +92,7 @@ impl LoaderInputs {
 pub(crate) struct OnDemandInputs {
     /// The inputs. The slot of each is its offset in the memory of values.
     inputs: Box<[Load]>,
-    /// Where the value of each number is.
+    /// The place of each value, by its number.
     values: Box<[Option<ValuePlace>]>,
     /// Values of structs that every evaluation needs.
     needed: Box<[FrameValue]>,
@@ -148,8 +148,8 @@ impl OnDemandInputs {
     /// That of an accessor, or that its value does not fit, of an input that was needed; or that of the call.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` is a row of the accessors' type, borrowed for the call; FRAME-SLOT: the frame is of the plan. STRING-VIEW: what is put
-    /// into `kept` stays there until outputs are read.
+    /// FIELD-TABLE: `row` is a row of the accessors' type, borrowed for the call; FRAME-SLOT: the frame is of the plan. STRING-VIEW: values that are
+    /// put into `kept` stay there until outputs are read.
     pub(crate) unsafe fn run(
         &self,
         (memory, kept): (&mut Option<Box<LoadedValues>>, &mut Vec<ValueRef<'static>>),
@@ -191,7 +191,7 @@ impl OnDemandInputs {
 }
 
 impl InputReader<'_> {
-    /// As [`InputsView::read`].
+    /// The function [`InputsView::read`] for this reader.
     ///
     /// # Safety
     /// COLUMN, as there: `reader` is the address of the inputs of an evaluation that calls this.

@@ -1,5 +1,5 @@
-//! What the types of fields are made of: structs, lists of them, dictionaries. By that an executor finds the parts that a model reads where
-//! they lie, and matches the fields of structs by their names. The derives and the types of fields say it; nothing is read here.
+//! Shapes of field types: structs, lists of structs, dictionaries. By the shapes an executor matches fields with a model by their names, and finds
+//! in memory the parts that the model reads. Derives and field types give the shapes; no value is read here.
 
 use crate::Output;
 use crate::derived::{InputField, OutputField};
@@ -7,7 +7,7 @@ use cembra_engine::Lookup;
 use cembra_runtime::FramePtr;
 use std::mem::MaybeUninit;
 
-/// What the type of an input's field is made of.
+/// The shape of the type of an input's field.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum InputShape {
     /// A value that is written as a whole.
@@ -37,12 +37,12 @@ impl InputShape {
 /// A struct that may be missing.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionalStruct {
-    /// Where the struct is; null if it is missing.
+    /// Returns the address of the struct; null if it is missing.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type.
     pub(crate) get: unsafe fn(*const u8) -> *const u8,
-    /// Its fields.
+    /// The fields of the struct.
     pub(crate) fields: fn() -> Vec<InputField>,
 }
 
@@ -117,7 +117,7 @@ impl InputList {
 /// A dictionary, which is asked for keys.
 #[derive(Clone, Copy, Debug)]
 pub struct InputMap {
-    /// As `MapView::find` of the engine, on a pointer to a field of this type.
+    /// The function `MapView::find` of the engine, for a pointer to a field of this type.
     ///
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type. COLUMN: the key and the room for its value are of the dictionary's types.

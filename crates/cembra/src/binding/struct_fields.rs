@@ -36,7 +36,7 @@ pub unsafe trait Part<S>: Sized {
         false
     }
 
-    /// What an input of the type is made of.
+    /// The shape of an input of the type.
     #[must_use]
     fn part_shape() -> InputShape {
         InputShape::Value

@@ -60,7 +60,7 @@ pub struct ModelExecutor<I, O, S = ()> {
     asked: Option<Box<LoadedValues>>,
     /// Of a model with arrays, what its runs leave to each other.
     memory: WholeMemory,
-    /// Of the plan for short lists of such a model.
+    /// The memory of the plan for short lists, of a model with arrays.
     lists: Option<Box<LoopMemory>>,
     /// Of such a model, the outputs that a listener is to hear of.
     heard: Vec<Value>,
@@ -355,7 +355,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         };
         match &moves.on_demand {
             None => call()?,
-            // SAFETY: FIELD-TABLE, likewise. FRAME-SLOT: the frame is of the plan. STRING-VIEW: what is kept stays until the next call.
+            // SAFETY: FIELD-TABLE, promised by the caller. FRAME-SLOT: the frame is of the plan. STRING-VIEW: what is kept stays until the next call.
             Some(inputs) => unsafe { inputs.run((&mut self.asked, &mut self.kept), from, frame, call)? },
         }
         // SAFETY: FIELD-TABLE for the fields, promised by the caller; FRAME-SLOT: the call wrote the outputs' slots.
@@ -446,7 +446,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         ExecutorParts { executor, frame, context, memory, lists }
     }
 
-    /// What goes through the frame; `None` if all fields are in place.
+    /// The transfers through the frame; `None` if all fields are in place.
     pub(crate) fn moves(&self) -> Option<&Transfers<S>> {
         self.moves.as_deref()
     }

@@ -64,10 +64,10 @@ impl JsonRow {
         Ok(row)
     }
 
-    /// Another object, in the memory of this one, in which keys other than these may be there twice. After an error the row has no fields.
+    /// Reads another object into the memory of this row. Only keys in `names` must be unique. After an error the row has no fields.
     ///
     /// # Errors
-    /// Those of [`parse`](JsonRow::parse), for these keys.
+    /// Errors of [`parse`](JsonRow::parse); repeated keys only if they are in `names`.
     pub(super) fn read_for<'n>(&mut self, text: &str, names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
         self.text.clear();
         self.text.push_str(text);

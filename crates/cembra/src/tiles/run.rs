@@ -208,7 +208,7 @@ impl Run {
         Run { evaluator: self.evaluator.with(|evaluator| evaluator.tile_map(map)), ..self }
     }
 
-    /// What evaluates products, sums and functions that are no texts, with the same options but the time limit, and on the same ranks.
+    /// The evaluator for products, sums and functions that are not texts. It has the same options except the time limit, and the same ranks.
     #[must_use]
     pub const fn evaluator(&self) -> &Evaluator {
         &self.evaluator.untimed

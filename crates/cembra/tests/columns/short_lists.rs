@@ -14,7 +14,7 @@ fn word(text: &str) -> ScalarValue {
     ScalarValue::Text(text.into())
 }
 
-/// What a request is made of, for lists of this length.
+/// The parts of a request with lists of `len` elements.
 fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
     let number = |random: &mut fastrand::Rng| match random.u8(0..20) {
         0 => f64::NAN,

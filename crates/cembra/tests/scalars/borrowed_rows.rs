@@ -207,7 +207,7 @@ fn lists_of_rows_that_borrow() {
     }
 }
 
-/// What is read from a text, for one lifetime of the text.
+/// A row that borrows from a text, for one lifetime of the text.
 trait ReadFrom<'r> {
     fn text(&self) -> &'r str;
 }

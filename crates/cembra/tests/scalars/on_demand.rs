@@ -176,7 +176,7 @@ fn what_branches_share_is_asked_for_once_and_only_if_one_needs_it() {
     assert_eq!(made(&row(1.0, 1.0, true)), is(3.0, "a b n x"));
 }
 
-/// What takes more to make than a few operators is under a guard.
+/// Values that take more than a few operators are computed under a guard.
 #[test]
 fn what_is_made_of_inputs_is_made_where_it_is_needed() {
     let text = "input a, b, c, x, y: f64

@@ -1,6 +1,6 @@
 //! Models with arrays as one plan with loops over elements, for short lists: the plan, the memory of its columns, and its runs on
-//! values. Who has elements elsewhere, as structs of Rust, writes the plan's inputs and calls it. A run that fails says nothing of why:
-//! the array program is asked again, and its answer counts.
+//! values. Who has elements elsewhere, as structs of Rust, writes the plan's inputs and calls it. A run that fails gives no reason: the
+//! array program is evaluated in its place, and its answer counts.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// How much a plan with loops may be given: more is for sweeps, which take elements by vectors.
+/// The most elements for a plan with loops. Longer lists are for sweeps, which take elements by vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoopRoom {
     /// Elements that are arrays already, or become some by a copy: sweeps begin at once, and are ahead from about this many on.
@@ -42,7 +42,7 @@ impl LoopRoom {
 #[derive(Debug)]
 pub struct LoopPlan {
     model: FrameModel,
-    /// The inputs of the plan: the slot of each, its type, and what it is.
+    /// The inputs of the plan: slot, type and meaning of each.
     leaves: Box<[(u32, QType, LoopLeaf)]>,
     lists: Box<[InputPath]>,
     same: Box<[[usize; 2]]>,
@@ -57,23 +57,23 @@ pub struct LoopPlan {
     outputs: Box<[(QType, LoopOutput)]>,
 }
 
-/// What the runs of a plan leave to each other.
+/// The memory that the runs of a plan share.
 #[derive(Debug)]
 pub struct LoopMemory {
     frame: Frame,
-    /// How many elements each list has.
+    /// The number of elements in each list.
     pub counts: Vec<usize>,
-    /// The address of the first item of each list, if whoever writes the inputs needs that again.
+    /// The address of the first item of each list, for callers that read items again after the call.
     pub items: Vec<u64>,
     /// The elements of columns that do not lie with the caller.
     columns: Vec<Vec<u64>>,
-    /// True if one of them may be more than is kept.
+    /// True if a column may be larger than `MOST_KEPT`.
     is_large: bool,
-    /// Where each column begins in a call, and how many bytes lie between its elements, if whoever writes the inputs needs that again.
+    /// The address and the stride in bytes of each column, for callers that read columns after the call.
     pub places: Vec<(u64, usize)>,
     /// The dictionaries of a call.
     pub maps: Vec<MapView>,
-    /// Those of them that are values.
+    /// The dictionaries of a call that are values.
     values: Vec<ValueMap>,
 }
 
@@ -92,7 +92,7 @@ impl LoopMemory {
         made
     }
 
-    /// Where the elements of a column begin that the plan has written.
+    /// The address of the first element of a column that the plan has written.
     #[must_use]
     pub fn written(&self, column: usize) -> *const u8 {
         self.columns[column].as_ptr().cast()
@@ -177,13 +177,13 @@ impl LoopPlan {
         self.model.memory_bytes() + size_of_val(&*self.leaves) + size_of_val(&*self.columns)
     }
 
-    /// The inputs of the plan: the slot of each, its type, and what it is.
+    /// The inputs of the plan: slot, type and meaning of each.
     #[must_use]
     pub fn leaves(&self) -> &[(u32, QType, LoopLeaf)] {
         &self.leaves
     }
 
-    /// Where each list is.
+    /// The path to each list.
     #[must_use]
     pub fn lists(&self) -> &[InputPath] {
         &self.lists
@@ -312,7 +312,7 @@ impl LoopPlan {
         true
     }
 
-    /// Where the elements of a column begin: in the array that has them, or in memory of their own.
+    /// The address of the first element of a column: in the array that has the elements, or in `memory`.
     fn base(&self, at: usize, values: &[Value], counts: &[usize], memory: &mut Vec<u64>) -> Option<*mut u8> {
         let Column { element, list, from } = &self.columns[at];
         let (count, size) = (counts[*list], element.layout().size as usize);
@@ -446,7 +446,7 @@ fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
     Some(value)
 }
 
-/// How many elements an array or a list has.
+/// The number of elements in an array or a list.
 fn len(list: &Value) -> Option<usize> {
     match list {
         Value::Array(_, array) => Some(array.len()),

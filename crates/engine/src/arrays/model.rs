@@ -35,17 +35,17 @@ pub struct ArrayModel {
     inputs: Box<[Field]>,
     /// The plan for short lists, if there is one; made when it is first asked for.
     loops: OnceLock<Option<Box<LoopPlan>>>,
-    /// How many runs on short lists there were before.
+    /// The number of runs on short lists so far.
     short_runs: AtomicU32,
     /// What is asked where the compiled one fails; made when it first does.
     reference: OnceLock<Compiled>,
 }
 
-/// What the runs of one session leave to each other.
+/// The memory that the runs of one session share.
 #[derive(Debug, Default)]
 pub(crate) struct ArrayMemory {
     run: RunMemory,
-    /// Of the plan for short lists.
+    /// The memory of the plan for short lists.
     loops: Option<Box<(LoopMemory, Context)>>,
     /// For each plan of scalars that was run.
     scalars: Vec<Option<OnceMemory>>,
@@ -210,7 +210,7 @@ impl ArrayModel {
         made.as_deref()
     }
 
-    /// The plan for short lists for a run on these values: if it is there, or such runs are so many that it is worth to be compiled.
+    /// The plan for short lists for a run on `inputs`. It is compiled when runs on short lists are frequent; `None` before.
     fn loops_for(&self, inputs: &[Value]) -> Option<&LoopPlan> {
         if let Some(made) = self.loops.get() {
             return made.as_deref();
@@ -252,7 +252,7 @@ impl ArrayModel {
         Ok(format!("{arrays}Short lists:\n{short}"))
     }
 
-    /// How much there is to do, as the first lines of the listing say it, and what short lists are run by.
+    /// The first lines of the listing, which tell the amount of work, and the way in which short lists run.
     ///
     /// # Errors
     /// Limits.
@@ -302,7 +302,7 @@ impl ArrayModel {
     }
 }
 
-/// How many runs on short lists take sweeps, which begin sooner, before a plan with loops is compiled.
+/// The number of runs on short lists by sweeps, which need no compilation, before a plan with loops is compiled.
 const RUNS_BEFORE_LOOPS: u32 = 8;
 
 /// The most bytes that an element of an array takes, strings apart.

@@ -449,10 +449,10 @@ impl Executable {
         model.end(status, context)
     }
 
-    /// As `run`, of a context with a time limit.
+    /// Runs as `run` does, for a context with a time limit.
     ///
     /// # Errors
-    /// As of `run`.
+    /// Errors of `run`.
     ///
     /// # Safety
     /// CALL.

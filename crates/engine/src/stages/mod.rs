@@ -28,10 +28,10 @@ pub fn prepare(
     Ok(prepared)
 }
 
-/// Runs preparation for a caller that some inputs are asked from: `ask` is given the graph before its nodes get their places, to say which.
+/// Runs preparation for a caller that gives some inputs on demand. `ask` chooses them: it is given the graph before its nodes get their places.
 ///
 /// # Errors
-/// Those of preparation and of `ask`.
+/// Errors of preparation and of `ask`.
 pub fn prepare_asking(
     program: &Program,
     options: &Started,

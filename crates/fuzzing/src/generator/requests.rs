@@ -17,7 +17,7 @@ use fastrand::Rng;
 /// Lengths of lists: none, one, and those about which a word of bits, the chains of a sum and the plan for short lists end.
 const LENGTHS: [usize; 6] = [0, 1, 63, 64, 65, 255];
 
-/// How often a program is begun anew until some statement of one is well-typed.
+/// The most attempts to write a program with a well-typed statement.
 const BEGUN: u32 = 20;
 
 /// The type of an expression, whether it may be missing or not.
@@ -32,7 +32,7 @@ enum Sort {
 /// The names that an expression may use, each with its sort.
 struct Scope {
     names: Vec<(String, Sort)>,
-    /// How many of the names, which are the first, have a value of their own for each element.
+    /// The number of leading names whose values differ by element.
     elements: usize,
     /// True if a dictionary may be asked: the functions that arrays are mapped by cannot.
     has_dictionary: bool,

@@ -1,4 +1,4 @@
-//! Inputs of the caller's that lie in no memory yet: whoever runs a plan says how one is read, and the plan asks when it needs the value.
+//! Inputs on demand: the caller of a plan gives a function that reads them, and the plan calls it when it needs a value.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, param};
@@ -19,7 +19,7 @@ pub struct InputsView {
     pub read: unsafe fn(*mut (), u32) -> *const u8,
 }
 
-/// Asks for an input of one type. The low half of the number says which; the high half only keeps apart what is asked at several places.
+/// Asks for an input of one type. The low half of the number is the input's; the high half keeps two nodes that ask for the same input from being merged.
 pub(super) struct Ask<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for Ask<T> {

@@ -1,4 +1,4 @@
-//! What is gathered of the elements of a column: sums, counts, extremes. The order of sums is that of `cembra_runtime`'s
+//! Folds of the elements of a column to one result: sums, counts, extremes. The order of sums is that of `cembra_runtime`'s
 //! `chains.rs`, so that the bits are those of an array with these elements.
 
 use super::{COLUMN, element};
@@ -8,7 +8,7 @@ use crate::kernel::{Body, Repr};
 use cembra_runtime::{Addition, Bytes, ChainFold, Combine, Context, Fault, Scalar, Text, is_in_order};
 use std::marker::PhantomData;
 
-/// The elements of a column, optional ones if that is said.
+/// The elements of a column, which are optional if `OPTIONAL`.
 #[derive(Clone, Copy)]
 struct Column<T, const OPTIONAL: bool> {
     base: u64,

@@ -24,7 +24,7 @@ use crate::typing::refuse;
 use cembra_runtime::{Bytes, Context, Fault, FramePtr, QType, Text};
 use std::marker::PhantomData;
 
-/// What the records share. No operand types lead to them, as only [`overload`] and [`fold_overload`] choose overloads.
+/// The fields that all records here share. No operand types lead to them, as only [`overload`] and [`fold_overload`] choose overloads.
 const COLUMN: OpDef = OpDef {
     typing: Typing::Rule(|_| refuse(0, "columns are read and written by plans alone".to_owned())),
     over_arrays: OverArrays::Own,

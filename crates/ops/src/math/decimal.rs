@@ -96,8 +96,8 @@ fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Round
     Some(if rest != 0 && way.is_more(kept, rest, unit, is_negative) { kept + 1 } else { kept })
 }
 
-/// The same without a look at the digits, for a number that is not close to the middle of two neighbours; `None` for one that may be. A
-/// multiple of the power is itself.
+/// The multiple of `10^-digits` nearest to `size`, in units of `10^-digits`, without computing the decimal digits of `size`. `None` if `size` may be close
+/// to the middle of two multiples, or if another way of rounding is asked for.
 fn nearest(size: f64, digits: i32, way: Rounding) -> Option<u64> {
     let is_to_nearest = matches!(way, Rounding::HalfAway | Rounding::HalfEven);
     let power = POWERS.get(usize::try_from(digits).ok()?).filter(|_| is_to_nearest)?;

@@ -10,7 +10,7 @@ use cembra_value::{Budget, Diagnostics, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What a model asks the caller for.
+/// The values that a model asks the caller for.
 #[derive(Clone, Debug)]
 pub struct AskedInputs {
     /// The leaf that is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
@@ -112,7 +112,7 @@ impl InputParts {
     }
 }
 
-/// What is asked for so far.
+/// The leaves so far, and the numbers of the values among them.
 struct AskedLeaves {
     leaves: Vec<(Arc<str>, QType)>,
     numbers: FxHashMap<AskedValue, u32>,

@@ -125,7 +125,7 @@ pub fn prepare(
 /// Prepares a program as [`prepare`] does, up to the graph whose nodes have no places yet, for [`place`].
 ///
 /// # Errors
-/// As of `prepare`.
+/// Errors of `prepare`.
 pub fn prepare_graph(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,

@@ -1,4 +1,4 @@
-//! What the model says, written by hand. Sums are taken one after the other, as the model's are for up to 64 items.
+//! The quote of the model, written by hand. Sums are taken one after the other, as the model's are for up to 64 items.
 
 use crate::{Item, Level, Line, Order, Quote};
 use std::io::Write;

@@ -31,7 +31,7 @@ pub enum Level {
     Trade,
 }
 
-/// Who orders.
+/// A customer.
 #[derive(cembra::Input, Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Customer {
     /// The customer's number.
@@ -66,10 +66,10 @@ pub struct Place {
     pub lon: f64,
 }
 
-/// Where an order goes, and how.
+/// The destination of an order.
 #[derive(cembra::Input, Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Delivery {
-    /// Two letters.
+    /// The code of the country, two letters.
     pub country: String,
     /// The place in that country.
     pub place: Place,
@@ -82,7 +82,7 @@ pub struct Delivery {
 pub struct Item {
     /// The name of the article.
     pub article: String,
-    /// What it is: tools, or something that lives.
+    /// The category of the article, such as `tools` or `plants`.
     pub category: String,
     /// Francs for a piece.
     pub price: f64,
@@ -95,19 +95,19 @@ pub struct Item {
 /// The inputs of the model. Fields are matched by name, those of structs inside of it too.
 #[derive(cembra::Input, Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Order {
-    /// Who orders.
+    /// The customer who orders.
     pub customer: Customer,
     /// A voucher, if there is one.
     pub voucher: Option<Voucher>,
-    /// Where the order goes.
+    /// The destination.
     pub delivery: Delivery,
-    /// What is ordered.
+    /// The articles of the order.
     pub items: Vec<Item>,
-    /// What a franc is in other currencies.
+    /// The price of a franc in each other currency.
     pub rates: HashMap<String, f64>,
     /// The currency of the total.
     pub currency: String,
-    /// When it was ordered.
+    /// The time of the order.
     #[serde(with = "moments::moment")]
     pub ordered: Timestamp,
     /// The day of the quote.
@@ -115,7 +115,7 @@ pub struct Order {
     pub today: Date,
 }
 
-/// What an article comes to.
+/// A line of the quote.
 #[derive(cembra::Output, Serialize, Clone, PartialEq, Debug)]
 pub struct Line {
     /// The name of the article.
@@ -127,11 +127,11 @@ pub struct Line {
 /// The outputs of the model: amounts are in francs, except for the total.
 #[derive(cembra::Output, Serialize, Clone, Default, PartialEq, Debug)]
 pub struct Quote {
-    /// All together, in the customer's currency.
+    /// The amount to pay, in the currency of the order.
     pub total: f64,
-    /// What is taken off the goods.
+    /// The discount on the goods.
     pub discount: f64,
-    /// What the way costs.
+    /// The cost of the delivery.
     pub freight: f64,
     /// The tax on the goods.
     pub tax: f64,
@@ -139,7 +139,7 @@ pub struct Quote {
     pub parcels: i64,
     /// The largest amount of an article.
     pub dearest: Option<f64>,
-    /// What is left of the customer's credit.
+    /// The customer's credit after the order.
     pub balance_left: Option<f64>,
     /// True if a person is to look at it.
     pub needs_approval: bool,
@@ -148,9 +148,9 @@ pub struct Quote {
     pub pay_by: Date,
     /// The customer's number, with the code of the voucher.
     pub reference: String,
-    /// How the order is delivered.
+    /// The kind of delivery, as a text.
     pub note: String,
-    /// What each article comes to.
+    /// The lines, one per article.
     pub lines: Vec<Line>,
 }
 

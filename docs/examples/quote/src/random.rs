@@ -11,7 +11,7 @@ fn word(random: &mut Rng) -> String {
     (0..length).map(|_| random.alphanumeric()).collect()
 }
 
-/// One of several texts.
+/// A random text out of `texts`.
 fn one_of(random: &mut Rng, texts: &[&str]) -> String {
     texts[random.usize(..texts.len())].to_owned()
 }

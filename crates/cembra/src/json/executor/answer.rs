@@ -23,7 +23,7 @@ pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
 /// Writes a value.
 ///
 /// # Errors
-/// It is a tensor of more elements than there is memory for.
+/// The value is a tensor of more elements than there is memory for.
 pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error> {
     let name = |is_nan: bool, is_positive: bool| match (is_nan, is_positive) {
         (true, _) => &b"\"NaN\""[..],
@@ -51,7 +51,7 @@ pub(super) fn value(out: &mut Vec<u8>, value: &ValueRef<'_>) -> Result<(), Error
 /// Writes a value that is no scalar: the fields of structs in their order, which an object of `serde_json` need not keep.
 ///
 /// # Errors
-/// As of [`value`].
+/// Errors of [`value`].
 fn composite(out: &mut Vec<u8>, whole: &Value) -> Result<(), Error> {
     // Types nest only as deep as the text that spelled them.
     match whole {
@@ -82,7 +82,7 @@ fn composite(out: &mut Vec<u8>, whole: &Value) -> Result<(), Error> {
 /// Writes an array.
 ///
 /// # Errors
-/// Those of `one`.
+/// Errors of `one`.
 fn array<T>(
     out: &mut Vec<u8>,
     all: impl Iterator<Item = T>,
@@ -143,7 +143,7 @@ impl Form {
     /// Writes a value that lies at a place.
     ///
     /// # Errors
-    /// As of [`value`].
+    /// Errors of [`value`].
     ///
     /// # Safety
     /// FRAME-SLOT: a value of the type lies there. STRING-VIEW: its texts are alive.

@@ -147,7 +147,7 @@ impl<O: Output> SerializeExecutor<O> {
     /// Evaluates the model into a value of the caller's, as [`ModelExecutor::run_into`] does.
     ///
     /// # Errors
-    /// As [`run`](SerializeExecutor::run); then the value is as it was.
+    /// Errors of [`run`](SerializeExecutor::run), after which the value is as it was.
     pub fn run_into<R: Serialize + ?Sized>(&mut self, row: &R, output: &mut O) -> Result<(), Error> {
         self.read(row)?;
         self.executor.run_into(&self.row, output)
@@ -159,7 +159,7 @@ impl<O: Output> SerializeExecutor<O> {
         self.executor.set_cancellation(token);
     }
 
-    /// What ends the evaluations to come, their threads and limits, in the place of what was said before. A clone has none of it.
+    /// Sets the token, deadline, threads and limits of the evaluations to come, in the place of earlier options. A clone has none of them.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }

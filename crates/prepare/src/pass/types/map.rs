@@ -88,7 +88,7 @@ impl Extraction {
         at.and_then(|at| self.values.get(at)).copied().unwrap_or(node)
     }
 
-    /// True for nodes whose values depend on an element.
+    /// For each node, true if its value depends on an element.
     fn is_inside(&self, node: Id) -> bool {
         let at = node.index().checked_sub(self.from);
         at.and_then(|at| self.is_inside.get(at)).is_some_and(|is_inside| *is_inside)

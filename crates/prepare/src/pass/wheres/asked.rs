@@ -14,7 +14,7 @@ const MOST_OPERATORS: u32 = 16;
 /// The most regions of one node that others are looked for in. They are the outermost, so they hold most of the others if there are such.
 const MOST_COMPARED: usize = 64;
 
-/// True for an operator that asks for an input.
+/// True if the node asks for an input.
 pub(super) fn is_asked(graph: &TypedGraph, node: Id) -> bool {
     graph.op(node) == Some(id::COLUMN_ASK)
 }
@@ -41,7 +41,7 @@ pub(super) fn repeated(graph: &TypedGraph, registry: &Registry) -> Vec<bool> {
     sizes.into_iter().map(|size| (1..=MOST_OPERATORS).contains(&size)).collect()
 }
 
-/// True for an operator that cannot fail, calls nothing and has no branches.
+/// True if the node is an operator that cannot fail, calls nothing and has no branches.
 fn is_cheap(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     let Kind::Operator { op, .. } = graph.kind(node) else { return false };
     match graph.effects(registry, node) {
@@ -161,7 +161,7 @@ impl Places {
         &self.of_nodes[node.index()]
     }
 
-    /// Which of a node's places is that of a use in a region; 0 for a node that has none of its own.
+    /// The position, among the places of `node`, of the place for a use in the region `used`; 0 if the node has one place.
     fn position(&self, analysis: &Analysis, node: Id, used: RegionId) -> usize {
         let places = self.of_node(node);
         if places.len() <= 1 {

@@ -26,12 +26,12 @@ const MOST_PATHS: usize = 16;
 /// The nodes to guard, each with the paths to its uses.
 type Guards = FxHashMap<Id, Vec<Path>>;
 
-/// Why nodes get guards.
+/// The reason why nodes get guards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardReason {
-    /// They may stop the evaluation, or cost much.
+    /// Nodes may stop the evaluation, or cost much.
     Effects,
-    /// They need inputs that the caller is asked for, too.
+    /// Nodes need inputs on demand. Nodes that may stop the evaluation get guards too.
     Inputs,
 }
 
@@ -74,13 +74,12 @@ fn move_conditions(guards: &mut Guards) {
     }
 }
 
-/// True for an operator that may stop the evaluation, or whose evaluation is a call; an input that the caller is asked for is none, because it
-/// is asked for where it is used.
+/// True if the node may stop the evaluation, or if its evaluation is a call. False for an input on demand, because it is asked for at its uses.
 fn is_worth_guarding(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     graph.effects(registry, node).is_some_and(Effects::is_worth_skipping) && !is_asked(graph, node)
 }
 
-/// The nodes worth a guard, each with the paths to its uses. Nodes that are made of those in `is_repeated` are worth one too.
+/// The nodes worth a guard, each with the paths to its uses. A node marked in `is_repeated` is worth one.
 fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_repeated: &[bool]) -> Guards {
     let is_repeated = |node: Id| is_repeated.get(node.index()).is_some_and(|is_repeated| *is_repeated);
     let (graph, registry) = (&model.graph, model.registry);
