@@ -136,9 +136,11 @@ impl JsonExecutor {
     /// # Errors
     /// The text is no JSON object, or has an input that is of another type or there twice; or a fault of the evaluation.
     pub fn run(&mut self, text: &str) -> Result<String, Error> {
-        let mut answer = String::new();
-        self.run_into(text, &mut answer)?;
-        Ok(answer)
+        self.answer_to(text)?;
+        // The writers of JSON write UTF-8.
+        let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the answer is no text"))?.to_owned();
+        self.trim();
+        Ok(made)
     }
 
     /// Evaluates the model on an object, and replaces `answer` by the answer. `answer` stays as it was if the evaluation fails.
@@ -147,6 +149,18 @@ impl JsonExecutor {
     /// # Errors
     /// Errors of [`run`](JsonExecutor::run).
     pub fn run_into(&mut self, text: &str, answer: &mut String) -> Result<(), Error> {
+        self.answer_to(text)?;
+        // The writers of JSON write UTF-8.
+        let made = String::from_utf8(std::mem::take(&mut self.answer.0));
+        let made = made.map_err(|_| Error::values("the answer is no text"))?;
+        // The next answer is written into the memory that this one replaces.
+        self.answer.0 = std::mem::replace(answer, made).into_bytes();
+        self.trim();
+        Ok(())
+    }
+
+    /// Evaluates the model on an object, and writes the answer to `self.answer`.
+    fn answer_to(&mut self, text: &str) -> Result<(), Error> {
         self.answer.0.clear();
         if !self.run_pass(text)? {
             self.runs_by_value += 1;
@@ -156,14 +170,15 @@ impl JsonExecutor {
             self.executor.listen(&self.row, &mut self.answer)?;
         }
         self.answer.0.extend_from_slice(if self.answer.0.is_empty() { b"{}" } else { b"}" });
-        // The writers of JSON write UTF-8.
-        let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the answer is no text"))?;
-        made.clone_into(answer);
+        Ok(())
+    }
+
+    /// Gives back what a large text has left behind.
+    fn trim(&mut self) {
         if self.answer.0.capacity() > MOST_KEPT {
             self.answer = Answer::default();
         }
         self.maps.iter_mut().for_each(JsonMap::trim);
-        Ok(())
     }
 
     /// Returns the number of runs of this executor that went value by value, which takes several times as long as one pass. They are those that fail,
