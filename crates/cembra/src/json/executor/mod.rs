@@ -89,8 +89,8 @@ enum AnswerPart {
 
 impl Model {
     /// Compiles the model for JSON: an object has the inputs, by their names, and the answer is an object of all outputs. Values are read as
-    /// [`JsonRows`] reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Keys that are no inputs are skipped;
-    /// an input that is there twice is an error.
+    /// [`JsonRows`] reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Other keys are
+    /// skipped: their values must be JSON, and may nest to any depth, because skipping takes no stack. An input that is there twice is an error.
     ///
     /// ```
     /// use cembra::{Model, Options};
