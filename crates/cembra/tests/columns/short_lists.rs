@@ -316,6 +316,43 @@ fn requests_are_read_where_they_lie() {
     }
 }
 
+/// Small enough for Miri, which sees what is read and written in place: machine code does not run under it, so for a target without a code
+/// generator the plan is interpreted.
+#[test]
+fn fields_of_every_kind_are_moved() {
+    let model = Model::parse(REQUEST).unwrap();
+    let mut executor = model.executor::<Request, Answer>(&Options::default()).unwrap();
+    let mut random = fastrand::Rng::with_seed(68);
+    let mut kept = Answer::default();
+    for len in [2, 0, 1, 3] {
+        let request = request(&mut random, len);
+        let expected = expected(&request);
+        assert_eq!(executor.run(&request).unwrap(), expected, "{len}");
+        executor.run_into(&request, &mut kept).unwrap();
+        assert_eq!(kept, expected, "{len}, kept");
+    }
+    let mut by_json = model.json_executor(&Options::default()).unwrap();
+    let mut answer = String::new();
+    for (items, goods, lines) in [
+        (
+            r#"{"sku": "a", "price": 2.5, "count": 4, "kept": 1, "place": {"lon": 1}, "note": ["\u0041"]}"#,
+            "10.0",
+            r#"{"sku":"a","net":10.0,"weight":null}"#,
+        ),
+        ("", "0.0", ""),
+    ] {
+        let text = format!(
+            r#"{{"items": [{items}], "coupon": {{"code": "c\n", "percent": 5}}, "rates": {{"EUR": 2, "CHF": 1}}, "days": {{"2": "x"}},
+                "numbers": [1, 2.5], "three": [1, 2, 3], "code": "EUR"}}"#
+        );
+        by_json.run_into(&text, &mut answer).unwrap();
+        assert!(answer.contains(&format!("\"goods\":{goods},")), "{answer}");
+        assert!(answer.ends_with(&format!("\"lines\":[{lines}],\"doubled\":[2.0,5.0]}}")), "{answer}");
+        assert!(answer.contains("\"rate\":2.0,\"day\":\"x\",\"off\":5.0,\"total\":6,"), "{answer}");
+    }
+    assert_eq!(by_json.runs_by_value(), 0);
+}
+
 /// Sums have chains behind 64 elements, in a plan with loops as anywhere else.
 #[test]
 fn longer_requests_have_the_bits_of_the_reference() {
