@@ -103,6 +103,7 @@ pub(crate) enum Access<R> {
     /// A field of `R`, from the table of its derive.
     Field(InputField),
     /// A function that is called before each evaluation.
+    #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "rows of JSON alone are read as a whole"))]
     Read(ReadFn<R>),
     /// A function that is called when an evaluation first needs the value.
     OnDemand(ReadFn<R>),
@@ -115,6 +116,7 @@ impl<R> Accessor<R> {
     }
 
     /// The accessor of a function that is called in each evaluation, so that its value is checked even if the evaluation does not need it.
+    #[cfg(feature = "json")]
     pub(crate) fn checking(
         read: impl for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync + 'static,
     ) -> Self {

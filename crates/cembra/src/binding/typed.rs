@@ -432,6 +432,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
 }
 
 /// The parts of an executor that another way to run its model needs.
+#[cfg(feature = "json")]
 pub(crate) struct ExecutorParts<'e> {
     pub(crate) executor: &'e Executor,
     pub(crate) frame: &'e mut Frame,
@@ -440,6 +441,7 @@ pub(crate) struct ExecutorParts<'e> {
     pub(crate) lists: &'e mut Option<Box<LoopMemory>>,
 }
 
+#[cfg(feature = "json")]
 impl<I, O, S> ModelExecutor<I, O, S> {
     pub(crate) fn parts(&mut self) -> ExecutorParts<'_> {
         let ModelExecutor { executor, frame, context, memory, lists, .. } = self;
