@@ -1,7 +1,7 @@
 //! Things that belong together, by number: sets that are joined, each of which its least member stands for.
 
 /// Sets of numbers below a count.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Joined(Vec<u32>);
 
 impl Joined {

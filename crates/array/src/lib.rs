@@ -21,7 +21,7 @@ mod verify;
 
 pub use fullness::fullness;
 pub use lifetimes::Lifetimes;
-pub use loops::{Column, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped, loops};
+pub use loops::{Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopModel, LoopOutput, Unlooped, loops};
 pub use program::{
     Action, ArrayInput, ArrayProgram, Block, BlockId, PartId, ProgramId, Side, Stage, Step, SubPlan, Sweep, SweepId,
     ValueId,

@@ -19,7 +19,7 @@ pub use arrays::lists::ListRows;
 pub use arrays::loops::{LoopMemory, LoopPlan, LoopRoom};
 pub use arrays::model::ArrayModel;
 pub use batch::{Batch, BatchResult, RowFailure};
-pub use cembra_array::{Column, InputPath, LoopLeaf, LoopOutput};
+pub use cembra_array::{Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopOutput};
 pub use cembra_ops::column::{InputsView, Lookup, MapView};
 pub use cembra_prepare::{AskedInputs, AskedValue};
 #[doc(hidden)]

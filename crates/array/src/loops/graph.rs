@@ -6,9 +6,9 @@
 //! the number of elements from the end of the loop that writes it, and so comes behind it.
 
 use super::folds::LoopFold;
-use super::members::{Members, Unit};
+use super::members::{ElementStep, ElementWork, Members, Unit};
 use super::nodes::Nodes;
-use super::{Column, Form, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped};
+use super::{Column, ColumnOrigin, EdgeInput, Form, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped};
 use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
 use cembra_ops::{Effects, Fold, column, id};
 use cembra_prepare::{Id, Kind, LoopId, TypedModel};
@@ -86,11 +86,18 @@ struct Builder<'p> {
     asked: Vec<Id>,
 }
 
-/// The key of a column: the input that it lies in, or the value that a loop writes to it.
+/// The key of a column: where it is in the inputs, or the value that a loop writes to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum ColumnKey {
-    Input(InputPath),
+    Given(ColumnOrigin),
     Made(ValueId),
+}
+
+/// The values of a loop's round.
+struct Round {
+    position: Id,
+    /// The elements that are known so far, by their arrays.
+    elements: FxHashMap<ValueId, Id>,
 }
 
 impl<'p> Builder<'p> {
@@ -138,11 +145,15 @@ impl<'p> Builder<'p> {
                     QType::Array(_, scalar) if self.program.is_full(array) => QType::Scalar(*scalar),
                     other => other.of_each(),
                 };
-                let column = Column { element, list: *list, from: Some(path.clone()) };
-                Some(self.add_column(ColumnKey::Input(path.clone()), column))
+                Some(self.given(ColumnOrigin::Input(path.clone()), element, *list))
             }
             _ => self.column_of.get(&ColumnKey::Made(array)).copied(),
         }
+    }
+
+    /// The column of elements that the caller gives.
+    fn given(&mut self, from: ColumnOrigin, element: QType, list: usize) -> usize {
+        self.add_column(ColumnKey::Given(from.clone()), Column { element, list, from })
     }
 
     fn add_column(&mut self, key: ColumnKey, column: Column) -> usize {
@@ -157,7 +168,9 @@ impl<'p> Builder<'p> {
     fn place(&mut self, column: usize) -> [Id; 2] {
         let base = self.leaf((2, column), || LoopLeaf::Base(column), &QType::UINT64);
         let stride = match &self.columns[column] {
-            Column { from: Some(_), .. } => self.leaf((3, column), || LoopLeaf::Stride(column), &QType::INT64),
+            Column { from: ColumnOrigin::Input(_), .. } => {
+                self.leaf((3, column), || LoopLeaf::Stride(column), &QType::INT64)
+            }
             Column { element, .. } => {
                 let bytes = element.layout().size;
                 self.nodes.number(i64::from(bytes))
@@ -179,12 +192,7 @@ impl<'p> Builder<'p> {
     fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, Unlooped> {
         match unit {
             Unit::Scalar(step, block) => self.scalar(step, *block),
-            Unit::Size(step) => {
-                let array = self.members.meant(step.args[0]);
-                let (Some(Form::Column(_, list)) | Some(Form::Made { list, .. })) = &self.members.forms[array.index()]
-                else {
-                    return Ok(false);
-                };
+            Unit::Size(step, list) => {
                 let count = self.count(*list);
                 self.scalars[step.outs[0].index()] = Some(count);
                 Ok(true)
@@ -206,13 +214,13 @@ impl<'p> Builder<'p> {
                             true => {
                                 let most = self.nodes.number(CHAINS as i64);
                                 let is_in_order = self.nodes.apply(id::LESS_EQUAL, &[len, most])?;
-                                let operands = [is_in_order, made, self.gather(step, *fold, len)?];
+                                let operands = [is_in_order, made, self.gather_all(step, *fold, len)?];
                                 let qtype = self.nodes.qtype(made);
                                 self.nodes.add(Kind::Where { overload: None }, &operands, &qtype)
                             }
                         }
                     }
-                    None => self.gather(step, *fold, len)?,
+                    None => self.gather_all(step, *fold, len)?,
                 };
                 debug_assert_eq!(*self.nodes.graph.qtype(made), *self.program.qtype(step.outs[0]));
                 self.scalars[step.outs[0].index()] = Some(made);
@@ -238,8 +246,14 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The fold of the elements of a column.
-    fn gather(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, Unlooped> {
+    /// The fold of all elements of a column.
+    fn gather_all(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, Unlooped> {
+        let zero = self.nodes.number(0);
+        self.gather(step, fold, zero, len)
+    }
+
+    /// The fold of `len` elements of a column, from the position `start` on.
+    fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, Unlooped> {
         let another = || Unlooped::new(Some(step.origin), "gathers elements of another type");
         let column = self.column(step.args[0]).ok_or_else(another)?;
         let element = &self.columns[column].element;
@@ -247,8 +261,11 @@ impl<'p> Builder<'p> {
         let overload = column::fold_overload(fold, scalar, element.is_optional()).ok_or_else(another)?;
         let [base, stride] = self.place(column);
         let kind = Kind::Operator { op: id::COLUMN_FOLD, overload: Some(overload), lifted: false };
-        let qtype = self.program.qtype(step.outs[0]).clone();
-        Ok(self.nodes.add(kind, &[base, stride, len], &qtype))
+        let qtype = match self.program.qtype(step.outs[0]) {
+            QType::Array(_, scalar) => QType::of(*scalar, fold.finish.is_optional()),
+            of_all => of_all.clone(),
+        };
+        Ok(self.nodes.add(kind, &[base, stride, start, len], &qtype))
     }
 
     /// Looks a key up in a dictionary of the caller's.
@@ -333,16 +350,20 @@ impl<'p> Builder<'p> {
     /// Makes a loop.
     fn looped(&mut self, at: usize) -> Result<bool, Unlooped> {
         let of = &self.members.loops[at];
-        let (mut scalars, mut ends): (FxHashMap<ValueId, Id>, Vec<Id>) = (FxHashMap::default(), Vec::new());
+        let mut scalars: FxHashMap<ValueId, Id> = FxHashMap::default();
+        // The ends of the loops that this one waits for: those over the same list, and others.
+        let [mut ends, mut others] = [Vec::new(), Vec::new()];
         for arg in of.steps.iter().flat_map(|member| &member.args) {
             let meant = self.members.meant(*arg);
             match self.members.forms[meant.index()] {
                 Some(Form::Made { by, .. }) if by == at => {}
-                Some(Form::Made { by, .. }) => match self.ends[by] {
-                    Some(end) if ends.contains(&end) => {}
-                    Some(end) => ends.push(end),
-                    None => return Ok(false),
-                },
+                Some(Form::Made { by, .. }) => {
+                    let Some(end) = self.ends[by] else { return Ok(false) };
+                    let ends = if self.members.loops[by].list == of.list { &mut ends } else { &mut others };
+                    if !ends.contains(&end) {
+                        ends.push(end);
+                    }
+                }
                 Some(Form::Column(..)) => {}
                 _ => match self.node(meant) {
                     Some(node) => drop(scalars.insert(meant, node)),
@@ -358,6 +379,14 @@ impl<'p> Builder<'p> {
             count = if first == 0 { end } else { self.nodes.apply(id::MINIMUM, &[count, end])? };
         }
         let (zero, one) = (self.nodes.number(0), self.nodes.number(1));
+        // No end is below 0, so what follows is the count, which is known once all are over.
+        if !others.is_empty() {
+            let mut least = zero;
+            for end in others {
+                least = self.nodes.apply(id::MINIMUM, &[least, end])?;
+            }
+            count = self.nodes.apply(id::MAXIMUM, &[count, least])?;
+        }
         let over = LoopId::over_elements(at as u32);
         let (first, carried) = self.carry(at)?;
         let init = if carried.is_empty() { zero } else { self.nodes.apply(id::MAKE_TUPLE, &first)? };
@@ -365,35 +394,16 @@ impl<'p> Builder<'p> {
         let whole = self.nodes.add(Kind::State(over), &[], &carried_type);
         let state = if carried.is_empty() { vec![whole] } else { self.nodes.parts(whole, first.len())? };
         let position = state[0];
-        let mut elements: FxHashMap<ValueId, Id> = FxHashMap::default();
+        let mut here = Round { position, elements: FxHashMap::default() };
         let mut written: FxHashMap<Id, usize> = FxHashMap::default();
         let mut last = position;
         for member in &of.steps {
             self.nodes.origin = member.step.origin;
-            let mut leaves = Vec::with_capacity(member.args.len());
-            for arg in &member.args {
-                let meant = self.members.meant(*arg);
-                let known = elements.get(&meant).or_else(|| scalars.get(&meant)).copied();
-                match known {
-                    Some(node) => leaves.push(node),
-                    None => leaves.push(self.element(meant, position, &mut elements)?),
-                }
-            }
-            let (made, may_stop) = match (&member.map, member.step.action) {
-                (Some(map), _) => (vec![self.find_element(member.step, map, leaves[0])?], true),
-                (None, Action::Map(part)) => {
-                    let part = self.part(part)?;
-                    for (leaf, (_, wanted)) in leaves.iter_mut().zip(&part.leaves) {
-                        *leaf = self.fitted(*leaf, wanted)?;
-                    }
-                    (self.copy(part, &leaves), self.may_stop(part))
-                }
-                _ => return Ok(false),
-            };
+            let (made, may_stop) = self.made(member, &scalars, &mut here)?;
             // What a branch of the program does is asked for by what the branch is for.
             self.is_asked[at] |= may_stop && of.block == BlockId::TOP;
             for (out, made) in member.step.outs.iter().zip(made) {
-                elements.insert(*out, made);
+                here.elements.insert(*out, made);
                 if !self.members.is_written[out.index()] && !may_stop {
                     continue;
                 }
@@ -409,7 +419,7 @@ impl<'p> Builder<'p> {
         }
         let mut next = vec![self.nodes.apply(id::ADD, &[last, one])?];
         for fold in &carried {
-            let element = self.element(fold.array, position, &mut elements)?;
+            let element = self.element(fold.array, &mut here)?;
             fold.advance(&mut self.nodes, &state, element, &mut next)?;
         }
         let again = self.nodes.apply(id::LESS, &[next[0], count])?;
@@ -432,6 +442,62 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
+    /// The nodes of what a step makes of an element, and whether making it may stop the evaluation.
+    fn made(
+        &mut self,
+        member: &ElementStep<'_>,
+        scalars: &FxHashMap<ValueId, Id>,
+        here: &mut Round,
+    ) -> Result<(Vec<Id>, bool), Unlooped> {
+        let step = member.step;
+        match &member.work {
+            ElementWork::Map(part) => {
+                let part = self.part(*part)?;
+                let mut leaves = Vec::with_capacity(member.args.len());
+                for (arg, (_, wanted)) in member.args.iter().zip(&part.leaves) {
+                    let meant = self.members.meant(*arg);
+                    let leaf = match scalars.get(&meant) {
+                        Some(node) => *node,
+                        None => self.element(meant, here)?,
+                    };
+                    leaves.push(self.fitted(leaf, wanted)?);
+                }
+                Ok((self.copy(part, &leaves), self.may_stop(part)))
+            }
+            ElementWork::Find(map) => {
+                let key = self.element(self.members.meant(member.args[0]), here)?;
+                Ok((vec![self.find_element(step, map, key)?], true))
+            }
+            ElementWork::Fold(fold, edge) => {
+                let [start, size] = self.bounds(edge, here.position)?;
+                Ok((vec![self.gather(step, *fold, start, size)?], false))
+            }
+            ElementWork::Size(edge) => Ok((vec![self.bounds(edge, here.position)?[1]], false)),
+            ElementWork::Expand(edge) => {
+                let groups = self.given(ColumnOrigin::Groups(edge.path.clone()), QType::INT64, edge.elements);
+                let group = self.read(groups, here.position)?;
+                let values = self.column(member.args[0]).ok_or(self.unread())?;
+                let value = self.read(values, group)?;
+                let out = step.outs[0];
+                let value = if self.program.is_full(out) { self.present(value)? } else { value };
+                Ok((vec![value], false))
+            }
+        }
+    }
+
+    /// The position of the first element of a group, and the number of its elements.
+    fn bounds(&mut self, edge: &EdgeInput, group: Id) -> Result<[Id; 2], Unlooped> {
+        let points = self.given(ColumnOrigin::Points(edge.path.clone()), QType::INT64, edge.groups);
+        let one = self.nodes.number(1);
+        let next = self.nodes.apply(id::ADD, &[group, one])?;
+        let [start, end] = [self.read(points, group)?, self.read(points, next)?];
+        Ok([start, self.nodes.apply(id::SUBTRACT, &[end, start])?])
+    }
+
+    fn unread(&self) -> Unlooped {
+        Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read")
+    }
+
     /// The first state of a loop, which is its position and the parts of its folds, and the folds.
     fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), Unlooped> {
         let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
@@ -440,33 +506,49 @@ impl<'p> Builder<'p> {
             let steps = &self.members.loops[at].steps;
             let made =
                 steps.iter().find_map(|member| Some((member, member.step.outs.iter().position(|out| *out == array)?)));
-            let element = match made.map(|(member, out)| (member.step.action, out)) {
-                Some((Action::Map(part), out)) => {
-                    let part = self.part(part)?;
-                    part.outputs.get(out).map(|(_, node)| part.graph.qtype(*node).clone())
-                }
-                _ => match self.column(array) {
-                    Some(column) => Some(self.columns[column].element.clone()),
-                    None => Some(self.program.qtype(array).of_each()),
+            let element = match made {
+                Some((member, out)) => self.made_type(member, out)?,
+                None => match self.column(array) {
+                    Some(column) => self.columns[column].element.clone(),
+                    None => self.program.qtype(array).of_each(),
                 },
             };
-            carried.extend(
-                element
-                    .and_then(|element| LoopFold::begin(&mut self.nodes, (step, fold), (array, element), &mut first)),
-            );
+            carried.extend(LoopFold::begin(&mut self.nodes, (step, fold), (array, element), &mut first));
         }
         Ok((first, carried))
     }
 
+    /// The type of an element of what a step makes, by the position among its results.
+    fn made_type(&mut self, member: &ElementStep<'_>, out: usize) -> Result<QType, Unlooped> {
+        let qtype = self.program.qtype(member.step.outs[out]);
+        let scalar = qtype.of_each().scalar().unwrap_or(Scalar::Unit);
+        Ok(match &member.work {
+            ElementWork::Map(part) => {
+                let part = self.part(*part)?;
+                let node = part.outputs.get(out).ok_or(self.unread())?.1;
+                part.graph.qtype(node).clone()
+            }
+            ElementWork::Find(_) => qtype.of_each(),
+            ElementWork::Fold(fold, _) => QType::of(scalar, fold.finish.is_optional()),
+            ElementWork::Size(_) => QType::INT64,
+            ElementWork::Expand(_) => {
+                let values = self.column(member.args[0]).ok_or(self.unread())?;
+                QType::of(
+                    scalar,
+                    self.columns[values].element.is_optional() && !self.program.is_full(member.step.outs[out]),
+                )
+            }
+        })
+    }
+
     /// The node of an element of an array, which is read from its column if it is not there yet.
-    fn element(&mut self, array: ValueId, position: Id, elements: &mut FxHashMap<ValueId, Id>) -> Result<Id, Unlooped> {
-        if let Some(known) = elements.get(&array) {
+    fn element(&mut self, array: ValueId, here: &mut Round) -> Result<Id, Unlooped> {
+        if let Some(known) = here.elements.get(&array) {
             return Ok(*known);
         }
-        let unread = Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read");
-        let column = self.column(array).ok_or(unread)?;
-        let read = self.read(column, position)?;
-        elements.insert(array, read);
+        let column = self.column(array).ok_or(self.unread())?;
+        let read = self.read(column, here.position)?;
+        here.elements.insert(array, read);
         Ok(read)
     }
 
@@ -484,7 +566,8 @@ impl<'p> Builder<'p> {
         let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);
         let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "has elements that no loop can write"))?;
-        let column = self.add_column(ColumnKey::Made(array), Column { element: qtype, list, from: None });
+        let column = Column { element: qtype, list, from: ColumnOrigin::Plan };
+        let column = self.add_column(ColumnKey::Made(array), column);
         let [base, stride] = self.place(column);
         let kind = Kind::Operator { op: id::COLUMN_WRITE, overload: Some(overload), lifted: false };
         Ok(self.nodes.add(kind, &[base, stride, before, element], &QType::INT64))
@@ -494,8 +577,17 @@ impl<'p> Builder<'p> {
     fn fitted(&mut self, node: Id, wanted: &QType) -> Result<Id, Unlooped> {
         match (self.nodes.graph.qtype(node).is_optional(), wanted.is_optional()) {
             (false, true) => self.nodes.apply(id::TO_OPTIONAL, &[node]),
-            (true, false) => self.nodes.apply(id::GET_OPTIONAL_VALUE, &[node]),
+            (true, false) => self.present(node),
             _ => Ok(node),
+        }
+    }
+
+    /// The value of an optional that is surely present.
+    fn present(&mut self, node: Id) -> Result<Id, Unlooped> {
+        if self.nodes.graph.qtype(node).is_optional() {
+            self.nodes.apply(id::GET_OPTIONAL_VALUE, &[node])
+        } else {
+            Ok(node)
         }
     }
 
@@ -548,7 +640,7 @@ impl<'p> Builder<'p> {
             model,
             leaves: self.leaves,
             lists: self.members.lists.clone(),
-            same: self.members.same.clone(),
+            spaces: self.members.spaces(),
             columns: self.columns,
             outputs,
         })

@@ -1,11 +1,12 @@
 //! The division of a program's steps into loops. The steps are read in the order of evaluation, each behind those it needs.
 
 use super::folds::reads_column;
-use super::{Form, InputPath, Unlooped, field_type, is_unspecified};
-use crate::{Action, ArrayProgram, BlockId, Side, Step, ValueId};
+use super::{EdgeInput, Form, InputPath, LoopList, Unlooped, field_type, is_unspecified};
+use crate::joined::Joined;
+use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
 use cembra_expr::NodeId;
 use cembra_ops::{Fold, InStrips, id};
-use cembra_runtime::{ArrayKind, QType};
+use cembra_runtime::{ArrayKind, EdgeType, QType};
 use rustc_hash::FxHashMap;
 
 /// The most steps of a program that becomes one plan. A longer program spends its time in its steps, not in starting them.
@@ -24,8 +25,8 @@ pub(super) enum Unit<'p> {
     Scalar(&'p Step, BlockId),
     /// An aggregation, and the loop that may carry it.
     Fold(&'p Step, Fold, usize),
-    /// The size of an array.
-    Size(&'p Step),
+    /// The number of elements in a list.
+    Size(&'p Step, usize),
     /// The value of a key of a dictionary, or whether there is one.
     Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
     /// A conditional.
@@ -34,14 +35,28 @@ pub(super) enum Unit<'p> {
     Loop(usize),
 }
 
+/// The work that a step does for each element.
+#[derive(Clone, Debug)]
+pub(super) enum ElementWork {
+    /// Evaluates a plan.
+    Map(PartId),
+    /// Looks the element up in a dictionary.
+    Find(InputPath),
+    /// Folds the elements of a group, which is the element.
+    Fold(Fold, EdgeInput),
+    /// Takes the value of the group that the element is in.
+    Expand(EdgeInput),
+    /// Counts the elements of a group, which is the element.
+    Size(EdgeInput),
+}
+
 /// A step of the program that a loop applies to each element.
 #[derive(Debug)]
 pub(super) struct ElementStep<'p> {
     pub(super) step: &'p Step,
     /// The operands of the step.
     pub(super) args: Vec<ValueId>,
-    /// The dictionary that the element is looked up in; `None` for a map.
-    pub(super) map: Option<InputPath>,
+    pub(super) work: ElementWork,
 }
 
 /// A loop over the elements of a list.
@@ -57,7 +72,7 @@ pub(super) struct Loop<'p> {
     pub(super) folds: Vec<(&'p Step, Fold)>,
     /// The set of loops that must be over before it begins.
     needs: u64,
-    /// True once another loop needs it, so that it gets no more steps.
+    /// True once another loop needs this one, which may wait for no more loops from then on.
     is_closed: bool,
 }
 
@@ -67,9 +82,9 @@ pub(super) struct Members<'p> {
     pub(super) program: &'p ArrayProgram,
     /// The form of each value that has been read.
     pub(super) forms: Vec<Option<Form>>,
-    pub(super) lists: Vec<InputPath>,
-    /// Pairs of lists that must have the same length.
-    pub(super) same: Vec<[usize; 2]>,
+    pub(super) lists: Vec<LoopList>,
+    /// Lists that must have the same length.
+    spaces: Joined,
     pub(super) loops: Vec<Loop<'p>>,
     pub(super) units: Vec<Unit<'p>>,
     /// For each value, the set of loops that it depends on.
@@ -77,19 +92,26 @@ pub(super) struct Members<'p> {
     /// The arrays that loops have to write to memory.
     pub(super) is_written: Vec<bool>,
     /// Lists by where they are.
-    known: FxHashMap<InputPath, usize>,
+    known: FxHashMap<LoopList, usize>,
     /// The number of steps so far.
     steps: usize,
 }
 
 impl<'p> Members<'p> {
     pub(super) fn of(program: &'p ArrayProgram) -> Result<Members<'p>, Unlooped> {
+        // A value has two lists at most: those of an edge.
+        let first = Members::read(program, Joined::new(2 * program.value_count()))?;
+        // The lists get the same numbers again. Now that all lists of the same length are known, steps over them share loops.
+        Members::read(program, first.spaces)
+    }
+
+    fn read(program: &'p ArrayProgram, spaces: Joined) -> Result<Members<'p>, Unlooped> {
         let count = program.value_count();
         let mut members = Members {
             program,
             forms: vec![None; count],
             lists: Vec::new(),
-            same: Vec::new(),
+            spaces,
             loops: Vec::new(),
             units: Vec::new(),
             needs: vec![0; count],
@@ -121,20 +143,31 @@ impl<'p> Members<'p> {
         Ok(match qtype {
             _ if qtype.is_framed() => Form::Leaf(path),
             QType::Array(ArrayKind::Dense, _) => {
-                let list = list.unwrap_or_else(|| self.list(&path));
+                let list = list.unwrap_or_else(|| self.list(LoopList::Items(path.clone())));
                 Form::Column(path, list)
+            }
+            QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => {
+                let elements = self.list(LoopList::EdgeElements(path.clone()));
+                let groups = self.list(LoopList::EdgeGroups(path.clone()));
+                Form::Edge(EdgeInput { path, elements, groups })
             }
             QType::Tuple(_) => Form::Input(path),
             _ => return Err(Unlooped::new(None, "is an input of a type that no loop reads")),
         })
     }
 
-    fn list(&mut self, path: &InputPath) -> usize {
+    fn list(&mut self, list: LoopList) -> usize {
         let lists = &mut self.lists;
-        *self.known.entry(path.clone()).or_insert_with(|| {
-            lists.push(path.clone());
+        *self.known.entry(list).or_insert_with_key(|list| {
+            lists.push(list.clone());
             lists.len() - 1
         })
+    }
+
+    /// For each list, the first list that must have as many elements.
+    pub(super) fn spaces(&self) -> Vec<usize> {
+        let mut spaces = self.spaces.clone();
+        (0..self.lists.len()).map(|list| spaces.find(list) as usize).collect()
     }
 
     /// The form of a field of an input.
@@ -153,7 +186,7 @@ impl<'p> Members<'p> {
                 list = Some(InputPath { input: path.input, fields: fields.clone() });
             }
         }
-        let list = list.map(|path| self.list(&path));
+        let list = list.map(|path| self.list(LoopList::Items(path)));
         self.of_input(InputPath { input: path.input, fields }, qtype, list)
     }
 
@@ -167,14 +200,7 @@ impl<'p> Members<'p> {
             }
             match step.action {
                 Action::Sweep(sweep) => {
-                    let sweep = program.sweep(sweep);
-                    if sweep.groups.is_some() {
-                        return Err(Unlooped::new(origin, "goes over groups"));
-                    }
-                    for stage in &sweep.stages {
-                        if stage.over == Side::Groups {
-                            return Err(Unlooped::new(Some(stage.step.origin), "goes over groups"));
-                        }
+                    for stage in &program.sweep(sweep).stages {
                         self.step(block, &stage.step)?;
                     }
                 }
@@ -225,7 +251,9 @@ impl<'p> Members<'p> {
                 self.framed(&step.outs, needs);
                 self.units.push(Unit::Scalar(step, block));
             }
-            Action::Map(_) => self.member(block, ElementStep { step, args: step.args.clone(), map: None })?,
+            Action::Map(part) => {
+                self.member(block, ElementStep { step, args: step.args.clone(), work: ElementWork::Map(part) })?;
+            }
             Action::Field(at) => {
                 let [of, out] = [step.args[0], step.outs[0]];
                 let form = match self.form(self.meant(of))? {
@@ -243,9 +271,25 @@ impl<'p> Members<'p> {
             }
             Action::MakeTuple => self.forms[step.outs[0].index()] = Some(Form::Tuple(step.args.clone())),
             Action::Operator(id::ARRAY_SIZE) => {
-                self.array(step.args[0], origin)?;
-                self.framed(&step.outs, 0);
-                self.units.push(Unit::Size(step));
+                let (list, _) = self.array(step.args[0], origin)?;
+                self.size(step, list);
+            }
+            Action::Operator(op @ (id::EDGE_SIZES | id::EDGE_CHILD_SIZE | id::EDGE_PARENT_SIZE)) => {
+                let Form::Edge(edge) = self.form(self.meant(step.args[0]))? else {
+                    return refuse("is of groups that no input has");
+                };
+                match op {
+                    id::EDGE_CHILD_SIZE => self.size(step, edge.elements),
+                    id::EDGE_PARENT_SIZE => self.size(step, edge.groups),
+                    _ => self.member(block, ElementStep { step, args: Vec::new(), work: ElementWork::Size(edge) })?,
+                }
+            }
+            Action::Operator(id::ARRAY_EXPAND) => {
+                let Form::Edge(edge) = self.form(self.meant(step.args[1]))? else {
+                    return refuse("is of groups that no input has");
+                };
+                let args = vec![step.args[0]];
+                self.member(block, ElementStep { step, args, work: ElementWork::Expand(edge) })?;
             }
             Action::Operator(id::DICT_ROWS) => {
                 let Form::MapPart(path, true) = self.form(self.meant(step.args[0]))? else {
@@ -272,7 +316,7 @@ impl<'p> Members<'p> {
                     return refuse("takes what another dictionary has");
                 }
                 if matches!(program.qtype(key), QType::Array(..)) {
-                    return self.member(block, ElementStep { step, args: vec![key], map: Some(path) });
+                    return self.member(block, ElementStep { step, args: vec![key], work: ElementWork::Find(path) });
                 }
                 let needs = self.needs[key.index()];
                 self.framed(&step.outs, needs);
@@ -280,14 +324,15 @@ impl<'p> Members<'p> {
             }
             Action::Operator(op) => match program.registry().get(op).in_strips {
                 Some(InStrips::Fold(fold)) => {
-                    let is_of_all = match step.args.get(1) {
-                        Some(into) => matches!(self.form(*into)?, Form::Unspecified),
-                        None => true,
-                    };
-                    if !is_of_all {
-                        return refuse("gathers elements of groups");
-                    }
                     let of = step.args[0];
+                    match step.args.get(1).map(|into| self.form(self.meant(*into))).transpose()? {
+                        None | Some(Form::Unspecified) => {}
+                        Some(Form::Edge(edge)) => {
+                            let work = ElementWork::Fold(fold, edge);
+                            return self.member(block, ElementStep { step, args: vec![of], work });
+                        }
+                        Some(_) => return refuse("is of groups that no input has"),
+                    }
                     let (list, maker) = self.array(of, origin)?;
                     if !matches!(program.qtype(of), QType::Array(_, scalar) if !reads_column(fold, *scalar)) {
                         self.write(of);
@@ -307,6 +352,12 @@ impl<'p> Members<'p> {
             Action::Sweep(_) | Action::Where { .. } => return refuse("is inside of a sweep"),
         }
         Ok(())
+    }
+
+    /// The number of elements in a list, as a scalar.
+    fn size(&mut self, step: &'p Step, list: usize) {
+        self.framed(&step.outs, 0);
+        self.units.push(Unit::Size(step, list));
     }
 
     /// The value itself, or the one that it is by another number.
@@ -341,7 +392,7 @@ impl<'p> Members<'p> {
             match self.form(value)? {
                 Form::Tuple(values) => stack.extend(values),
                 Form::Same(other) => stack.push(other),
-                Form::Input(_) | Form::MapPart(..) | Form::MapRow(..) => {
+                Form::Input(_) | Form::MapPart(..) | Form::MapRow(..) | Form::Edge(_) => {
                     return Err(Unlooped::new(None, "is an input that is given back"));
                 }
                 _ => self.write(value),
@@ -361,7 +412,7 @@ impl<'p> Members<'p> {
         all
     }
 
-    /// The loop over a list that is open and fits, or a new one.
+    /// The loop over a list, or over one of the same length, that is open and fits; or a new one.
     fn open_loop(
         &mut self,
         block: BlockId,
@@ -369,9 +420,10 @@ impl<'p> Members<'p> {
         origin: Option<NodeId>,
         fits: impl Fn(&Self, usize) -> bool,
     ) -> Result<usize, Unlooped> {
+        let list = self.spaces.find(list) as usize;
         let is_open = |at: &usize| {
             let of = &self.loops[*at];
-            !of.is_closed && of.list == list && of.block == block && fits(self, *at)
+            of.list == list && of.block == block && fits(self, *at)
         };
         if let Some(at) = (0..self.loops.len()).rev().find(is_open) {
             return Ok(at);
@@ -407,17 +459,29 @@ impl<'p> Members<'p> {
                 return Err(Unlooped::new(origin, "is given what lies in no frame"));
             }
         }
-        let Some(list) = lists.first().copied() else {
-            return Err(Unlooped::new(origin, "is a map over nothing"));
-        };
-        for other in lists.into_iter().filter(|other| *other != list) {
-            if !self.same.contains(&[list, other]) {
-                self.same.push([list, other]);
+        // An array on the other side of an edge is not read at the element's own position, so the loop that makes it must be over.
+        let list = match &member.work {
+            ElementWork::Map(_) | ElementWork::Find(_) => lists.first().copied(),
+            ElementWork::Fold(_, edge) | ElementWork::Size(edge) => {
+                lists.push(edge.elements);
+                scalars |= std::mem::take(&mut makers);
+                Some(edge.groups)
             }
+            ElementWork::Expand(edge) => {
+                lists.push(edge.groups);
+                scalars |= std::mem::take(&mut makers);
+                Some(edge.elements)
+            }
+        };
+        let list = list.ok_or(Unlooped::new(origin, "is a map over nothing"))?;
+        for pair in lists.windows(2) {
+            self.spaces.join(pair[0], pair[1]);
         }
         let scalars = self.closure(scalars);
         let at = self.open_loop(block, list, origin, |members, at| {
-            (scalars | members.closure(makers & !(1 << at))) >> at & 1 == 0
+            let (of, needs) = (&members.loops[at], scalars | members.closure(makers & !(1 << at)));
+            // A step that makes the loop wait for no more than it waits for anyway is no matter to those who wait for the loop.
+            needs >> at & 1 == 0 && (!of.is_closed || needs & !of.needs == 0)
         })?;
         let needs = (scalars | self.closure(makers)) & !(1 << at);
         for (other, of) in self.loops.iter_mut().enumerate() {

@@ -1,10 +1,14 @@
 //! One plan for a whole array program, for short lists: the work on one element becomes the round of a loop, and arrays become columns in
 //! memory. No array is made and nothing is allocated.
 //!
-//! A loop goes over the elements of one list and does what maps do to one element. What others need of it is written to columns,
-//! which other loops, aggregations and outputs read. Steps over the same list share a loop, unless one needs what is gathered of
-//! the other. This module decides which steps become which loops (`members`), and makes the model (`graph`), in which loops carry sums and the like (`folds`). Programs with other
-//! steps than maps, aggregations of all elements, parts of scalars and conditionals have no such plan; why is an [`Unlooped`].
+//! A loop goes over the elements of one list and does the work of maps on one element. Elements that others need are written to columns,
+//! which other loops, aggregations and outputs read. Steps over the same list share a loop, unless one needs an aggregation of the other. `members`
+//! decides which steps become which loops, `graph` makes the model, and `folds` has the sums and the like that a loop carries. A program with
+//! steps other than maps, aggregations, expansions, parts of scalars and conditionals has no such plan; the reason is an [`Unlooped`].
+//!
+//! Groups of an edge with split points, which is an input, are a list as well. An aggregation into groups is the work on a group: it reads the
+//! points before and behind the group, and folds the elements between them. An element that takes a value of its group reads the number of the
+//! group from a column, and then the value at this number.
 
 mod folds;
 mod graph;
@@ -42,6 +46,30 @@ pub struct InputPath {
     pub fields: Vec<u32>,
 }
 
+/// A list: elements that are counted by an input.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum LoopList {
+    /// The elements of an array or of a list of structs.
+    Items(InputPath),
+    /// The elements of an edge.
+    EdgeElements(InputPath),
+    /// The groups of an edge.
+    EdgeGroups(InputPath),
+}
+
+/// The origin of the elements of a column.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum ColumnOrigin {
+    /// The plan writes the elements.
+    Plan,
+    /// The elements are an input.
+    Input(InputPath),
+    /// The elements are the split points of an edge, one more than it has groups.
+    Points(InputPath),
+    /// The elements are the numbers of the groups that the elements of an edge with split points are in.
+    Groups(InputPath),
+}
+
 /// Elements in memory.
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -49,8 +77,8 @@ pub struct Column {
     pub element: QType,
     /// The list that has as many elements.
     pub list: usize,
-    /// The input that has the elements; `None` if the plan writes them.
-    pub from: Option<InputPath>,
+    /// The origin of the elements.
+    pub from: ColumnOrigin,
 }
 
 /// The meaning of a leaf of the model.
@@ -86,10 +114,10 @@ pub struct LoopModel {
     pub model: TypedModel,
     /// The meaning of each leaf.
     pub leaves: Vec<LoopLeaf>,
-    /// The path to each list, which is an array or a list of structs.
-    pub lists: Vec<InputPath>,
-    /// Lists that must have as many elements as another, or something fails.
-    pub same: Vec<[usize; 2]>,
+    /// The lists.
+    pub lists: Vec<LoopList>,
+    /// For each list, the first list that must have as many elements, or something fails. It may be the list itself.
+    pub spaces: Vec<usize>,
     /// The columns.
     pub columns: Vec<Column>,
     /// The source of each output of the program.
@@ -129,10 +157,22 @@ enum Form {
     MapPart(InputPath, bool),
     /// The row of a key in a dictionary, or of each key of an array.
     MapRow(InputPath, ValueId),
+    /// An edge that is an input.
+    Edge(EdgeInput),
     /// A field of a tuple, which is another value of the program.
     Same(ValueId),
     /// The value `unspecified`.
     Unspecified,
+}
+
+/// An edge that is an input.
+#[derive(Clone, Debug)]
+struct EdgeInput {
+    path: InputPath,
+    /// The list of the edge's elements.
+    elements: usize,
+    /// The list of the edge's groups.
+    groups: usize,
 }
 
 /// The type of a field of a struct or of a list of structs.

@@ -7,7 +7,9 @@ use crate::binding::fields::{InputField, OutputField, Strided};
 use crate::binding::matched::{FieldLoad, MatchedField, MatchedParts, item_of};
 use crate::binding::moved_fields::{MovedField, PlainField};
 use crate::binding::shapes::{InputList, InputShape, OutputList};
-use cembra_engine::{Column, InputPath, Lookup, LoopLeaf, LoopMemory, LoopOutput, LoopPlan, LoopRoom, MapView};
+use cembra_engine::{
+    Column, ColumnOrigin, InputPath, Lookup, LoopLeaf, LoopList, LoopMemory, LoopOutput, LoopPlan, LoopRoom, MapView,
+};
 use cembra_runtime::{Context, FramePtr, QType, Slot};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -98,7 +100,8 @@ impl ListTransfers {
             WholeInput::Read(_) => None,
         };
         let mut bound = Bound { plan, lists: Vec::new(), columns: Vec::new() };
-        for path in plan.lists() {
+        for list in plan.lists() {
+            let LoopList::Items(path) = list else { return None };
             let (offset, field) = input(path)?.inside(&path.fields)?;
             let InputShape::List(list) = field.field.shape else { return None };
             bound.lists.push(RowList { offset, list });
@@ -295,10 +298,11 @@ impl Bound<'_> {
         }
         let Column { element, list, from } = self.plan.columns().get(column)?;
         let from = match from {
-            None => ColumnSource::Written,
-            Some(path) => {
+            ColumnOrigin::Plan => ColumnSource::Written,
+            ColumnOrigin::Points(_) | ColumnOrigin::Groups(_) => return None,
+            ColumnOrigin::Input(path) => {
                 // Behind the fields that lead to the list are those inside of its items.
-                let way = &self.plan.lists()[*list].fields;
+                let LoopList::Items(InputPath { fields: way, .. }) = &self.plan.lists()[*list] else { return None };
                 let inside = path.fields.strip_prefix(&way[..])?;
                 let item = item_of(input(path)?.inside(way)?.1)?;
                 let (offset, field) = item.inside(inside)?;

@@ -1,13 +1,16 @@
 //! Short lists: programs over arrays that run as one plan with loops. Every bit is that of the reference, which does one operator after the
 //! other on whole arrays, at each length at which the way to the result changes; and it is the same from structs of Rust.
 
-use cembra::{Array, Backend, Executor, Limits, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage, Value};
+use cembra::{
+    Array, ArrayKind, Backend, Edge, Executor, Limits, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage,
+    Value,
+};
 use std::collections::{BTreeMap, HashMap};
 
 const INPUTS: &str = "input x: [f64?]; input f: [f32?]; input n: [i64?]; input k: [i32?]; input b: [bool?]; input t: [text?]; input w: [f64]
 input items: [{sku: text, price: f64, count: i64, weight: f64?, on: date}]
 input rates: dict[text, f64]; input days: dict[i64, text]
-input code: text; input limit: f64
+input code: text; input limit: f64; input by: splits
 ";
 
 fn word(text: &str) -> ScalarValue {
@@ -70,7 +73,21 @@ fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
     all.push(Value::map(Scalar::Int64, Scalar::Text, days.collect::<Vec<_>>()).expect("it is right"));
     all.push(Value::from(random.choice(["CHF", "EUR", "", "x"]).expect("it is right")));
     all.push(Value::from(number(random)));
+    all.push(Edge::from_sizes(ArrayKind::Dense, sizes(random, len)).expect("it is right").into());
     all
+}
+
+/// The sizes of the groups of `len` elements, some of which are empty.
+fn sizes(random: &mut fastrand::Rng, len: usize) -> Vec<i64> {
+    // Sums of more than 64 elements have another order.
+    let most = *random.choice(&[len, 3, 64, 65, 255]).expect("it is right");
+    let (mut sizes, mut left) = (Vec::new(), len);
+    while left > 0 || random.u8(0..3) == 0 {
+        let size = if random.bool() { most.min(left) } else { random.usize(0..=most.min(left)) };
+        sizes.push(size as i64);
+        left -= size;
+    }
+    sizes
 }
 
 /// Programs that have a plan with loops.
@@ -118,6 +135,25 @@ const LOOPED: &[&str] = &[
     "output y = sum(n // (n - 7)); output z = sum(items.count)",
     "output y = count(n % (n + 1) > 0)",
     "let q = n // (n - 7); output y = sum(q & (n > 10)); output z = count(q)",
+    // Groups.
+    "output y = sum(x, into=by); output z = mean(x, into=by); output p = prod(x * 0.01, into=by); output lo = min(x, into=by)",
+    "output y = sum(f, into=by); output z = mean(f * f, into=by); output lo = min(f, into=by); output hi = max(f, into=by)",
+    "output y = sum(n, into=by); output z = mean(k, into=by); output p = prod(k, into=by); output m = math.sum(n * 2, into=by)",
+    "output y = sum(w, into=by); output z = mean(w, into=by); output hi = max(w * w, into=by); output m = math.sum(w, into=by)",
+    "output c = count(t, into=by); output a = any(x > limit, into=by); output e = all(w > -1.0, into=by); output d = count(b, into=by)",
+    "output a = logical_any(b, into=by); output c = logical_all(b, into=by); output d = logical_any(core.to_bool(w), into=by)",
+    "output y = array.expand(sum(x, into=by), over=by); output z = w - array.expand(mean(w, into=by), over=by)",
+    "output y = math.softmax(w, over=by); output z = math.softmax(x, over=by); output u = math.softmax(f * 2.0, over=by)",
+    "output s = edge.sizes(by); output g = edge.parent_size(by); output e = edge.child_size(by); output a = array.size(sum(x, into=by))",
+    "let s = edge.sizes(by); output y = array.expand(s * 2, over=by) + n; output z = sum(s); output m = max(s) ?? 0i64",
+    // What is made of groups goes on to elements, and back.
+    "let top = max(x, into=by); let e = math.exp(x - array.expand(top, over=by)); let s = sum(e, into=by)
+     output share = e / array.expand(s, over=by); output y = sum(s); output z = mean(top); output c = count(top > limit)",
+    "let m = mean(w, into=by) ?? 0.0; let v = mean((w - array.expand(m, over=by)) * (w - array.expand(m, over=by)), into=by)
+     output y = v; output far = count(w > array.expand(m + math.sqrt(v ?? 0.0), over=by), into=by); output all = sum(v)",
+    "output best = max(items.on, into=by); output net = sum(items.price * items.count, into=by); output y = array.expand(count(items.sku == \"book\", into=by), by)",
+    "output y = if limit > 0.0 then sum(sum(x, into=by)) else sum(array.expand(max(w, into=by), over=by))",
+    "output y = sum(n // (n - 7), into=by); output z = array.expand(7 // sum(k, into=by), over=by)",
 ];
 
 /// Programs that run as sweeps whatever their lengths are.
@@ -125,11 +161,13 @@ const SWEPT: &[(&str, &str)] = &[
     ("output y = array.slice(x, 0, 1)", "is an operator on whole arrays"),
     ("output y = math.cum_sum(x)", "is a scan"),
     ("output y = sum(x, into=edge.from_sizes(n))", "edge"),
+    ("output y = math.cum_sum(x, over=by)", "is a scan"),
+    ("output y = by; output z = sum(x, into=by)", "is an input that is given back"),
     ("output y = sum(x + [1.0, 2.0])", "is an array that is written down"),
 ];
 
 fn evaluate((executor, session): &mut (Executor, Session), inputs: &[Value]) -> Result<Vec<Value>, String> {
-    const NAMES: [&str; 12] = ["x", "f", "n", "k", "b", "t", "w", "items", "rates", "days", "code", "limit"];
+    const NAMES: [&str; 13] = ["x", "f", "n", "k", "b", "t", "w", "items", "rates", "days", "code", "limit", "by"];
     let place = |name: &str| NAMES.iter().position(|known| *known == name).expect("an input");
     let given: Vec<Value> = executor.inputs().iter().map(|input| inputs[place(&input.name)].clone()).collect();
     let first = session.evaluate(&given).map_err(|error| error.to_string());

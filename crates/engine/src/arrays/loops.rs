@@ -8,13 +8,15 @@ use crate::options::metrics::{Event, Watch};
 use crate::scalar::frame_model::FrameModel;
 use crate::stages::plan;
 use crate::stages::sites::operator_name;
-use cembra_array::{ArrayProgram, Column, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped, loops};
+use cembra_array::{
+    ArrayProgram, Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopModel, LoopOutput, Unlooped, loops,
+};
 use cembra_expr::Program;
 use cembra_ops::column::{Lookup, MapView};
 use cembra_plan::Plan;
 use cembra_prepare::{TypedModel, prepare_part};
 use cembra_runtime::{Context, FaultKind, Frame, FramePtr, QType, Scalar, Slot};
-use cembra_value::{Array, ArrayBuilder, ArrayData, Error, Limits, RunTerms, Value, ValueRef};
+use cembra_value::{Array, ArrayBuilder, ArrayData, EdgeForm, Error, Limits, RunTerms, Value, ValueRef};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ pub enum LoopRoom {
 }
 
 impl LoopRoom {
-    /// The most elements that the lists of a run have together.
+    /// The most elements that the lists of a run have together. Lists that must be of the same length count once.
     pub(crate) const fn most(self) -> usize {
         match self {
             LoopRoom::Arrays => 64,
@@ -44,10 +46,11 @@ pub struct LoopPlan {
     model: FrameModel,
     /// The inputs of the plan: slot, type and meaning of each.
     leaves: Box<[(u32, QType, LoopLeaf)]>,
-    lists: Box<[InputPath]>,
-    same: Box<[[usize; 2]]>,
+    lists: Box<[LoopList]>,
+    /// For each list, the first list that must have as many elements.
+    spaces: Box<[usize]>,
     columns: Box<[Column]>,
-    /// The list, the bytes of an element, and whether the plan writes it, for each column.
+    /// The list, the bytes of an element, and whether it takes memory even if all inputs are arrays, for each column.
     sizes: Box<[(usize, u64, bool)]>,
     /// The bytes of one element of every column together.
     bytes_of_all: u64,
@@ -146,7 +149,7 @@ impl LoopPlan {
         parts: &[TypedModel],
         options: &Started,
     ) -> Result<Result<LoopPlan, Unlooped>, Error> {
-        let LoopModel { model, leaves, lists, same, columns, outputs } = match loops(arrays, parts) {
+        let LoopModel { model, leaves, lists, spaces, columns, outputs } = match loops(arrays, parts) {
             Ok(made) => made,
             Err(unlooped) => return Ok(Err(unlooped)),
         };
@@ -158,13 +161,16 @@ impl LoopPlan {
             watch.record(&Event::Fallback { reason });
         }
         let types = arrays.outputs().iter().map(|(_, value)| arrays.qtype(*value).clone());
-        let size = |column: &Column| (column.list, u64::from(column.element.layout().size), column.from.is_none());
+        let size = |column: &Column| {
+            let is_made = matches!(column.from, ColumnOrigin::Plan | ColumnOrigin::Groups(_));
+            (column.list, u64::from(column.element.layout().size), is_made)
+        };
         let sizes: Box<[_]> = columns.iter().map(size).collect();
         Ok(Ok(LoopPlan {
             model,
             leaves: leaves_of(&plan, &leaves),
             lists: lists.into(),
-            same: same.into(),
+            spaces: spaces.into(),
             bytes_of_all: sizes.iter().map(|(_, bytes, _)| bytes).sum(),
             sizes,
             columns: columns.into(),
@@ -183,9 +189,9 @@ impl LoopPlan {
         &self.leaves
     }
 
-    /// The path to each list.
+    /// The lists.
     #[must_use]
-    pub fn lists(&self) -> &[InputPath] {
+    pub fn lists(&self) -> &[LoopList] {
         &self.lists
     }
 
@@ -226,11 +232,12 @@ impl LoopPlan {
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
-        let total = counts.iter().fold(0_usize, |total, count| total.saturating_add(*count));
+        let of_spaces = self.spaces.iter().enumerate().filter(|(list, first)| list == *first);
+        let total = of_spaces.fold(0_usize, |total, (list, _)| total.saturating_add(counts[list]));
         let are_few = (total as u64).saturating_mul(self.bytes_of_all) <= array_bytes;
         total <= room.most()
             && (are_few || self.bytes(counts, room) <= array_bytes)
-            && self.same.iter().all(|[one, other]| counts[*one] == counts[*other])
+            && self.spaces.iter().zip(counts).all(|(first, count)| counts[*first] == *count)
     }
 
     /// The bytes of the columns that a run on lists of these sizes takes.
@@ -256,7 +263,7 @@ impl LoopPlan {
         let (memory, context) = &mut **memory;
         memory.counts.clear();
         for list in &self.lists {
-            let Some(count) = inside(values, list).and_then(len) else { return Ok(false) };
+            let Some(count) = len(values, list) else { return Ok(false) };
             memory.counts.push(count);
         }
         let limits = terms.limits.unwrap_or(limits);
@@ -317,11 +324,19 @@ impl LoopPlan {
         let Column { element, list, from } = &self.columns[at];
         let (count, size) = (counts[*list], element.layout().size as usize);
         let array = match from {
-            Some(path) => match inside(values, path)? {
+            ColumnOrigin::Plan => None,
+            ColumnOrigin::Input(path) => match inside(values, path)? {
                 Value::Array(_, array) if array.len() == count => Some(array),
                 _ => return None,
             },
-            None => None,
+            ColumnOrigin::Points(path) => return Some(split_points(values, path)?.as_ptr().cast_mut().cast()),
+            ColumnOrigin::Groups(path) => {
+                let groups = room(memory, size, count)?;
+                for (group, ends) in (0..).zip(split_points(values, path)?.windows(2)) {
+                    memory[ends[0] as usize..ends[1] as usize].fill(group);
+                }
+                return Some(groups);
+            }
         };
         if let (Some(array), QType::Scalar(_)) = (array, element) {
             if array.first_missing().is_some() {
@@ -332,10 +347,20 @@ impl LoopPlan {
             }
         }
         let base = room(memory, size, count)?;
-        for at in 0..array.map_or(0, |array| array.len()) {
+        let Some(array) = array else { return Some(base) };
+        if let (ArrayData::Numbers(words), 16) = (array.data(), size) {
+            // An optional of 64 bits is two words: the first byte says whether it is present.
+            let presence = array.presence();
+            for (at, (optional, word)) in memory.as_chunks_mut::<2>().0.iter_mut().zip(&words[..count]).enumerate() {
+                let is_present = presence.is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 != 0);
+                *optional = [u64::from_ne_bytes([u8::from(is_present), 0, 0, 0, 0, 0, 0, 0]), *word];
+            }
+            return Some(base);
+        }
+        for at in 0..array.len() {
             let place = FramePtr::from_raw(base.wrapping_add(at * size));
             // SAFETY: FRAME-SLOT: there is room for as many elements of this type. STRING-VIEW: the array outlives the call.
-            if !unsafe { element_of(array?, at).write_to(element, place, 0) } {
+            if !unsafe { element_of(array, at).write_to(element, place, 0) } {
                 return None;
             }
         }
@@ -377,12 +402,25 @@ impl LoopPlan {
             }
             (LoopOutput::Column(at), QType::Array(kind, scalar)) => {
                 let Column { element, list, from } = &self.columns[*at];
-                if let Some(path) = from {
+                if let ColumnOrigin::Input(path) = from {
                     return inside(values, path).cloned();
                 }
                 let (count, size) = (memory.counts[*list], element.layout().size as usize);
                 let base: *mut u8 = memory.columns[*at].as_mut_ptr().cast();
                 let mut made = ArrayBuilder::new(*scalar, count);
+                if let Some(ty) = scalar.machine_type() {
+                    let inside = element.optional_value_offset();
+                    for at in 0..count {
+                        let place = FramePtr::from_raw(base.wrapping_add(at * size));
+                        // SAFETY: COLUMN: the plan has written this element, which is a number or a flag. FRAME-SLOT: the presence of
+                        // an optional is at its start.
+                        made.push_bits(unsafe {
+                            let is_present = inside.is_none() || place.read(Slot::<u8>::at(0)) != 0;
+                            is_present.then(|| place.read_bits(ty, inside.unwrap_or(0)))
+                        });
+                    }
+                    return Some(Value::Array(*kind, made.finish().into()));
+                }
                 for at in 0..count {
                     let place = FramePtr::from_raw(base.wrapping_add(at * size));
                     // SAFETY: COLUMN: the plan has written this element. STRING-VIEW: what texts view is still alive.
@@ -446,11 +484,26 @@ fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
     Some(value)
 }
 
-/// The number of elements in an array or a list.
-fn len(list: &Value) -> Option<usize> {
+/// The number of elements in a list; `None` for one of an edge without split points.
+fn len(values: &[Value], list: &LoopList) -> Option<usize> {
     match list {
-        Value::Array(_, array) => Some(array.len()),
-        list => list.list_len(),
+        LoopList::Items(path) => match inside(values, path)? {
+            Value::Array(_, array) => Some(array.len()),
+            list => list.list_len(),
+        },
+        LoopList::EdgeElements(path) => split_points(values, path)?.last().map(|last| *last as usize),
+        LoopList::EdgeGroups(path) => split_points(values, path)?.len().checked_sub(1),
+    }
+}
+
+/// The split points of the edge at a path; `None` if it has none.
+fn split_points<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v [i64]> {
+    match inside(values, path)? {
+        Value::Edge(edge) => match edge.form() {
+            EdgeForm::Splits(points) => Some(points),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -219,7 +219,8 @@ impl ArrayModel {
             Value::Array(_, array) => array.len(),
             list => list.list_len().unwrap_or(0),
         };
-        let is_short = inputs.iter().map(len).fold(0, usize::saturating_add) <= LoopRoom::Arrays.most();
+        // Most lists of a request are of the same length, and count once.
+        let is_short = inputs.iter().all(|input| len(input) <= LoopRoom::Arrays.most());
         let at_once = self.options.row_player == RowPlayer::Native;
         let is_due = is_short && (at_once || self.short_runs.fetch_add(1, Ordering::Relaxed) >= RUNS_BEFORE_LOOPS);
         if is_due { self.loops() } else { None }

@@ -121,12 +121,14 @@ macro_rules! folds {
         $($(
             impl<const OPTIONAL: bool> Body for $name<$ty, OPTIONAL> {
                 type Data = ();
-                type Args = (u64, i64, i64);
+                type Args = (u64, i64, i64, i64);
                 type Ret = $ret;
                 const STRICT: bool = false;
                 const LOWER: Lower = Lower::Kernel;
 
-                fn run((): &(), _: &mut Context, (base, stride, count): Self::Args) -> Result<$ret, Fault> {
+                fn run((): &(), _: &mut Context, (base, stride, start, count): Self::Args) -> Result<$ret, Fault> {
+                    // SAFETY: COLUMN: the elements of the fold lie there; of none, nothing is read.
+                    let base = unsafe { element(base, stride, start) }.as_ptr() as u64;
                     let $column = Column::<$ty, OPTIONAL> { base, stride, count, of: PhantomData };
                     Ok($made)
                 }
@@ -230,8 +232,8 @@ folds! {
 
 pub(crate) static FOLD: OpDef = OpDef {
     name: "column._fold",
-    summary: "What is gathered of the first elements of a column.",
-    params: &[param("base"), param("stride"), param("count")],
+    summary: "The fold of `count` elements of a column, from the position `start` on.",
+    params: &[param("base"), param("stride"), param("start"), param("count")],
     meaning: Meaning::Overloads(OVERLOADS),
     ..COLUMN
 };

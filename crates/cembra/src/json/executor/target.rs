@@ -6,7 +6,7 @@ use super::super::place::{Text as JsonText, ValueStart, unfit};
 use super::super::reading::{ScalarInto, ScalarSink};
 use super::map::JsonMap;
 use crate::ValueRef;
-use cembra_engine::{InputPath, LoopLeaf, LoopMemory, LoopPlan};
+use cembra_engine::{Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopMemory, LoopPlan};
 use cembra_runtime::{FramePtr, Names, QType, Scalar, Slot, Text};
 use cembra_value::ScalarValue;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -81,14 +81,23 @@ pub(super) struct Plan<'p> {
 impl<'p> Plan<'p> {
     pub(super) fn new(loops: Option<&'p LoopPlan>) -> Plan<'p> {
         let leaves = loops.iter().flat_map(|plan| plan.leaves());
-        let columns = loops.iter().flat_map(|plan| plan.columns()).enumerate();
+        // No text has edges.
+        let columns =
+            loops.iter().flat_map(|plan| plan.columns()).enumerate().filter_map(|(at, column)| match column {
+                Column { from: ColumnOrigin::Input(path), .. } => Some((path, at)),
+                _ => None,
+            });
+        let lists = loops.iter().flat_map(|plan| plan.lists()).enumerate().filter_map(|(at, list)| match list {
+            LoopList::Items(path) => Some((path, at)),
+            LoopList::EdgeElements(_) | LoopList::EdgeGroups(_) => None,
+        });
         Plan {
             loops,
             slots: leaves
                 .filter_map(|(slot, _, leaf)| if let LoopLeaf::Value(path) = leaf { Some((path, *slot)) } else { None })
                 .collect(),
-            columns: columns.filter_map(|(at, column)| Some((column.from.as_ref()?, at))).collect(),
-            lists: loops.iter().flat_map(|plan| plan.lists()).enumerate().map(|(at, path)| (path, at)).collect(),
+            columns: columns.collect(),
+            lists: lists.collect(),
             maps: Vec::new(),
         }
     }

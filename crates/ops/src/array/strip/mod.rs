@@ -159,6 +159,14 @@ pub enum Finish {
     None,
 }
 
+impl Finish {
+    /// True if there may be no result.
+    #[must_use]
+    pub const fn is_optional(self) -> bool {
+        !is_there(0, self) || !is_there(1, self)
+    }
+}
+
 /// What a scan is in terms of strips: for each element something of it and those before it in its group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scan {
