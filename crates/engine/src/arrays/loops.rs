@@ -253,7 +253,7 @@ impl LoopPlan {
     /// The token of the run ended it.
     pub(crate) fn run(
         &self,
-        values: &[Value],
+        (values, room): (&[Value], LoopRoom),
         terms: &RunTerms<'_>,
         limits: &Limits,
         memory: &mut Option<Box<(LoopMemory, Context)>>,
@@ -267,7 +267,7 @@ impl LoopPlan {
             memory.counts.push(count);
         }
         let limits = terms.limits.unwrap_or(limits);
-        if !self.takes(&memory.counts, LoopRoom::Arrays, limits.array_bytes) || !self.write(values, memory) {
+        if !self.takes(&memory.counts, room, limits.array_bytes) || !self.write(values, memory) {
             return Ok(false);
         }
         limits.hold_in(context);
@@ -350,10 +350,13 @@ impl LoopPlan {
         let Some(array) = array else { return Some(base) };
         if let (ArrayData::Numbers(words), 16) = (array.data(), size) {
             // An optional of 64 bits is two words: the first byte says whether it is present.
-            let presence = array.presence();
-            for (at, (optional, word)) in memory.as_chunks_mut::<2>().0.iter_mut().zip(&words[..count]).enumerate() {
-                let is_present = presence.is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 != 0);
-                *optional = [u64::from_ne_bytes([u8::from(is_present), 0, 0, 0, 0, 0, 0, 0]), *word];
+            let places = memory.as_chunks_mut::<2>().0.chunks_mut(64).zip(words[..count].chunks(64));
+            for (at, (places, words)) in places.enumerate() {
+                let mut present = array.presence().map_or(u64::MAX, |bits| bits[at]);
+                for (place, word) in places.iter_mut().zip(words) {
+                    *place = [(present & 1).to_le(), *word];
+                    present >>= 1;
+                }
             }
             return Some(base);
         }

@@ -276,7 +276,7 @@ impl ArrayModel {
     ) -> Result<(), Error> {
         promises::check(&self.program, &self.inputs, inputs, self.options.prepare.budget.limits())?;
         if let Some(loops) = self.loops_for(inputs)
-            && loops.run(inputs, terms, &self.compiled.limits, &mut memory.loops, results)?
+            && loops.run((inputs, LoopRoom::Arrays), terms, &self.compiled.limits, &mut memory.loops, results)?
         {
             return Ok(());
         }
@@ -314,8 +314,8 @@ mod tests {
     use super::*;
     use crate::stages::prepare;
     use cembra_ops::Registry;
-    use cembra_runtime::Scalar;
-    use cembra_value::{Array, Limits, ScalarValue};
+    use cembra_runtime::{ArrayKind, Scalar};
+    use cembra_value::{Array, Edge, Limits, ScalarValue};
 
     fn compiled(text: &str) -> (ArrayModel, Arc<Program>) {
         let program = cembra_expr::parse(text, Registry::standard(), &Limits::default()).expect("it is right");
@@ -324,6 +324,26 @@ mod tests {
         let placed = prepare(&program, &options, &mut |_, _| {}).and_then(|made| Ok(made.placed()?));
         let made = ArrayModel::of(program.clone(), placed.expect("it is right"), &options);
         (made.expect("it is right"), program)
+    }
+
+    /// Groups of more than 64 elements are added in chains. Values of so many elements go to sweeps, so the plan with loops is called by hand.
+    #[test]
+    fn loops_fold_long_groups_in_the_order_of_sweeps() {
+        let (model, program) = compiled(
+            "input x: [f64]; input by: splits; output s = math.sum(x * 1.5, into=by); output m = math.mean(x, into=by)
+            output p = math.softmax(x, over=by)",
+        );
+        let sizes = [65, 0, 255, 64, 1, 1_000];
+        let number = |at: i64| Some(ScalarValue::from((at as f64 * 1.7).sin() * f64::from(at as u32 * 29 % 16).exp2()));
+        let numbers = Array::from_scalars(Scalar::Float64, (0..sizes.iter().sum()).map(number));
+        let inputs = [numbers.into(), Edge::from_sizes(ArrayKind::Dense, sizes).expect("it is right").into()];
+        let terms = RunTerms::default();
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        let loops = model.loops().expect("there is a plan");
+        assert!(loops.run((&inputs, LoopRoom::Items), &terms, model.limits(), &mut None, &mut found).unwrap());
+        model.compiled.run(&program, &inputs, &terms, &mut ArrayMemory::default(), &mut expected).unwrap();
+        assert_eq!(found.len(), 3);
+        assert!(found.iter().zip(&expected).all(|(found, expected)| found.same(expected)));
     }
 
     /// Memory and sweeps of another program must be refused, and so must values of other types: their bytes would be misread.
