@@ -20,9 +20,6 @@ pub(crate) struct ListTransfers {
     loads: Box<[FieldLoad]>,
     /// The lists, in the plan's order.
     lists: Box<[RowList]>,
-    /// The slots of the numbers of elements, each with its list.
-    counts: Box<[(u32, usize)]>,
-    columns: Box<[RowColumn]>,
     room: LoopRoom,
     /// The dictionaries: the slot of each, where it is, and how it is asked.
     maps: Box<[(u32, usize, FindKey)]>,
@@ -43,6 +40,10 @@ type FindKey = unsafe fn(*const (), FramePtr, FramePtr) -> Lookup;
 struct RowList {
     offset: usize,
     list: InputList,
+    /// The slot for the number of its items; `None` if the plan does not ask for it.
+    count: Option<u32>,
+    /// The columns with an element for each item.
+    columns: Vec<RowColumn>,
 }
 
 /// A column of the plan, and the source of its elements.
@@ -52,8 +53,6 @@ struct RowColumn {
     /// The slots of its base and stride; none for what the plan does not ask for.
     base: Option<u32>,
     stride: Option<u32>,
-    /// The list that has as many items as the column has elements.
-    list: usize,
     /// The bytes of an element in a column of the executor's.
     size: usize,
     from: ColumnSource,
@@ -99,14 +98,14 @@ impl ListTransfers {
             WholeInput::Field(field) => Some(field),
             WholeInput::Read(_) => None,
         };
-        let mut bound = Bound { plan, lists: Vec::new(), columns: Vec::new() };
+        let mut bound = Bound { plan, lists: Vec::new() };
         for list in plan.lists() {
             let LoopList::Items(path) = list else { return None };
             let (offset, field) = input(path)?.inside(&path.fields)?;
             let InputShape::List(list) = field.field.shape else { return None };
-            bound.lists.push(RowList { offset, list });
+            bound.lists.push(RowList { offset, list, count: None, columns: Vec::new() });
         }
-        let (mut loads, mut counts, mut maps) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut loads, mut maps) = (Vec::new(), Vec::new());
         for (slot, qtype, leaf) in plan.leaves() {
             match leaf {
                 LoopLeaf::Value(path) => {
@@ -114,7 +113,7 @@ impl ListTransfers {
                     debug_assert_eq!(field.qtype, *qtype);
                     field.add_loads(offset - field.field.offset, *slot, &mut loads);
                 }
-                LoopLeaf::Count(list) => counts.push((*slot, *list)),
+                LoopLeaf::Count(list) => bound.lists[*list].count = Some(*slot),
                 LoopLeaf::Base(column) => bound.column(*column, &input)?.base = Some(*slot),
                 LoopLeaf::Stride(column) => bound.column(*column, &input)?.stride = Some(*slot),
                 LoopLeaf::Map(path) => {
@@ -140,7 +139,7 @@ impl ListTransfers {
         // Of values of their own a copy is an array.
         let has_items = |list: &RowList| matches!((list.list.item)().shape, InputShape::Struct(_));
         let is_moved = |column: &RowColumn| matches!(column.from, ColumnSource::Moved { .. });
-        let room = match bound.lists.iter().any(has_items) || bound.columns.iter().any(is_moved) {
+        let room = match bound.lists.iter().any(|list| has_items(list) || list.columns.iter().any(is_moved)) {
             true => LoopRoom::Items,
             false => LoopRoom::Arrays,
         };
@@ -148,8 +147,6 @@ impl ListTransfers {
             room,
             loads: loads.into(),
             lists: bound.lists.into(),
-            counts: counts.into(),
-            columns: bound.columns.into(),
             maps: maps.into(),
             checked: checked.into(),
             outputs: outputs.into(),
@@ -175,7 +172,7 @@ impl ListTransfers {
         memory.counts.clear();
         memory.items.clear();
         memory.places.resize(plan.columns().len(), (0, 0));
-        for RowList { offset, list } in &self.lists {
+        for RowList { offset, list, .. } in &self.lists {
             // SAFETY: FIELD-TABLE, promised by the caller.
             let (first, count) = unsafe { (list.items)(from.add(*offset)) };
             memory.items.push(first as u64);
@@ -220,42 +217,15 @@ impl ListTransfers {
         // SAFETY: FIELD-TABLE, promised by the caller; FRAME-SLOT: the slots are the plan's, and of these types.
         unsafe {
             self.loads.iter().for_each(|load| load.load(from, frame));
-            for (slot, list) in &self.counts {
-                frame.write(Slot::at(*slot), memory.counts[*list] as u64);
-            }
-            for RowColumn { column, base, stride, list, size, from: source } in &self.columns {
-                let (items, count) = (memory.items[*list] as *const u8, memory.counts[*list]);
-                // The plan reads no element of an empty list, so its address may be anything.
-                if count == 0 {
-                    continue;
+            for (at, list) in self.lists.iter().enumerate() {
+                let (items, count) = (memory.items[at] as *const u8, memory.counts[at]);
+                if let Some(slot) = list.count {
+                    frame.write(Slot::at(slot), count as u64);
                 }
-                let (first, apart) = match source {
-                    ColumnSource::InPlace { offset, apart } => (items.wrapping_add(*offset), *apart),
-                    ColumnSource::Moved { offset, apart, field } => {
-                        let Some(room) = memory.room(*column, *size, count) else { return false };
-                        (field.write_all)(items.wrapping_add(*offset), *apart, count, room);
-                        (room.cast_const(), *size)
-                    }
-                    ColumnSource::Lifted { offset, apart, field, inside } => {
-                        let Some(room) = memory.room(*column, *size, count) else { return false };
-                        for at in 0..count {
-                            let place = FramePtr::from_raw(room.add(at * size));
-                            place.write(Slot::<u8>::at(0), 1);
-                            (field.write)(items.add(at * apart + *offset), place, *inside);
-                        }
-                        (room.cast_const(), *size)
-                    }
-                    ColumnSource::Written => {
-                        let Some(room) = memory.room(*column, *size, count) else { return false };
-                        (room.cast_const(), *size)
-                    }
-                };
-                memory.places[*column] = (first as u64, apart);
-                if let Some(slot) = base {
-                    frame.write(Slot::at(*slot), first as u64);
-                }
-                if let Some(slot) = stride {
-                    frame.write(Slot::at(*slot), apart as u64);
+                // The plan reads no element of an empty list, so the address of its columns may be anything.
+                let columns = if count == 0 { &[] } else { &list.columns[..] };
+                if !columns.iter().all(|column| column.write(memory, items, count)) {
+                    return false;
                 }
             }
             // Views are not moved once their addresses are known.
@@ -274,8 +244,52 @@ impl ListTransfers {
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.loads)
             + size_of_val(&*self.lists)
-            + size_of_val(&*self.columns)
+            + self.lists.iter().map(|list| size_of_val(&*list.columns)).sum::<usize>()
             + size_of_val(&*self.written)
+    }
+}
+
+impl RowColumn {
+    /// Writes where the elements of a list of `count` items are, and moves those that do not lie in the layout of a frame. False if there is no
+    /// memory for them.
+    ///
+    /// # Safety
+    /// FIELD-TABLE: `items` is the first of `count` items with the column's field. FRAME-SLOT: the memory is of the plan. STRING-VIEW: texts
+    /// outlive the call.
+    unsafe fn write(&self, memory: &mut LoopMemory, items: *const u8, count: usize) -> bool {
+        let RowColumn { column, base, stride, size, from } = self;
+        // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller; rooms have place for `count` elements.
+        unsafe {
+            let (first, apart) = match from {
+                ColumnSource::InPlace { offset, apart } => (items.wrapping_add(*offset), *apart),
+                _ => {
+                    let Some(room) = memory.room(*column, *size, count) else { return false };
+                    match from {
+                        ColumnSource::Moved { offset, apart, field } => {
+                            (field.write_all)(items.wrapping_add(*offset), *apart, count, room);
+                        }
+                        ColumnSource::Lifted { offset, apart, field, inside } => {
+                            for at in 0..count {
+                                let place = FramePtr::from_raw(room.add(at * size));
+                                place.write(Slot::<u8>::at(0), 1);
+                                (field.write)(items.add(at * apart + *offset), place, *inside);
+                            }
+                        }
+                        ColumnSource::Written | ColumnSource::InPlace { .. } => {}
+                    }
+                    (room.cast_const(), *size)
+                }
+            };
+            memory.places[*column] = (first as u64, apart);
+            let frame = memory.frame();
+            if let Some(slot) = base {
+                frame.write(Slot::at(*slot), first as u64);
+            }
+            if let Some(slot) = stride {
+                frame.write(Slot::at(*slot), apart as u64);
+            }
+        }
+        true
     }
 }
 
@@ -283,7 +297,6 @@ impl ListTransfers {
 struct Bound<'p> {
     plan: &'p LoopPlan,
     lists: Vec<RowList>,
-    columns: Vec<RowColumn>,
 }
 
 impl Bound<'_> {
@@ -293,10 +306,10 @@ impl Bound<'_> {
         column: usize,
         input: &impl Fn(&InputPath) -> Option<&'f MatchedField>,
     ) -> Option<&mut RowColumn> {
-        if let Some(at) = self.columns.iter().position(|known| known.column == column) {
-            return self.columns.get_mut(at);
-        }
         let Column { element, list, from } = self.plan.columns().get(column)?;
+        if let Some(at) = self.lists[*list].columns.iter().position(|known| known.column == column) {
+            return self.lists[*list].columns.get_mut(at);
+        }
         let from = match from {
             ColumnOrigin::Plan => ColumnSource::Written,
             ColumnOrigin::Points(_) | ColumnOrigin::Groups(_) => return None,
@@ -319,9 +332,9 @@ impl Bound<'_> {
                 }
             }
         };
-        let (list, size) = (*list, element.layout().size as usize);
-        self.columns.push(RowColumn { column, base: None, stride: None, list, size, from });
-        self.columns.last_mut()
+        let columns = &mut self.lists[*list].columns;
+        columns.push(RowColumn { column, base: None, stride: None, size: element.layout().size as usize, from });
+        columns.last_mut()
     }
 
     /// A field of the output that is a list.
@@ -363,6 +376,9 @@ impl WrittenList {
     /// True if no element is missing where a field has no place for that.
     fn is_full(&self, memory: &LoopMemory) -> bool {
         let count = memory.counts[self.count];
+        if count == 0 {
+            return true;
+        }
         self.parts.iter().filter(|part| part.element.is_optional() && !part.field.qtype.is_optional()).all(|part| {
             let (base, stride) = memory.places[part.column];
             // SAFETY: COLUMN: the column has `count` elements, and an optional begins with its presence.
@@ -380,7 +396,10 @@ impl WrittenList {
         unsafe {
             let (first, there) = (self.list.room)(field, is_new, count);
             for (from, to, is_new) in [(0, there, false), (there, count, true)] {
-                for part in self.parts.iter().filter(|_| from < to) {
+                if from == to {
+                    continue;
+                }
+                for part in &self.parts {
                     let (base, stride) = memory.places[part.column];
                     let items = Strided { first: first.add(from * apart + part.field.offset), apart };
                     let elements = Strided { first: (base as *const u8).add(from * stride), apart: stride };

@@ -89,14 +89,8 @@ impl MatchedField {
                 for (field, within) in fields.iter().zip(inner.field_offsets()) {
                     field.add_loads(0, slot + inside + within, &mut present);
                 }
-                let of = OptionalLoad {
-                    offset,
-                    slot,
-                    get: of.get,
-                    missing: missing(&self.qtype),
-                    size: self.qtype.layout().size,
-                    present: present.into(),
-                };
+                let slot = OptionalSlot::new(slot, &self.qtype);
+                let of = OptionalLoad { offset, slot, get: of.get, present: present.into() };
                 loads.push(FieldLoad::Optional(Box::new(of)));
             }
             MatchedParts::Whole if self.field.in_place => {
@@ -235,12 +229,44 @@ impl Misfit {
     }
 }
 
-/// A missing value of a type, as it lies in a slot.
-fn missing(qtype: &QType) -> Box<[u64]> {
-    let mut bytes = vec![0; (qtype.layout().size as usize).div_ceil(size_of::<u64>())];
-    // SAFETY: FRAME-SLOT: there is room for a value of the type. STRING-VIEW: what is missing views nothing of the caller's.
-    let _always = unsafe { ValueRef::Missing.write_to(qtype, FramePtr::from_raw(bytes.as_mut_ptr().cast()), 0) };
-    bytes.into()
+/// A slot of a struct that may be missing.
+#[derive(Debug)]
+pub(crate) struct OptionalSlot {
+    slot: u32,
+    size: u32,
+    /// The first `size` bytes are the slot of a missing struct.
+    missing: Box<[u64]>,
+}
+
+impl OptionalSlot {
+    /// The slot of the type `qtype` at the offset `slot`.
+    pub(crate) fn new(slot: u32, qtype: &QType) -> OptionalSlot {
+        let size = qtype.layout().size;
+        let mut missing: Box<[u64]> = vec![0; (size as usize).div_ceil(size_of::<u64>())].into();
+        let place = FramePtr::from_raw(missing.as_mut_ptr().cast());
+        // SAFETY: FRAME-SLOT: there is room for a value of the type. STRING-VIEW: a missing struct views no text of the caller's.
+        let _always = unsafe { ValueRef::Missing.write_to(qtype, place, 0) };
+        OptionalSlot { slot, size, missing }
+    }
+
+    /// Writes that the struct is present; its fields are written elsewhere.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: the frame has the slot.
+    pub(crate) unsafe fn put_present(&self, frame: FramePtr) {
+        // SAFETY: FRAME-SLOT, promised by the caller; the presence byte is at the start of the slot.
+        unsafe { frame.write(Slot::<u8>::at(self.slot), 1) };
+    }
+
+    /// Writes a missing struct.
+    ///
+    /// # Safety
+    /// FRAME-SLOT: the frame has the slot.
+    pub(crate) unsafe fn put_missing(&self, frame: FramePtr) {
+        let missing = FramePtr::from_raw(self.missing.as_ptr().cast_mut().cast());
+        // SAFETY: FRAME-SLOT, promised by the caller.
+        unsafe { missing.copy_to(0, frame, self.slot, self.size) };
+    }
 }
 
 /// An input that is moved from a field to a slot of the frame.
@@ -264,15 +290,12 @@ pub(crate) enum FieldLoad {
 /// A struct that may be missing, and is moved field by field.
 pub(crate) struct OptionalLoad {
     offset: usize,
-    slot: u32,
+    slot: OptionalSlot,
     /// The function [`OptionalStruct::get`] of the struct.
     ///
     /// # Safety
     /// FIELD-TABLE, as there.
     get: unsafe fn(*const u8) -> *const u8,
-    /// The first `size` bytes are what the slot holds where the struct is missing.
-    missing: Box<[u64]>,
-    size: u32,
     /// Moves for the fields of the struct, made if the struct is present.
     present: Box<[FieldLoad]>,
 }
@@ -303,14 +326,13 @@ impl OptionalLoad {
     /// # Safety
     /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as of [`FieldLoad::load`].
     unsafe fn load(&self, row: *const u8, frame: FramePtr) {
-        // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller; the presence byte is at the start of the slot.
+        // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller.
         unsafe {
             let place = (self.get)(row.add(self.offset));
             if place.is_null() {
-                let missing = FramePtr::from_raw(self.missing.as_ptr().cast_mut().cast());
-                return missing.copy_to(0, frame, self.slot, self.size);
+                return self.slot.put_missing(frame);
             }
-            frame.write(Slot::<u8>::at(self.slot), 1);
+            self.slot.put_present(frame);
             self.present.iter().for_each(|load| load.load(place, frame));
         }
     }

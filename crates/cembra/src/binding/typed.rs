@@ -394,6 +394,17 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
                 return Ok(());
             }
         }
+        // SAFETY: FIELD-TABLE, promised by the caller.
+        unsafe { self.evaluate_values::<IS_NEW>(from, to) }
+    }
+
+    /// Evaluates a model with arrays on values that are made of the fields.
+    ///
+    /// # Safety
+    /// FIELD-TABLE for `from` and `to`, as for `evaluate`.
+    #[inline(never)]
+    unsafe fn evaluate_values<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
+        let Some(moves) = &self.moves else { return Ok(()) };
         // SAFETY: FIELD-TABLE: the source's rows are those of I, and this one is borrowed for the call.
         let value = |input: &WholeInput| unsafe { input.value(from) };
         let inputs =

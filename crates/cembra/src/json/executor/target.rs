@@ -6,6 +6,7 @@ use super::super::place::{Text as JsonText, ValueStart, unfit};
 use super::super::reading::{ScalarInto, ScalarSink};
 use super::map::JsonMap;
 use crate::ValueRef;
+use crate::binding::matched::OptionalSlot;
 use cembra_engine::{Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopMemory, LoopPlan};
 use cembra_runtime::{FramePtr, Names, QType, Scalar, Slot, Text};
 use cembra_value::ScalarValue;
@@ -21,8 +22,8 @@ pub(super) enum Target {
     Scalar(ScalarTarget),
     /// A struct.
     Struct(ObjectTarget),
-    /// A struct that may be missing: its type, its slot if the model needs it, and its fields.
-    Optional(QType, Option<u32>, ObjectTarget),
+    /// A struct that may be missing: its slot if the model needs it, and its fields.
+    Optional(Option<OptionalSlot>, ObjectTarget),
     /// A list, by its number among the plan's if the model needs it, and what an element is read into.
     List(Option<usize>, Box<Target>),
     /// A dictionary, by its number.
@@ -129,7 +130,8 @@ impl<'p> Plan<'p> {
                 }
                 let inside = slot.zip(qtype.field_offset(1)).map(|(slot, inside)| slot + inside);
                 let inner = InputPath { input: path.input, fields: [&path.fields[..], &[1]].concat() };
-                Target::Optional(qtype.clone(), slot, self.object(of, &inner, inside, None)?)
+                let slot = slot.map(|slot| OptionalSlot::new(slot, qtype));
+                Target::Optional(slot, self.object(of, &inner, inside, None)?)
             }
             QType::Tuple(_) if let Some((key, value)) = qtype.as_map() => {
                 if list.is_some() {
@@ -218,17 +220,11 @@ impl Memory<'_, '_> {
         }
     }
 
-    /// Writes that an optional struct is there, or a missing one of this type.
-    fn put_struct(&self, qtype: &QType, slot: Option<u32>, is_there: bool) {
+    /// Writes that an optional struct is present, or that it is missing.
+    fn put_struct(&self, slot: Option<&OptionalSlot>, is_present: bool) {
         let Some(slot) = slot else { return };
-        // SAFETY: FRAME-SLOT: the slot is of this type, whose presence is at its start.
-        unsafe {
-            if is_there {
-                self.frame.write(Slot::<u8>::at(slot), 1);
-            } else {
-                let _always = ValueRef::Missing.write_to(qtype, self.frame, slot);
-            }
-        }
+        // SAFETY: FRAME-SLOT: the slot was made for this frame.
+        unsafe { if is_present { slot.put_present(self.frame) } else { slot.put_missing(self.frame) } }
     }
 }
 
@@ -319,8 +315,8 @@ impl<'de> DeserializeSeed<'de> for TargetSeed<'_, '_, 'de> {
                 ScalarInto { scalar, is_optional, sink: SlotSink { target, memory, row }, text, at }.deserialize(from)
             }
             Target::Struct(object) => from.deserialize_map(Object { object, memory, row }),
-            Target::Optional(qtype, slot, object) => {
-                from.deserialize_option(OptionalObject { qtype, slot: *slot, object, memory, row })
+            Target::Optional(slot, object) => {
+                from.deserialize_option(OptionalObject { slot: slot.as_ref(), object, memory, row })
             }
             Target::List(list, element) => from.deserialize_seq(List { list: *list, element, memory, at }),
             Target::Map(map) => from.deserialize_map(Entries { map: *map, memory }),
@@ -332,8 +328,8 @@ impl<'de> DeserializeSeed<'de> for TargetSeed<'_, '_, 'de> {
 fn absent(target: &Target, memory: &mut Memory<'_, '_>, row: usize) -> Option<()> {
     match target {
         Target::Scalar(target) if target.qtype.is_optional() => SlotSink { target, memory, row }.missing(),
-        Target::Optional(qtype, slot, _) => {
-            memory.put_struct(qtype, *slot, false);
+        Target::Optional(slot, _) => {
+            memory.put_struct(slot.as_ref(), false);
             Some(())
         }
         _ => None,
@@ -392,8 +388,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
 
 /// A struct that may be missing.
 struct OptionalObject<'a, 'm, 't> {
-    qtype: &'a QType,
-    slot: Option<u32>,
+    slot: Option<&'a OptionalSlot>,
     object: &'a ObjectTarget,
     memory: &'a mut Memory<'m, 't>,
     row: usize,
@@ -407,13 +402,13 @@ impl<'de> Visitor<'de> for OptionalObject<'_, '_, 'de> {
     }
 
     fn visit_none<E: Error>(self) -> Result<(), E> {
-        self.memory.put_struct(self.qtype, self.slot, false);
+        self.memory.put_struct(self.slot, false);
         Ok(())
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        let OptionalObject { qtype, slot, object, memory, row } = self;
-        memory.put_struct(qtype, slot, true);
+        let OptionalObject { slot, object, memory, row } = self;
+        memory.put_struct(slot, true);
         from.deserialize_map(Object { object, memory, row })
     }
 }
