@@ -339,10 +339,12 @@ impl<'p> Builder<'p> {
                 return Err(Unlooped::new(Some(step.origin), "asks where in a dictionary a key is"));
             }
         }
-        let is_asked = block == BlockId::TOP && self.may_stop(part);
-        for (out, made) in step.outs.iter().zip(self.copy(part, &leaves)) {
+        let may_stop = self.stopping_nodes(part);
+        for ((out, made), (_, output)) in step.outs.iter().zip(self.copy(part, &leaves)).zip(&part.outputs) {
             self.scalars[out.index()] = Some(made);
-            self.asked.extend(is_asked.then_some(made));
+            if block == BlockId::TOP && may_stop[output.index()] {
+                self.asked.push(made);
+            }
         }
         Ok(true)
     }
@@ -591,11 +593,20 @@ impl<'p> Builder<'p> {
         }
     }
 
+    /// For each node of a plan, true if evaluating it, its operands included, may stop the evaluation.
+    fn stopping_nodes(&self, part: &TypedModel) -> Vec<bool> {
+        let mut may_stop = vec![false; part.graph.len()];
+        for node in part.graph.ids() {
+            may_stop[node.index()] = part.graph.effects(self.nodes.registry, node).is_some_and(Effects::may_stop)
+                || part.graph.operands(node).iter().any(|operand| may_stop[operand.index()]);
+        }
+        may_stop
+    }
+
     /// True if evaluating a plan may stop the evaluation.
     fn may_stop(&self, part: &TypedModel) -> bool {
-        let needed = part.needed();
-        let effects = |node: Id| part.graph.effects(self.nodes.registry, node);
-        part.graph.ids().any(|node| needed[node.index()] && effects(node).is_some_and(Effects::may_stop))
+        let may_stop = self.stopping_nodes(part);
+        part.outputs.iter().any(|(_, output)| may_stop[output.index()])
     }
 
     fn output(&mut self, value: ValueId, outputs: &mut Vec<Id>) -> Result<LoopOutput, Unlooped> {
