@@ -88,15 +88,23 @@ fn a_run_after_one_that_was_late_has_the_whole_limit() {
         for (mut session, long, short) in sessions(&options) {
             let expected = session.evaluate(&short).unwrap();
             session.set_run_options(&soon());
-            for _ in 0..2 {
+            // On a busy machine a short run may be late by itself, but not in each of these rounds.
+            let is_whole = (0..50).any(|_| {
                 assert!(is_deadline(session.evaluate(&long)));
-                (0..10).for_each(|_| assert_eq!(session.evaluate(&short).unwrap(), expected));
+                let mut heard = Vec::new();
+                let mut runs: Vec<_> = (0..10).map(|_| session.evaluate(&short)).collect();
                 // Values that do not fit are no run.
                 assert_eq!(session.evaluate(&[]).unwrap_err().code(), "values");
-                let mut heard = Vec::new();
-                let made = session.listen(&short, &mut |name, _| heard.push(name.to_owned())).unwrap();
-                assert_eq!((made, heard.len()), (expected[0].clone(), 0));
-            }
+                let made = session.listen(&short, &mut |name, _| heard.push(name.to_owned()));
+                runs.push(made.map(|made| vec![made]));
+                if runs.iter().any(|made| made.as_ref().is_err_and(|error| error.code() == "deadline")) {
+                    return false;
+                }
+                assert_eq!(heard.len(), 0);
+                runs.into_iter().for_each(|made| assert_eq!(made.unwrap()[0], expected[0]));
+                true
+            });
+            assert!(is_whole);
             // A clone has no limit, and a deadline stays a moment.
             assert_eq!(session.clone().evaluate(&short).unwrap(), expected);
             let deadline = std::time::Instant::now() + Duration::from_millis(20);
