@@ -549,3 +549,19 @@ fn a_large_group_ends_between_its_stages() {
     assert_eq!(session.evaluate(std::slice::from_ref(&x)).unwrap_err().code(), "cancelled");
     assert_eq!(later.load(Ordering::Relaxed), 0);
 }
+
+/// Arolla's rewrites change bits, so they are applied to a model and not to what of it is fused.
+#[test]
+fn rewrites_that_change_bits_do_not_depend_on_the_backend() {
+    let text = "input s: [f64?]; output y = s + (s + core.map(fn(i) = i + 1.0f64, s))";
+    let s = Value::from(Array::from_scalars(Scalar::Float64, [Some(ScalarValue::from(0.745_473_703_309_587_6))]));
+    let made = [Backend::Native, Backend::Interpreter].map(|backend| {
+        let options = Options::default().backend(backend).compat(true);
+        let mut session = Model::parse(text).unwrap().compile(&options).unwrap().session();
+        // After some runs a plan with loops takes short lists.
+        (0..20).map(|_| session.evaluate(std::slice::from_ref(&s)).unwrap()[0].to_string()).collect::<Vec<_>>()
+    });
+    let [native, interpreter] = made;
+    assert_eq!(native, interpreter);
+    assert!(native.iter().all(|made| *made == native[0]));
+}

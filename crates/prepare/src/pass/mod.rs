@@ -191,7 +191,12 @@ fn check_names(options: &Options) -> Result<(), Diagnostics> {
 /// # Errors
 /// Problems with what operators stand for, or limits.
 pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
-    run_passes(model, program, options, |pass| !["types", "extensions"].contains(&pass.name))
+    let is_run = |pass: &Pass| !["types", "extensions"].contains(&pass.name);
+    if options.mode == Mode::Strict {
+        return run_passes(model, program, options, is_run);
+    }
+    // Rewrites that change bits were applied to the whole model. What else of it lies in one part depends on the backend, and bits must not.
+    run_passes(model, program, &Options { mode: Mode::Strict, ..options.clone() }, is_run)
 }
 
 /// Prepares a model that is typed already: what is done to each element of tensors.
