@@ -47,18 +47,18 @@ pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 /// How an overload becomes machine code.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
-    /// As instructions, recorded by a rule; strict ones are lifted by `record`.
+    /// Instructions that a rule records. `record` lifts strict rules to optionals.
     Rule(Rule),
-    /// As instructions that a rule of the user recorded once and that were checked; strict ones are lifted by `record`.
+    /// Instructions that a user's rule recorded once, and that were checked. `record` lifts strict rules to optionals.
     Recording(&'static Recording),
-    /// As a call of its kernel, on frame slots.
+    /// A call of the kernel, on frame slots.
     Kernel,
-    /// As an access to an element of a column. The operands give its address.
+    /// An access to an element of a column. The operands give the address.
     Memory(MemoryAccess),
 }
 
 impl Lower {
-    /// True for a read of an element of a column.
+    /// Returns true if the operator reads an element of a column.
     pub(crate) const fn is_read(&self) -> bool {
         matches!(self, Lower::Memory(MemoryAccess::Read))
     }

@@ -124,7 +124,7 @@ impl LoopId {
         LoopId { number: u32::MAX - number, depth: LoopId::OVER_ELEMENTS }
     }
 
-    /// True for a loop over elements. It has one round per element, so no limit counts its rounds.
+    /// Returns true if the loop goes over elements. Such a loop has one round per element, so no limit counts its rounds.
     #[must_use]
     pub const fn is_over_elements(self) -> bool {
         self.depth == LoopId::OVER_ELEMENTS

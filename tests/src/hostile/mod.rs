@@ -1,5 +1,5 @@
-//! Models and requests made to exhaust whoever reads, compiles or runs them, and what becomes of each. The `hostile` command measures
-//! them, in one process each; the tests of the same name expect the outcomes.
+//! Hostile models and requests, which are made to exhaust the reader, the compiler or the evaluation, and the outcome of each. The `hostile`
+//! command measures each in a process of its own. The tests of the same name expect the outcomes.
 
 mod files;
 mod graphs;

@@ -381,7 +381,7 @@ impl<'p> Builder<'p> {
             count = if first == 0 { end } else { self.nodes.apply(id::MINIMUM, &[count, end])? };
         }
         let (zero, one) = (self.nodes.number(0), self.nodes.number(1));
-        // No end is below 0, so what follows is the count, which is known once all are over.
+        // No end is negative, so the count stays as it is; but the maximum depends on the ends, so the loop comes after those loops.
         if !others.is_empty() {
             let mut least = zero;
             for end in others {

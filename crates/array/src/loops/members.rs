@@ -480,7 +480,7 @@ impl<'p> Members<'p> {
         let scalars = self.closure(scalars);
         let at = self.open_loop(block, list, origin, |members, at| {
             let (of, needs) = (&members.loops[at], scalars | members.closure(makers & !(1 << at)));
-            // A step that makes the loop wait for no more than it waits for anyway is no matter to those who wait for the loop.
+            // A closed loop takes a step only if the step adds no loop to those that it waits for: another loop waits for this one.
             needs >> at & 1 == 0 && (!of.is_closed || needs & !of.needs == 0)
         })?;
         let needs = (scalars | self.closure(makers)) & !(1 << at);

@@ -1,5 +1,5 @@
-//! One plan for a whole array program, for short lists: the work on one element becomes the round of a loop, and arrays become columns in
-//! memory. No array is made and nothing is allocated.
+//! The plan with loops of a whole array program, for short lists: the work on one element becomes the round of a loop, and arrays become columns
+//! in memory. No array is made and nothing is allocated.
 //!
 //! A loop goes over the elements of one list and does the work of maps on one element. Elements that others need are written to columns,
 //! which other loops, aggregations and outputs read. Steps over the same list share a loop, unless one needs an aggregation of the other. `members`

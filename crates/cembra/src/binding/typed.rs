@@ -329,7 +329,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     /// Does what is left of `evaluate` where fields are not in place. What few models need is apart from what most do.
     ///
     /// # Safety
-    /// CALL and FIELD-TABLE, as for `evaluate`.
+    /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless `IS_NEW`.
     #[inline(never)]
     unsafe fn evaluate_moved<const IS_NEW: bool>(&mut self, input: &I::At<'_>, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
@@ -377,7 +377,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     /// Evaluates a model with arrays, and moves its outputs if each of them fits its field.
     ///
     /// # Safety
-    /// FIELD-TABLE for `from` and `to`, as for `evaluate`.
+    /// FIELD-TABLE: `from` is a row of the source, and `to` has room for an `O`. An `O` is there unless `IS_NEW`.
     #[inline(never)]
     unsafe fn evaluate_arrays<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
@@ -401,7 +401,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     /// Evaluates a model with arrays on values that are made of the fields.
     ///
     /// # Safety
-    /// FIELD-TABLE for `from` and `to`, as for `evaluate`.
+    /// FIELD-TABLE: `from` is a row of the source, and `to` has room for an `O`. An `O` is there unless `IS_NEW`.
     #[inline(never)]
     unsafe fn evaluate_values<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };

@@ -326,7 +326,8 @@ mod tests {
         (made.expect("it is right"), program)
     }
 
-    /// Groups of more than 64 elements are added in chains. Values of so many elements go to sweeps, so the plan with loops is called by hand.
+    /// Groups of more than 64 elements are summed in chains. Arrays of more than 64 elements go to sweeps, so this test calls the plan with loops
+    /// itself, and with the room that lists of structs have.
     #[test]
     fn loops_fold_long_groups_in_the_order_of_sweeps() {
         let (model, program) = compiled(

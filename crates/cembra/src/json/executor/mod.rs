@@ -463,7 +463,7 @@ impl AnswerPart {
     /// Errors of [`answer::value`].
     ///
     /// # Safety
-    /// FRAME-SLOT, COLUMN and STRING-VIEW as for `write`; the column has the element.
+    /// COLUMN: the call wrote the column, which has an element at `at`. STRING-VIEW: the texts of the element are alive.
     unsafe fn write_element(
         &self,
         out: &mut Vec<u8>,
