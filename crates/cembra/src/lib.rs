@@ -67,8 +67,8 @@ pub use cembra_engine::{
 };
 pub use cembra_expr::{
     AxisCut, Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, UsedFile, format, is_plain_name,
-    parse_type, parse_value, parse_values, print, print_default, print_expression, print_input_type, print_type,
-    print_value, read_binary, write_printed,
+    parse_type, parse_value, parse_values, print_default, print_expression, print_input_type, print_type, print_value,
+    read_binary, write_printed,
 };
 pub use cembra_native::{CodeCache, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
@@ -91,7 +91,7 @@ pub use json::{Json, JsonColumns, JsonExecutor, JsonRow, JsonRows};
 pub use model::Model;
 pub use model::constant::{cast_literal, literal_type};
 pub use model::coverage::Branch;
-pub use model::explain::Stage;
+pub use model::explain::{Stage, print};
 pub use model::folder::{Folder, GivenFiles};
 pub use model::model_tests::{Mismatch, TestFailure, TestReport};
 pub use model::set::{FailedModel, ModelSet, Reload};

@@ -28,7 +28,7 @@ use std::fmt;
 /// any operator is made by its canonical name with [`Builder::call`].
 ///
 /// ```
-/// use cembra_expr::{Builder, print};
+/// use cembra_expr::{Builder, print_expression};
 /// use cembra_runtime::{QType, Scalar};
 ///
 /// let b = Builder::new();
@@ -37,14 +37,11 @@ use std::fmt;
 /// b.output("total", total);
 /// b.output("logarithm", b.call("math.log", &[total]));
 /// b.output("dear", total.gt(100) & b.call("core.has", &[price]));
-/// assert_eq!(
-///     print(&b.build()?),
-///     "input price: f64?\n\
-///      let t0 = (price | 0.0) * 1.2\n\
-///      output total = t0\n\
-///      output logarithm = math.log(t0)\n\
-///      output dear = (t0 > 100) & core.has(price)\n"
-/// );
+/// let model = b.build()?;
+/// let printed = |output: usize| print_expression(&model.graph, model.outputs[output].node);
+/// assert_eq!(printed(0), "(price | 0.0) * 1.2");
+/// assert_eq!(printed(1), "math.log((price | 0.0) * 1.2)");
+/// assert_eq!(printed(2), "((price | 0.0) * 1.2 > 100) & core.has(price)");
 /// # Ok::<(), cembra_value::Error>(())
 /// ```
 #[derive(Debug, Default)]
@@ -260,16 +257,14 @@ impl Builder {
     /// may have any other expression of this builder in it. Its parameters mean nothing outside of it.
     ///
     /// ```
-    /// use cembra_expr::{Builder, print};
+    /// use cembra_expr::{Builder, print_expression};
     ///
     /// let b = Builder::new();
     /// let k = b.leaf("k");
     /// let scale = b.function(&["x"], |args| args[0] * k);
     /// b.output("y", scale.apply(&[b.leaf("v")]));
-    /// assert_eq!(
-    ///     print(&b.build()?),
-    ///     "input k\ninput v\noutput y = core.apply(fn(x) = x * k, v)\n"
-    /// );
+    /// let model = b.build()?;
+    /// assert_eq!(print_expression(&model.graph, model.outputs[0].node), "core.apply(fn(x) = x * k, v)");
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     pub fn function<'b>(&'b self, parameters: &[&str], body: impl FnOnce(&[Expr<'b>]) -> Expr<'b>) -> Expr<'b> {

@@ -31,6 +31,9 @@ pub(crate) const IN_VALUE: &str = "core._in_value";
 /// `lookup(x, {"CH": 1.08}, 1.0)`: what stands there in braces is a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
+/// What a power of written integers is cast by that no i64 holds.
+pub(crate) const TO_INT64: &str = "core.to_int64";
+
 /// The operator whose second operand is a type, whatever else its name is.
 pub(crate) const CAST: &str = "core.cast";
 
@@ -47,9 +50,9 @@ pub(crate) const DECLARED: &str = "core._declared";
 /// `x` in `let y: f64 = x / 2`; the operands are `x` and the type of numbers that it becomes, if it is a number.
 pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
 
-/// `x` in a file of `numbers f64`, where integers become f64.
+/// `x` where integers become f64.
 pub(crate) const WIDE: &str = "core._wide";
-/// `x` in a file of `numbers f64`, where integers beside floats become f64; the operands are `x` and what it is beside.
+/// `x` where integers beside floats become f64; the operands are `x` and what it is beside.
 pub(crate) const BESIDE: &str = "core._beside";
 
 /// `a("i,k")` for a tensor `a`; the labels of its axes are a `TEXT` literal.

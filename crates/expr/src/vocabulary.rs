@@ -76,11 +76,11 @@ pub struct Callable<'v> {
     pub variadic: bool,
     /// The operator that the name means with but one of the parameters given, if that is another one.
     pub of_one: Option<&'v str>,
-    /// Which of its operands a file of `numbers f64` makes f64.
+    /// Which of its operands a text makes f64.
     pub integers: Integers,
 }
 
-/// Which operands of an operator a file of `numbers f64` makes f64. Only integers are ever changed.
+/// Which operands of an operator a text makes f64, unless it begins with `numbers f32`. Only integers are ever changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Integers {
     /// None of them: integers stay integers.

@@ -8,7 +8,8 @@ use crate::config::pick;
 use crate::edit::{Edit, edited, takes_functions};
 use crate::judge::read;
 use crate::values;
-use cembra_expr::{NameId, Node, NodeId, Program, print};
+use cembra::print;
+use cembra_expr::{NameId, Node, NodeId, Program};
 use cembra_value::{Promise, Value};
 use fastrand::Rng;
 

@@ -43,8 +43,8 @@ pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
 pub use tensors::{TensorMismatch, TensorReport, TileReport, run_tensors, run_tiles};
 
-use cembra::Tier;
-use cembra_expr::{Program, print};
+use cembra::{Tier, print};
+use cembra_expr::Program;
 use cembra_value::Limits;
 use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};

@@ -2,8 +2,8 @@
 
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
-use cembra::Tier;
-use cembra_expr::{Node, NodeId, Program, print};
+use cembra::{Tier, print};
+use cembra_expr::{Node, NodeId, Program};
 use cembra_ops::{Argument, OpId, OperandType, Registry, Resolved, id};
 use cembra_plan::{Action, StepId};
 use cembra_runtime::{FaultKind, QType};

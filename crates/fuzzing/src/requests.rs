@@ -3,8 +3,8 @@
 
 use crate::edit::stripped;
 use crate::subject::{Answer, Failure, Row, shown};
-use cembra::{Backend, Input, Mask, Model, ModelExecutor, Optional, Options, Output, RowPlayer};
-use cembra_expr::{Program, print};
+use cembra::{Backend, Input, Mask, Model, ModelExecutor, Optional, Options, Output, RowPlayer, print};
+use cembra_expr::Program;
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, Limits, ScalarValue, Value};
 use std::collections::HashMap;

@@ -62,6 +62,7 @@ pub use cembra_value::time_format::WrongForm;
 pub use compound::optional_field;
 pub use data_moments::{LocalClock, MomentForm};
 pub use declared::becomes_declared;
+pub use declared::numbers::becomes_wide;
 pub use definition::{
     Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, MemoryAccess,
     NodeHandle, OpDef, OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,

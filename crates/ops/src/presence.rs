@@ -303,7 +303,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(where_types),
     meaning: for_scalars!(wheres!()),
-    examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "1."), ex("core.where(missing[unit], 1, 2)", "2")],
+    examples: &[ex("core.where(1 < 2, 1, 2.5f32)", "f64{1}"), ex("core.where(missing[unit], 1, 2)", "2")],
     ..CUSTOM
 };
 

@@ -467,7 +467,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
         reduce(g, &sequence, args[2], &mut |g, so_far, element| g.call(args[0], &[so_far, element]))
     }),
     examples: &[
-        ex("seq.reduce(fn(sum, x) = sum + x * 0.5, seq.range(1, 4), 0.0)", "3."),
+        ex("seq.reduce(fn(sum, x) = sum + x * 0.5, seq.range(1, 4), 0.0)", "f64{3}"),
         ex("seq.reduce(math.add, seq.range(0), 7i64)", "i64{7}"),
         ex("seq.reduce(fn(s, i) = s * 2 + i, seq.range(3), [1i64, missing])", "[12, NA]"),
     ],

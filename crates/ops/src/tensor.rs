@@ -142,7 +142,7 @@ pub(crate) static RECIP: OpDef = OpDef {
         strict!(|x: f32| -> f32 { 1.0 / x }, RECIP_RULE),
         strict!(|x: f64| -> f64 { 1.0 / x }, RECIP_RULE),
     ]),
-    examples: &[ex("tensor.recip(4)", "0.25"), ex("tensor.recip(-0f64)", "f64{-inf}")],
+    examples: &[ex("tensor.recip(4)", "f64{0.25}"), ex("tensor.recip(-0f64)", "f64{-inf}")],
     derivative: Some(|d| {
         let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
         let product = d.times(square)?;

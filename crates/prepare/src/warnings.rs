@@ -80,11 +80,15 @@ impl WrittenOperator<'_> {
         }
     }
 
-    /// The operator of an operand.
+    /// The operator of an operand, as it is written.
     fn operator(&self, operand: NodeId) -> Option<OpId> {
-        match self.graph.node(operand) {
-            Node::Operator(name, _) => self.registry.find(self.graph.name(name)),
-            _ => None,
+        let mut operand = operand;
+        loop {
+            let Node::Operator(name, below) = self.graph.node(operand) else { return None };
+            match (self.registry.find(self.graph.name(name))?, below) {
+                (id::WIDE | id::BESIDE, [of, ..]) => operand = *of,
+                (op, _) => return Some(op),
+            }
         }
     }
 

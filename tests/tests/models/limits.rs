@@ -125,7 +125,7 @@ fn name_bytes() {
 #[test]
 fn instantiation() {
     // Each call visits one operator and its two operands.
-    holds("fn f(x) = x + 1\nf(f(2))", Limit::Instantiation, 6, |limits, most| limits.instantiation = most);
+    holds("numbers f32\nfn f(x) = x + 1\nf(f(2))", Limit::Instantiation, 6, |limits, most| limits.instantiation = most);
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn patterns_and_texts_that_are_large_together() {
 
 #[test]
 fn instantiation_of_functions_that_are_values() {
-    let source = "let twice = fn(f, x) = f(f(x))\ntwice(fn(x) = x * 2, 3)";
+    let source = "numbers f32\nlet twice = fn(f, x) = f(f(x))\ntwice(fn(x) = x * 2, 3)";
     holds(source, Limit::Instantiation, 45, |limits, most| limits.instantiation = most);
 }
 

@@ -120,7 +120,8 @@ fn what_others_use_too() {
 #[test]
 fn narrow_numbers() {
     check(
-        "input x, y: f32
+        "numbers f32
+         input x, y: f32
          let a = where((x < 0.25) and (y > 0.5), x * 2.5 + y, abs(y))
          let b = where(y < x, -x - 1.5, a)
          output z = where((x > 0.5) or (y < 0), b, y * 2)",
@@ -137,7 +138,8 @@ fn narrow_numbers() {
 fn numbers_of_two_widths() {
     // Masks of one width do not select numbers of the other.
     check(
-        "input x: f64
+        "numbers f32
+         input x: f64
          input y: f32
          let a = where(y < 0.5, x * 2.5, x + 0.25)
          let b = where(x < 0.5, y * 2, y - 1)

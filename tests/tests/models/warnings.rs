@@ -98,7 +98,7 @@ fn good_models_are_told_of_nothing() {
 #[test]
 fn very_many_warnings_are_counted_and_not_kept() {
     let lets: String = (0..1000).map(|n| format!("let unused{n} = x\n")).collect();
-    let source = format!("input x: i64\n{lets}x * 0.5");
+    let source = format!("numbers f32\ninput x: i64\n{lets}x * 0.5");
     let model = Model::parse(&source).expect("a model");
     let warnings = model.warnings(&Options::default());
     assert_eq!((warnings.as_slice().len(), warnings.count()), (100, 1001));

@@ -49,7 +49,7 @@ impl Model {
     /// ```
     /// use cembra::{Code, Model, Options};
     ///
-    /// let model = Model::parse("input cents: i64?; let rate = 2; if cents == missing then 0.0 else cents * 0.9")?;
+    /// let model = Model::parse("numbers f32; input cents: i64?; let rate = 2; if cents == missing then 0.0 else cents * 0.9")?;
     /// let codes = |options: &Options| model.warnings(options).as_slice().iter().map(|one| one.code()).collect::<Vec<_>>();
     /// let all = codes(&Options::default());
     /// assert_eq!(all, [Code::UnusedLet, Code::MissingComparison, Code::LostDigits]);
@@ -79,7 +79,7 @@ impl Model {
     /// ```
     /// use cembra::{Code, Model, Options, RunOptions};
     ///
-    /// let model = Model::parse("output y = x / 3; test 't' { x = 5000000001 } => { y = 1666666667 }")?;
+    /// let model = Model::parse("numbers f32; output y = x / 3; test 't' { x = 5000000001 } => { y = 1666666667 }")?;
     /// assert!(model.warnings(&Options::default()).is_empty());
     /// let found = model.test_warnings(&Options::default(), &RunOptions::default());
     /// assert_eq!(found.as_slice()[0].code(), Code::LostDigits);

@@ -6,6 +6,7 @@ use crate::{Executor, Field};
 use cembra_engine::{ArrayModel, ListRows, lane_listing, operator_name, plan, prepare, refusal};
 use cembra_engine::{Executable, TensorPlan, TensorProgram};
 use cembra_expr::Program;
+use cembra_ops::Registry;
 use cembra_plan::StepId;
 use cembra_prepare::{Pass, Placed, Prepared};
 use cembra_runtime::QType;
@@ -13,6 +14,14 @@ use cembra_value::Span;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The text of a program, by the operators of the standard registry; parsing it gives an equal program with the same tests. Files that it uses,
+/// functions and names of values are in it as what they stand for. It begins with `numbers f32` if a text without a head would make f64 of other
+/// integers than the program does. [`Model::explain`] prints the program of a model with operators of the user.
+#[must_use]
+pub fn print(program: &Program) -> String {
+    cembra_expr::print(program, Registry::standard())
+}
 
 /// A stage of a model's way to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -157,7 +166,7 @@ impl Model {
             };
         }
         match stage {
-            Stage::Expr => Ok(cembra_expr::print(&program)),
+            Stage::Expr => Ok(cembra_expr::print(&program, self.registry())),
             Stage::Passes => {
                 let mut text = String::new();
                 prepare_watched(&program, options, &mut |pass, changed| {

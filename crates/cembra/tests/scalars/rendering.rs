@@ -123,7 +123,7 @@ fn calls_of_functions_that_are_values_are_shown_too() {
     let labels: Vec<_> = found.others().iter().map(|label| (label.span.text(text), &*label.text)).collect();
     let wanted = [("core.reduce_tuple(add, t)", "in this call"), ("sum((a, \"b\"))", "in this call of `sum`")];
     assert_eq!(labels, wanted);
-    assert_eq!(error.span().map(|span| span.text(text)), Some("x + y"));
+    assert_eq!(error.span().map(|span| span.text(text)), Some("x"));
 }
 
 /// What an operator stands for is made when the types are known, and may then be found to be wrong.

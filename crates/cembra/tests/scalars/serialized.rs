@@ -132,7 +132,7 @@ fn each_value_goes_into_the_input_of_its_name() {
         output year = date.year(day)
         output \"nothing\" = nothing
         output \"small\" = small + left_out + (p.a ?? 100)
-        output \"q\" = q.1 * q.0";
+        output \"q\" = q.1 * to_float32(q.0)";
     let row = Everything {
         flag: true,
         here: true,

@@ -161,7 +161,7 @@ fn arguments_and_results_arrive_whatever_their_types() {
     assert_eq!(run(places, 4_i32.into()), Ok(11_111.into()));
     assert_eq!(run("my.not(x)", true.into()), Ok(false.into()));
     assert_eq!(run("my.not(x) == false", Some(true).into()), Ok(Mask(true).into()));
-    assert_eq!(run("my.half(x) + 1", 3.0_f32.into()), Ok(2.5_f32.into()));
+    assert_eq!(run("my.half(x) + 1.0", 3.0_f32.into()), Ok(2.5_f32.into()));
     assert_eq!(run("my.next(x)", i64::MAX.into()), Ok(i64::MIN.into()));
     assert_eq!(run("my.positive(x)", 3_i32.into()), Ok(Mask(true).into()));
     assert_eq!(run("my.positive(x)", (-3_i32).into()), Ok(Mask(false).into()));

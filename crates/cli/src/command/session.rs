@@ -338,7 +338,7 @@ fn meant(name: &str) -> Option<String> {
     Some(format!("is `{command}` meant?"))
 }
 
-/// What the rule of a session of `numbers f64` is called among its definitions; no name is.
+/// What the rule for the numbers of a session is called among its definitions; no name is.
 const NUMBERS: &str = "numbers f64";
 
 /// True for a test: the word may also be a name.
@@ -354,7 +354,7 @@ fn defined(input: &str) -> Option<String> {
         return Some(input[..end].trim_end().to_owned());
     }
     let (word, rest) = input.split_once(char::is_whitespace)?;
-    if word == "numbers" && rest.trim() == "f64" {
+    if word == "numbers" && matches!(rest.trim(), "f64" | "f32") {
         return Some(NUMBERS.to_owned());
     }
     if word == "use" && rest.trim_start().starts_with(['"', '\'']) {
@@ -482,17 +482,17 @@ mod tests {
     fn declared_inputs_take_values_of_their_type() {
         let mut session = Session::default();
         assert_eq!(say(&mut session, "input n: f32?"), "");
-        assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
-        assert_eq!(say(&mut session, "(n * 2) ?? 7.0"), "7.0f32\n");
+        assert_eq!(say(&mut session, ":type n * 2.0"), "f32?\n");
+        assert_eq!(say(&mut session, "(n * 2.0) ?? 7.0"), "7.0f32\n");
         assert_eq!(say(&mut session, ":set n = 2"), "");
-        assert_eq!(say(&mut session, ":type n * 2"), "f32?\n");
-        assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
+        assert_eq!(say(&mut session, ":type n * 2"), "f64?\n");
+        assert_eq!(say(&mut session, "(n * 2.0) ?? 0.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set"), "n = f32?{2.0}\n");
         // What is of another type is refused at once, and the value stays as it was.
         assert_eq!(say(&mut session, ":set n = \"a\""), "error: input `n` is f32?, but its value is text");
-        assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "4.0f32\n");
+        assert_eq!(say(&mut session, "(n * 2.0) ?? 0.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set n = missing"), "");
-        assert_eq!(say(&mut session, "(n * 2) ?? 0.0"), "0.0f32\n");
+        assert_eq!(say(&mut session, "(n * 2.0) ?? 0.0"), "0.0f32\n");
         assert_eq!(say(&mut session, "input xs: [f64]; input m: unit?"), "");
         let gap = "error: input `xs` is [f64], but element 1 of the array is missing";
         assert_eq!(say(&mut session, ":set xs = [1, missing, 0.5]"), gap);
@@ -546,9 +546,9 @@ mod tests {
         let mut session = Session::default();
         assert_eq!(say(&mut session, "input n: f32? = 2"), "");
         assert_eq!(say(&mut session, ":type n"), "f32\n");
-        assert_eq!(say(&mut session, "n * 2"), "4.0f32\n");
+        assert_eq!(say(&mut session, "n * 2.0"), "4.0f32\n");
         assert_eq!(say(&mut session, ":set n = 3"), "");
-        assert_eq!(say(&mut session, "n * 2"), "6.0f32\n");
+        assert_eq!(say(&mut session, "n * 2.0"), "6.0f32\n");
     }
 
     #[test]

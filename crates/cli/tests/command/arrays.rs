@@ -18,7 +18,7 @@ fn values_are_elements_in_brackets() {
         shell.stdout(&args)
     };
     assert_eq!(one(&["-e", "[1, 2] * 2"]), "{\"result\":[2,4]}\n");
-    let declared = ["-e", "input x: [f32?]; x * 2", "-s"];
+    let declared = ["-e", "input x: [f32?]; x * 2.0", "-s"];
     let with = |value: &str| one(&[&declared[..], &[value]].concat());
     assert_eq!(with("x=[1, missing, 0.1]"), "{\"result\":[2.0,null,0.2]}\n");
     assert_eq!(with("x = [ ]"), "{\"result\":[]}\n");

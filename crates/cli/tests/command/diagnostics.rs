@@ -64,8 +64,7 @@ fn types() {
 
 #[test]
 fn warnings() {
-    let model =
-        "input cents: i64\ninput rate: f64?\nlet spare = raet\noutput net = cents * 0.9\noutput y = rate == missing\n";
+    let model = "numbers f32; input cents: i64\ninput rate: f64?\nlet spare = raet\noutput net = cents * 0.9\noutput y = rate == missing\n";
     let shell = Shell::new().file("model.cem", model);
     let told = shell.run(&["check", "model.cem"]);
     assert_eq!(told.status, Some(0));
@@ -101,7 +100,8 @@ fn warnings() {
         "{found}"
     );
     // Commands that compute tell the same, beside their results, unless they are to be quiet.
-    let shell = shell.file("half.cem", "input n: i64\noutput y = n * 0.5\ntest \"half\" { n = 3 } => { y = 1.5 }\n");
+    let shell = shell
+        .file("half.cem", "numbers f32; input n: i64\noutput y = n * 0.5\ntest \"half\" { n = 3 } => { y = 1.5 }\n");
     let shell = shell.file("rows.csv", "n\n3\n");
     let told = shell.run(&["check", "half.cem"]).stderr;
     assert!(told.starts_with("warning[lost-digits]: an i64 becomes an f32 here"), "{told}");
@@ -120,10 +120,10 @@ fn warnings() {
         assert!(args[0] == "bench" || quiet.stdout == loud.stdout, "{args:?}");
     }
     // Types from the data are known: nothing is told that `check` says of inputs without a type.
-    let typed = shell.run(&["eval", "-e", "n * 0.5", "rows.csv"]);
+    let typed = shell.run(&["eval", "-e", "numbers f32; n * 0.5", "rows.csv"]);
     assert!(typed.stderr.starts_with("warning[lost-digits]"), "{typed}");
     let tensors =
-        "input a: tensor[i64, 1]; output m = tensor.mean(a, 0); output h = a * 0.5f32; output s = tensor.sum(a, 0)";
+        "numbers f32; input a: tensor[i64, 1]; output m = tensor.mean(a, 0); output h = a * 0.5f32; output s = tensor.sum(a, 0)";
     let told = shell.run(&["check", "-e", tensors]).stderr;
     assert_eq!(told.matches("warning[lost-digits]").count(), 1, "{told}");
 }

@@ -145,7 +145,7 @@ fn one_row_from_the_command_line() {
     assert_eq!(shell.stdout(&["eval", "-e", "-x // y", "-s", "x=7", "-s", "y=2"]), "result\n-4\n");
     // Without a declaration the literal's form is the type: an integer, or FLOAT64.
     assert_eq!(shell.stdout(&["eval", "-e", "x", "--keep-inputs", "-s", "x=0.1"]), "x,result\n0.1,0.1\n");
-    assert_eq!(shell.stdout(&["eval", "-e", "x / 3", "--quiet", "-s", "x=1"]), "result\n0.33333334\n");
+    assert_eq!(shell.stdout(&["eval", "-e", "x / 3", "-s", "x=1"]), "result\n0.3333333333333333\n");
     assert_eq!(shell.stdout(&["eval", "-e", "x / 3", "-s", "x=1.0"]), "result\n0.3333333333333333\n");
     // With one the literal is cast as a model would cast it.
     assert_eq!(shell.stdout(&["eval", "-e", "input x: f64?; x / 3", "-s", "x=1"]), "result\n0.3333333333333333\n");

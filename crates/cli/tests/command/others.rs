@@ -77,7 +77,7 @@ fn explain_without_a_stage_is_one_screen() {
     assert!(text.lines().count() <= 40 && text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.contains("..."), "{text}");
     assert!(text.contains("\nand 42 more inputs, which `cembra check` shows\n"), "{text}");
-    assert!(text.contains("nodes             150 as written, "), "{text}");
+    assert!(text.contains("nodes             248 as written, "), "{text}");
 }
 
 #[test]

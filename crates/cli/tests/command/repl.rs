@@ -17,11 +17,13 @@ fn a_session_remembers() {
 }
 
 #[test]
-fn numbers_of_a_session_may_be_wide() {
-    let input = "let d = 3\n:type d / 2\nnumbers f64\n:type d / 2\n1 / 3\nnumbers f32\n:type 1 / 3\n";
+fn a_session_says_how_its_numbers_are_computed() {
+    let input = "let d = 3\n:type d / 2\nnumbers f32\n:type d / 2\n";
+    assert_eq!(said(input).1, "f64\nf32\n");
+    let input = "let d = 3\n:type 0.5f32 * 2.5\nnumbers f64\n:type 0.5f32 * 2.5\n1 / 3\nnumbers i32\n:type 1 / 3\n";
     let (status, stdout, stderr) = said(input);
     assert_eq!((status, &*stdout), (Some(1), "f32\nf64\n0.3333333333333333f64\nf64\n"));
-    assert!(stderr.contains("write `numbers f64`, or leave the statement out"), "{stderr}");
+    assert!(stderr.contains("write `numbers f64`, `numbers f32`, or leave the statement out"), "{stderr}");
 }
 
 #[test]

@@ -359,7 +359,7 @@ fn arrays_of_all_files_count_together() {
 
 #[test]
 fn the_plan_of_tensors_is_shown_with_warnings() {
-    let explain = ["explain", "-e", "input a: tensor[i64, 1]; output y = a / 3"];
+    let explain = ["explain", "-e", "numbers f32; input a: tensor[i64, 1]; output y = a / 3"];
     let shown = Shell::new().run(&explain);
     assert!(shown.status == Some(0) && shown.stdout.contains("output y: tensor[f32, 1]"), "{shown}");
     assert!(shown.stderr.starts_with("warning[lost-digits]: an i64 becomes an f32 here"), "{shown}");

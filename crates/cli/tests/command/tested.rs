@@ -69,7 +69,7 @@ fn tests_take_unsigned_integers() {
 /// What a test gives says of which type an input without one is, for warnings as for the run.
 #[test]
 fn warnings_are_of_the_types_that_tests_give() {
-    let text = "output y = x / 3\ntest \"t\" { x = 5000000001 } => { y = 1666666667f32 }\n\
+    let text = "numbers f32\noutput y = x / 3\ntest \"t\" { x = 5000000001 } => { y = 1666666667f32 }\n\
                 test \"same\" { x = 3 } => { y = 1 }\ntest \"wide\" { x = 3.0 } => { y = 1.0 }\n";
     let shell = Shell::new().file("m.cem", text);
     let found = shell.run(&["test", "m.cem"]);

@@ -42,6 +42,7 @@ mod gradient;
 mod lexer;
 mod literal;
 mod number;
+mod numbers;
 mod parser;
 mod printed_test;
 mod printer;

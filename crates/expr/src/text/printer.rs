@@ -4,6 +4,7 @@
 
 mod labels;
 mod reached;
+mod unmarked;
 
 use super::parser::WrittenInteger;
 use super::printed_test::write_tests;
@@ -17,7 +18,7 @@ use crate::infix::{
     MAKE_NAMED, MAKE_TUPLE, METHOD, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
 use crate::reach::Reach;
-use crate::{Graph, NameId, Node, NodeId, Program};
+use crate::{Graph, NameId, Node, NodeId, Program, Vocabulary};
 use cembra_runtime::Scalar;
 use cembra_runtime::{Names as FieldNames, QType};
 use cembra_value::{ScalarValue, Value};
@@ -25,6 +26,7 @@ use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 use std::fmt::Write;
+use unmarked::unmarked;
 
 /// Names that the program chooses, hashed with a seed.
 type Names<'g> = HashSet<&'g str, RandomState>;
@@ -33,14 +35,24 @@ type Names<'g> = HashSet<&'g str, RandomState>;
 /// under the parser's limit.
 const DEEPEST: u32 = 100;
 
-/// The text of a program; parsing it gives an equal program with the same tests. Files that it uses, functions and names of values are
-/// in it as what they stand for.
+/// The text of a program; parsing it with the same vocabulary gives an equal program with the same tests. Files that it uses, functions and
+/// names of values are in it as what they stand for. Where integers become f64 by the rule of texts without a head it has none, and else
+/// `numbers f32`, by which nothing is made of them that is not written.
 #[must_use]
-pub fn print(program: &Program) -> String {
+pub fn print(program: &Program, vocabulary: &dyn Vocabulary) -> String {
+    match unmarked(program, vocabulary) {
+        Some(program) => print_as_read(&program, ""),
+        None => print_as_read(program, "numbers f32\n"),
+    }
+}
+
+/// The text of a program behind a head by which it is read.
+fn print_as_read(program: &Program, head: &str) -> String {
     let roots: Vec<_> = program.outputs.iter().map(|output| output.node).collect();
     let mut taken: Names<'_> = program.inputs.iter().map(|input| &*input.name).collect();
     let has_tensors = program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..))));
     let mut printer = Printer::new(&program.graph, &roots, has_tensors);
+    printer.out.push_str(head);
     // An output that shares its name with a leaf goes into quotes, which define no name.
     taken.extend(printer.leaves.iter());
     let is_bare = |name: &str| lexer::is_plain_name(name) && !taken.contains(name);
@@ -297,10 +309,17 @@ impl<'g> Printer<'g> {
                 }
                 Node::Operator(name, operands) => match (self.form(name), operands) {
                     (Form::Operation(operation), &[x]) => {
-                        values[x.index()].map_or(Ok(None), |x| WrittenInteger::prefixed(operation, x))
+                        values[x.index()].map_or(Ok(None), |x| WrittenInteger::prefixed(operation, x).map_err(drop))
                     }
                     (Form::Operation(operation), &[x, y]) => match (values[x.index()], values[y.index()]) {
-                        (Some(x), Some(y)) => WrittenInteger::combined(operation, x, y),
+                        // What is read as its value is called by its name.
+                        (Some(x), Some(y)) if operation == Operation::Power => {
+                            match WrittenInteger::combined(operation, x, y) {
+                                Ok(Some(_)) | Err(_) => Err(()),
+                                Ok(None) => Ok(None),
+                            }
+                        }
+                        (Some(x), Some(y)) => WrittenInteger::combined(operation, x, y).map_err(drop),
                         _ => Ok(None),
                     },
                     _ => Ok(None),

@@ -69,14 +69,14 @@ fn a_block_is_printed_as_it_is_read() {
         ),
     ] {
         let program = read(&format!("{INPUT}{lines}"));
-        let found = print(&program);
+        let found = print(&program, &Operators);
         assert!(read(&found) == program, "{lines}: {found}");
         assert_eq!(found, format!("{INPUT}{printed}"), "{lines}");
     }
     // Long chains of blocks do not nest too deep.
     let chain = format!("{INPUT}b(\"i,j\") = a(\"i,j\"){}", ".block([0, 0], [9, 9])".repeat(1000));
     let program = read(&chain);
-    assert!(read(&print(&program)) == program);
+    assert!(read(&print(&program, &Operators)) == program);
     assert!(list(&program.graph, program.outputs[0].node).len() > 1000 * "(tensor.block )".len());
 }
 

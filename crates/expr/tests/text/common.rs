@@ -12,10 +12,14 @@ static CLIP: [Parameter; 3] = [
     Parameter::new("hi", Some(Value::Scalar(ScalarValue::WeakFloat(1.0)))),
 ];
 
-/// Some operators with signatures and short names, and every other dotted name with any number of arguments.
+/// Some operators with signatures and short names, and every other dotted name with any number of arguments. None of them makes floats of
+/// integers, so that graphs have no marks.
 pub(crate) struct Operators;
 
-impl Vocabulary for Operators {
+/// The same operators, of which some make floats of integers.
+pub(crate) struct OperatorsOnNumbers;
+
+impl Vocabulary for OperatorsOnNumbers {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
         let integers = match name {
             "math.divide" | "math.sqrt" | "sqrt" => Integers::Widen,
@@ -23,6 +27,17 @@ impl Vocabulary for Operators {
             "core._where" | "where" => Integers::WidenBesideFloats(1),
             _ => Integers::Stay,
         };
+        Operators.resolve(name).map(|callable| Callable { integers, ..callable })
+    }
+
+    fn suggest(&self, name: &str) -> Vec<String> {
+        Operators.suggest(name)
+    }
+}
+
+impl Vocabulary for Operators {
+    fn resolve(&self, name: &str) -> Option<Callable<'_>> {
+        let integers = Integers::Stay;
         let known = |name, params| Callable { name, params, variadic: false, of_one: None, integers };
         Some(match name {
             "sqrt" | "math.sqrt" => known("math.sqrt", &ONE),
@@ -48,7 +63,11 @@ impl Vocabulary for Operators {
 }
 
 pub(crate) fn read(source: &str) -> Program {
-    parse(source, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"))
+    read_with(source, &Operators)
+}
+
+pub(crate) fn read_with(source: &str, vocabulary: &dyn Vocabulary) -> Program {
+    parse(source, vocabulary, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"))
 }
 
 /// An expression as a nested list: `(math.add a 1)`.

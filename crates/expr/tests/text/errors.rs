@@ -7,7 +7,7 @@ use cembra_value::{Code, Diagnostic, Error, Limits, Span};
 fn problems(source: &str) -> Error {
     match parse(source, &Operators, &Limits::default()) {
         Err(problems) => problems,
-        Ok(program) => panic!("{source}\nis understood as\n{}", cembra_expr::print(&program)),
+        Ok(program) => panic!("{source}\nis understood as\n{}", cembra_expr::print(&program, &Operators)),
     }
 }
 
@@ -48,8 +48,12 @@ fn written_numbers_that_do_not_fit() {
     let exact = format!("`{long}` is -85070591730234615856620279821087277056, which is too large for i64");
     let hint = "in f64 it is rounded: give the first number the suffix `f64`";
     assert_eq!(told(&found.diagnostics()[0], long), (Code::Literal, long, &*exact, hint));
-    let power = "`10 ** 39` is 1e39, which is too large for f32, the type of powers of integers";
-    one("x * (10 ** 39)", Code::Literal, "10 ** 39", power, "write `10f64` for `10`");
+    let power = "`10 ** 39` is too large for i32";
+    one("x * (10 ** 39)", Code::Literal, "10 ** 39", power, "write `10.0` for `10`");
+    let power = "`7 ** 20` is 79792266297612001, which is too large for i32";
+    one("7 ** 20", Code::Literal, "7 ** 20", power, "write `7i64` for `7`");
+    let power = "`(7i64) ** 30` is 22539340290692258087863249, which is too large for i64";
+    one("(7i64) ** 30", Code::Literal, "(7i64) ** 30", power, "write the first number with a fraction, as in `2.0`");
     one(
         "INT32{2} * 2000000000",
         Code::Literal,
@@ -66,7 +70,11 @@ fn written_numbers_that_do_not_fit() {
         "30i64 * 24 * 3600 * 1000000",
         "7 // 2 * 2147483647",
         "math.add(2147483647, 1)",
-        "10 ** 38",
+        "2 ** 30",
+        "(-2) ** 31",
+        "2i64 ** 62",
+        "(-1) ** 9223372036854775807",
+        "10 ** -40",
         "0 ** -1",
         "2.5 * 2147483647 * 2147483647",
         "let a = 2147483647; a * 2",
@@ -77,6 +85,9 @@ fn written_numbers_that_do_not_fit() {
     }
     // A declared type reaches them, but no call and no name.
     for fits in [
+        "output x: i64 = 7 ** 20",
+        "output x: f64 = 1 + (7 ** 20) * k",
+        "output x: f64 = 2 ** 100",
         "output x: i64 = 30 * 24 * 3600 * 1000000",
         "output x: f64 = -(2147483647 + 1)",
         "output x: i64? = (if a then 2147483647 * 2 else 0) - 2147483647 - 2147483647",
@@ -727,7 +738,7 @@ fn calls_copy_no_more_than_what_depends_on_parameters() {
     let parsed = |text: &str| parse(text, &Operators, &Limits::default()).expect("a model");
     let shown = |text: &str| {
         // Parameters get numbers, which the one text uses more of.
-        let printed = cembra_expr::print(&parsed(text));
+        let printed = cembra_expr::print(&parsed(text), &Operators);
         let mut numbers = printed.split('_');
         let first = numbers.next().unwrap_or_default().to_owned();
         numbers.fold(first, |all, part| all + part.trim_start_matches(|c: char| c.is_ascii_digit()))

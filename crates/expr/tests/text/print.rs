@@ -1,7 +1,7 @@
 //! What graphs print as, and that it reads back as the same graph.
 
 use crate::anything::Anything;
-use crate::common::read;
+use crate::common::{Operators, OperatorsOnNumbers, read, read_with};
 use crate::random::{program, value};
 use cembra_expr::{
     Builder, Expected, Expr, Graph, Output, Program, TestCase, TestValue, parse, print, print_expression,
@@ -12,9 +12,9 @@ use proptest::prelude::*;
 
 #[track_caller]
 fn reads_back(program: &Program) {
-    let text = print(program);
+    let text = print(program, &Operators);
     match parse(&text, &Anything, &Limits::default()) {
-        Ok(again) => assert!(again == *program, "{text}\nreads back as\n{}", print(&again)),
+        Ok(again) => assert!(again == *program, "{text}\nreads back as\n{}", print(&again, &Operators)),
         Err(problems) => panic!("{text}\n{problems}"),
     }
 }
@@ -27,7 +27,7 @@ fn what_wraps_around_is_called_by_name() {
     builder.output("y", (large * two + 1) * -builder.literal(i64::MIN) - large);
     let program = builder.build().unwrap();
     let text = "output y = (math.multiply(2147483647, 2) + 1) * math.neg(-9223372036854775808i64) - 2147483647\n";
-    assert_eq!(print(&program), text);
+    assert_eq!(print(&program, &Operators), text);
     reads_back(&program);
 }
 
@@ -35,16 +35,27 @@ fn what_wraps_around_is_called_by_name() {
 fn printed_outputs(text: &str) -> Vec<String> {
     let program = read(text);
     reads_back(&program);
-    print(&program).lines().filter(|line| !line.starts_with("input")).map(str::to_owned).collect()
+    print(&program, &Operators).lines().filter(|line| !line.starts_with("input")).map(str::to_owned).collect()
+}
+
+/// The outputs of a text with their marks, which reading the text that is printed makes again.
+fn marked_outputs(text: &str) -> String {
+    let program = read_with(text, &OperatorsOnNumbers);
+    let printed = print(&program, &OperatorsOnNumbers);
+    assert!(!printed.contains("core._") && !printed.contains("numbers f32"), "{text}\n{printed}");
+    assert!(read_with(&printed, &OperatorsOnNumbers) == program, "{text}\n{printed}");
+    let marked = program.outputs.iter().map(|output| print_expression(&program.graph, output.node));
+    marked.collect::<Vec<_>>().join("; ").replace('\n', "; ")
 }
 
 #[test]
-fn integers_of_a_file_of_wide_numbers_are_marked() {
+fn integers_that_become_floats_are_marked() {
     for (text, marked) in [
         ("a / 2", "core._wide(a) / 2.0f64"),
         ("a / b", "core._wide(a) / core._wide(b)"),
         ("sqrt(7)", "math.sqrt(7.0f64)"),
-        ("a * 0.5", "core._wide(a) * 0.5f64"),
+        ("a * 0.5", "core._wide(a) * 0.5"),
+        ("2 * 0.5", "2.0f64 * 0.5"),
         ("a * 1", "a * core._beside(1, a)"),
         ("2 * 3", "2 * 3"),
         ("a * b", "core._beside(a, b) * core._beside(b, a)"),
@@ -52,27 +63,85 @@ fn integers_of_a_file_of_wide_numbers_are_marked() {
         ("a < missing", "a < missing"),
         ("a < \"b\"", "a < \"b\""),
         ("a * 0.5f32", "core._wide(a) * 0.5f32"),
-        ("if c then a else 1.5", "if c then core._wide(a) else 1.5f64"),
+        ("a * 0.5f64", "a * 0.5f64"),
+        ("if c then a else 1.5", "if c then core._wide(a) else 1.5"),
         ("if c then a", "if c then a"),
         ("a / 2 / b", "core._wide(a) / 2.0f64 / core._wide(b)"),
-        ("core._wide(a) / 2", "core._wide(a) / 2.0f64"),
-        ("a in [1, 2.5]", "(core._wide(a) in [1.0f64, 2.5f64])"),
+        ("a in [1, 2.5]", "let t0 = core._wide(a); (t0 in [core._beside(1, t0), 2.5])"),
         ("a in [1, b]", "let t0 = core._beside(a, b); (t0 in [core._beside(1, t0), core._beside(b, t0)])"),
-        ("WEAK_FLOAT{0.5}", "0.5"),
-        ("i64?{7} * 0.5", "core._wide(i64?{7}) * 0.5f64"),
+        ("i64?{7} * 0.5", "core._wide(i64?{7}) * 0.5"),
         ("[i32?]{1, 2} / 2", "core._wide([i32?]{1, 2}) / 2.0f64"),
-        ("-inf", "f64{-inf}"),
-        ("f64{1} * a", "1.0f64 * core._wide(a)"),
+        // What inputs are declared to be says where there is nothing to mark.
+        ("input x, y: f64; (x + 1) * y / 2", "(x + 1) * y / 2.0f64"),
+        ("input x: f64?; input n: i64; x * n + n", "x * n + n"),
+        ("input x: f32; x * 2", "x * 2.0f64"),
+        ("input x: [f32]; input n: i32; x * n", "x * core._wide(n)"),
+        ("input n: i64; n / 2 + n", "core._wide(n) / 2.0f64 + n"),
+        ("input n: i64?; n * 0.5", "core._wide(n) * 0.5"),
+        ("input n: u64; n + 1 < 5", "n + 1 < 5"),
+        ("input a, b: date; (b - a) * 0.5", "core._wide(b - a) * 0.5"),
+        ("input s: text; s + \"a\"", "s + \"a\""),
+        // Functions are marked by what they are applied to.
+        ("fn half(x) = x / 2; half(3)", "3.0f64 / 2.0f64"),
+        ("input x: f64; fn half(x) = x / 2; half(x)", "x / 2.0f64"),
+        ("fn sum(x, y) = x * y; sum(a, 0.5)", "core._wide(a) * 0.5"),
+        ("fn sum(x, y) = x * y; sum(a, a)", "a * a"),
+        ("map(fn(x) = x * 0.5, a)", "core.map(fn(x) = core._wide(x) * core._beside(0.5, x), a)"),
+        // A declared type makes f64 of integers by itself.
+        ("output y: f64 = (a * 2 + b) / 3", ""),
+        ("output n: i64? = a * 2 + b", ""),
     ] {
-        let found = printed_outputs(&format!("numbers f64; output y = {text}"));
-        assert_eq!(found.join("; ").replace("output y = ", ""), marked, "{text}");
-    }
-    // What a declared type reaches is of that type in any file.
-    for text in ["output y: f64 = (a * 2 + b) / 3", "output n: i64? = a * 2 + b"] {
-        assert_eq!(printed_outputs(&format!("numbers f64\n{text}")), printed_outputs(text));
+        let text = text.replace("map(", "core.map(");
+        let found = marked_outputs(&text);
+        assert!(marked.is_empty() || found == marked, "{text}\n{found}\n{marked}");
     }
     // Elsewhere `numbers` is a name.
     assert_eq!(printed_outputs("output y = numbers * 2"), ["output y = numbers * 2"]);
+}
+
+#[test]
+fn files_say_how_their_numbers_are_computed() {
+    let told = |text: &str| {
+        let program = read_with(text, &OperatorsOnNumbers);
+        print_expression(&program.graph, program.outputs[0].node)
+    };
+    assert_eq!(told("numbers f64; a * 0.5 + sqrt(2)"), "a * 0.5f64 + math.sqrt(2.0f64)");
+    assert_eq!(told("numbers f64; WEAK_FLOAT{0.5} * -inf"), "0.5 * f64{-inf}");
+    assert_eq!(told("numbers f64; a / 2"), "core._wide(a) / 2.0f64");
+    assert_eq!(told("numbers f32; a * 0.5 + a / 2 + sqrt(2)"), "a * 0.5 + a / 2 + math.sqrt(2)");
+    // Powers of written integers are integers, unless all numbers are f64.
+    assert_eq!(told("(3 ** 17, 2 ** 3 ** 2, -2 ** 2, 7i64 ** 20)"), "(129140163, 512, -(4), 79792266297612001i64)");
+    assert_eq!(told("numbers f32; (3 ** 17, (-1) ** 2147483647, 0 ** 0)"), "(129140163, -1, 1)");
+    assert_eq!(told("numbers f64; 3 ** 17"), "math.pow(3, 17)");
+    assert_eq!(told("2 ** -1"), "2 ** -1");
+    assert_eq!(told("a ** 2"), "a ** 2");
+    // A declared type takes what an i64 holds, and fails at what none holds.
+    assert_eq!(told("output y: i64 = 7 ** 20 + 1").matches("79792266297612001").count(), 1);
+    assert_eq!(told("output y: f64 = 7 ** 20"), "core._declared(79792266297612001i64, f64)");
+    assert_eq!(told("output y: i64 = 10 ** 30"), "core._declared(core.to_int64(1e30f64), i64)");
+}
+
+#[test]
+fn what_no_text_without_a_head_marks_is_printed_behind_one() {
+    let wide = "input x: f32\noutput y = x * 2.0f64\n";
+    let program = read_with(wide, &OperatorsOnNumbers);
+    assert_eq!(print(&program, &OperatorsOnNumbers), wide);
+    for text in [
+        "numbers f32\ninput x: f32\noutput y = x * 2\n",
+        "numbers f32\ninput x\noutput y = x / 2\n",
+        "numbers f32\ninput x\ninput z\noutput y = core._wide(x) / 2\noutput w = x * z\n",
+        "numbers f32\ninput x\noutput y = core._wide(x)\n",
+        "numbers f32\ninput x: f64\noutput y = core._wide(x) / 2.0f64\n",
+        "numbers f32\ninput x\noutput y = math.round(core._wide(x))\n",
+    ] {
+        let program = read_with(text, &OperatorsOnNumbers);
+        assert_eq!(print(&program, &OperatorsOnNumbers), text);
+    }
+    // Tokens between written integers mean their value.
+    let builder = Builder::new();
+    builder.output("y", builder.call("math.pow", &[builder.literal(2), builder.literal(3)]));
+    let program = builder.build().unwrap();
+    assert_eq!(print(&program, &OperatorsOnNumbers), "output y = math.pow(2, 3)\n");
 }
 
 #[test]
@@ -96,7 +165,7 @@ fn what_a_declared_type_reaches_is_kept() {
         ("output y = core._declared(a / 2, f64)", "output y = core._declared(a / 2, f64)"),
     ] {
         let program = read(text);
-        let printed = print(&program);
+        let printed = print(&program, &Operators);
         let printed: Vec<&str> = printed.lines().filter(|line| !line.starts_with("input")).collect();
         assert_eq!(printed, [again], "{text}");
         reads_back(&program);
@@ -104,7 +173,11 @@ fn what_a_declared_type_reaches_is_kept() {
     // `a / 2` of the name and that of the statement are one node, and another one.
     let both = read("let h = a / 2; output x = h; output y: f64 = a / 2 + h");
     let text = "output y: f64 = a / 2 + t0\n";
-    assert!(print(&both).contains("let t0 = a / 2\n") && print(&both).ends_with(text), "{}", print(&both));
+    assert!(
+        print(&both, &Operators).contains("let t0 = a / 2\n") && print(&both, &Operators).ends_with(text),
+        "{}",
+        print(&both, &Operators)
+    );
     reads_back(&both);
 }
 
@@ -226,8 +299,8 @@ fn brackets_are_minimal() {
 fn programs_print_whole() {
     let text = "input a: f32\ninput u: (f32, text?)\ninput b\nlet t0 = b * b\noutput y = t0 + a\noutput z = t0 ** t0\n";
     let program = read("input a: f32, u: (f32, text?)\noutput y = b * b + a\nlet s = b * b\noutput z = s ** (b * b)");
-    assert_eq!(print(&program), text);
-    assert_eq!(print(&read(text)), text);
+    assert_eq!(print(&program, &Operators), text);
+    assert_eq!(print(&read(text), &Operators), text);
     reads_back(&program);
 }
 
@@ -247,7 +320,7 @@ fn names_never_collide() {
     b.output("t0", b.call("t0", &[b.call("bool.equal", &[leaves[4].field(3)])]));
     b.output("an output", sum);
     let program = b.build().unwrap();
-    let text = print(&program);
+    let text = print(&program, &Operators);
     for line in [
         "input t2: unit?",
         "input t0",
@@ -304,7 +377,7 @@ fn long_chains_print_and_read_back() {
         b.output("y", chain);
         let program = b.build().unwrap();
         assert!(program.graph.len() > length);
-        let text = print(&program);
+        let text = print(&program, &Operators);
         let again = parse(&text, &Anything, &Limits::default()).unwrap();
         assert!(again == program, "chain {index}");
     }
@@ -365,14 +438,14 @@ test 'errors only' {
 }
 "#;
     let program = parse(text, &Anything, &Limits::default()).unwrap();
-    let printed = print(&program);
+    let printed = print(&program, &Operators);
     let again = parse(&printed, &Anything, &Limits::default()).unwrap();
     assert_eq!(again, program);
     let (found, expected) = (tests_of(&again), tests_of(&program));
     assert_eq!(found[..6], expected[..6]);
     // What expects nothing but errors does not say what else it is about: each is a test.
     assert_eq!(found.len(), 8);
-    assert_eq!(print(&again), printed);
+    assert_eq!(print(&again, &Operators), printed);
     let lines: Vec<_> = printed.lines().collect();
     assert!(lines.contains(&"test \"one \\\"case\\\"\" within 1e-9 { x = 0.1, xs = [1, missing, -0.5] } => { y = missing, \"a b\" = 1.5f32 }"), "{printed}");
     assert!(
@@ -400,9 +473,9 @@ proptest! {
 
     #[test]
     fn what_is_printed_reads_back(program in program()) {
-        let text = print(&program);
+        let text = print(&program, &Operators);
         match parse(&text, &Anything, &Limits::default()) {
-            Ok(again) => prop_assert!(again == program, "{}\nreads back as\n{}", text, print(&again)),
+            Ok(again) => prop_assert!(again == program, "{}\nreads back as\n{}", text, print(&again, &Operators)),
             Err(problems) => prop_assert!(false, "{}\n{}", text, problems),
         }
     }
@@ -431,7 +504,7 @@ proptest! {
     #[test]
     fn any_text_gives_an_answer(source in "[-+*/%&|?<>=!()\\[\\]{},.:;# \n\"'\\\\a-cA-C0-9_L]{0,60}|(let |fn |input |output |if |then |else |not |and |missing|f32|x|\\(|\\)|=|\n|,|1|\\+|\\.|:){0,30}") {
         if let Ok(program) = parse(&source, &Anything, &Limits::default()) {
-            let text = print(&program);
+            let text = print(&program, &Operators);
             let again = parse(&text, &Anything, &Limits::default());
             prop_assert!(again.as_ref().ok() == Some(&program), "{}\n{:?}", text, again);
         }

@@ -1,7 +1,7 @@
 //! Models of several files: what their names mean, and what is said of files that do not fit together.
 
-use crate::common::Operators;
-use cembra_expr::{Program, Sources, UsedFile, parse, parse_sources};
+use crate::common::{Operators, OperatorsOnNumbers};
+use cembra_expr::{Program, Sources, UsedFile, Vocabulary, parse, parse_sources};
 use cembra_value::{Error, Limits};
 use std::io;
 use std::time::Duration;
@@ -34,8 +34,15 @@ fn problems(files: &[(&str, &str)]) -> Vec<String> {
 
 #[track_caller]
 fn same(files: &[(&str, &str)], text: &str) {
-    let alone = parse(text, &Operators, &Limits::default());
-    assert_eq!(read(files).expect("a model"), alone.expect("a model"));
+    same_with(files, text, &Operators);
+}
+
+#[track_caller]
+fn same_with(files: &[(&str, &str)], text: &str, vocabulary: &dyn Vocabulary) {
+    let limits = Limits::default();
+    let alone = parse(text, vocabulary, &limits);
+    let made = parse_sources(&gathered(files, &limits), vocabulary, &limits);
+    assert_eq!(made.expect("a model"), alone.expect("a model"));
 }
 
 #[test]
@@ -55,37 +62,28 @@ fn functions_and_constants_are_those_of_the_file() {
 
 #[test]
 fn a_function_keeps_the_rule_of_the_file_that_defines_it() {
-    let narrow = ("narrow", "fn half(x) = x / 2\nlet k = 0.5");
+    let narrow = ("narrow", "numbers f32\nfn half(x) = x / 2\nlet k = 0.5");
     let wide = ("wide", "numbers f64\nfn third(x) = x / 3\nlet l = 0.25");
-    let of_wide = "core._wide(i) / 3.0f64";
-    same(
-        &[
-            (
-                "m",
-                "use \"narrow\"\nuse \"wide\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, l, i / 7, 0.1)",
+    let used = "use \"narrow\"\nuse \"wide\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\n";
+    for (head, own) in [
+        ("", "(0.5, 0.25f64, core._wide(i) / 7.0f64, 0.1)"),
+        ("numbers f64\n", "(0.5, 0.25f64, core._wide(i) / 7.0f64, 0.1f64)"),
+        ("numbers f32\n", "(0.5, 0.25f64, i / 7, 0.1)"),
+    ] {
+        same_with(
+            &[("m", &format!("{head}{used}output c = (k, l, i / 7, 0.1)")), narrow, wide],
+            &format!(
+                "numbers f32; input i: i32; output a = core._wide(i) / 3.0f64; output b = i / 2; output c = {own}"
             ),
-            narrow,
-            wide,
-        ],
-        &format!("input i: i32; output a = {of_wide}; output b = i / 2; output c = (0.5, 0.25f64, i / 7, 0.1)"),
-    );
-    same(
-        &[
-            (
-                "m",
-                "numbers f64\nuse \"wide\"\nuse \"narrow\"\ninput i: i32\noutput a = third(i)\noutput b = half(i)\noutput c = (k, i / 7)",
-            ),
-            narrow,
-            wide,
-        ],
-        &format!("input i: i32; output a = {of_wide}; output b = i / 2; output c = (0.5, core._wide(i) / 7.0f64)"),
-    );
+            &OperatorsOnNumbers,
+        );
+    }
     let late = "`numbers f64` stands before all other statements of a file";
     assert_eq!(
         problems(&[("m", "use \"f\"; numbers f64; numbers i32; k"), ("f", "let k = 1; numbers f64")]),
         [
             format!("m `numbers f64`: {late}"),
-            "m `numbers i32`: numbers of a file are f64, or what their literals say".to_owned(),
+            "m `numbers i32`: numbers of a file are f64, or f32 as Arolla has them".to_owned(),
             format!("f `numbers f64`: {late}"),
         ]
     );

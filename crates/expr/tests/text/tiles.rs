@@ -23,7 +23,7 @@ fn cuts_and_labels_are_read_printed_and_compared() {
     assert_eq!(inputs[1], (tensor(Scalar::Float64, 0), Some("")));
     assert_eq!(inputs[2], (tensor(Scalar::Float64, 2), None));
     assert_eq!(program.inputs[0].declared_type().as_deref(), Some("tiled[f32, \"i,a\"]"));
-    let printed = print(&program);
+    let printed = print(&program, &Operators);
     assert!(printed.starts_with(TEXT), "{printed}");
     assert!(read(&printed) == program);
     for other in [
@@ -117,5 +117,5 @@ fn boundaries_count_as_literals() {
     // Labels of one statement share its boundaries, also in what is printed.
     let labels: Vec<String> = (0..1000).map(|at| format!("l{at}")).collect();
     let source = text(100, &labels.join(", "));
-    assert!(print(&read(&source)).len() < 2 * source.len());
+    assert!(print(&read(&source), &Operators).len() < 2 * source.len());
 }

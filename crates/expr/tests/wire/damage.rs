@@ -148,7 +148,7 @@ fn odd_functions_are_read_and_printed() {
         file.outputs = vec![FileOutput { name: "y".to_owned(), node: file.kinds.len() as u32 - 1 }];
         let program = read_binary(&file.encode_to_vec(), &Limits::default()).expect("a program");
         assert!(read_binary(&write_binary(&program), &Limits::default()).expect("the same") == program);
-        print(&program)
+        print(&program, &Anything)
     };
     let (lambda, plus) = ("core._lambda", "core._plus");
     assert_eq!(printed("x", &[(lambda, &[])]), "output y = core._lambda()\n");

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn written_and_read(program: &Program) -> Program {
     let read = read_binary(&write_binary(program), &Limits::default());
-    read.unwrap_or_else(|problem| panic!("{problem}\n{}", print(program)))
+    read.unwrap_or_else(|problem| panic!("{problem}\n{}", print(program, &Anything)))
 }
 
 proptest! {
@@ -17,7 +17,7 @@ proptest! {
     #[test]
     fn programs_come_back(program in program()) {
         let again = written_and_read(&program);
-        prop_assert!(again == program, "{}", print(&program));
+        prop_assert!(again == program, "{}", print(&program, &Anything));
         prop_assert_eq!(write_binary(&again), write_binary(&program));
     }
 
@@ -91,7 +91,7 @@ fn tiles_come_back() {
     let text = "tile i, j = 8\ntile a = [-3, 0, 17]\ninput x: tiled[f64, \"i,a\"]\nx";
     let program = parse(text, &Anything, &Limits::default()).unwrap();
     let again = written_and_read(&program);
-    assert!(again == program, "{}", print(&again));
+    assert!(again == program, "{}", print(&again, &Anything));
     assert_eq!(again.tiles[1].span.map(|span| span.text(text)), Some("tile a = [-3, 0, 17]"));
     assert_eq!(again.inputs[0].labels.as_deref(), Some("i,a"));
     let binary = write_binary(&program);

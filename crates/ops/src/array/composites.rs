@@ -126,7 +126,7 @@ pub(crate) static VAR: OpDef = OpDef {
     typing: Typing::Rule(|args| variance_types(VAR.name, args)),
     meaning: Meaning::Expand(variance),
     examples: &[
-        ex("var([1, 2, missing, 3])", "f32?{1}"),
+        ex("var([1, 2, missing, 3])", "f64?{1}"),
         ex("var([1f64, 3f64, 5f64], edge.from_sizes([2, 1]), unbiased=false)", "[1, 0]"),
     ],
     ..VARIANCE
@@ -141,7 +141,7 @@ pub(crate) static STD: OpDef = OpDef {
         let (variance, half) = (variance(g, args)?, number(g, 0.5));
         g.apply(id::POW, &[variance, half])
     }),
-    examples: &[ex("std([1, 5, missing], unbiased=false)", "f32?{2}")],
+    examples: &[ex("std([1, 5, missing], unbiased=false)", "f64?{2}")],
     ..VARIANCE
 };
 
@@ -162,7 +162,7 @@ pub(crate) static SKEW: OpDef = OpDef {
         let second = g.apply(id::POW, &[second, power])?;
         g.apply(id::DIVIDE, &[third, second])
     }),
-    examples: &[ex("skew([1, 2, 3])", "f32?{0}"), ex("skew([2, 2])", "f32?{nan}")],
+    examples: &[ex("skew([1, 2, 3])", "f64?{0}"), ex("skew([2, 2])", "f64?{nan}")],
     ..X_INTO
 };
 
@@ -183,7 +183,7 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
         let ratio = g.apply(id::DIVIDE, &[fourth, second])?;
         g.apply(id::SUBTRACT, &[ratio, three])
     }),
-    examples: &[ex("kurtosis([1, 1, 3, 3])", "f32?{-2}")],
+    examples: &[ex("kurtosis([1, 1, 3, 3])", "f64?{-2}")],
     ..X_INTO
 };
 
@@ -218,7 +218,7 @@ pub(crate) static COVARIANCE: OpDef = OpDef {
         let (sum, count) = (g.apply(id::MATH_SUM, &[products, into])?, cast(g, count, to)?);
         g.apply(id::DIVIDE, &[sum, count])
     }),
-    examples: &[ex("covariance([1, 2, missing, 3], [2, 4, 9, 6])", "f32?{2}")],
+    examples: &[ex("covariance([1, 2, missing, 3], [2, 4, 9, 6])", "f64?{2}")],
     ..ARRAY
 };
 
@@ -248,7 +248,7 @@ pub(crate) static CORRELATION: OpDef = OpDef {
         let ratio = g.apply(id::MAXIMUM, &[ratio, least])?;
         g.apply(id::MINIMUM, &[ratio, most])
     }),
-    examples: &[ex("correlation([1, 2, missing, 3], [9, 6, 9, 3])", "f32?{-1}")],
+    examples: &[ex("correlation([1, 2, missing, 3], [9, 6, 9, 3])", "f64?{-1}")],
     ..ARRAY
 };
 
@@ -277,7 +277,7 @@ pub(crate) static WEIGHTED_AVERAGE: OpDef = OpDef {
         cast(g, average, ret)
     }),
     examples: &[
-        ex("weighted_average([1, 2, 3], [1, 1, missing])", "1.5"),
+        ex("weighted_average([1, 2, 3], [1, 1, missing])", "f64{1.5}"),
         ex("weighted_average([1f64, 4f64], [2f64, 1f64], edge.from_sizes([2]))", "[2]"),
     ],
     ..ARRAY

@@ -208,7 +208,7 @@ pub(crate) static MEAN: OpDef = OpDef {
         },
     }),
     in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),
-    examples: &[ex("mean([1, missing, 4])", "f32?{2.5}")],
+    examples: &[ex("mean([1, missing, 4])", "f64?{2.5}")],
     of_durations: Some(id::DURATION_MEAN),
     ..AGGREGATION
 };

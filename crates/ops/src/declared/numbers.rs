@@ -1,12 +1,9 @@
-//! What a file of `numbers f64` makes of integers, once types are known. The parser knows no types: it writes `core._wide(x)` where
-//! integers become f64, and `core._beside(x, y)` where they do so beside a float. Both stand for a cast, or for `x` itself.
+//! What a text makes of integers, once types are known. The parser knows no types: it writes `core._wide(x)` where integers become f64, and
+//! `core._beside(x, y)` where they do so beside a float. Both stand for a cast, or for `x` itself.
 
-use crate::definition::{
-    BINARY, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex,
-};
-use crate::derivative::FIRST;
+use crate::definition::{BINARY, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, UNARY, ex};
+use crate::function::HIGHER_ORDER;
 use crate::id;
-use crate::typing::Signature;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
@@ -24,52 +21,65 @@ fn is_of_floats(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(Scalar::is_float)
 }
 
-fn widen(g: &mut dyn Expansion, x: NodeHandle) -> NodeResult {
+/// An operand as an f64 if it becomes one.
+fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeResult<Stop> {
+    if wide.is_none() {
+        return Ok(x);
+    }
     // What takes literals still finds one.
     match g.value(x) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(g.literal(Value::from(f64::from(value)))),
         Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(g.literal(Value::from(value as f64))),
-        _ if widened(&g.qtype(x)).is_some() => g.apply(id::TO_FLOAT64, &[x]),
-        _ => Ok(x),
+        Some(Value::Scalar(ScalarValue::WeakFloat(value))) => Ok(g.literal(Value::from(value))),
+        _ => Ok(g.apply(id::TO_FLOAT64, &[x])?),
     }
 }
 
-/// What both records share: of any operand, missing values and arrays included.
-const OPERAND: OpDef =
-    OpDef { presence: PresenceRule::Custom, over_arrays: OverArrays::Own, derivative: Some(FIRST), ..UNARY };
+/// What an operand of one type is where a text makes f64 of integers, if it does not stay what it is: an f64 in the place of an integer, if
+/// nothing or a float is beside it, and in that of a written fraction beside one that may be missing, which Arolla compares as f32.
+#[must_use]
+pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
+    let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);
+    match (qtype, beside) {
+        (QType::Scalar(Scalar::WeakFloat), Some(other)) if is_fraction(other) && qtype != other => {
+            Some(QType::Scalar(Scalar::Float64))
+        }
+        (_, Some(other)) if !is_of_floats(other) => None,
+        _ => widened(qtype),
+    }
+}
 
 pub(crate) static WIDE: OpDef = OpDef {
     name: "core._wide",
-    summary: "`x` in a file of `numbers f64`, where integers become f64: an i32, i64 or u64 as an f64. All else is `x`.",
-    typing: Typing::Rule(|args| {
-        let qtype = args[0].qtype;
-        Ok(Signature::unchanged(args, widened(qtype).unwrap_or_else(|| qtype.clone())))
+    summary: "`x` where a text makes f64 of integers: an i32, i64 or u64 as an f64. All else is `x`.",
+    params: UNARY.params,
+    meaning: Meaning::Instantiate(|g, args| {
+        let wide = becomes_wide(&g.qtype(args[0]), None);
+        made(g, args[0], wide)
     }),
-    meaning: Meaning::Expand(|g, args| widen(g, args[0])),
     examples: &[
         ex("core._wide(7)", "f64{7}"),
         ex("core._wide(i64?{NA})", "f64?{NA}"),
         ex("core._wide(0.5f32)", "0.5"),
         ex("core._wide(\"a\")", "'a'"),
     ],
-    ..OPERAND
+    ..HIGHER_ORDER
 };
 
 pub(crate) static BESIDE: OpDef = OpDef {
     name: "core._beside",
-    summary: "`x` beside `y` in a file of `numbers f64`: an i32, i64 or u64 as an f64 if `y` is a float, or an array of floats. All else is `x`.",
+    summary: "`x` where a text makes f64 of integers that meet floats: an i32, i64 or u64 as an f64 if `y` is a float or an array of floats, and a written fraction if `y` is one that may be missing. All else is `x`.",
     params: BINARY.params,
-    typing: Typing::Rule(|args| {
-        let qtype = args[0].qtype;
-        let wide = widened(qtype).filter(|_| is_of_floats(args[1].qtype));
-        Ok(Signature::unchanged(args, wide.unwrap_or_else(|| qtype.clone())))
+    meaning: Meaning::Instantiate(|g, args| {
+        let wide = becomes_wide(&g.qtype(args[0]), Some(&g.qtype(args[1])));
+        made(g, args[0], wide)
     }),
-    meaning: Meaning::Expand(|g, args| if is_of_floats(&g.qtype(args[1])) { widen(g, args[0]) } else { Ok(args[0]) }),
     examples: &[
         ex("core._beside(7, 0.5f32)", "f64{7}"),
         ex("core._beside(7, 2)", "7"),
         ex("core._beside(0.5f32, 2)", "0.5"),
         ex("core._beside(7, [0.5f32])", "f64{7}"),
+        ex("core._beside(0.5, missing[weak_float])", "f64{0.5}"),
     ],
-    ..OPERAND
+    ..HIGHER_ORDER
 };

@@ -37,7 +37,7 @@ pub(crate) static ADD: OpDef = OpDef {
     examples: &[
         ex("math.add(1, 2)", "3"),
         ex("math.add(2147483647, 1)", "-2147483648"),
-        ex("1 + 0.5", "1.5"),
+        ex("1 + 0.5", "f64{1.5}"),
         ex("1 + missing[i32]", "i32?{NA}"),
         ex("date\"2024-02-28\" + 2", "date{2024-03-01}"),
     ],
@@ -82,7 +82,7 @@ pub(crate) static MULTIPLY: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { x * y }, MULTIPLY_RULE),
     ]),
     laws: &[Law::Commutative],
-    examples: &[ex("6 * 7", "42"), ex("math.multiply(65536, 65536)", "0"), ex("3 * 0.5f32", "1.5")],
+    examples: &[ex("6 * 7", "42"), ex("math.multiply(65536, 65536)", "0"), ex("3 * 0.5f32", "f64{1.5}")],
     derivative: Some(|d| {
         let [x, y] = [d.operands[0], d.operands[1]];
         all([d.times(y)?, d.times(x)?])
@@ -154,7 +154,7 @@ pub(crate) static FLOAT: OpDef = OpDef {
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, SAME), strict!(|x: f64| -> f64 { x }, SAME)]),
     laws: &[Law::Idempotent],
-    examples: &[ex("float(16777217)", "16777216."), ex("float(0.1f64)", "f64{0.1}")],
+    examples: &[ex("float(16777217)", "f64{16777217}"), ex("float(0.1f64)", "f64{0.1}")],
     derivative: Some(FIRST),
     ..UNARY
 };
@@ -183,7 +183,7 @@ pub(crate) static ADD4: OpDef = OpDef {
         strict!(|a: f32, b: f32, c: f32, d: f32| -> f32 { a + b + c + d }, ADD4_RULE),
         strict!(|a: f64, b: f64, c: f64, d: f64| -> f64 { a + b + c + d }, ADD4_RULE),
     ]),
-    examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "1.")],
+    examples: &[ex("math._add4(1, 2, 3, 4)", "10"), ex("math._add4(1f32, 1e20, -1e20, 1)", "f64{1}")],
     derivative: Some(|d| all([d.cotangent; 4])),
     ..UNARY
 };

@@ -42,7 +42,7 @@ pub(crate) static DIVIDE: OpDef = OpDef {
         strict!(|x: f32, y: f32| -> f32 { x / y }, DIVIDE_RULE),
         strict!(|x: f64, y: f64| -> f64 { x / y }, DIVIDE_RULE),
     ]),
-    examples: &[ex("1 / 4", "0.25"), ex("-1 / 0", "-inf"), ex("0 / 0", "nan")],
+    examples: &[ex("1 / 4", "f64{0.25}"), ex("-1 / 0", "f64{-inf}"), ex("0 / 0", "f64{nan}")],
     derivative: Some(|d| {
         let (y, quotient) = (d.operands[1], d.result);
         let of_x = d.over(y)?;
@@ -68,7 +68,7 @@ pub(crate) static FMOD: OpDef = OpDef {
         strict!(|x: f32, y: f32| -> f32 { math::fmod_f32(x, y) }, FMOD_RULE),
         strict!(|x: f64, y: f64| -> f64 { math::fmod_f64(x, y) }, FMOD_RULE),
     ]),
-    examples: &[ex("fmod(-7, 2)", "-1."), ex("fmod(5.5f64, 2)", "f64{1.5}"), ex("fmod(1, 0)", "nan")],
+    examples: &[ex("fmod(-7, 2)", "f64{-1}"), ex("fmod(5.5f64, 2)", "f64{1.5}"), ex("fmod(1, 0)", "f64{nan}")],
     derivative: Some(REMAINDER),
     ..BINARY
 };

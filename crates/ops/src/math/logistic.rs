@@ -39,7 +39,7 @@ pub(crate) static SIGMOID: OpDef = OpDef {
             SIGMOID_RULE
         ),
     ]),
-    examples: &[ex("sigmoid(0)", "0.5"), ex("sigmoid(3f64, 3, 2)", "f64{0.5}"), ex("sigmoid(1e9)", "1.")],
+    examples: &[ex("sigmoid(0)", "f64{0.5}"), ex("sigmoid(3f64, 3, 2)", "f64{0.5}"), ex("sigmoid(1e9)", "1.")],
     derivative: Some(|d| {
         let [x, half, slope] = [d.operands[0], d.operands[1], d.operands[2]];
         let one = d.number(1.0);
@@ -71,9 +71,9 @@ pub(crate) static LOGIT: OpDef = OpDef {
     ]),
     examples: &[
         ex("logit(0.5f32)", "0."),
-        ex("logit(1)", "inf"),
+        ex("logit(1)", "f64{inf}"),
         ex("logit(0f64)", "f64{-inf}"),
-        ex("logit(2)", "nan"),
+        ex("logit(2)", "f64{nan}"),
     ],
     derivative: Some(|d| {
         let (p, one) = (d.operands[0], d.number(1.0));
@@ -114,7 +114,7 @@ pub(crate) static LOG_SIGMOID: OpDef = OpDef {
             LOG_SIGMOID_RULE
         ),
     ]),
-    examples: &[ex("log_sigmoid(-1000)", "-1000."), ex("log_sigmoid(0f64)", "f64{-0.6931471805599453}")],
+    examples: &[ex("log_sigmoid(-1000)", "f64{-1000}"), ex("log_sigmoid(0f64)", "f64{-0.6931471805599453}")],
     derivative: Some(|d| {
         let minus = d.minus(d.operands[0])?;
         let [half, slope] = [d.number(0.0), d.number(1.0)];

@@ -52,9 +52,9 @@ pub(crate) static T_INVERSE_CDF: OpDef = OpDef {
         strict!(try |x: f64, df: f64| -> f64 { quantile::student_t(x, df).ok_or_else(|| invalid(T_DOMAIN)) }),
     ]),
     examples: &[
-        ex("t_distribution_inverse_cdf(0.5, 3)", "0."),
-        ex("t_distribution_inverse_cdf(0.75, 1)", "1."),
-        ex("t_distribution_inverse_cdf(1, 7)", "inf"),
+        ex("t_distribution_inverse_cdf(0.5, 3)", "f64{0}"),
+        ex("t_distribution_inverse_cdf(0.75, 1)", "f64{1}"),
+        ex("t_distribution_inverse_cdf(1, 7)", "f64{inf}"),
     ],
     ..QUANTILE
 };
@@ -75,7 +75,7 @@ pub(crate) static BETA_INVERSE_CDF: OpDef = OpDef {
         }),
     ]),
     examples: &[
-        ex("beta_distribution_inverse_cdf(0.25, 1, 1)", "0.25"),
+        ex("beta_distribution_inverse_cdf(0.25, 1, 1)", "f64{0.25}"),
         ex("beta_distribution_inverse_cdf(1f64, 3, 3)", "f64{1}"),
     ],
     ..QUANTILE

@@ -84,7 +84,7 @@ fn dictionaries_of_literals_are_literals_and_others_are_their_arrays() {
 #[test]
 fn types_are_inferred_and_names_resolved() {
     assert_eq!(
-        default("input x: f32\ninput y: i64?\nM.math.add(x, max(y, 1))", "types"),
+        default("numbers f32\ninput x: f32\ninput y: i64?\nM.math.add(x, max(y, 1))", "types"),
         [
             "%0 = L.x : f32",
             "%1 = L.y : i64?",
@@ -183,7 +183,7 @@ fn an_untyped_missing_becomes_a_typed_one() {
 #[test]
 fn operators_on_literals_are_folded() {
     assert_eq!(
-        default("input x: f32\nx * (2.0 * 3.0 - 1)", "fold"),
+        default("input x: f32\nx * (2.0 * 3.0 - 1.0)", "fold"),
         ["%0 = L.x : f32", "%1 = 5. : f32", "%2 = math.multiply(%0, %1) : f32", "result = %2"]
     );
     assert_eq!(default("(missing[i32] // 0, 7 // 2).1 + 1", "fold"), ["%0 = 4 : i32", "result = %0"]);

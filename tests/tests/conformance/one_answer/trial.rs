@@ -2,10 +2,11 @@
 //! compares all that comes out.
 
 use crate::one_answer::case::{Case, Faults, Out};
+use cembra::print;
 use cembra::{
     Backend, Batch, BatchResult, Error, InputColumn, Model, OnError, Options, RowPlayer, RunOptions, Session,
 };
-use cembra_expr::{Program, print};
+use cembra_expr::Program;
 use cembra_fuzzing::{Config, Laid, Layout, Lists, Shape};
 use cembra_runtime::QType;
 use cembra_value::Value;

@@ -389,7 +389,7 @@ fn models_at_random(count: u64) {
     let config = Config { seed: 14, ..Config::default() };
     for number in 0..count {
         let mut random = fastrand::Rng::with_seed(number);
-        let mut text = cembra_expr::print(&cembra_fuzzing::program(&config, number));
+        let mut text = cembra::print(&cembra_fuzzing::program(&config, number));
         for statement in STATEMENTS {
             if random.u8(..8) > 0 {
                 continue;

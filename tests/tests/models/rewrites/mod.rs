@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use table::{EXAMPLES, UNTOUCHED};
 
 fn source(inputs: &str, expression: &str) -> String {
-    format!("input {inputs}\noutput result = {expression}")
+    format!("numbers f32\ninput {inputs}\noutput result = {expression}")
 }
 
 fn prepared(text: &str, mode: Mode, optimise: bool) -> Placed {

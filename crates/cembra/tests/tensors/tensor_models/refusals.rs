@@ -242,7 +242,6 @@ fn what_people_mean_is_said() {
             "(-1, 2)",
         ),
         (" = tensor.mean(i)", "the mean of elements of type i32; cast them to f32 or f64", "tensor.mean(i)"),
-        ("(\"i\") = 2.5 * i(\"i\")", "2.5 is no i32; cast what stands beside it to f32 or f64", "2.5 * i(\"i\")"),
         ("(\"i,j\") = v * x(\"i,j\")", "0 labels for a tensor of 1 axes; name its axes behind it: `a(\"i,j\")`", "v"),
         (
             "(\"i,j\") = x(\"i,j\") + 1",
@@ -253,6 +252,9 @@ fn what_people_mean_is_said() {
     ] {
         assert_eq!(said(output), (message.to_owned(), place.to_owned()));
     }
+    let narrow =
+        try_compiled("numbers f32; input i: tensor[i32, 1]; output y(\"i\") = 2.5 * i(\"i\")").expect_err("no float");
+    assert_eq!(narrow.to_string(), "2.5 is no i32; cast what stands beside it to f32 or f64");
 }
 
 #[test]

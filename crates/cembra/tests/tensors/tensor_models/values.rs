@@ -354,8 +354,9 @@ fn numbers_of_a_product_are_in_its_elements_type() {
         output large("i") = a("i") * 1e20 / 1e20 * 1e20 / 1e20
         output larger("i") = b("i") * 1e200 / 1e200 * 1e200 / 1e200
         output small("i") = 1e-30 * a("i") * 1e-30 * -1e30 * 1e30
-        output usual("i") = 3 * a("i") * 0.1 / 7 / 0.3
-        output nothing("i") = 0 * a("i") * 1e30 / 2"#;
+        output usual("i") = 3.0 * a("i") * 0.1 / 7.0 / 0.3
+        output nothing("i") = 0.0 * a("i") * 1e30 / 2.0
+        output wide("i") = a("i") / 7"#;
     let given =
         tensors([("a", Tensor::new(&[2], vec![1.0_f32, -3.0]).expect("a tensor")), ("b", f64s(&[2], &[1.0, -3.0]))]);
     let made = evaluated(text, &given);
@@ -366,6 +367,8 @@ fn numbers_of_a_product_are_in_its_elements_type() {
     assert_eq!(singles(2).iter().map(|small| small.to_bits()).collect::<Vec<u32>>(), [1 << 31, 0]);
     assert_eq!(singles(3)[0], (3.0_f32 * 0.1) / (7.0_f32 * 0.3));
     assert_eq!(singles(4), [0.0, -0.0]);
+    // Integers are f64, as beside a number.
+    assert_eq!(made[5].to_vec::<f64>().expect("floats"), [1.0 / 7.0, -3.0 / 7.0]);
 }
 
 #[test]

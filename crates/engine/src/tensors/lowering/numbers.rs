@@ -1,10 +1,10 @@
-//! Integers of files of `numbers f64` that tensors are made of: which of them become f64. Of a labelled expression the type is found when
+//! Integers that tensors are made of: which of them become f64 where a text says so. Of a labelled expression the type is found when
 //! it is met, because what stands beside it may be met before either is lowered.
 
 use super::lower::{Lowering, of_elements};
 use super::made::{LoweredTensor, NodeForm};
 use cembra_expr::{Node, NodeId};
-use cembra_ops::{Argument, OpId, id};
+use cembra_ops::{Argument, OpId, becomes_wide, id};
 use cembra_runtime::{QType, Scalar};
 use cembra_tensor::{Expression, Subexpression, TensorErrorKind};
 use cembra_value::{Error, Span};
@@ -25,6 +25,9 @@ impl Lowering<'_> {
     /// The type of the elements that an operator makes of elements of these types; none if it does not take them.
     fn type_made(&self, op: OpId, types: &[Scalar]) -> Option<Scalar> {
         let types: Vec<QType> = types.iter().map(|scalar| QType::Scalar(*scalar)).collect();
+        if let (id::WIDE | id::BESIDE, [of, beside @ ..]) = (op, &*types) {
+            return becomes_wide(of, beside.first()).as_ref().unwrap_or(of).scalar();
+        }
         let args: Vec<Argument<'_>> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
         self.registry.get(of_elements(op)).resolve(&args).ok()?.signature.ret.scalar()
     }

@@ -1,9 +1,12 @@
 //! Arithmetic of written integers: `30 * 24 * 3600 * 1000000` within one expression. Values that are computed wrap around; of numbers
-//! that are written that is a mistake. The result is known here exactly, and an error if its type does not hold it.
+//! that are written that is a mistake. The result is known here exactly, and an error if its type does not hold it. A power of two written
+//! integers is the literal of its value, because `math.pow` makes floats of integers.
 
 use super::Parser;
 use super::expression::Operand;
-use crate::infix::Operation;
+use crate::NodeId;
+use crate::infix::{Operation, TO_INT64};
+use crate::text::cursor::Stop;
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
@@ -14,13 +17,16 @@ pub(crate) struct WrittenInteger {
     is_long: bool,
 }
 
+/// What makes a float of the digits of an integer.
+const FRACTION: &str = ".0";
+
 /// A result that its type does not hold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Beyond {
     /// An integer that is too large for its type.
     Integer(i128, Scalar),
-    /// A power that is too large for an f32, the type of powers of integers.
-    Power(f64),
+    /// A power that is too large for its type: its value, if 128 bits hold it.
+    Power(Option<i128>, Scalar),
 }
 
 impl WrittenInteger {
@@ -70,15 +76,36 @@ impl WrittenInteger {
             Operation::Add => x + y,
             Operation::Subtract => x - y,
             Operation::Multiply => x * y,
-            Operation::Power => {
-                let power = (left.value as f64).powf(right.value as f64);
-                // Of zero to a negative power infinity is the value.
-                let is_beyond = left.value != 0 && (power as f32).is_infinite();
-                return if is_beyond { Err(Beyond::Power(power)) } else { Ok(None) };
-            }
+            Operation::Power => return WrittenInteger::power(left, right),
             _ => return Ok(None),
         };
         WrittenInteger::fit(value, left.is_long || right.is_long)
+    }
+
+    /// A power; nothing of a negative exponent.
+    fn power(left: Self, right: Self) -> Result<Option<Self>, Beyond> {
+        let is_long = left.is_long || right.is_long;
+        let value = match (left.value, right.value) {
+            (_, ..0) => return Ok(None),
+            // Of these every power is small, however large the exponent.
+            (base @ -1..=1, exponent) => {
+                Some(if exponent == 0 { 1 } else { i128::from(base).pow(2 - (exponent % 2) as u32) })
+            }
+            (base, exponent) => {
+                u32::try_from(exponent).ok().and_then(|exponent| i128::from(base).checked_pow(exponent))
+            }
+        };
+        let scalar = if is_long { Scalar::Int64 } else { Scalar::Int32 };
+        let beyond = Beyond::Power(value, scalar);
+        value.ok_or(beyond).and_then(|value| WrittenInteger::fit(value, is_long).map_err(|_| beyond))
+    }
+
+    /// The literal of the number.
+    pub(super) fn literal(self) -> Value {
+        match i32::try_from(self.value) {
+            Ok(value) if !self.is_long => Value::from(value),
+            _ => Value::from(self.value),
+        }
     }
 }
 
@@ -105,15 +132,34 @@ impl Parser<'_, '_> {
             long
         })
     }
+
+    /// The node of a power of two written integers, whose value is known unless its type does not hold it; none of other powers. Where a type is
+    /// declared, one that no i64 holds fails when it is computed, as data that are cast do.
+    pub(super) fn written_power(
+        &mut self,
+        [left, right]: &[Operand; 2],
+        value: Option<WrittenInteger>,
+        span: Span,
+    ) -> Result<Option<NodeId>, Stop> {
+        let node = match (value, left.written, right.written) {
+            (Some(value), ..) => self.literal(value.literal(), span)?,
+            (None, Some(left), Some(right)) if right.value >= 0 && self.may_be_reached() => {
+                let float = self.literal(Value::from((left.value as f64).powf(right.value as f64)), span)?;
+                let name = self.program.graph.intern(TO_INT64);
+                self.operator(name, &[float], span)?
+            }
+            _ => return Ok(None),
+        };
+        self.noted.note_power(node, span);
+        Ok(Some(node))
+    }
 }
 
 impl Beyond {
     /// The value as an i64, if that holds it.
     fn as_long(self) -> Option<WrittenInteger> {
-        match self {
-            Beyond::Integer(value, _) => i64::try_from(value).ok().map(|value| WrittenInteger { value, is_long: true }),
-            Beyond::Power(_) => None,
-        }
+        let (Beyond::Integer(value, _) | Beyond::Power(Some(value), _)) = self else { return None };
+        i64::try_from(value).ok().map(|value| WrittenInteger { value, is_long: true })
     }
 
     /// What is wrong with the expression `text`, which begins with the operand `first`, and what to write.
@@ -127,6 +173,7 @@ impl Beyond {
         let is_bare = !first[..start].ends_with(is_letter) && !first[start + number.len()..].starts_with(is_letter);
         let suffixed = |suffix: &str| match is_bare && !number.is_empty() {
             true => format!("write `{number}{suffix}` for `{number}`"),
+            false if suffix == FRACTION => "write the first number with a fraction, as in `2.0`".to_owned(),
             false => format!("give the first number the suffix `{suffix}`"),
         };
         let text = Excerpt::quoted(text);
@@ -136,10 +183,10 @@ impl Beyond {
                 let long = i64::try_from(value).is_ok();
                 (message, if long { suffixed("i64") } else { format!("in f64 it is rounded: {}", suffixed("f64")) })
             }
-            Beyond::Power(value) => {
-                let message =
-                    format!("`{text}` is {value:e}, which is too large for f32, the type of powers of integers");
-                (message, suffixed("f64"))
+            Beyond::Power(value, scalar) => {
+                let value = value.map(|value| format!("is {value}, which ")).unwrap_or_default();
+                let message = format!("`{text}` {value}is too large for {scalar}");
+                (message, suffixed(if self.as_long().is_some() { "i64" } else { FRACTION }))
             }
         };
         Diagnostic::new(Code::Literal, message).hint(hint)

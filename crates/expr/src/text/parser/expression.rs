@@ -669,8 +669,15 @@ impl<'s> Parser<'s, '_> {
         let is_chained = single && matches!(left.shape, Shape::Compared(..));
         let node = match (left.node, right.node, is_chained) {
             (Some(left), Some(right), false) => {
+                let power = match operation {
+                    Operation::Power if !self.is_wide(operation) => self.written_power(&operands, written, span)?,
+                    _ => None,
+                };
                 let name = self.operation_name(operation);
-                Some(self.operator(name, &[left, right], span)?)
+                Some(match power {
+                    Some(power) => power,
+                    None => self.operator(name, &[left, right], span)?,
+                })
             }
             (Some(_), _, true) => {
                 self.report_chain(&left, operation, &right);

@@ -325,7 +325,8 @@ impl<'s> Parser<'s, '_> {
             let Node::Operator(name, of) = self.program.graph.node(*original) else { continue };
             operands.clear();
             operands.extend(of.iter().map(|operand| resolve(&made, *operand)));
-            let node = self.program.graph.operator_named(name, &operands, None);
+            let again = self.marked_again(name, &operands)?;
+            let node = again.unwrap_or_else(|| self.program.graph.operator_named(name, &operands, None));
             if self.program.graph.len() > before {
                 // A node that is new comes from the body; one that exists keeps the place it comes from.
                 self.program.graph.note_span(node, self.program.graph.span(*original));

@@ -13,6 +13,7 @@ impl<'s> Parser<'s, '_> {
         for (name, qtype) in inputs {
             let leaf = self.program.graph.leaf(name, None);
             self.declared.insert(leaf, Span::default());
+            self.known.declare(&self.program.graph, self.vocabulary, leaf, qtype);
             self.define(name, Span::default(), Meaning::Input(leaf), None);
             self.cursor.has_tensors |= matches!(qtype, QType::Tensor(..));
             let (name, qtype) = ((*name).into(), Some(qtype.clone()));
@@ -81,6 +82,8 @@ impl<'s> Parser<'s, '_> {
             (input.qtype, input.promise) = (Some(qtype.clone()), promise);
             input.labels.clone_from(&labels);
             input.default.clone_from(&default);
+            let leaf = self.program.graph.leaf(&input.name, None);
+            self.known.declare(&self.program.graph, self.vocabulary, leaf, &qtype);
         }
         Ok(())
     }

@@ -35,6 +35,7 @@ pub(super) use tile::{TILE, TILED};
 
 use super::cursor::{Cursor, Stop};
 use super::gradient::Gradients;
+use super::numbers::NodeKinds;
 use super::sources::{Sources, USE};
 use super::token::{Token, TokenKind};
 use crate::definitions::DefinitionId;
@@ -112,6 +113,8 @@ pub(super) struct Parser<'s, 'v> {
     files: Files<'s>,
     /// The rule of the file being read.
     rule: FileRule,
+    /// What the rule needs to know of the nodes so far.
+    known: NodeKinds,
     vocabulary: &'v dyn Vocabulary,
     program: Program,
     symbols: NameMap<&'s str, Symbol>,
@@ -181,6 +184,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             cursor,
             files: Files::default(),
             rule: FileRule::default(),
+            known: NodeKinds::default(),
             vocabulary,
             program: Program { graph: Graph::with_capacity(nodes), ..Program::default() },
             symbols: NameMap::default(),
@@ -518,7 +522,7 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// Makes an operator node, of operands as the file makes them.
     fn operator(&mut self, name: NameId, operands: &[NodeId], span: Span) -> Result<NodeId, Stop> {
-        match self.marked_operands(name, operands, span)? {
+        match self.operands_of_file(name, operands)? {
             Some(marked) => self.plain_operator(name, &marked, span),
             None => self.plain_operator(name, operands, span),
         }

@@ -29,6 +29,8 @@ pub(super) struct Overflow {
     span: Span,
     /// True if an i64 holds the result.
     fits_long: bool,
+    /// The node of a power.
+    power: Option<NodeId>,
 }
 
 /// What is noted of a statement.
@@ -55,7 +57,19 @@ impl Noted {
 
     /// Keeps a result that its type does not hold until the statement is read.
     pub(super) fn overflow(&mut self, problem: Diagnostic, span: Span, fits_long: bool) {
-        self.overflows.push(Overflow { problem, span, fits_long });
+        self.overflows.push(Overflow { problem, span, fits_long, power: None });
+    }
+
+    /// Notes the node of a power, whose result may not fit.
+    pub(super) fn note_power(&mut self, node: NodeId, span: Span) {
+        if let Some(overflow) = self.overflows.last_mut().filter(|overflow| overflow.span == span) {
+            overflow.power = Some(node);
+        }
+    }
+
+    /// Forgets that powers do not fit which a declared type reaches.
+    fn settle_powers(&mut self, reached: &FxHashSet<NodeId>) {
+        self.overflows.retain(|overflow| overflow.power.is_none_or(|power| !reached.contains(&power)));
     }
 }
 
@@ -71,7 +85,7 @@ impl Parser<'_, '_> {
         }
         // What was left out has no place of its own.
         let operand = |(at, node): (usize, &NodeId)| {
-            // What a declared type reaches needs no mark of a file of `numbers f64`.
+            // Without its mark, which is made again of what a declared type makes of it.
             let plain = |operand: &Operand| (operand.node.unwrap_or(*node), operand.part, operand.span);
             operands.get(at).map_or((*node, None, span), plain)
         };
@@ -82,7 +96,10 @@ impl Parser<'_, '_> {
 
     /// The value with its operands as the declared type makes them.
     pub(super) fn reached(&mut self, value: Operand, reach: Reach, declared: Span) -> Result<Operand, Stop> {
-        let Some(root) = value.part else { return Ok(value) };
+        let Some(root) = value.part else {
+            self.noted.settle_powers(&value.node.into_iter().collect());
+            return Ok(value);
+        };
         let passes = |parser: &Self, at: PartId| {
             let part = &parser.noted.parts[at as usize];
             reach.passes(parser.program.graph.name(part.name))
@@ -102,7 +119,8 @@ impl Parser<'_, '_> {
         let settles =
             |overflow: &Overflow| spans.contains(&overflow.span) && (overflow.fits_long || reach == Reach::Wide);
         self.noted.overflows.retain(|overflow| !settles(overflow));
-        let mut made: Vec<NodeId> = Vec::with_capacity(met.len());
+        let (mut made, mut ends): (Vec<NodeId>, FxHashSet<NodeId>) =
+            (Vec::with_capacity(met.len()), FxHashSet::default());
         for at in &met {
             let WrittenOperator { name, span, operands } = self.noted.parts[*at as usize].clone();
             let first = operands.len() - passed(self.program.graph.name(name), &operands).len();
@@ -112,11 +130,15 @@ impl Parser<'_, '_> {
                 new.push(match known {
                     _ if index < first => node,
                     Some(known) => made[known],
-                    None => self.reached_operand(node, reach, place, declared)?,
+                    None => {
+                        ends.insert(node);
+                        self.reached_operand(node, reach, place, declared)?
+                    }
                 });
             }
-            made.push(self.plain_operator(name, &new, span)?);
+            made.push(self.operator(name, &new, span)?);
         }
+        self.noted.settle_powers(&ends);
         Ok(Operand { node: made.pop().or(value.node), ..value })
     }
 

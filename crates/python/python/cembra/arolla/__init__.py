@@ -38,6 +38,10 @@ class EvaluationError(Error, ValueError):
     """An evaluation failed, as a `ValueError`, which Arolla's evaluations raise. The error of the model is its cause."""
 
 
+# The rule of Arolla for integers that meet floats: they become f32.
+_NUMBERS = "numbers f32\n"
+
+
 def compile(
     expr: Any, *, types: Mapping[str, Any] | None = None, backend: Backend | None = None, name: str | None = None
 ) -> Model:
@@ -49,7 +53,7 @@ def compile(
         expr = _typed(expr, known)
     translation = Translation(with_values=False)
     made = translation.of(expr)
-    text = text_of({"result": made}, arolla.get_leaf_keys(expr)).text
+    text = _NUMBERS + text_of({"result": made}, arolla.get_leaf_keys(expr)).text
     spelled_types = {leaf: spelled(known[leaf]) for leaf in arolla.get_leaf_keys(expr) if leaf in known}
     return _compile_text(text, types=spelled_types, backend=backend, name=name)
 
@@ -69,7 +73,7 @@ class _Compiled:
         translation = Translation(with_values=True)
         made = translation.of(typed)
         inputs = {leaf: spelled(types[leaf]) for leaf in types} | translation.types
-        text = text_of({"result": made}, inputs.items()).text
+        text = _NUMBERS + text_of({"result": made}, inputs.items()).text
         try:
             self.model = _compile(text, backend=backend, name="the expression", is_quiet=True)
         except (TextError, TypesError) as error:

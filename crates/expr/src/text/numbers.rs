@@ -1,0 +1,326 @@
+//! The rule of numbers of a text without a head: integers become f64 where they are divided and where they meet floats, and a fraction that is
+//! written becomes one beside a fraction that may be missing. Types are not known here, so an operand that may be such an integer is marked by an
+//! operator of its own, which the registry takes apart. What is marked depends on an operator and its operands alone. So the parser marks, and
+//! the printer leaves out what reading marks again.
+//!
+//! An operand is not marked where its operators say that it is no integer, or that no f32 and no written fraction is beside it: `x * 2` of an
+//! input that is declared to be an f64 has no marks, since the two make an f64 by themselves.
+
+use crate::infix::{
+    AT, AT_LABELS, BESIDE, CAST, DECLARED, DECLARED_OPERAND, IN, IN_RANGE, IN_VALUE, LAMBDA, MAKE_ARRAY, MAKE_NAMED,
+    MAKE_TUPLE, OPERATOR, Operation, WHERE, WIDE,
+};
+use crate::vocabulary::Integers;
+use crate::{Graph, NameId, Node, NodeId, Vocabulary};
+use cembra_runtime::{QType, Scalar};
+use cembra_value::{ScalarValue, Value};
+use std::ops::BitOr;
+
+/// The rule for numbers that a file says at its head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Numbers {
+    /// Nothing is said: integers become f64, and fractions are as wide as what they meet.
+    #[default]
+    Unsaid,
+    /// `numbers f64`: integers become f64, and fractions are f64.
+    Wide,
+    /// `numbers f32`: Arolla's rule, by which integers that meet floats become f32.
+    Narrow,
+}
+
+/// The kinds of elements that a value may have, as far as its operators say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Kinds(u8);
+
+impl Kinds {
+    /// Of a `missing` without a type, which is of the kind of what it meets.
+    const NONE: Kinds = Kinds(0);
+    /// Integers.
+    const WHOLE: Kinds = Kinds(1);
+    /// Fractions that are written.
+    const WEAK: Kinds = Kinds(2);
+    /// Floats that make an f32 of an integer.
+    const NARROW: Kinds = Kinds(4 | Kinds::WEAK.0);
+    /// Floats of 64 bits, which make one of an integer.
+    const WIDE: Kinds = Kinds(8);
+    const OTHER: Kinds = Kinds(16);
+    const ANY: Kinds = Kinds(31);
+
+    fn may_be(self, kinds: Kinds) -> bool {
+        self.0 & kinds.0 != 0
+    }
+
+    fn is(self, kinds: Kinds) -> bool {
+        self.0 & !kinds.0 == 0
+    }
+
+    fn without(self, kinds: Kinds) -> Kinds {
+        Kinds(self.0 & !kinds.0)
+    }
+
+    /// These with one kind in the place of others.
+    fn with(self, kind: Kinds, others: Kinds) -> Kinds {
+        if self.may_be(others) { self.without(others) | kind } else { self }
+    }
+
+    fn of(qtype: &QType) -> Kinds {
+        let scalar = match qtype {
+            QType::Array(_, scalar) | QType::Tensor(scalar, _) => Some(*scalar),
+            QType::Nothing => return Kinds::NONE,
+            _ => qtype.scalar(),
+        };
+        match scalar {
+            Some(Scalar::Float64) => Kinds::WIDE,
+            Some(scalar) if scalar.is_whole() => Kinds::WHOLE,
+            Some(Scalar::WeakFloat) => Kinds::WEAK,
+            Some(scalar) if scalar.is_float() => Kinds::NARROW.without(Kinds::WEAK),
+            _ => Kinds::OTHER,
+        }
+    }
+}
+
+impl BitOr for Kinds {
+    type Output = Kinds;
+    fn bitor(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+}
+
+/// The kinds of what an operator makes, by those of its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ResultKinds {
+    /// Anything.
+    Any,
+    /// No numbers.
+    Other,
+    /// Floats, or what no rule says. What makes floats of integers makes no integers of anything.
+    Floats,
+    /// What its first operand has.
+    First,
+    /// What is at a place of its first operand.
+    Element,
+    /// What its operands from this position on have.
+    All(usize),
+    /// What its operands have. Of dates days are made, which are integers, but no floats without a float.
+    Sum,
+    /// Likewise, with floats in the place of integers. Of durations it makes an f64.
+    Quotient,
+    /// What the type says that it is declared to be of, or is cast to.
+    Typed,
+    /// What its first operand has, which a declared type reaches.
+    Reached,
+    /// `core._wide`
+    Wide,
+    /// `core._beside`
+    Beside,
+}
+
+impl ResultKinds {
+    fn of(name: &str, integers: Integers) -> ResultKinds {
+        let by_call = if integers == Integers::Widen { ResultKinds::Floats } else { ResultKinds::Any };
+        let by_token = |operation: &Operation| match operation {
+            Operation::Divide | Operation::Power => ResultKinds::Quotient,
+            Operation::PresenceAnd | Operation::Negate | Operation::Plus => ResultKinds::First,
+            Operation::PresenceOr | Operation::Default => ResultKinds::All(0),
+            Operation::Add | Operation::Subtract | Operation::Multiply | Operation::FloorDivide | Operation::Modulo => {
+                ResultKinds::Sum
+            }
+            _ => ResultKinds::Other,
+        };
+        match name {
+            WIDE => ResultKinds::Wide,
+            BESIDE => ResultKinds::Beside,
+            DECLARED | CAST => ResultKinds::Typed,
+            DECLARED_OPERAND => ResultKinds::Reached,
+            WHERE => ResultKinds::All(1),
+            MAKE_ARRAY => ResultKinds::All(0),
+            AT | AT_LABELS => ResultKinds::Element,
+            MAKE_TUPLE | MAKE_NAMED | LAMBDA | OPERATOR | IN | IN_RANGE | IN_VALUE => ResultKinds::Other,
+            _ => Operation::ALL.iter().find(|operation| operation.name() == name).map_or(by_call, by_token),
+        }
+    }
+}
+
+/// What is known of the nodes and operators of a graph.
+#[derive(Debug, Default)]
+pub(super) struct NodeKinds {
+    /// The kinds of the first nodes.
+    kinds: Vec<Kinds>,
+    /// The operators by name, once they were asked for.
+    operators: Vec<Option<(Integers, ResultKinds)>>,
+}
+
+impl NodeKinds {
+    /// Notes the type that an input is declared to be of.
+    pub(super) fn declare(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, leaf: NodeId, qtype: &QType) {
+        self.extend(graph, vocabulary, leaf);
+        if let Some(kinds) = self.kinds.get_mut(leaf.index()) {
+            *kinds = Kinds::of(qtype);
+        }
+    }
+
+    fn operator(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, name: NameId) -> (Integers, ResultKinds) {
+        if self.operators.len() <= name.index() {
+            self.operators.resize(graph.name_count().max(name.index() + 1), None);
+        }
+        *self.operators[name.index()].get_or_insert_with(|| {
+            let name = graph.name(name);
+            let integers = vocabulary.resolve(name).map_or(Integers::Stay, |callable| callable.integers);
+            (integers, ResultKinds::of(name, integers))
+        })
+    }
+
+    fn kinds(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, node: NodeId) -> Kinds {
+        self.extend(graph, vocabulary, node);
+        self.kinds.get(node.index()).copied().unwrap_or(Kinds::ANY)
+    }
+
+    /// Finds the kinds of all nodes up to one. Operands come before their users.
+    fn extend(&mut self, graph: &Graph, vocabulary: &dyn Vocabulary, node: NodeId) {
+        for at in self.kinds.len()..(node.index() + 1).min(graph.len()) {
+            let kinds = match graph.node(NodeId::from_index(at)) {
+                // No data have the type of a written fraction.
+                Node::Leaf(_) => Kinds::ANY.without(Kinds::WEAK),
+                Node::Placeholder(_) => Kinds::ANY,
+                Node::Literal(Value::Nothing | Value::Unspecified) => Kinds::NONE,
+                Node::Literal(value) => Kinds::of(&value.qtype()),
+                Node::Operator(name, operands) => {
+                    let (_, makes) = self.operator(graph, vocabulary, name);
+                    self.made(graph, makes, operands)
+                }
+            };
+            self.kinds.push(kinds);
+        }
+    }
+
+    fn made(&self, graph: &Graph, makes: ResultKinds, operands: &[NodeId]) -> Kinds {
+        let of = |at: usize| operands.get(at).map_or(Kinds::ANY, |operand| self.kinds[operand.index()]);
+        let all_from = |first: usize| {
+            let kinds = operands.iter().skip(first).map(|operand| self.kinds[operand.index()]);
+            kinds.fold(Kinds::NONE, Kinds::bitor)
+        };
+        let named = || match operands.get(1).map(|qtype| graph.node(*qtype)) {
+            Some(Node::Literal(Value::Type(qtype))) => Some(qtype),
+            _ => None,
+        };
+        let all = all_from(0);
+        let is_wide =
+            || !all.may_be(Kinds::OTHER) && operands.iter().any(|operand| self.kinds[operand.index()] == Kinds::WIDE);
+        match makes {
+            ResultKinds::Any => Kinds::ANY,
+            ResultKinds::Other => Kinds::OTHER,
+            ResultKinds::Floats if all.may_be(Kinds::OTHER) => Kinds::ANY.without(Kinds::WHOLE),
+            ResultKinds::Floats => all.without(Kinds::WHOLE) | Kinds::WIDE | Kinds::OTHER,
+            ResultKinds::First => of(0),
+            ResultKinds::Element if of(0).may_be(Kinds::OTHER) => Kinds::ANY,
+            ResultKinds::Element => of(0),
+            ResultKinds::All(first) => all_from(first),
+            ResultKinds::Sum | ResultKinds::Quotient if is_wide() => Kinds::WIDE,
+            ResultKinds::Sum if all.may_be(Kinds::OTHER) => all | Kinds::WHOLE,
+            ResultKinds::Sum => all,
+            ResultKinds::Quotient => all.without(Kinds::WHOLE) | Kinds::WIDE,
+            ResultKinds::Typed => named().map_or(Kinds::ANY, Kinds::of),
+            ResultKinds::Reached if named() == Some(&QType::Scalar(Scalar::Int64)) => of(0),
+            ResultKinds::Reached => of(0).with(Kinds::WIDE, Kinds::WHOLE | Kinds::NARROW),
+            ResultKinds::Wide => of(0).with(Kinds::WIDE, Kinds::WHOLE),
+            ResultKinds::Beside => of(0) | of(0).with(Kinds::WIDE, Kinds::WHOLE | Kinds::WEAK),
+        }
+    }
+}
+
+/// What makes the nodes of the rule in a graph.
+pub(super) trait Marker {
+    /// The reason why a node is not made.
+    type Stop;
+
+    /// The graph, the operators that it may have, and what is known of them.
+    fn known(&mut self) -> (&Graph, &dyn Vocabulary, &mut NodeKinds);
+
+    /// The literal that stands for a written integer, which is a node.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn wide_literal(&mut self, value: f64, written: NodeId) -> Result<NodeId, Self::Stop>;
+
+    /// A mark on the first of the operands.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn mark(&mut self, mark: &str, operands: &[NodeId]) -> Result<NodeId, Self::Stop>;
+
+    /// The operands of an operator as the rule makes them; none if it leaves them as they are.
+    ///
+    /// # Errors
+    /// There is no room for the marks.
+    fn marked_operands(&mut self, operator: NameId, operands: &[NodeId]) -> Result<Option<Vec<NodeId>>, Self::Stop> {
+        let (graph, vocabulary, known) = self.known();
+        let (integers, _) = known.operator(graph, vocabulary, operator);
+        if integers == Integers::Stay {
+            return Ok(None);
+        }
+        let mut marked: Vec<NodeId> = operands.into();
+        // A quotient of durations is none of floats.
+        let is_of_numbers = operands.first().is_none_or(|first| known.kinds(graph, vocabulary, *first) != Kinds::OTHER);
+        match integers {
+            Integers::Stay => {}
+            Integers::Widen if !is_of_numbers => return Ok(None),
+            Integers::Widen => {
+                for operand in &mut marked {
+                    *operand = self.widened(*operand)?;
+                }
+            }
+            Integers::WidenBesideFloats(from) => {
+                let meeting = marked.get_mut(from..).unwrap_or_default();
+                if let [x, y] = meeting {
+                    let [before, beside] = [*x, *y];
+                    *x = self.beside(before, beside)?;
+                    *y = self.beside(beside, before)?;
+                } else if let [first, others @ ..] = meeting {
+                    // The first becomes an f64 if one of the others is a float, and all others are beside what it became.
+                    for other in &*others {
+                        *first = self.beside(*first, *other)?;
+                    }
+                    for other in others {
+                        *other = self.beside(*other, *first)?;
+                    }
+                }
+            }
+        }
+        Ok(Some(marked))
+    }
+
+    /// An operand as an f64 if it is an integer.
+    ///
+    /// # Errors
+    /// There is no room for the mark.
+    fn widened(&mut self, operand: NodeId) -> Result<NodeId, Self::Stop> {
+        let (graph, vocabulary, known) = self.known();
+        if !known.kinds(graph, vocabulary, operand).may_be(Kinds::WHOLE) {
+            return Ok(operand);
+        }
+        let wide = match graph.node(operand) {
+            Node::Literal(Value::Scalar(ScalarValue::Int32(value))) => f64::from(*value),
+            Node::Literal(Value::Scalar(ScalarValue::Int64(value))) => *value as f64,
+            _ => return self.mark(WIDE, &[operand]),
+        };
+        self.wide_literal(wide, operand)
+    }
+
+    /// An operand as an f64 if it is an integer and another one is a float, or if it is a written fraction and the other one may be missing.
+    ///
+    /// # Errors
+    /// There is no room for the mark.
+    fn beside(&mut self, operand: NodeId, other: NodeId) -> Result<NodeId, Self::Stop> {
+        let (graph, vocabulary, known) = self.known();
+        let [own, met] = [operand, other].map(|node| known.kinds(graph, vocabulary, node));
+        // Beside an f64 an integer becomes one without a mark.
+        let is_integer = own.may_be(Kinds::WHOLE) && met.may_be(Kinds::NARROW);
+        let is_literal = matches!(graph.node(other), Node::Literal(_));
+        let is_fraction = own.may_be(Kinds::WEAK) && met.may_be(Kinds::WEAK) && !is_literal;
+        match () {
+            () if operand == other || !is_integer && !is_fraction => Ok(operand),
+            () if met.is(Kinds::NARROW) && !is_fraction => self.widened(operand),
+            () => self.mark(BESIDE, &[operand, other]),
+        }
+    }
+}
