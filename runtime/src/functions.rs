@@ -165,6 +165,14 @@ runtime_functions! {
     FmodF32 = "fmod_f32" (x: F32, y: F32) -> F32 { math::fmod_f32(x, y) }
     /// Remainder of the division that truncates.
     FmodF64 = "fmod_f64" (x: F64, y: F64) -> F64 { math::fmod_f64(x, y) }
+    /// Floor of the exact quotient.
+    FloorDivideF32 = "floor_divide_f32" (x: F32, y: F32) -> F32 { math::floor_divide_f32(x, y) }
+    /// Floor of the exact quotient.
+    FloorDivideF64 = "floor_divide_f64" (x: F64, y: F64) -> F64 { math::floor_divide_f64(x, y) }
+    /// Remainder of the floor division.
+    RemainderF32 = "remainder_f32" (x: F32, y: F32) -> F32 { math::remainder_f32(x, y) }
+    /// Remainder of the floor division.
+    RemainderF64 = "remainder_f64" (x: F64, y: F64) -> F64 { math::remainder_f64(x, y) }
     /// Sine.
     SinF32 = "sin_f32" (x: F32) -> F32 { math::sin_f32(x) }
     /// Sine.

@@ -17,7 +17,7 @@ use cembra::{Array, ArrayData, Limits, QType, Words};
 /// use std::sync::Arc;
 ///
 /// let x: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), None, Some(3.0)]));
-/// let mut session = Model::parse("input x: [f64?]; x / math.sum(x)")?.compile(&Options::default())?.session();
+/// let mut session = Model::parse("input x: [f64?]; x / sum(x)")?.compile(&Options::default())?.session();
 /// let made = session.evaluate(&[Value::from(cembra_arrow::to_model(x)?)])?.remove(0);
 /// let Value::Array(_, shares) = made else { panic!("an array") };
 /// let shares = cembra_arrow::from_model(Arc::unwrap_or_clone(shares))?;

@@ -71,7 +71,7 @@ cembra_text cembra_error_code(const cembra_error *error);
 cembra_text cembra_error_message(const cembra_error *error);
 /* The error for people: each problem with excerpts of the text, marks and hints, in several lines. Valid as long as the error; empty for null. */
 cembra_text cembra_error_rendered(const cembra_error *error);
-/* The operator that failed, such as `math.floordiv`. Valid as long as the error; empty if there is none, and for null. */
+/* The operator that failed, such as `math.floor_divide`. Valid as long as the error; empty if there is none, and for null. */
 cembra_text cembra_error_operator(const cembra_error *error);
 /* How many problems there are: at least one. 0 for null. */
 size_t cembra_error_problem_count(const cembra_error *error);

@@ -182,7 +182,7 @@ impl Batch {
     /// assert_eq!((made.failed, made.failures[0].error.code()), (vec![1, 3], "div-by-zero"));
     ///
     /// let error = batch.run(&[InputColumn::values(&x)]).unwrap_err();
-    /// assert_eq!((error.row(), error.message().as_str()), (Some(1), "math.floordiv: division by zero, in row 1"));
+    /// assert_eq!((error.row(), error.message().as_str()), (Some(1), "math.floor_divide: division by zero, in row 1"));
     /// # Ok::<(), cembra::Error>(())
     /// ```
     ///

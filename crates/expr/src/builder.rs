@@ -14,7 +14,9 @@
 //!
 //! Nothing here fails at once: what is wrong is recorded, and `build` reports all of it.
 
-use crate::infix::{APPLY, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, OPERATOR, Operation, WHERE};
+use crate::infix::{
+    APPLY, FLOORDIV, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, MOD, OPERATOR, Operation, WHERE,
+};
 use crate::text::{is_plain_name, is_word, value_nesting};
 use crate::{Graph, Input, NodeId, Output, Program};
 use cembra_runtime::{Names, QType};
@@ -328,9 +330,9 @@ impl Builder {
 }
 
 impl<'b> Expr<'b> {
-    fn binary(self, operation: Operation, right: impl IntoExpr<'b>) -> Expr<'b> {
+    fn binary(self, operator: &str, right: impl IntoExpr<'b>) -> Expr<'b> {
         let right = self.builder.own(right.into_expr(self.builder));
-        self.builder.make(|graph| graph.operator(operation.name(), &[self.node, right], None))
+        self.builder.make(|graph| graph.operator(operator, &[self.node, right], None))
     }
 
     fn prefix(self, operation: Operation) -> Expr<'b> {
@@ -366,12 +368,12 @@ impl<'b> Expr<'b> {
 }
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident $operation:ident;)*) => {
+    ($($(#[$doc:meta])* $method:ident $operator:expr;)*) => {
         impl<'b> Expr<'b> { $(
             $(#[$doc])*
             #[must_use]
             pub fn $method(self, right: impl IntoExpr<'b>) -> Expr<'b> {
-                self.binary(Operation::$operation, right)
+                self.binary($operator, right)
             }
         )* }
     };
@@ -379,63 +381,68 @@ macro_rules! methods {
 
 methods! {
     /// `self < right`
-    lt Less;
+    lt Operation::Less.name();
     /// `self <= right`
-    le LessEqual;
+    le Operation::LessEqual.name();
     /// `self > right`
-    gt Greater;
+    gt Operation::Greater.name();
     /// `self >= right`
-    ge GreaterEqual;
+    ge Operation::GreaterEqual.name();
     /// `self == right`
-    eq_ Equal;
+    eq_ Operation::Equal.name();
     /// `self != right`
-    ne_ NotEqual;
+    ne_ Operation::NotEqual.name();
     /// `self and right`: presence logic on masks, three-valued logic on booleans.
-    and And;
+    and Operation::And.name();
     /// `self or right`: presence logic on masks, three-valued logic on booleans.
-    or Or;
-    /// `self // right`: the quotient rounded down.
-    floordiv FloorDivide;
+    or Operation::Or.name();
+    /// `self // right`: the floor of the exact quotient.
+    floor_divide Operation::FloorDivide.name();
+    /// `self % right`: what that leaves.
+    remainder Operation::Modulo.name();
+    /// `floordiv(self, right)`: the quotient rounded down, as Arolla has it.
+    floordiv FLOORDIV;
     /// `self ** right`
-    pow Power;
+    pow Operation::Power.name();
     /// `self ?? right`: `right` where `self` is missing.
-    or_default Default;
+    or_default Operation::Default.name();
 }
 
 macro_rules! operators {
-    ($($(#[$doc:meta])* $trait:ident $method:ident $operation:ident;)*) => { $(
+    ($($(#[$doc:meta])* $trait:ident $method:ident $operator:expr;)*) => { $(
         $(#[$doc])*
         impl<'b, R: IntoExpr<'b>> std::ops::$trait<R> for Expr<'b> {
             type Output = Expr<'b>;
             fn $method(self, right: R) -> Expr<'b> {
-                self.binary(Operation::$operation, right)
+                self.binary($operator, right)
             }
         }
         impl<'b> std::ops::$trait<Expr<'b>> for f64 {
             type Output = Expr<'b>;
             fn $method(self, right: Expr<'b>) -> Expr<'b> {
-                self.into_expr(right.builder).binary(Operation::$operation, right)
+                self.into_expr(right.builder).binary($operator, right)
             }
         }
         impl<'b> std::ops::$trait<Expr<'b>> for i32 {
             type Output = Expr<'b>;
             fn $method(self, right: Expr<'b>) -> Expr<'b> {
-                self.into_expr(right.builder).binary(Operation::$operation, right)
+                self.into_expr(right.builder).binary($operator, right)
             }
         }
     )* };
 }
 
 operators! {
-    Add add Add;
-    Sub sub Subtract;
-    Mul mul Multiply;
-    Div div Divide;
-    Rem rem Modulo;
+    Add add Operation::Add.name();
+    Sub sub Operation::Subtract.name();
+    Mul mul Operation::Multiply.name();
+    Div div Operation::Divide.name();
+    /// `mod(left, right)`, as Arolla has it; [`remainder`](Expr::remainder) is the `%` of texts.
+    Rem rem MOD;
     /// `left & right`: `left` where `right` is present.
-    BitAnd bitand PresenceAnd;
+    BitAnd bitand Operation::PresenceAnd.name();
     /// `left | right`: `right` where `left` is missing.
-    BitOr bitor PresenceOr;
+    BitOr bitor Operation::PresenceOr.name();
 }
 
 impl<'b> std::ops::Neg for Expr<'b> {

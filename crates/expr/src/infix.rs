@@ -33,6 +33,10 @@ pub(crate) const LOOKUP: &str = "dict.lookup";
 
 /// What a power of written integers is cast by that no i64 holds.
 pub(crate) const TO_INT64: &str = "core.to_int64";
+/// Arolla's floor division, which the builder has beside that of texts: of floats, the quotient is rounded before its floor is taken.
+pub(crate) const FLOORDIV: &str = "math.floordiv";
+/// What Arolla's floor division leaves.
+pub(crate) const MOD: &str = "math.mod";
 
 /// The operator whose second operand is a type, whatever else its name is.
 pub(crate) const CAST: &str = "core.cast";
@@ -149,8 +153,8 @@ operations! {
     Subtract     Minus            "-"   "math.subtract"      7 Left;
     Multiply     Star             "*"   "math.multiply"      8 Left;
     Divide       Slash            "/"   "math.divide"        8 Left;
-    FloorDivide  SlashSlash       "//"  "math.floordiv"      8 Left;
-    Modulo       Percent          "%"   "math.mod"           8 Left;
+    FloorDivide  SlashSlash       "//"  "math.floor_divide"  8 Left;
+    Modulo       Percent          "%"   "math.remainder"     8 Left;
     Negate       Minus            "-"   "math.neg"           9 Prefix;
     Plus         Plus             "+"   "math.pos"           9 Prefix;
     Power        StarStar         "**"  "math.pow"          10 Right;

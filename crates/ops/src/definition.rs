@@ -446,6 +446,8 @@ pub struct OpDef {
     pub derivative: Option<Derivative>,
     /// The operator that it stands for where an operand is a duration or a timestamp, or an array of them; none if it is no other.
     pub of_durations: Option<OpId>,
+    /// The operator that it stands for where one operand is a date and the other an `i64`, or arrays of them; `None` if it is no other.
+    pub of_long_days: Option<OpId>,
     /// The operator that it stands for where an operand is a struct, an optional struct or a list of structs; none if it is no other. What
     /// takes tuples itself stands for another only of the latter two.
     pub of_structs: Option<OpId>,
@@ -461,6 +463,12 @@ pub struct OpDef {
 pub(crate) fn is_of_durations(qtype: &QType) -> bool {
     let (QType::Scalar(scalar) | QType::Optional(scalar) | QType::Array(_, scalar)) = qtype else { return false };
     matches!(scalar, Scalar::Duration | Scalar::Timestamp)
+}
+
+/// True for dates, and for arrays of them.
+#[inline]
+fn is_of_dates(qtype: &QType) -> bool {
+    qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
 impl std::fmt::Debug for OpDef {
@@ -496,9 +504,10 @@ impl OpDef {
     #[must_use]
     #[inline]
     pub fn may_be_another<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
+        let is_special =
+            |qtype| is_of_durations(qtype) || is_of_structs(qtype) || self.of_long_days.is_some() && is_of_dates(qtype);
         matches!(self.meaning, Meaning::Choose(_))
-            || (self.of_durations.is_some() || self.of_structs.is_some())
-                && types.into_iter().any(|qtype| is_of_durations(qtype) || is_of_structs(qtype))
+            || (self.of_durations.is_some() || self.of_structs.is_some()) && types.into_iter().any(is_special)
     }
 
     /// The operator that it stands for of operands of these types, by its record.
@@ -507,7 +516,10 @@ impl OpDef {
         // The fields of a tuple are asked for by its own operators.
         let structs = if self.of_structs == Some(id::STRUCT_FIELD) { is_formed } else { is_of_structs };
         let of_structs = self.of_structs.filter(|_| is_any(structs));
-        of_structs.or_else(|| self.of_durations.filter(|_| is_any(is_of_durations)))
+        let of_durations = || self.of_durations.filter(|_| is_any(is_of_durations));
+        let is_long = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::Int64);
+        let of_long_days = || self.of_long_days.filter(|_| is_any(is_of_dates) && is_any(is_long));
+        of_structs.or_else(of_durations).or_else(of_long_days)
     }
 
     /// Which of its operands a file of `numbers f64` makes f64: by its promotion, else by its record.
@@ -547,6 +559,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     full: FullRule::Never,
     derivative: None,
     of_durations: None,
+    of_long_days: None,
     of_structs: None,
     integers: Integers::Stay,
     is_of_plans: false,

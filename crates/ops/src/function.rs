@@ -138,6 +138,6 @@ pub(crate) static WHILE_LOOP: OpDef = OpDef {
 /// Says which operand should have been a sequence.
 pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> Stop {
     TypeFault::mismatch(format!("{operator} expects a sequence, found {found}"), Some(at))
-        .hint("make one with `seq.range(n)` or `seq.make(a, b)`; over the elements of an array goes `core.map`, and `math.sum` and its like take them together")
+        .hint("make one with `seq.range(n)` or `seq.make(a, b)`; over the elements of an array goes `core.map`, and `sum` and its like take them together")
         .into()
 }

@@ -17,6 +17,8 @@ macro_rules! standard_operators {
             FLOORDIV = math::division::FLOORDIV;
             MOD = math::division::MOD;
             FMOD = math::division::FMOD;
+            FLOOR_DIVIDE = math::floor_division::FLOOR_DIVIDE;
+            REMAINDER = math::floor_division::REMAINDER;
             MAXIMUM = math::extremes::MAXIMUM;
             MINIMUM = math::extremes::MINIMUM;
             FLOOR = math::rounding::FLOOR;
@@ -214,6 +216,7 @@ macro_rules! standard_operators {
             PLUS = shorthand::PLUS;
             SHORT_ROUND = shorthand::ROUND;
             SHORT_SUM = shorthand::SUM;
+            SHORT_MEDIAN = shorthand::MEDIAN;
             SHORT_CEIL = math::decimal::CEIL;
             SHORT_FLOOR = math::decimal::FLOOR;
             SHORT_TRUNC = math::decimal::SHORT_TRUNC;
@@ -276,6 +279,7 @@ macro_rules! standard_operators {
             MATH_ARGMAX = array::extremes::ARGMAX;
             MATH_MEDIAN = array::order_statistics::MEDIAN;
             MATH_INVERSE_CDF = array::order_statistics::INVERSE_CDF;
+            MATH_QUANTILE = array::order_statistics::QUANTILE;
             MATH_CDF = array::order_statistics::CDF;
             WEIGHTED_CDF = array::order_statistics::WEIGHTED_CDF;
             ARRAY_COLLAPSE = array::collapse::COLLAPSE;
@@ -360,6 +364,8 @@ macro_rules! standard_operators {
             DATE_DAYS_IN_MONTH = calendar::months::DAYS_IN_MONTH;
             DATE_START_OF_MONTH = calendar::months::START_OF_MONTH;
             DATE_END_OF_MONTH = calendar::months::END_OF_MONTH;
+            DATE_ADD_DAYS = calendar::days::ADD;
+            DATE_SUBTRACT_DAYS = calendar::days::SUBTRACT;
             DATE_ADD_MONTHS = calendar::months::ADD_MONTHS;
             DATE_ADD_YEARS = calendar::months::ADD_YEARS;
             DATE_MONTHS_BETWEEN = calendar::months::MONTHS_BETWEEN;

@@ -1,6 +1,7 @@
 //! What everybody writes, made of other operators once types are known: `+` of numbers or strings, `round(x, digits)`,
 //! `clamp(x, lo, hi)`, `coalesce(a, b, ..)`. The operators that they are made of keep their names and what they take.
 
+use crate::array::order_statistics::interpolated_types;
 use crate::array::reduce::AGGREGATION;
 use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
@@ -138,6 +139,25 @@ pub(crate) static SUM: OpDef = OpDef {
         ex("sum([1, missing, 3])", "4"),
         ex("sum([2000000000, 2000000000, -2000000000])", "2000000000"),
         ex("sum([1.5, 2.0, 4.0], into=edge.from_sizes([2, 0, 1]))", "[3.5, 0, 4]"),
+    ],
+    ..MADE
+};
+
+pub(crate) static MEDIAN: OpDef = OpDef {
+    name: "core._median",
+    aliases: &["median"],
+    summary: "The `median` of the text language: `math.quantile(x, 0.5)`, which is the mean of the two in the middle if there are two, and an f64 of integers. Arolla's `math.median` is the lower of the two.",
+    params: AGGREGATION.params,
+    typing: Typing::Rule(|args| interpolated_types("median", args)),
+    meaning: Meaning::Expand(|g, args| {
+        let half = g.literal(Value::Scalar(ScalarValue::Float64(0.5)));
+        g.apply(id::MATH_QUANTILE, &[args[0], half, args[1]])
+    }),
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Own,
+    examples: &[
+        ex("median([5, missing, 1, 3, 9])", "f64?{4}"),
+        ex("median([2.5f32, 1f32, 7f32], edge.from_sizes([2, 0, 1]))", "[1.75, NA, 7]"),
     ],
     ..MADE
 };

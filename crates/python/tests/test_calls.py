@@ -183,7 +183,7 @@ def test_errors_say_what_is_wrong_and_where():
     with pytest.raises(cembra.EvaluationError) as caught:
         cembra.compile("input x: i64; 1 // x")(0)
     error = caught.value
-    assert (error.code, error.operator, error.span, error.row) == ("div-by-zero", "math.floordiv", (14, 20), None)
+    assert (error.code, error.operator, error.span, error.row) == ("div-by-zero", "math.floor_divide", (14, 20), None)
     assert all(issubclass(kind, cembra.Error) for kind in (cembra.TextError, cembra.LimitError, cembra.DataError))
 
 

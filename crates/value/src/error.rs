@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// let mut session = Model::parse(source)?.compile(&Options::default())?.session();
 /// let error = session.evaluate(&[Value::from(1)]).unwrap_err();
 /// assert_eq!(error.fault_kind(), Some(FaultKind::DivisionByZero));
-/// assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
+/// assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floor_divide")));
 /// assert_eq!(error.span().map(|span| span.text(source)), Some("100 // (x - 1)"));
-/// assert_eq!(error.to_string(), "math.floordiv: division by zero (line 1, column 15: `100 // (x - 1)`)");
+/// assert_eq!(error.to_string(), "math.floor_divide: division by zero (line 1, column 15: `100 // (x - 1)`)");
 ///
 /// let error = Model::parse("(1 + 2").unwrap_err();
 /// assert!(!error.is_fault());
@@ -287,7 +287,7 @@ impl Error {
         }
     }
 
-    /// For a fault at run time, the canonical name of the operator that the model applies there: `math.floordiv` for `//`.
+    /// For a fault at run time, the canonical name of the operator that the model applies there: `math.floor_divide` for `//`.
     /// A cancelled evaluation has none, nor has one that does too much work on strings.
     #[must_use]
     pub fn operator(&self) -> Option<&str> {

@@ -9,7 +9,7 @@ pub(super) fn in_hardware() -> bool {
 }
 
 /// A finite number other than zero as `mantissa * 2^exponent`, the mantissa with its highest bit at 52.
-fn parts(x: f64) -> (u64, i32) {
+pub(super) fn parts(x: f64) -> (u64, i32) {
     let field = ((x.to_bits() >> 52) & 0x7FF) as i32;
     let fraction = x.to_bits() & 0xF_FFFF_FFFF_FFFF;
     if field == 0 {

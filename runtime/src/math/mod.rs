@@ -10,6 +10,7 @@
 //! result is what is said beside them. Errors are then those of the last few roundings: `runtime/tests/functions/ulp.rs`.
 
 mod arithmetic;
+mod division;
 mod exponential;
 mod fused;
 mod logarithm;
@@ -19,6 +20,7 @@ mod single;
 mod trigonometric;
 
 pub use arithmetic::{Arithmetic, Narrowing};
+pub use division::{floor_divide_f32, floor_divide_f64, remainder_f32, remainder_f64};
 pub use fused::{in_software_f32, in_software_f64};
 
 use crate::RuntimeFn;

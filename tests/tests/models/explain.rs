@@ -17,7 +17,7 @@ output shares = if k > 1.0 then p / math.sum(p) else y
 const NESTED: &str = "input x, y: f64
 input n: i32?
 let p = x * y
-output r = if x > 0 then (if y > 0 then sqrt(p) else x // y) else (if n > 2 then 10 % n ?? 0 else p)
+output r = if x > 0 then (if y > 0 then sqrt(p) else floordiv(x, y)) else (if n > 2 then 10 % n ?? 0 else p)
 output c = where(where(x > y, has(n), y > 0), n, 7)
 ";
 

@@ -82,7 +82,7 @@ fn line(expression: &str, at_zero: [Option<i32>; 2], at_two: [i32; 2]) {
                     Some(value) => assert_eq!(found.expect(expression), [Value::from(value)], "{expression}"),
                     None => {
                         let error = found.expect_err(expression);
-                        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
+                        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floor_divide")));
                         let source = format!("{PRELUDE}{expression}");
                         assert_eq!(error.span().map(|span| span.text(&source)), Some("i // j"), "{expression}");
                     }
@@ -178,7 +178,7 @@ fn literals_that_fail_do_so_where_they_are_evaluated() {
     // An operator on literals for every kind of fault. Only strings too long to fold need an arena at run time.
     let long = "x".repeat(1100);
     let failing = [
-        ("div-by-zero", "1 // (3 - 3)".to_owned(), "math.floordiv"),
+        ("div-by-zero", "1 // (3 - 3)".to_owned(), "math.floor_divide"),
         ("cast-range", "to_int32(1e20f64)".to_owned(), "core.to_int32"),
         ("missing-value", "get_optional_value(missing[i32])".to_owned(), "core.get_optional_value"),
         ("assertion", "with_assertion(5, 1 > 2, \"no\")".to_owned(), "core.with_assertion"),

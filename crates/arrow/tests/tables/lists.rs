@@ -154,7 +154,7 @@ fn rows_without_a_list_are_refused_and_rows_that_fail_have_none() {
     assert_eq!((y.is_null(1), y.value_offsets()), (true, &[0, 2, 2][..]));
     assert_eq!(made.table.column(1).as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [Some(2), None]);
     let error = run(&batch, &RunOptions::new(), &table).unwrap_err();
-    let expected = "math.floordiv: division by zero, in element 1 of row 1 (line 1, column 29: `6.0 // x`)";
+    let expected = "math.floor_divide: division by zero, in element 1 of row 1 (line 1, column 29: `6.0 // x`)";
     assert_eq!(error.to_string(), expected);
 }
 

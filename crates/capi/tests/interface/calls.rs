@@ -194,7 +194,7 @@ fn errors_say_where_and_what() {
     let mut quotient = session("input n: i64; 10 // n");
     let error = evaluate::<1>(&mut quotient, &[i64(0)]).expect_err("a fault");
     assert_eq!(code(&error), "div-by-zero");
-    assert_eq!(cembra_error_operator(Some(&error)).as_str(), Some("math.floordiv"));
+    assert_eq!(cembra_error_operator(Some(&error)).as_str(), Some("math.floor_divide"));
     assert!(cembra_error_rendered(Some(&error)).as_str().is_some_and(|shown| shown.contains("10 // n")));
     let mut fault = MaybeUninit::uninit();
     assert!(cembra_error_fault(Some(&error), Some(&mut fault)));

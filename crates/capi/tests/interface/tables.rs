@@ -101,7 +101,7 @@ fn tables_that_do_not_fit_are_refused() {
     let mut session = session("output q = 12 // pieces");
     let (mut array, schema) = exported(table());
     let error = run(&mut session, &mut array, &schema).expect_err("a row that fails");
-    assert_eq!(told(&error), ("div-by-zero", "math.floordiv: division by zero, in row 2"));
+    assert_eq!(told(&error), ("div-by-zero", "math.floor_divide: division by zero, in row 2"));
     assert!(cembra_session_set_on_error(Some(&mut session), 2).is_none());
     let (mut array, schema) = exported(table());
     let made = run(&mut session, &mut array, &schema).expect("a table");

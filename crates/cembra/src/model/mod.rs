@@ -196,7 +196,7 @@ impl Model {
     /// let model = Model::parse("input x: i32; 100 // x")?.named("shares.cem");
     /// let mut session = model.compile(&Options::default())?.session();
     /// let error = session.evaluate(&[Value::from(0)]).unwrap_err();
-    /// assert_eq!(error.to_string(), "math.floordiv: division by zero (shares.cem:1:15: `100 // x`)");
+    /// assert_eq!(error.to_string(), "math.floor_divide: division by zero (shares.cem:1:15: `100 // x`)");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]

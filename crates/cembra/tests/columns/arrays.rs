@@ -60,7 +60,7 @@ fn conditions_of_scalars_choose_and_those_of_elements_select() {
     let x = doubles(&[Some(1.0), Some(0.0)]);
     let one = "input x: [f64?]; input c: bool; if c then x // 0.0 else x";
     assert_eq!(shown(one, &[x.clone(), Value::from(false)]), "[1, 0]");
-    assert!(shown(one, &[x.clone(), Value::from(true)]).starts_with("div-by-zero: math.floordiv"));
+    assert!(shown(one, &[x.clone(), Value::from(true)]).starts_with("div-by-zero: math.floor_divide"));
     // Both arms are computed for each element, and may fail.
     let each = "input x: [f64?]; where(x > 0.0, 6.0 // x, x)";
     assert!(shown(each, std::slice::from_ref(&x)).starts_with("div-by-zero"));
@@ -163,7 +163,7 @@ fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
         "input x: [f64?]; where(x > 0.0, x, 1.0 // x)",
         "input x: [f64?]; core.empty_like(core.map(fn(e) = 1.0 // e, x))",
     ] {
-        assert!(shown(text, std::slice::from_ref(&x)).starts_with("div-by-zero: math.floordiv"), "{text}");
+        assert!(shown(text, std::slice::from_ref(&x)).starts_with("div-by-zero: math.floor_divide"), "{text}");
     }
 }
 
@@ -347,7 +347,7 @@ fn errors_say_what_and_where() {
         evaluate("input x: [f64?]; 1.0 // (x - 3.0)", &[doubles(&[None, Some(4.0), Some(3.0)])], Backend::Auto);
     let element = element.unwrap_err();
     assert_eq!((element.element(), element.row()), (Some(2), None));
-    assert_eq!(element.message(), "math.floordiv: division by zero, in element 2");
+    assert_eq!(element.message(), "math.floor_divide: division by zero, in element 2");
     let misfit = evaluate("input x: [f64?]; x", &[Value::from(1.0)], Backend::Native).unwrap_err();
     assert_eq!(misfit.code(), "values");
     // A literal array is no literal of each element.

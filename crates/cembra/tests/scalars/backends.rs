@@ -69,7 +69,7 @@ fn faults_name_the_operator_and_its_place() {
         let mut session = model.compile(&Options::default().backend(backend)).unwrap().session();
         assert_eq!(session.evaluate(&[Value::from(-1), Value::from(0)]).unwrap(), [Value::from(0)]);
         let error = session.evaluate(&[Value::from(1), Value::from(0)]).unwrap_err();
-        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
+        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floor_divide")));
         assert_eq!(error.span().unwrap().text(source), "x // y");
     }
 }

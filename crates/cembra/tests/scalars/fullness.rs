@@ -55,6 +55,8 @@ const OF_GROUPS: &[&str] = &[
     "math.prod({a}, into=any)",
     "math.max({a}, into=of)",
     "math.median({a}, into=by)",
+    "median({a}, into=of)",
+    "quantile({a}, 0.3, into=any)",
     "core.to_float64(array.count({a}, into=any))",
     "core.to_float64(edge.sizes(of))",
     "array.collapse({a}, into=by)",

@@ -51,7 +51,9 @@ fn branches_faults_and_calls_belong_to_their_operators() {
         .map(|origin| (origin.operator.as_str(), origin.span.expect("a place").text(source)))
         .collect();
     // The comparison is part of the branch.
-    for expected in [("where", &source[38..]), ("math.floordiv", "100 // x"), ("strings.length", "strings.length(s)")] {
+    for expected in
+        [("where", &source[38..]), ("math.floor_divide", "100 // x"), ("strings.length", "strings.length(s)")]
+    {
         assert!(texts.contains(&expected), "{expected:?} is not in {texts:?}");
     }
 }

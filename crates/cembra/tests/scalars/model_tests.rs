@@ -171,7 +171,7 @@ test \"unfit\" { x = 0.5 } => { y = 1 }";
         found,
         [
             ("test \"other\" fails: `y` is 3, and not 4", case("{ x = 2 } => { y = 4 }")),
-            ("test \"fails\" fails: math.floordiv: division by zero", case("{ x = 0 } => { y = 1 }")),
+            ("test \"fails\" fails: math.floor_divide: division by zero", case("{ x = 0 } => { y = 1 }")),
             (
                 "test \"no error\" fails: there is no error, and `div-by-zero` is expected",
                 case("{ x = 1 } => error \"div-by-zero\"")

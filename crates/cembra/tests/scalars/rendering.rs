@@ -23,10 +23,12 @@ fn places_are_of_the_file_that_they_are_in() {
     for options in [Options::default(), Options::default().backend(cembra::Backend::Interpreter)] {
         let mut session = model.compile(&options).unwrap().session();
         let error = session.evaluate(&[Value::from(0_i64)]).unwrap_err();
-        assert_eq!(error.message(), "math.floordiv: division by zero");
-        assert_eq!(error.to_string(), "math.floordiv: division by zero (c.cem:1:14: `10 // x`)");
+        assert_eq!(error.message(), "math.floor_divide: division by zero");
+        assert_eq!(error.to_string(), "math.floor_divide: division by zero (c.cem:1:14: `10 // x`)");
         assert!(
-            error.render(&model).starts_with("error[evaluation]: math.floordiv: division by zero\n --> c.cem:1:14\n")
+            error
+                .render(&model)
+                .starts_with("error[evaluation]: math.floor_divide: division by zero\n --> c.cem:1:14\n")
         );
     }
 }
@@ -36,12 +38,12 @@ fn faults_say_where_in_batches_and_arrays() {
     let model = Model::parse("input x: i64\noutput y = 10 // x").unwrap().named("y.cem");
     let column = [5_i64, 0];
     let error = model.batch(&Options::default()).unwrap().run(&[(&column[..]).into()]).map(|_| ()).unwrap_err();
-    assert_eq!(error.to_string(), "math.floordiv: division by zero, in row 1 (y.cem:2:12: `10 // x`)");
+    assert_eq!(error.to_string(), "math.floor_divide: division by zero, in row 1 (y.cem:2:12: `10 // x`)");
     let model = Model::parse("input x: [i64]\n10 // x").unwrap();
     let mut session = model.compile(&Options::default()).unwrap().session();
     let numbers = Array::from_scalars(Scalar::Int64, [1, 0, 2].map(|number| Some(ScalarValue::Int64(number))));
     let error = session.evaluate(&[Value::Array(ArrayKind::Dense, numbers.into())]).unwrap_err();
-    assert_eq!(error.to_string(), "math.floordiv: division by zero, in element 1 (line 2, column 1: `10 // x`)");
+    assert_eq!(error.to_string(), "math.floor_divide: division by zero, in element 1 (line 2, column 1: `10 // x`)");
 }
 
 #[test]
@@ -63,7 +65,7 @@ fn what_is_quoted_of_a_text_is_short() {
     let model = Model::parse(&text).unwrap();
     let mut session = model.compile(&Options::default()).unwrap().session();
     let error = session.evaluate(&[Value::from(1_i64)]).unwrap_err();
-    assert_eq!(error.to_string(), "math.floordiv: division by zero (line 2, column 1: `1 // (x`)");
+    assert_eq!(error.to_string(), "math.floor_divide: division by zero (line 2, column 1: `1 // (x`)");
     assert!(Renderer::styled().errors(&error.diagnostics(), &[], &model).contains('\u{1b}'));
 }
 

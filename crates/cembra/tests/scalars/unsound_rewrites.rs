@@ -116,7 +116,7 @@ fn the_state_of_a_loop_stays_inside() {
     // The state of one loop in another, which is as deep.
     let two = "input n: i64
         seq.reduce(fn(s, i) = s + i * 3i64, seq.range(n), 0i64) - seq.reduce(fn(s, i) = s + i // 5i64, seq.range(n), 0i64)";
-    let quotient = |rewriter: &Rewriter<'_>, node: Id| rewriter.matches(node, "math.floordiv").is_some();
+    let quotient = |rewriter: &Rewriter<'_>, node: Id| rewriter.matches(node, "math.floor_divide").is_some();
     refused(run(two, &[4_i64.into()], smuggled(product, quotient)), "the state of a loop");
     // What is computed before a loop may be used in it, and what is inside may be changed.
     let three = literal(Value::from(3_i64), Value::from(5_i64));

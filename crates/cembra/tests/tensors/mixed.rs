@@ -224,7 +224,7 @@ fn faults_are_at_the_operator_in_every_part() {
             _ => Value::from(name),
         });
         let error = executor.session().evaluate(&row.collect::<Vec<_>>()).expect_err("a fault");
-        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
+        assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floor_divide")));
         error.span().map(|span| span.text(text).to_owned())
     };
     assert_eq!(fails(&[1, 2], 0, "a"), Some("100 // n".to_owned()));

@@ -79,7 +79,7 @@ fn a_row_that_fails_or_is_none_is_told() {
     let shell = shell();
     let outcome = shell.run(&["eval", "m.cem", "rows.jsonl"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), "y,d\n\"[2.0,5.0,null]\",1\n"), "{outcome}");
-    assert!(outcome.stderr.contains("math.floordiv: division by zero"), "{outcome}");
+    assert!(outcome.stderr.contains("math.floor_divide: division by zero"), "{outcome}");
     assert!(outcome.stderr.contains("in the row at rows.jsonl:2: x = [], k = 1"), "{outcome}");
     let skip = shell.run(&["eval", "m.cem", "rows.jsonl", "--on-error", "skip", "--only", "d"]);
     assert_eq!((skip.status, skip.stdout.as_str()), (Some(0), "d\n1\nnan\n"), "{skip}");

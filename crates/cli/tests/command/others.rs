@@ -139,12 +139,13 @@ fn wheres_are_branches_in_the_machine_code() {
 #[test]
 fn ops_finds_operators_by_every_name() {
     let shell = Shell::new();
-    let detail = shell.stdout(&["ops", "math.floordiv"]);
-    snapshot!("ops_floordiv", &detail);
-    for name in ["M.math.floordiv", "//"] {
+    let detail = shell.stdout(&["ops", "math.floor_divide"]);
+    snapshot!("ops_floor_divide", &detail);
+    for name in ["M.math.floor_divide", "//", "floor_divide"] {
         assert_eq!(shell.stdout(&["ops", name]), detail, "{name}");
     }
     // The same of durations is listed behind it.
+    let detail = shell.stdout(&["ops", "math.floordiv"]);
     let both = shell.stdout(&["ops", "floordiv"]);
     assert!(both.starts_with(&detail) && both[detail.len()..].trim_start().starts_with("duration.floordiv "), "{both}");
     let list = shell.stdout(&["ops"]);

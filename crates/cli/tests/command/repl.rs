@@ -43,7 +43,7 @@ fn errors_are_shown_as_in_files_and_end_nothing() {
     let (status, stdout, stderr) = said("let a = 0\n100 // a\nsqr(4.0)\nx + 1\n5\n");
     assert_eq!((status, &*stdout), (Some(1), "5\n"));
     let division = "\
-error[evaluation]: math.floordiv: division by zero
+error[evaluation]: math.floor_divide: division by zero
  --> <session>:2:1
   |
 2 | 100 // a

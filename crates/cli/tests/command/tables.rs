@@ -294,7 +294,7 @@ fn rows_that_fail_end_the_run_or_are_missing_or_are_left_out() {
             (Some(0), "id,y\na,2\nb,\nc,\nd,\ne,4\nf,\n"),
             "{missing}"
         );
-        let note = "note: 4 of 6 rows failed; the first is rows.csv:3: math.floordiv: division by zero\n";
+        let note = "note: 4 of 6 rows failed; the first is rows.csv:3: math.floor_divide: division by zero\n";
         assert!(missing.stderr.starts_with("note: 4 of 6 rows failed; the first is rows.csv:3: "), "{missing} {note}");
         let errors = shell.read("errors.csv");
         let lines: Vec<&str> = errors.lines().collect();

@@ -34,7 +34,7 @@ m.cem:6: test \"child\" failed
 
 m.cem:10: test \"table\" failed
 - no error
-+ error \"div-by-zero\": math.floordiv: division by zero
++ error \"div-by-zero\": math.floor_divide: division by zero
 
 m.cem: 5 cases, 2 failed
 good.cem: 1 case passed

@@ -31,7 +31,7 @@ fn operators_bind_as_the_table_says() {
         ("a * b + c", "(_plus (multiply a b) c)"),
         ("a - b - c", "(subtract (subtract a b) c)"),
         ("a - (b - c)", "(subtract a (subtract b c))"),
-        ("a / b * c // d % e", "(mod (floordiv (multiply (divide a b) c) d) e)"),
+        ("a / b * c // d % e", "(remainder (floor_divide (multiply (divide a b) c) d) e)"),
         ("a ** b ** c", "(pow a (pow b c))"),
         ("-x ** 2", "(neg (pow x 2))"),
         ("(-x) ** 2", "(pow (neg x) 2)"),

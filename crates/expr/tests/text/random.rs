@@ -103,6 +103,8 @@ const OPERATORS: &[(&str, usize)] = &[
     ("math.subtract", 2),
     ("math.multiply", 2),
     ("math.divide", 2),
+    ("math.floor_divide", 2),
+    ("math.remainder", 2),
     ("math.floordiv", 2),
     ("math.mod", 2),
     ("math.pow", 2),

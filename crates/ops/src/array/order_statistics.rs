@@ -79,46 +79,71 @@ fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
     element.partial_cmp(element).is_none()
 }
 
-/// A number of arrays, as bits.
+/// A number of arrays, as bits, and as a float.
 trait Ordered: Element {
     fn bits(self) -> u64;
+
+    /// The number as an `f64`, rounded to nearest.
+    fn double(self) -> f64;
 }
 
 macro_rules! ordered {
-    ($($ty:ty, $bits:expr;)*) => { $(
+    ($($ty:ty, $bits:expr, $double:expr;)*) => { $(
         impl Ordered for $ty {
             fn bits(self) -> u64 {
                 let bits: fn($ty) -> u64 = $bits;
                 bits(self)
+            }
+
+            fn double(self) -> f64 {
+                let double: fn($ty) -> f64 = $double;
+                double(self)
             }
         }
     )* };
 }
 
 ordered! {
-    i32, |number| number.cast_unsigned().into();
-    i64, |number| number.cast_unsigned();
-    f32, |number| number.to_bits().into();
-    f64, |number| number.to_bits();
+    i32, |number| number.cast_unsigned().into(), f64::from;
+    i64, |number| number.cast_unsigned(), |number| number as f64;
+    f32, |number| number.to_bits().into(), f64::from;
+    f64, |number| number.to_bits(), |number| number;
 }
 
-/// The bits of the element of each group that so many of its elements, told how many there are, go before.
-fn ranked<T: Ordered>(array: &Array, groups: &Groups<'_>, rank: &dyn Fn(usize) -> usize) -> Vec<Option<u64>> {
+/// What is looked for in the elements of each group.
+#[derive(Clone, Copy)]
+enum Sought<'f> {
+    /// The element before which a number of elements go, told how many there are.
+    Rank(&'f dyn Fn(usize) -> usize),
+    /// The number at a share of the way from the least element to the greatest, between two elements on the straight line through them.
+    Share(f64),
+}
+
+/// The bits of what is sought in each group. A share of integers is a FLOAT64.
+fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> Vec<Option<u64>> {
     let all = array.numbers::<T>().unwrap_or_default();
+    let narrow = array.scalar() == Scalar::Float32;
     let (mut rooms, mut there) = (Rooms::new(), Vec::new());
+    let mut find = |all: &[T], len: usize| match what {
+        Sought::Rank(rank) => ranked_of(all, len, rank, &mut rooms).map(T::bits),
+        Sought::Share(share) => {
+            let scalar = if narrow { Scalar::Float32 } else { Scalar::Float64 };
+            between(all, len, share, &mut rooms).map(|number| float_bits(number, scalar))
+        }
+    };
     if groups.mapping().is_some() {
         let members = groups.members(|at| array.is_present(at));
-        let find = |members: &[usize]| {
+        let of_members = |members: &[usize]| {
             there.clear();
             there.extend(members.iter().map(|at| all[*at]));
-            ranked_of(&there, there.len(), rank, &mut rooms)
+            find(&there, there.len())
         };
-        return members.iter().map(find).collect();
+        return members.iter().map(of_members).collect();
     }
     if array.presence().is_none() {
-        return groups.runs().map(|run| ranked_of(&all[run.start..], run.len(), rank, &mut rooms)).collect();
+        return groups.runs().map(|run| find(&all[run.start..], run.len())).collect();
     }
-    let find = |run: Range<usize>| {
+    let of_run = |run: Range<usize>| {
         // Every element has a place, and one that is missing leaves it to the next.
         if there.len() < run.len() {
             there.resize(run.len(), T::GREATEST);
@@ -128,81 +153,125 @@ fn ranked<T: Ordered>(array: &Array, groups: &Groups<'_>, rank: &dyn Fn(usize) -
             there[count] = all[at];
             count += usize::from(array.is_present(at));
         }
-        ranked_of(&there, count, rank, &mut rooms)
+        find(&there, count)
     };
-    groups.runs().map(find).collect()
+    groups.runs().map(of_run).collect()
 }
 
-/// The bits of that element among the first `len`; none if there are none.
-fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, rooms: &mut Rooms<T>) -> Option<u64> {
+/// The element of a rank among the first `len`; `None` if there are none.
+fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, rooms: &mut Rooms<T>) -> Option<T> {
     if len == 0 {
         return None;
     }
     let rank = rank(len);
     let found = nth(all, len, rank, rooms);
     if !found.may_be_either_zero() {
-        return Some(found.bits());
+        return Some(found);
     }
     // Zeros go by position.
     let below = all[..len].iter().filter(|element| **element < found).count();
-    all[..len].iter().filter(|element| **element == found).nth(rank - below).map(|zero| zero.bits())
+    all[..len].iter().filter(|element| **element == found).nth(rank - below).copied()
 }
 
-/// The elements with a rank in each group of the operand `into`.
-fn quantiles(
-    args: &ArrayOperands<'_>,
-    into: usize,
-    ret: &QType,
-    rank: &dyn Fn(usize) -> usize,
-) -> Result<Value, Fault> {
+/// The number at a share of the way from the least to the greatest of the first `len` elements; `None` if there are none.
+fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut Rooms<T>) -> Option<f64> {
+    let place = share * len.saturating_sub(1) as f64;
+    let rank = place as usize;
+    let low = ranked_of(all, len, &|_| rank, rooms)?;
+    let weight = place - place.floor();
+    if weight == 0.0 || low.is_nan() {
+        return Some(low.double());
+    }
+    let (mut not_above, mut high) = (0, T::GREATEST);
+    for element in &all[..len] {
+        not_above += usize::from(*element <= low);
+        if *element > low && *element < high {
+            high = *element;
+        }
+    }
+    // The next element is equal to this one, or the least of those above.
+    let high = if not_above > rank + 1 { low } else { high };
+    Some(if high == low { low.double() } else { on_line(low.double(), high.double(), weight) })
+}
+
+/// The number at a share of the way from `low` to `high`, computed from the end that is nearer, as NumPy does.
+fn on_line(low: f64, high: f64, weight: f64) -> f64 {
+    let step = high - low;
+    if !step.is_finite() {
+        // Infinite numbers, or a difference that is too large.
+        low * (1.0 - weight) + high * weight
+    } else if weight < 0.5 {
+        low + step * weight
+    } else {
+        high - step * (1.0 - weight)
+    }
+}
+
+/// What is sought in each group of the operand `into`.
+fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Sought<'_>) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(into, array.len())?;
     // Elements that are not beside each other are put into their groups, and those of a group are copied.
     args.room_for(array.len(), if groups.mapping().is_some() { 32 } else { 8 })?;
     let find = match array.scalar() {
-        Scalar::Int32 => ranked::<i32>,
-        Scalar::Int64 => ranked::<i64>,
-        Scalar::Float32 => ranked::<f32>,
-        _ => ranked::<f64>,
+        Scalar::Int32 => sought::<i32>,
+        Scalar::Int64 => sought::<i64>,
+        Scalar::Float32 => sought::<f32>,
+        _ => sought::<f64>,
     };
-    results(find(array, &groups, rank), ret)
+    results(find(array, &groups, what), ret)
 }
 
 pub(crate) static MEDIAN: OpDef = OpDef {
     name: "math.median",
-    aliases: &["median"],
-    summary: "The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none.",
+    summary: "The median of the elements that are there, of each group or of all, as Arolla has it: the lower one, if there are two. A NaN if one is; missing if there are none. The short name `median` is the mean of the two.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
-        evaluate: |args, ret| quantiles(args, 1, ret, &|count| (count - 1) / 2),
+        typing: ranked_types,
+        evaluate: |args, ret| quantiles(args, 1, ret, Sought::Rank(&|count| (count - 1) / 2)),
     }),
     examples: &[
-        ex("median([5, missing, 1, 3, 9])", "i32?{3}"),
-        ex("median([2.5f32, 1f32, 7f32], edge.from_sizes([2, 0, 1]))", "[1, NA, 7]"),
+        ex("math.median([5, missing, 1, 3, 9])", "i32?{3}"),
+        ex("math.median([2.5f32, 1f32, 7f32], edge.from_sizes([2, 0, 1]))", "[1, NA, 7]"),
     ],
     ..AGGREGATION
 };
 
-fn inverse_cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
-    let array = aggregate_types(operator, &[args[0], args[2]], Scalar::is_numeric, |scalar| scalar, false);
+/// The types of an operator on an array, a share and an edge, given the types of the operator without the share.
+fn types_with_share(
+    share: &str,
+    operator: &'static str,
+    args: &[Argument<'_>],
+    types: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
+) -> Result<Signature, TypeFault> {
+    let array = types(operator, &[args[0], args[2]]);
     let array = array.map_err(|fault| TypeFault { operand: fault.operand.map(|at| 2 * at), ..fault })?;
     match args[1].qtype {
         QType::Scalar(scalar) if scalar.is_numeric() => Ok(Signature::unchanged(args, array.ret)),
-        found => refuse(1, format!("{operator} expects a number for `cdf_arg`, found {found}")),
+        found => refuse(1, format!("{operator} expects a number for `{share}`, found {found}")),
     }
 }
 
-/// A share, rounded to FLOAT32.
-fn share(value: &Value) -> Result<f32, Fault> {
-    let share = match value.as_scalar() {
-        Some(ScalarValue::Int32(value)) => *value as f32,
-        Some(ScalarValue::Int64(value)) => *value as f32,
-        Some(ScalarValue::Float32(value)) => *value,
-        Some(ScalarValue::Float64(value) | ScalarValue::WeakFloat(value)) => *value as f32,
-        _ => return Err(Fault::new(FaultKind::Invalid)),
-    };
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(invalid("`cdf_arg` is not between 0 and 1")) }
+/// The types of an aggregation to elements.
+fn ranked_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    aggregate_types(operator, args, Scalar::is_numeric, |scalar| scalar, false)
+}
+
+/// The types of an aggregation to numbers between elements: those of integers are FLOAT64.
+pub(crate) fn interpolated_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
+    let float = |scalar: Scalar| if scalar.is_integer() { Scalar::Float64 } else { scalar };
+    aggregate_types(operator, args, Scalar::is_numeric, float, false)
+}
+
+/// A number as a float.
+fn number(value: &Value) -> Result<f64, Fault> {
+    match value.as_scalar() {
+        Some(ScalarValue::Int32(value)) => Ok(f64::from(*value)),
+        Some(ScalarValue::Int64(value)) => Ok(*value as f64),
+        Some(ScalarValue::Float32(value)) => Ok(f64::from(*value)),
+        Some(ScalarValue::Float64(value) | ScalarValue::WeakFloat(value)) => Ok(*value),
+        _ => Err(Fault::new(FaultKind::Invalid)),
+    }
 }
 
 pub(crate) static INVERSE_CDF: OpDef = OpDef {
@@ -213,20 +282,47 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
-        typing: inverse_cdf_types,
+        typing: |name, args| types_with_share("cdf_arg", name, args, ranked_types),
         evaluate: |args, ret| {
-            let share = share(&args[1])?;
+            let share = number(&args[1])? as f32;
+            if !(0.0..=1.0).contains(&share) {
+                return Err(invalid("`cdf_arg` is not between 0 and 1"));
+            }
             // A count is rounded to FLOAT32 too, and may come out above all.
             let rank = |count: usize| {
                 let before = (share * count as f32).ceil() as usize;
                 before.saturating_sub(1).min(count - 1)
             };
-            quantiles(args, 2, ret, &rank)
+            quantiles(args, 2, ret, Sought::Rank(&rank))
         },
     }),
     examples: &[
         ex("inverse_cdf([1, 2, missing, 3, 4], 0.5)", "i32?{2}"),
         ex("inverse_cdf([1, 2, 3, 4], 0.51)", "i32?{3}"),
+    ],
+    ..ARRAY
+};
+
+pub(crate) static QUANTILE: OpDef = OpDef {
+    name: "math.quantile",
+    aliases: &["quantile"],
+    summary: "The number at a share `q` of the way through the elements that are there in their order, of each group or of all: between two elements it is on the straight line through them, as in NumPy and Excel's `PERCENTILE.INC`. Of integers it is an f64. A NaN if one is; missing if there are none. `q` is from 0 to 1.",
+    params: &[param("x"), param("q"), param_or("into", Value::Unspecified)],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Whole,
+        typing: |name, args| types_with_share("q", name, args, interpolated_types),
+        evaluate: |args, ret| {
+            let share = number(&args[1])?;
+            if !(0.0..=1.0).contains(&share) {
+                return Err(invalid("`q` is not between 0 and 1"));
+            }
+            quantiles(args, 2, ret, Sought::Share(share))
+        },
+    }),
+    examples: &[
+        ex("quantile([10, 40, missing, 20, 30], 0.75)", "f64?{32.5}"),
+        ex("quantile([1f32, 2f32, 5f32], 0.5, edge.from_sizes([2, 0, 1]))", "[1.5, NA, 5]"),
     ],
     ..ARRAY
 };
@@ -428,7 +524,7 @@ mod tests {
                 };
                 let wanted = results(expected.collect(), &shape).unwrap();
                 let args = [array.clone().into(), edge.clone()];
-                let found = quantiles(&ArrayOperands::of_call(&args), 1, &shape, rank).unwrap();
+                let found = quantiles(&ArrayOperands::of_call(&args), 1, &shape, Sought::Rank(rank)).unwrap();
                 assert!(found.same(&wanted), "{array} over {edge}: {found} is not {wanted}");
             }
         }

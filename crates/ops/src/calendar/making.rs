@@ -7,6 +7,11 @@ use crate::kernel::strict;
 use cembra_runtime::{Date, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Presence, Tape, Un, Val};
 
+/// A part of a date or a time of day, in 32 bits. A number that these do not hold is no part, and neither are the first and the last that they hold.
+fn part(number: i64) -> i32 {
+    number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
 /// Where a number is at least the first and at most the second.
 fn within(t: &mut Tape, x: Val, least: f64, most: f64) -> Mask {
     let (least, most) = (number(t, least), number(t, most));
@@ -35,10 +40,13 @@ pub(crate) static DATE: OpDef = OpDef {
     name: "date.make",
     summary: "The date of a year from 1 to 9999, a month from 1 and a day from 1; missing if there is no such day.",
     params: &[param("year"), param("month"), param("day")],
-    meaning: Meaning::Overloads(&[strict!(
-        |year: i32, month: i32, day: i32| -> Option<Date> { Date::of_parts(year, month, day) },
-        DATE_RULE
-    )]),
+    meaning: Meaning::Overloads(&[
+        strict!(|year: i32, month: i32, day: i32| -> Option<Date> { Date::of_parts(year, month, day) }, DATE_RULE),
+        strict!(
+            |year: i64, month: i64, day: i64| -> Option<Date> { Date::of_parts(part(year), part(month), part(day)) },
+            DATE_RULE
+        ),
+    ]),
     examples: &[ex("date.make(2026, 11, 20)", "date?{2026-11-20}"), ex("date.make(2026, 2, 29)", "date?{NA}")],
     ..OVERLOADED
 };
@@ -84,8 +92,20 @@ pub(crate) static TIMESTAMP: OpDef = OpDef {
             TIMESTAMP_RULE
         ),
         strict!(
+            |date: Date, hour: i64, minute: i64, second: i64| -> Option<Timestamp> {
+                Timestamp::of_parts(date, part(hour), part(minute), f64::from(part(second)))
+            },
+            TIMESTAMP_RULE
+        ),
+        strict!(
             |date: Date, hour: i32, minute: i32, second: f64| -> Option<Timestamp> {
                 Timestamp::of_parts(date, hour, minute, second)
+            },
+            TIMESTAMP_RULE
+        ),
+        strict!(
+            |date: Date, hour: i64, minute: i64, second: f64| -> Option<Timestamp> {
+                Timestamp::of_parts(date, part(hour), part(minute), second)
             },
             TIMESTAMP_RULE
         ),

@@ -2,6 +2,7 @@
 //! floats of 64 bits without a branch, so that they are evaluated in lanes; a TIMESTAMP is split by a division of integers.
 
 mod civil;
+pub(crate) mod days;
 pub(crate) mod durations;
 pub(crate) mod making;
 pub(crate) mod months;

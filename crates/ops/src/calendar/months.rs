@@ -8,8 +8,8 @@ use crate::kernel::strict;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, Timestamp};
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 
-/// The fault of an operator on a date whose result is not of the years 1 to 9999.
-fn outside(date: Date) -> Fault {
+/// The fault of an operator on a date whose result is not of the years 1 to 9999, or no date at all.
+pub(super) fn outside(date: Date) -> Fault {
     Fault::with(FaultKind::TimeRange, u64::from(date.0.cast_unsigned()))
 }
 
@@ -48,10 +48,16 @@ pub(crate) static ADD_MONTHS: OpDef = OpDef {
     summary: "The same day of the month so many months later, or the last of that month if it is shorter. An error outside of the years 1 to 9999.",
     params: &[param("d"), param("months")],
     faults: &[FaultKind::TimeRange],
-    meaning: Meaning::Overloads(&[strict!(
-        try |d: Date, months: i32| -> Date { d.add_months(months).ok_or(outside(d)) },
-        ADD_MONTHS_RULE
-    )]),
+    meaning: Meaning::Overloads(&[
+        strict!(try |d: Date, months: i32| -> Date { d.add_months(months).ok_or(outside(d)) }, ADD_MONTHS_RULE),
+        strict!(
+            try |d: Date, months: i64| -> Date {
+                // No two dates are as many months from each other as 32 bits do not hold.
+                i32::try_from(months).ok().and_then(|months| d.add_months(months)).ok_or(outside(d))
+            },
+            ADD_MONTHS_RULE
+        ),
+    ]),
     examples: &[
         ex("date.add_months(date\"2026-11-20\", 3)", "date{2027-02-20}"),
         ex("date.add_months(date\"2024-03-31\", -1)", "date{2024-02-29}"),
@@ -64,10 +70,15 @@ pub(crate) static ADD_YEARS: OpDef = OpDef {
     summary: "The same day so many years later, or 28 February for 29 February where there is none. An error outside of the years 1 to 9999.",
     params: &[param("d"), param("years")],
     faults: &[FaultKind::TimeRange],
-    meaning: Meaning::Overloads(&[strict!(
-        try |d: Date, years: i32| -> Date { d.add_years(years).ok_or(outside(d)) },
-        ADD_YEARS_RULE
-    )]),
+    meaning: Meaning::Overloads(&[
+        strict!(try |d: Date, years: i32| -> Date { d.add_years(years).ok_or(outside(d)) }, ADD_YEARS_RULE),
+        strict!(
+            try |d: Date, years: i64| -> Date {
+                i32::try_from(years).ok().and_then(|years| d.add_years(years)).ok_or(outside(d))
+            },
+            ADD_YEARS_RULE
+        ),
+    ]),
     examples: &[ex("date.add_years(date\"2024-02-29\", 1)", "date{2025-02-28}")],
     ..OVERLOADED
 };

@@ -5,24 +5,14 @@ use crate::derivative::{FIRST, FLAT, all};
 use crate::kernel::{SAME, one, strict, two};
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{Date, Duration, MachineType};
-use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
+use cembra_tape::{Bin, Cell, Cmp, Un};
 
 const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
 
-/// A date and days of 64 bits, of which the lower half counts.
-fn days(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
-    let [x, y] = [a[0].val(t), a[1].val(t)].map(|x| match t.ty(x) {
-        MachineType::I64 => t.un(Un::Convert(MachineType::I32), x),
-        _ => x,
-    });
-    Cell::num(t.bin(op, x, y))
-}
-
-const ADD_DAYS_RULE: Rule = |t, a| days(t, Bin::Add, a);
 pub(crate) static ADD: OpDef = OpDef {
     name: "math.add",
     aliases: &["add"],
-    summary: "The sum of two numbers, or of a date and days. Integers wrap around, dates too. With a timestamp or a duration it is `duration.add`.",
+    summary: "The sum of two numbers, or of a date and days. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the sum. With a timestamp or a duration it is `duration.add`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_add(y) }, ADD_RULE),
@@ -30,8 +20,6 @@ pub(crate) static ADD: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { x + y }, ADD_RULE),
         strict!(|x: Date, y: i32| -> Date { Date(x.0.wrapping_add(y)) }, ADD_RULE),
         strict!(|x: i32, y: Date| -> Date { Date(x.wrapping_add(y.0)) }, ADD_RULE),
-        strict!(|x: Date, y: i64| -> Date { Date(x.0.wrapping_add(y as i32)) }, ADD_DAYS_RULE),
-        strict!(|x: i64, y: Date| -> Date { Date(y.0.wrapping_add(x as i32)) }, ADD_DAYS_RULE),
     ]),
     laws: &[Law::Commutative],
     examples: &[
@@ -43,15 +31,15 @@ pub(crate) static ADD: OpDef = OpDef {
     ],
     derivative: Some(|d| all([d.cotangent, d.cotangent])),
     of_durations: Some(id::DURATION_ADD),
+    of_long_days: Some(id::DATE_ADD_DAYS),
     ..BINARY
 };
 
 const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
-const SUBTRACT_DAYS_RULE: Rule = |t, a| days(t, Bin::Sub, a);
 pub(crate) static SUBTRACT: OpDef = OpDef {
     name: "math.subtract",
     aliases: &["subtract"],
-    summary: "The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates too. With a timestamp or a duration it is `duration.subtract`.",
+    summary: "The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
@@ -59,7 +47,6 @@ pub(crate) static SUBTRACT: OpDef = OpDef {
         strict!(|x: f64, y: f64| -> f64 { x - y }, SUBTRACT_RULE),
         strict!(|x: Date, y: i32| -> Date { Date(x.0.wrapping_sub(y)) }, SUBTRACT_RULE),
         strict!(|x: Date, y: Date| -> i32 { x.0.wrapping_sub(y.0) }, SUBTRACT_RULE),
-        strict!(|x: Date, y: i64| -> Date { Date(x.0.wrapping_sub(y as i32)) }, SUBTRACT_DAYS_RULE),
     ]),
     examples: &[ex("5 - 7", "-2"), ex("1f64 - 0.5", "f64{0.5}"), ex("date\"2026-11-20\" - date\"2026-01-01\"", "323")],
     derivative: Some(|d| {
@@ -67,6 +54,7 @@ pub(crate) static SUBTRACT: OpDef = OpDef {
         all([d.cotangent, minus])
     }),
     of_durations: Some(id::DURATION_SUBTRACT),
+    of_long_days: Some(id::DATE_SUBTRACT_DAYS),
     ..BINARY
 };
 

@@ -1,4 +1,5 @@
-//! Divisions and remainders. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too.
+//! Divisions and remainders of Arolla. `divide` and `fmod` never fail; `floordiv` and `mod` refuse a zero divisor, for floats too. What
+//! `//` and `%` mean in texts is in `floor_division.rs`.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
 use crate::derivative::{FLAT, REMAINDER, all};
@@ -9,12 +10,17 @@ use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
 const DIVIDE_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
+    Cell::num(quotient(t, x, y))
+};
+
+/// The quotient of two floats, rounded once.
+pub(super) fn quotient(t: &mut Tape, x: Val, y: Val) -> Val {
     // By a power of two, the quotient and the product with the reciprocal are the same number, rounded once.
     match reciprocal(t, y) {
-        Some(reciprocal) => Cell::num(t.bin(Bin::Mul, x, reciprocal)),
-        None => Cell::num(t.bin(Bin::Div, x, y)),
+        Some(reciprocal) => t.bin(Bin::Mul, x, reciprocal),
+        None => t.bin(Bin::Div, x, y),
     }
-};
+}
 
 /// The reciprocal of a constant power of two that has an exact one.
 fn reciprocal(t: &mut Tape, y: Val) -> Option<Val> {
@@ -139,6 +145,8 @@ macro_rules! int_floordiv {
     }};
 }
 
+pub(super) use int_floordiv;
+
 macro_rules! int_mod {
     ($x:expr, $y:expr) => {{
         let (x, y) = ($x, $y);
@@ -149,6 +157,8 @@ macro_rules! int_mod {
         Ok(if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest })
     }};
 }
+
+pub(super) use int_mod;
 
 /// The quotient of two integers, rounded towards minus infinity.
 pub(crate) fn floored_quotient(x: i64, y: i64) -> Result<i64, Fault> {
@@ -270,7 +280,7 @@ const FLOAT_MOD_RULE: Rule = |t, a| {
 pub(crate) static FLOORDIV: OpDef = OpDef {
     name: "math.floordiv",
     aliases: &["floordiv"],
-    summary: "The quotient rounded towards minus infinity. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN.",
+    summary: "The quotient rounded towards minus infinity, as Arolla computes it. Of floats it is rounded before: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
@@ -279,10 +289,10 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
         strict!(try |x: f64, y: f64| -> f64 { float_floordiv!(x, y, f64::NAN) }, FLOAT_FLOORDIV_RULE),
     ]),
     examples: &[
-        ex("7 // -2", "-4"),
-        ex("-2147483648 // -1", "-2147483648"),
-        ex("-7f32 // 2f32", "-4."),
-        ex("missing[i32] // 0", "i32?{NA}"),
+        ex("floordiv(7, -2)", "-4"),
+        ex("floordiv(-2147483648, -1)", "-2147483648"),
+        ex("floordiv(1f64, 0.1f64)", "f64{10}"),
+        ex("floordiv(missing[i32], 0)", "i32?{NA}"),
     ],
     derivative: Some(FLAT),
     of_durations: Some(id::DURATION_FLOORDIV),
@@ -292,7 +302,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
 pub(crate) static MOD: OpDef = OpDef {
     name: "math.mod",
     aliases: &["mod"],
-    summary: "The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too. Of floats it is `x - (x // y) * y` with each step rounded: `1.0 % 0.1` is 0, where Python and NumPy give 0.09999999999999995.",
+    summary: "The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. Of floats it is `x - floordiv(x, y) * y` with each step rounded: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),
@@ -300,7 +310,7 @@ pub(crate) static MOD: OpDef = OpDef {
         strict!(try |x: f32, y: f32| -> f32 { float_mod!(x, y, f32::NAN, f32::INFINITY) }, FLOAT_MOD_RULE),
         strict!(try |x: f64, y: f64| -> f64 { float_mod!(x, y, f64::NAN, f64::INFINITY) }, FLOAT_MOD_RULE),
     ]),
-    examples: &[ex("7 % -2", "-1"), ex("-7 % 3", "2"), ex("-1f32 % inf", "inf"), ex("-1e-20f64 % 1", "f64{1}")],
+    examples: &[ex("mod(7, -2)", "-1"), ex("mod(-1f32, inf)", "inf"), ex("mod(1f64, 0.1f64)", "f64{0}")],
     derivative: Some(REMAINDER),
     of_durations: Some(id::DURATION_MOD),
     ..BINARY

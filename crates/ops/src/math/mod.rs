@@ -7,6 +7,7 @@ pub(crate) mod decimal;
 pub(crate) mod division;
 pub(crate) mod exponential;
 pub(crate) mod extremes;
+pub(crate) mod floor_division;
 pub(crate) mod logistic;
 pub(crate) mod power;
 pub(crate) mod quantile;

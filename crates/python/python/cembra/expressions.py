@@ -204,7 +204,7 @@ class Expr:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        raise TracingError("an expression has no elements before the model runs: use operators on arrays, such as M.math.sum, for loops")
+        raise TracingError("an expression has no elements before the model runs: use operators on arrays, such as M.sum, for loops")
 
     def __len__(self) -> NoReturn:
         raise TracingError("an expression has no length before the model runs: use M.array.size or M.strings.length")
@@ -215,7 +215,7 @@ class Expr:
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self._form[1] if self._form[0] == "field" else "f"
         raise TracingError(
-            f"an expression has fields, and no methods such as `{name}(..)`: `M` has operators, as in M.math.sum(x) for x.sum()"
+            f"an expression has fields, and no methods such as `{name}(..)`: `M` has operators, as in M.sum(x) for x.sum()"
         )
 
     def __float__(self) -> NoReturn:
@@ -292,7 +292,15 @@ _UFUNCS = {
     "isfinite": "math.is_finite",
 }
 _SIGNS = {sign for sign in _UFUNCS.values() if not sign[0].isalpha()}
-_FUNCTIONS = {"where": "where", "clip": "math.clamp", "sum": "math.sum", "mean": "math.mean", "cumsum": "math.cum_sum"}
+_FUNCTIONS = {
+    "where": "where",
+    "clip": "math.clamp",
+    "sum": "sum",
+    "mean": "math.mean",
+    "median": "median",
+    "quantile": "quantile",
+    "cumsum": "math.cum_sum",
+}
 
 
 def infix(sign: str, left: Any, right: Any) -> Expr:

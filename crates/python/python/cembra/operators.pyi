@@ -550,7 +550,7 @@ class _MathOperators:
         """The magnitude of a number. The smallest integer stays as it is."""
         ...
     def add(self, x: Any, y: Any) -> Expr:
-        """The sum of two numbers, or of a date and days. Integers wrap around, dates too. With a timestamp or a duration it is `duration.add`."""
+        """The sum of two numbers, or of a date and days. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the sum. With a timestamp or a duration it is `duration.add`."""
         ...
     def argmax(self, x: Any, into: Any = ...) -> Expr:
         """The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one."""
@@ -600,8 +600,11 @@ class _MathOperators:
     def floor(self, x: Any) -> Expr:
         """The largest whole number that is not above `x`."""
         ...
+    def floor_divide(self, x: Any, y: Any) -> Expr:
+        """The `//` of the text language: the exact quotient rounded towards minus infinity, and to the nearest float where that is none. A zero divisor is an error, for floats too."""
+        ...
     def floordiv(self, x: Any, y: Any) -> Expr:
-        """The quotient rounded towards minus infinity. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN."""
+        """The quotient rounded towards minus infinity, as Arolla computes it. Of floats it is rounded before: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN."""
         ...
     def fmod(self, x: Any, y: Any) -> Expr:
         """The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor."""
@@ -652,7 +655,7 @@ class _MathOperators:
         """The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32."""
         ...
     def median(self, x: Any, into: Any = ...) -> Expr:
-        """The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none."""
+        """The median of the elements that are there, of each group or of all, as Arolla has it: the lower one, if there are two. A NaN if one is; missing if there are none. The short name `median` is the mean of the two."""
         ...
     def min(self, x: Any, into: Any = ...) -> Expr:
         """The least of the elements that are there, of each group or of all: a NaN if one is; missing if there are none."""
@@ -661,7 +664,7 @@ class _MathOperators:
         """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
         ...
     def mod(self, x: Any, y: Any) -> Expr:
-        """The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too. Of floats it is `x - (x // y) * y` with each step rounded: `1.0 % 0.1` is 0, where Python and NumPy give 0.09999999999999995."""
+        """The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. Of floats it is `x - floordiv(x, y) * y` with each step rounded: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too."""
         ...
     def multiply(self, x: Any, y: Any) -> Expr:
         """The product of two numbers. Integers wrap around."""
@@ -680,6 +683,12 @@ class _MathOperators:
         ...
     def prod(self, x: Any, into: Any = ...) -> Expr:
         """The product of the elements that are there, of each group or of all; missing if there are none."""
+        ...
+    def quantile(self, x: Any, q: Any, into: Any = ...) -> Expr:
+        """The number at a share `q` of the way through the elements that are there in their order, of each group or of all: between two elements it is on the straight line through them, as in NumPy and Excel's `PERCENTILE.INC`. Of integers it is an f64. A NaN if one is; missing if there are none. `q` is from 0 to 1."""
+        ...
+    def remainder(self, x: Any, y: Any) -> Expr:
+        """The `%` of the text language: what `x // y` leaves of `x`, with the sign of the divisor. Of floats it is exact, and rounded once where no float is. A zero divisor is an error, for floats too."""
         ...
     def round(self, x: Any) -> Expr:
         """The nearest whole number; halves are rounded away from zero."""
@@ -712,7 +721,7 @@ class _MathOperators:
         """The standard deviation of the elements that are there, of each group or of all: the root of `math.var`."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates too. With a timestamp or a duration it is `duration.subtract`."""
+        """The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
         """The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once."""
@@ -1185,7 +1194,7 @@ class _Operators:
         """The magnitude of a number. The smallest integer stays as it is."""
         ...
     def add(self, x: Any, y: Any) -> Expr:
-        """The sum of two numbers, or of a date and days. Integers wrap around, dates too. With a timestamp or a duration it is `duration.add`."""
+        """The sum of two numbers, or of a date and days. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the sum. With a timestamp or a duration it is `duration.add`."""
         ...
     def all(self, x: Any, into: Any = ...) -> Expr:
         """Present if every element of `x` is: of one mask, the mask itself."""
@@ -1323,8 +1332,11 @@ class _Operators:
     def floor(self, x: Any, digits: Any = ...) -> Expr:
         """The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits."""
         ...
+    def floor_divide(self, x: Any, y: Any) -> Expr:
+        """The `//` of the text language: the exact quotient rounded towards minus infinity, and to the nearest float where that is none. A zero divisor is an error, for floats too."""
+        ...
     def floordiv(self, x: Any, y: Any) -> Expr:
-        """The quotient rounded towards minus infinity. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN."""
+        """The quotient rounded towards minus infinity, as Arolla computes it. Of floats it is rounded before: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN."""
         ...
     def fmod(self, x: Any, y: Any) -> Expr:
         """The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor."""
@@ -1451,7 +1463,7 @@ class _Operators:
         """The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32."""
         ...
     def median(self, x: Any, into: Any = ...) -> Expr:
-        """The median of the elements that are there, of each group or of all: the lower one, if there are two. A NaN if one is; missing if there are none."""
+        """The `median` of the text language: `math.quantile(x, 0.5)`, which is the mean of the two in the middle if there are two, and an f64 of integers. Arolla's `math.median` is the lower of the two."""
         ...
     def min(self, x: Any, y: Any) -> Expr:
         """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
@@ -1460,7 +1472,7 @@ class _Operators:
         """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
         ...
     def mod(self, x: Any, y: Any) -> Expr:
-        """The remainder of the floor division, with the sign of the divisor. A zero divisor is an error, for floats too. Of floats it is `x - (x // y) * y` with each step rounded: `1.0 % 0.1` is 0, where Python and NumPy give 0.09999999999999995."""
+        """The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. Of floats it is `x - floordiv(x, y) * y` with each step rounded: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too."""
         ...
     def multiply(self, x: Any, y: Any) -> Expr:
         """The product of two numbers. Integers wrap around."""
@@ -1521,9 +1533,15 @@ class _Operators:
         """The product of the elements that are there, of each group or of all; missing if there are none."""
         ...
     qtype: _QtypeOperators
+    def quantile(self, x: Any, q: Any, into: Any = ...) -> Expr:
+        """The number at a share `q` of the way through the elements that are there in their order, of each group or of all: between two elements it is on the straight line through them, as in NumPy and Excel's `PERCENTILE.INC`. Of integers it is an f64. A NaN if one is; missing if there are none. `q` is from 0 to 1."""
+        ...
     random: _RandomOperators
     def reduce_tuple(self, op: Any, tuple: Any) -> Expr:
         """The fields of a tuple taken together by a function of two arguments, from left to right. One field is itself."""
+        ...
+    def remainder(self, x: Any, y: Any) -> Expr:
+        """The `%` of the text language: what `x // y` leaves of `x`, with the sign of the divisor. Of floats it is exact, and rounded once where no float is. A zero divisor is an error, for floats too."""
         ...
     def round(self, x: Any, digits: Any = ...) -> Expr:
         """The `round` of the text language: `math.round`, or the nearest multiple of 10 to the power of `-digits`, a literal; halves are rounded away from zero. As for all floats, what is printed as a half may be a little less or more."""
@@ -1582,7 +1600,7 @@ class _Operators:
         """The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates too. With a timestamp or a duration it is `duration.subtract`."""
+        """The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
         """The `sum` of the text language: `math.sum`, but a sum of `i32` that no `i32` is fails. Sums of `i64` wrap around."""

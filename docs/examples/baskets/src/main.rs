@@ -16,8 +16,8 @@ input prices: [f64]
 input counts: [f64?]
 input discount: f64
 let paid = prices * (counts ?? 1.0)
-output total = math.sum(paid) * (1.0 - discount)
-output shares = paid / math.sum(paid)";
+output total = sum(paid) * (1.0 - discount)
+output shares = paid / sum(paid)";
 
 /// A request, as a service has it.
 #[derive(cembra::Input)]

@@ -101,7 +101,7 @@ fn rewritten_models_fail_where_the_user_wrote_it() {
         for backend in [Backend::Interpreter, Backend::Native] {
             let options = Options::default().compat(mode == Mode::Compat).backend(backend);
             let error = evaluate(&model.compile(&options).expect("a model"), &row()).expect_err(expression);
-            assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")), "{expression}");
+            assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floor_divide")), "{expression}");
             let place = error.span().map(|span| span.text(&text));
             assert!(matches!(place, Some("i // j" | "x // j")), "{expression}: {place:?}");
         }

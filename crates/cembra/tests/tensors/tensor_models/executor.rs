@@ -280,7 +280,7 @@ fn a_session_says_where_in_the_text_a_run_fails() {
             Ok(made) => assert_eq!(made[0].to_vec::<i64>().expect("integers"), [2, 5]),
             Err(error) => {
                 assert_eq!(error.span().map(|span| span.text(text)), Some("10 // i"));
-                assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floordiv")));
+                assert_eq!((error.code(), error.operator()), ("div-by-zero", Some("math.floor_divide")));
                 assert_eq!(error.fault_kind(), Some(FaultKind::DivisionByZero));
                 let expected = executor.run_reference(&integers(values)).expect_err("a division by zero");
                 assert_eq!(parts(&error), parts(&expected));

@@ -113,6 +113,11 @@ fn what_people_mean_is_said() {
             "median(x)",
         ),
         (
+            " = quantile(x, 0.5)",
+            "math.quantile takes arrays, and no tensors; nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+            "quantile(x, 0.5)",
+        ),
+        (
             " = math.cum_sum(x, s)",
             "math.cum_sum takes arrays, and no tensors; nothing goes along an axis like this in a model; in Rust a `TensorOp` of your own can",
             "math.cum_sum(x, s)",
@@ -317,9 +322,9 @@ fn what_fails_in_a_run_is_said_where_it_stands() {
         ("i", Tensor::new(&[2], vec![5, 0]).expect("a tensor")),
     ]);
     for (output, message, place) in [
-        ("v + to_float64(tensor.sum(10 // i))", "math.floordiv: division by zero", Some("10 // i")),
-        ("v + to_float64(tensor.sum(10 // i + 7 // i))", "math.floordiv: division by zero", Some("10 // i")),
-        ("v + to_float64(tensor.sum(10 % i + 7 // 1))", "math.mod: division by zero", Some("10 % i")),
+        ("v + to_float64(tensor.sum(10 // i))", "math.floor_divide: division by zero", Some("10 // i")),
+        ("v + to_float64(tensor.sum(10 // i + 7 // i))", "math.floor_divide: division by zero", Some("10 // i")),
+        ("v + to_float64(tensor.sum(10 % i + 7 // 1))", "math.remainder: division by zero", Some("10 % i")),
         (
             "tensor.take(v, i)",
             "index 5 of an axis of 3; indices count from 0, and none from the end",

@@ -17,7 +17,7 @@ use cembra_value::{Array, Budget, ScalarValue, Span, Value, common_scalar};
 use rustc_hash::FxHashMap;
 
 /// Operators of the language whose results may be missing, and what they are of elements, of which none is.
-const OF_ELEMENTS: [(OpId, OpId); 13] = [
+const OF_ELEMENTS: [(OpId, OpId); 14] = [
     (id::PLUS, id::ADD),
     (id::EQUAL, id::BOOL_EQUAL),
     (id::NOT_EQUAL, id::BOOL_NOT_EQUAL),
@@ -31,6 +31,7 @@ const OF_ELEMENTS: [(OpId, OpId); 13] = [
     (id::SHORT_WHERE, id::TENSOR_WHERE),
     (id::WHERE, id::TENSOR_WHERE),
     (id::SHORT_SUM, id::MATH_SUM),
+    (id::SHORT_MEDIAN, id::MATH_MEDIAN),
 ];
 
 /// What is lowered, and what was made of it so far.

@@ -266,7 +266,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["stddev", "stdev", "stddevpop"], "write `std(a)`"),
     call(&["variance", "varpop"], "write `math.var(a)`"),
     call(&["corr", "correl", "corrcoef"], "write `math.correlation(a, b)`"),
-    call(&["quantile", "percentile", "percentilecont"], "write `math.inverse_cdf(a, 0.5)`"),
+    call(&["percentile", "percentilecont"], "write `quantile(a, 0.5)`"),
     call(&["shape", "ndim"], "an array has one axis, and `array.size(a)` elements"),
     call(
         &["sort", "sorted", "sortvalues", "orderby"],

@@ -249,7 +249,7 @@ fn what_a_player_lacks_becomes_a_kernel() {
     let program = record_lanes(&plan, &[], &[], little).expect("a lane program");
     assert_eq!(shape(&program), "tkt", "{program}");
     let Body::Kernel(kernel) = &program.segments[1].body else { panic!("{program}") };
-    assert_eq!((kernel.why, kernel.label), (Cut::Unplayable, "math.floordiv"));
+    assert_eq!((kernel.why, kernel.label), (Cut::Unplayable, "math.floor_divide"));
     assert_eq!(
         count(&program, |instr| matches!(instr, Instr::FaultIf { .. })),
         0,

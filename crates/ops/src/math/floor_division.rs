@@ -1,0 +1,122 @@
+//! What `//` and `%` mean in texts: the floor of the exact quotient, and what it leaves. Arolla's `math.floordiv` and `math.mod`, which round
+//! the quotient before they take its floor, are in `division.rs`, with the rules of integers, which are the same.
+
+use super::division::{INT_FLOORDIV_RULE, INT_MOD_RULE, ZERO, int_floordiv, int_mod, quotient};
+use crate::definition::{BINARY, Meaning, OpDef, ex};
+use crate::derivative::{self, FLAT};
+use crate::kernel::strict;
+use crate::{Rule, id};
+use cembra_runtime::{FaultKind, MachineType, RuntimeFn, math};
+use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
+
+macro_rules! float {
+    ($function:path, $x:expr, $y:expr) => {
+        if $y == 0.0 { Err(ZERO) } else { Ok($function($x, $y)) }
+    };
+}
+
+/// A division of floats, as far as both operators need it.
+struct Division {
+    /// The whole part of the rounded quotient: the floor of the exact quotient, or 1 more.
+    whole: Val,
+    /// What that leaves.
+    rest: Val,
+    /// The rest with the sign of the divisor.
+    signed: Val,
+    /// True where these two differ: the whole part is 1 too large, and the rest lacks a divisor.
+    is_above: Mask,
+    /// Where none of this holds: the quotient is too large, or a NaN, or the divisor is infinite.
+    is_special: Mask,
+}
+
+/// Divides; a zero divisor is a fault.
+///
+/// While the magnitude of the rounded quotient is less than 2^53 (2^24 in binary32), it differs from the exact quotient by at most a half. So the
+/// whole parts of both are equal or, where the quotient was rounded to a whole number, differ by 1. What such a number leaves is a float, so
+/// the fused instruction is exact. If that has the sign of the divisor, or is zero, the whole part is the floor; else it is 1 too large.
+fn divide(t: &mut Tape, x: Val, y: Val) -> Division {
+    let zero = t.konst_like(y, 0.0);
+    let is_zero = t.cmp(Cmp::Eq, y, zero);
+    t.fault_if(is_zero, FaultKind::DivisionByZero, [None, None]);
+    let quotient = quotient(t, x, y);
+    let whole = t.un(Un::Trunc, quotient);
+    let taken = t.un(Un::Neg, whole);
+    let rest = t.fma(taken, y, x);
+    let signed = t.bin(Bin::Copysign, rest, y);
+    let is_above = t.cmp(Cmp::Ne, signed, rest);
+    let digits = if t.ty(y) == MachineType::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
+    let limit = t.konst_like(y, (1_u64 << digits) as f64);
+    let magnitude = t.un(Un::Abs, quotient);
+    let is_large = t.cmp(Cmp::Ge, magnitude, limit);
+    let is_nan = t.is_nan(rest);
+    Division { whole, rest, signed, is_above, is_special: t.mor(is_large, is_nan) }
+}
+
+/// Calls the function where the operands are special; elsewhere the result is `ordinary`.
+fn call(t: &mut Tape, is_special: Mask, [of_f32, of_f64]: [RuntimeFn; 2], [x, y]: [Val; 2], ordinary: Val) -> Cell {
+    let function = if t.ty(x) == MachineType::F32 { of_f32 } else { of_f64 };
+    Cell::num(t.call_where(is_special, function, &[x, y], ordinary))
+}
+
+const FLOAT_FLOOR_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let Division { whole, is_above, is_special, .. } = divide(t, x, y);
+    let one = t.konst_like(y, 1.0);
+    let less = t.bin(Bin::Sub, whole, one);
+    let floor = t.select(is_above, less, whole);
+    call(t, is_special, [RuntimeFn::FloorDivideF32, RuntimeFn::FloorDivideF64], [x, y], floor)
+};
+
+const FLOAT_REMAINDER_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let Division { rest, signed, is_above, is_special, .. } = divide(t, x, y);
+    let moved = t.bin(Bin::Add, rest, y);
+    let rest = t.select(is_above, moved, signed);
+    call(t, is_special, [RuntimeFn::RemainderF32, RuntimeFn::RemainderF64], [x, y], rest)
+};
+
+pub(crate) static FLOOR_DIVIDE: OpDef = OpDef {
+    name: "math.floor_divide",
+    aliases: &["floor_divide"],
+    summary: "The `//` of the text language: the exact quotient rounded towards minus infinity, and to the nearest float where that is none. A zero divisor is an error, for floats too.",
+    faults: &[FaultKind::DivisionByZero],
+    meaning: Meaning::Overloads(&[
+        strict!(try |x: i32, y: i32| -> i32 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
+        strict!(try |x: i64, y: i64| -> i64 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
+        strict!(try |x: f32, y: f32| -> f32 { float!(math::floor_divide_f32, x, y) }, FLOAT_FLOOR_RULE),
+        strict!(try |x: f64, y: f64| -> f64 { float!(math::floor_divide_f64, x, y) }, FLOAT_FLOOR_RULE),
+    ]),
+    examples: &[
+        ex("7 // -2", "-4"),
+        ex("-2147483648 // -1", "-2147483648"),
+        ex("1f64 // 0.1f64", "f64{9}"),
+        ex("-7f32 // 2f32", "-4."),
+        ex("missing[i32] // 0", "i32?{NA}"),
+    ],
+    derivative: Some(FLAT),
+    of_durations: Some(id::DURATION_FLOORDIV),
+    ..BINARY
+};
+
+pub(crate) static REMAINDER: OpDef = OpDef {
+    name: "math.remainder",
+    aliases: &["remainder"],
+    summary: "The `%` of the text language: what `x // y` leaves of `x`, with the sign of the divisor. Of floats it is exact, and rounded once where no float is. A zero divisor is an error, for floats too.",
+    faults: &[FaultKind::DivisionByZero],
+    meaning: Meaning::Overloads(&[
+        strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),
+        strict!(try |x: i64, y: i64| -> i64 { int_mod!(x, y) }, INT_MOD_RULE),
+        strict!(try |x: f32, y: f32| -> f32 { float!(math::remainder_f32, x, y) }, FLOAT_REMAINDER_RULE),
+        strict!(try |x: f64, y: f64| -> f64 { float!(math::remainder_f64, x, y) }, FLOAT_REMAINDER_RULE),
+    ]),
+    examples: &[
+        ex("7 % -2", "-1"),
+        ex("-7 % 3", "2"),
+        ex("1f64 % 0.1f64", "f64{0.09999999999999995}"),
+        ex("100000000000000000f64 % 3f64", "f64{1}"),
+        ex("-1f32 % inf", "inf"),
+    ],
+    derivative: Some(derivative::REMAINDER),
+    of_durations: Some(id::DURATION_MOD),
+    ..BINARY
+};
