@@ -8,8 +8,24 @@ use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// For each operand the cotangent that it gets, of the type of the result; none for operands that do not change the result smoothly, or not at all.
-pub type Cotangents = SmallVec<[Option<NodeHandle>; 3]>;
+/// The cotangent that an operand gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Cotangent {
+    /// The value, of the type of the result.
+    pub value: NodeHandle,
+    /// The truth value that says where the result depends on the operand; `None` if it does everywhere. Where it does not, the operand has no
+    /// cotangent, and `value` may be any number there.
+    pub exists: Option<NodeHandle>,
+}
+
+impl From<NodeHandle> for Cotangent {
+    fn from(value: NodeHandle) -> Cotangent {
+        Cotangent { value, exists: None }
+    }
+}
+
+/// The cotangent of each operand; `None` for operands that do not change the result smoothly, or not at all.
+pub type Cotangents = SmallVec<[Option<Cotangent>; 3]>;
 
 /// The derivative of an operator: what it makes of the cotangent of its result.
 pub type Derivative = fn(&mut Derived<'_>) -> Result<Cotangents, TypeFault>;
@@ -46,6 +62,15 @@ impl Derived<'_> {
         self.graph.literal(Value::Scalar(value))
     }
 
+    /// The number that an operand is, if it is a literal.
+    pub(crate) fn literal(&self, operand: NodeHandle) -> Option<f64> {
+        match self.graph.value(operand)? {
+            Value::Scalar(ScalarValue::Float64(number) | ScalarValue::WeakFloat(number)) => Some(number),
+            Value::Scalar(ScalarValue::Float32(number)) => Some(number.into()),
+            _ => None,
+        }
+    }
+
     /// The cotangent times a factor.
     pub(crate) fn times(&mut self, factor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
@@ -62,21 +87,33 @@ impl Derived<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// The cotangent where a truth value is true, else zero. It is chosen, not multiplied: an infinite cotangent is no NaN elsewhere.
-    pub(crate) fn only_where(&mut self, condition: NodeHandle) -> NodeResult {
-        let (cotangent, zero) = (self.cotangent, self.number(0.0));
-        self.apply(id::TENSOR_WHERE, &[condition, cotangent, zero])
+    /// `factor`, or 0 where `limit` is 0: the limit of a product of a number that goes to 0 with one that grows more slowly.
+    pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
+        let zero = self.number(0.0);
+        let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
+        self.apply(id::TENSOR_WHERE, &[vanishes, zero, factor])
+    }
+
+    /// `x` with +0 in the place of -0. Functions that begin at 0 have the slope there that they have on the right.
+    pub(crate) fn without_minus_zero(&mut self, x: NodeHandle) -> NodeResult {
+        let zero = self.number(0.0);
+        self.apply(id::ADD, &[x, zero])
+    }
+
+    /// The cotangent, which exists where a truth value is true.
+    pub(crate) fn only_where(&self, condition: NodeHandle) -> Cotangent {
+        Cotangent { value: self.cotangent, exists: Some(condition) }
     }
 }
 
 /// The cotangents of all operands.
-pub(crate) fn all<const N: usize>(made: [NodeHandle; N]) -> Result<Cotangents, TypeFault> {
-    Ok(made.into_iter().map(Some).collect())
+pub(crate) fn all<C: Into<Cotangent>, const N: usize>(made: [C; N]) -> Result<Cotangents, TypeFault> {
+    Ok(made.into_iter().map(|made| Some(made.into())).collect())
 }
 
 /// The result is the operand at a position, whatever the others are.
 fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
-    (0..d.operands.len()).map(|operand| (operand == at).then_some(d.cotangent)).collect()
+    (0..d.operands.len()).map(|operand| (operand == at).then_some(Cotangent::from(d.cotangent))).collect()
 }
 
 /// The result is the first operand, whatever the others are.
@@ -92,6 +129,9 @@ pub(crate) const REMAINDER: Derivative = |d| {
     let taken = d.apply(id::SUBTRACT, &[x, d.result])?;
     let quotient = d.apply(id::DIVIDE, &[taken, y])?;
     let quotient = d.apply(id::TENSOR_ROUND, &[quotient])?;
+    // With an infinite divisor of the other sign the remainder is that divisor, and so it is where it was rounded to it.
+    let (is_divisor, minus_one) = (d.apply(id::BOOL_EQUAL, &[d.result, y])?, d.number(-1.0));
+    let quotient = d.apply(id::TENSOR_WHERE, &[is_divisor, minus_one, quotient])?;
     let lost = d.times(quotient)?;
     all([d.cotangent, d.minus(lost)?])
 };
@@ -102,24 +142,20 @@ pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).colle
 /// One of two by a truth value, which comes first: the one that is chosen gets the cotangent.
 pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
     let condition = d.operands[0];
-    let of_x = d.only_where(condition)?;
     let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
-    let of_y = d.only_where(opposite)?;
-    Ok([None, Some(of_x), Some(of_y)].into_iter().collect())
+    Ok([None, Some(d.only_where(condition)), Some(d.only_where(opposite))].into_iter().collect())
 }
 
-/// The larger, or smaller, of two: the one that is chosen gets the cotangent, of equal ones each a half.
-pub(crate) fn extreme(d: &mut Derived<'_>, better: OpId) -> Result<Cotangents, TypeFault> {
+/// The larger, or smaller, of two: the one that is chosen gets the cotangent, of equal ones each a half. `is_chosen` is the comparison of the
+/// chosen one with the other, and holds for equal ones.
+pub(crate) fn extreme(d: &mut Derived<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
     let [x, y] = [d.operands[0], d.operands[1]];
-    let (half, zero) = (d.number(0.5), d.number(0.0));
+    let half = d.number(0.5);
     let half = d.times(half)?;
     let tie = d.apply(id::BOOL_EQUAL, &[x, y])?;
-    let otherwise = d.apply(id::TENSOR_WHERE, &[tie, half, zero])?;
-    let mut made = Cotangents::new();
-    for [own, other] in [[x, y], [y, x]] {
-        let wins = d.apply(better, &[own, other])?;
-        let cotangent = d.cotangent;
-        made.push(Some(d.apply(id::TENSOR_WHERE, &[wins, cotangent, otherwise])?));
-    }
-    Ok(made)
+    let cotangent = d.cotangent;
+    let value = d.apply(id::TENSOR_WHERE, &[tie, half, cotangent])?;
+    let of_x = d.apply(is_chosen, &[x, y])?;
+    let of_y = d.apply(is_chosen, &[y, x])?;
+    all([of_x, of_y].map(|exists| Cotangent { value, exists: Some(exists) }))
 }

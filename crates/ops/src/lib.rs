@@ -67,7 +67,7 @@ pub use definition::{
     Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, MemoryAccess,
     NodeHandle, OpDef, OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
 };
-pub use derivative::{Cotangents, Derivative, Derived};
+pub use derivative::{Cotangent, Cotangents, Derivative, Derived};
 pub use direct::RegisterFn;
 pub use effects::Effects;
 pub use lift::record;

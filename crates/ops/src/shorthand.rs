@@ -184,9 +184,14 @@ pub(crate) static CLAMP: OpDef = OpDef {
         let mut of = |operands: &[NodeHandle], cotangent, derivative: Derivative| {
             derivative(&mut Derived { graph: &mut *d.graph, operands, result, cotangent })
         };
-        let below = of(&[above, hi], cotangent, |d| extreme(d, id::BOOL_LESS))?;
+        let below = of(&[above, hi], cotangent, |d| extreme(d, id::BOOL_LESS_EQUAL))?;
         let [Some(within), at_hi] = below[..] else { return Ok(Cotangents::new()) };
-        let mut made = of(&[x, lo], within, |d| extreme(d, id::BOOL_GREATER))?;
+        let mut made = of(&[x, lo], within.value, |d| extreme(d, id::BOOL_GREATER_EQUAL))?;
+        for inner in made.iter_mut().flatten() {
+            if let (Some(own), Some(outer)) = (inner.exists, within.exists) {
+                inner.exists = Some(d.apply(id::LOGICAL_AND, &[own, outer])?);
+            }
+        }
         made.push(at_hi);
         Ok(made)
     }),

@@ -56,7 +56,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
     ]),
     laws: &[Law::Commutative],
     examples: &[ex("tensor.maximum(-0f32, 0f32)", "0."), ex("tensor.maximum(1f32, nan)", "nan")],
-    derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER)),
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER_EQUAL)),
     ..BINARY
 };
 
@@ -71,7 +71,7 @@ pub(crate) static MINIMUM: OpDef = OpDef {
     ]),
     laws: &[Law::Commutative],
     examples: &[ex("tensor.minimum(0f32, -0f32)", "-0."), ex("tensor.minimum(nan, 1f64)", "f64{nan}")],
-    derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS_EQUAL)),
     ..BINARY
 };
 
@@ -103,7 +103,7 @@ pub(crate) static RELU: OpDef = OpDef {
     derivative: Some(|d| {
         let zero = d.number(0.0);
         let positive = d.apply(id::BOOL_GREATER, &[d.operands[0], zero])?;
-        all([d.only_where(positive)?])
+        all([d.only_where(positive)])
     }),
     ..UNARY
 };

@@ -121,7 +121,8 @@ impl TensorGraph {
     }
 
     /// `log(sum(exp(x - m))) + m` along an axis, which the result does not have. `m` is the largest element if it is finite, else 0: so
-    /// elements that are all `-inf` give `-inf`, an element that is `inf` gives `inf`, and a NaN gives NaN. Integers become f32 before, so
+    /// elements that are all `-inf` give `-inf` and have the gradient 0, an element that is `inf` gives `inf` and has the whole gradient, and a NaN
+    /// gives NaN. Integers become f32 before, so
     /// that no difference of them wraps.
     ///
     /// ```
@@ -154,8 +155,14 @@ impl TensorGraph {
         let sum = self.reduce(Reduction::Sum, powers, &[axis])?;
         let logarithm = self.map(id::LOG, &[sum])?;
         let extents = self.node(sum).extents.clone();
-        let shift = self.reshape(shift, &extents)?;
-        self.map(id::ADD, &[logarithm, shift])
+        let [shift, largest] = [self.reshape(shift, &extents)?, self.reshape(largest, &extents)?];
+        let sum = self.map(id::ADD, &[logarithm, shift])?;
+        // The gradient of an infinite largest element is that of the largest; of elements that are all -inf it is 0.
+        let lowest = self.constant(scalar, f64::NEG_INFINITY)?;
+        let is_infinite = self.map(id::BOOL_EQUAL, &[largest, infinity])?;
+        let is_lowest = self.map(id::BOOL_EQUAL, &[largest, lowest])?;
+        let sum = self.map(id::TENSOR_WHERE, &[is_lowest, lowest, sum])?;
+        self.map(id::TENSOR_WHERE, &[is_infinite, largest, sum])
     }
 
     /// The mean over rows of `-sum(y * log_softmax(z))`: how far the distributions that rows of `z` stand for are from those of `y`.
@@ -186,10 +193,10 @@ impl TensorGraph {
         Ok(made[0])
     }
 
-    /// `function(x)` where a condition holds, and `otherwise` where not, with a gradient that is right where not, too.
+    /// `function(x)` where a condition holds, and `otherwise` where not. Where not, the function sees `fill` instead of `x`.
     ///
-    /// In `tensor.where(x > 0, sqrt(x), 0)` the root is also taken where it is not chosen; at 0 its derivative is infinite there, and infinity
-    /// times the zero that it is given is a NaN. Here the function sees `fill` instead, at which it and its derivative have to be finite.
+    /// It is for functions that fail, as a division of integers by 0 does: `tensor.where` computes both branches. Derivatives need it only if the
+    /// function has a gradient of its own, because a branch that is not chosen has no cotangent.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

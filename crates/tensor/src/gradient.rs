@@ -1,6 +1,7 @@
 //! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
 //! does to a cotangent is said by its record; what is said here is about the operations of graphs.
 
+use crate::cotangent::{Carried, Cotangent};
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::reverse_pass::ReversePass;
 use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -9,6 +10,9 @@ use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use smallvec::{SmallVec, smallvec};
+
+/// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
+pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
 /// The graph as records of operators see it, and the error that they cannot tell of.
 struct Elementwise<'g> {
@@ -157,15 +161,18 @@ impl TensorGraph {
         self.cotangents(&reverse, tangents, &seeds)
     }
 
-    /// What the cotangent of a node's result makes of its operands.
+    /// What the cotangent of a node's result makes of its operands. Where the result was not chosen, no operand has a cotangent through it.
     pub(crate) fn operand_cotangents(
         &mut self,
         id: TensorNodeId,
         node: &Node,
-        cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
+        cotangent: Cotangent,
+    ) -> Result<OperandCotangents, Error> {
         let first = node.operands.first().map(|operand| (*operand, self.node(*operand).extents.clone()));
         let (operand, extents) = first.unwrap_or_else(|| (id, node.extents.clone()));
+        let mut carried = |how, carry: &dyn Fn(&mut TensorGraph, TensorNodeId) -> Result<TensorNodeId, Error>| {
+            cotangent.carried(self, operand, how, carry)
+        };
         Ok(smallvec![Some(match &node.operation {
             Operation::Leaf(_)
             | Operation::Constant(_)
@@ -175,24 +182,32 @@ impl TensorGraph {
             Operation::Map(op) => return self.map_cotangents(op.id(), id, node, cotangent),
             Operation::Reduce(reduction, axes) => {
                 let axes: SmallVec<[usize; 8]> = axes.iter().map(|axis| usize::from(*axis)).collect();
-                return self.reduce_cotangent(*reduction, &axes, [operand, id, cotangent]).map(|made| smallvec![made]);
+                return self.reduce_cotangent(*reduction, &axes, [operand, id], cotangent).map(|made| smallvec![made]);
             }
-            Operation::Contract(labels) => return self.contract_cotangents(labels, node, cotangent),
-            Operation::Axes(to) => self.place_axes(cotangent, &widened(to), &extents)?,
-            Operation::PlaceAxes(to) => self.with_axes(cotangent, &widened(to))?,
-            Operation::Slice(slices) => self.place_slice_in(cotangent, slices, operand)?,
-            Operation::PlaceSlice(slices) => self.slice_anew(cotangent, slices)?,
-            Operation::Custom(custom) => return custom.cotangents(self, &node.operands, id, cotangent),
+            Operation::Contract(labels) => return self.contract_cotangents(labels, id, node, cotangent),
+            Operation::Axes(to) => {
+                let to = widened(to);
+                let how = if to.len() == node.extents.len() { Carried::Seen } else { Carried::Placed };
+                carried(how, &|g, of| g.place_axes(of, &to, &extents))?
+            }
+            Operation::PlaceAxes(to) => carried(Carried::Seen, &|g, of| g.with_axes(of, &widened(to)))?,
+            Operation::Slice(slices) => carried(Carried::Placed, &|g, of| g.place_slice_in(of, slices, operand))?,
+            Operation::PlaceSlice(slices) => carried(Carried::Seen, &|g, of| g.slice_anew(of, slices))?,
+            Operation::Custom(custom) => {
+                let given = cotangent.with_zeros(self)?;
+                let made = custom.cotangents(self, &node.operands, id, given)?;
+                return Ok(cotangent.for_all(self, made));
+            }
             Operation::Barrier(_) | Operation::CustomVjp(_) => cotangent,
-            Operation::Broadcast => self.summed_to(cotangent, &extents)?,
-            Operation::Reshape => self.reshape(cotangent, &extents)?,
+            Operation::Broadcast => carried(Carried::Added, &|g, of| g.summed_to(of, &extents))?,
+            Operation::Reshape => carried(Carried::Seen, &|g, of| g.reshape(of, &extents))?,
             Operation::Take(axis) => {
-                let made = self.place_take(cotangent, node.operands[1], usize::from(*axis), &extents)?;
-                return Ok(smallvec![Some(made), None]);
+                let place = |g: &mut TensorGraph, of| g.place_take(of, node.operands[1], usize::from(*axis), &extents);
+                return Ok(smallvec![Some(carried(Carried::Placed, &place)?), None]);
             }
             Operation::PlaceTake(axis) => {
-                let made = self.take(cotangent, node.operands[1], usize::from(*axis))?;
-                return Ok(smallvec![Some(made), None]);
+                let take = |g: &mut TensorGraph, of| g.take(of, node.operands[1], usize::from(*axis));
+                return Ok(smallvec![Some(carried(Carried::Seen, &take)?), None]);
             }
             Operation::Concat(axis) => return self.concat_cotangents(*axis, node, cotangent),
         })])
@@ -213,8 +228,8 @@ impl TensorGraph {
         op: OpId,
         id: TensorNodeId,
         node: &Node,
-        cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
+        cotangent: Cotangent,
+    ) -> Result<OperandCotangents, Error> {
         let def = self.registry().get(op);
         let Some(derivative) = def.derivative else {
             let message = format!("{} has no derivative", def.name);
@@ -224,8 +239,8 @@ impl TensorGraph {
         let handle = |node: TensorNodeId| NodeHandle(node.index() as u32);
         let operands: SmallVec<[NodeHandle; 3]> = node.operands.iter().map(|operand| handle(*operand)).collect();
         let mut elementwise = Elementwise { graph: self, error: None };
-        let (result, cotangent) = (handle(id), handle(cotangent));
-        let made = derivative(&mut Derived { graph: &mut elementwise, operands: &operands, result, cotangent });
+        let (result, given) = (handle(id), handle(cotangent.value));
+        let made = derivative(&mut Derived { graph: &mut elementwise, operands: &operands, result, cotangent: given });
         if let Some(error) = elementwise.error {
             return Err(error);
         }
@@ -236,11 +251,18 @@ impl TensorGraph {
             let scalar = self.scalar(*operand);
             cotangents.push(match made.filter(|_| scalar.is_float()) {
                 Some(made) => {
+                    let exists = made.exists.map(|exists| self.id(exists.0));
+                    let is_zero_elsewhere = cotangent.is_zero_elsewhere && made.value == given;
                     // What is made of others takes operands of several types.
-                    let made = self.cast(self.id(made.0), scalar)?;
+                    let value = self.cast(self.id(made.value.0), scalar)?;
                     // It may be of fewer axes than the result, where it does not depend on all of the operands.
-                    let made = self.broadcast(made, &node.extents)?;
-                    Some(self.summed_to(made, &extents)?)
+                    let value = self.broadcast(value, &node.extents)?;
+                    let made = Cotangent { value, is_zero_elsewhere, ..cotangent }.within(self, exists)?;
+                    if node.extents == extents {
+                        Some(made)
+                    } else {
+                        Some(made.carried(self, *operand, Carried::Added, |g, of| g.summed_to(of, &extents))?)
+                    }
                 }
                 None => None,
             });
@@ -253,29 +275,40 @@ impl TensorGraph {
         &mut self,
         reduction: Reduction,
         axes: &[usize],
-        [operand, result, cotangent]: [TensorNodeId; 3],
-    ) -> Result<Option<TensorNodeId>, Error> {
+        [operand, result]: [TensorNodeId; 2],
+        cotangent: Cotangent,
+    ) -> Result<Option<Cotangent>, Error> {
         let extents: Extents = self.extents(operand).into();
         let mut kept = extents.clone();
         axes.iter().for_each(|axis| kept[*axis] = 1);
-        let cotangent = self.reshape(cotangent, &kept)?;
         let scalar = self.scalar(operand);
         if !scalar.is_float() {
             return Ok(None);
         }
+        if reduction == Reduction::Sum {
+            let spread = |g: &mut TensorGraph, of| {
+                let of = g.reshape(of, &kept)?;
+                g.broadcast(of, &extents)
+            };
+            return cotangent.carried(self, operand, Carried::Seen, spread).map(Some);
+        }
+        let cotangent = cotangent.carried(self, result, Carried::Seen, |g, of| g.reshape(of, &kept))?;
         Ok(Some(match reduction {
-            Reduction::Sum => self.broadcast(cotangent, &extents)?,
             Reduction::Max | Reduction::Min => {
                 let best = self.reshape(result, &kept)?;
                 let is_best = self.map(id::BOOL_EQUAL, &[operand, best])?;
                 let [zero, one] = [self.constant(scalar, 0.0)?, self.constant(scalar, 1.0)?];
                 let ones = self.map(id::TENSOR_WHERE, &[is_best, one, zero])?;
                 let count = self.reduce_keeping(Reduction::Sum, ones, axes)?;
-                let share = self.map(id::DIVIDE, &[cotangent, count])?;
-                self.map(id::TENSOR_WHERE, &[is_best, share, zero])?
+                let share = self.map(id::DIVIDE, &[cotangent.value, count])?;
+                let value = self.broadcast(share, &extents)?;
+                Cotangent { value, ..cotangent }.within(self, Some(is_best))?
             }
-            Reduction::Product => self.product_cotangent(axes, operand, cotangent)?,
-            Reduction::Any | Reduction::All => return Ok(None),
+            Reduction::Product => {
+                let value = self.product_cotangent(axes, operand, cotangent.value)?;
+                Cotangent { value, is_zero_elsewhere: false, ..cotangent }
+            }
+            Reduction::Sum | Reduction::Any | Reduction::All => return Ok(None),
         }))
     }
 
@@ -339,49 +372,130 @@ impl TensorGraph {
     fn contract_cotangents(
         &mut self,
         labels: &Labels,
+        id: TensorNodeId,
         node: &Node,
-        cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
+        cotangent: Cotangent,
+    ) -> Result<OperandCotangents, Error> {
         let mut made = SmallVec::new();
+        let is_masked = cotangent.is_masked(self);
+        let value = if is_masked { cotangent.with_zeros(self)? } else { cotangent.value };
         for (at, operand) in node.operands.iter().enumerate() {
             let own = &labels.operands[at];
             let extents: Extents = self.extents(*operand).into();
-            let mut once: SmallVec<[Axis; 8]> = SmallVec::new();
-            own.iter().for_each(|label| {
-                if !once.contains(label) {
-                    once.push(*label);
-                }
-            });
             let mut others = Labels { operands: vec![labels.output.clone()], output: SmallVec::new() };
-            let mut factors = vec![cotangent];
+            let mut factors = vec![value];
             for (other, operand) in node.operands.iter().enumerate().filter(|(other, _)| *other != at) {
                 others.operands.push(labels.operands[other].clone());
                 factors.push(*operand);
             }
-            let is_there = |label: &Axis| others.operands.iter().any(|labels| labels.contains(label));
-            // A label that nothing else has was summed over: all its indices get the same.
-            let (there, gone): (SmallVec<[Axis; 8]>, SmallVec<[Axis; 8]>) = once.iter().copied().partition(is_there);
-            others.output = there;
-            let product = self.contract(others, &factors)?;
-            let extent = |label: &Axis| own.iter().position(|known| known == label).map_or(1, |axis| extents[axis]);
-            let narrow: Extents =
-                once.iter().map(|label| if gone.contains(label) { 1 } else { extent(label) }).collect();
-            let wide: Extents = once.iter().map(extent).collect();
-            let product = self.reshape(product, &narrow)?;
-            let product = self.broadcast(product, &wide)?;
-            let to: SmallVec<[usize; 8]> =
-                own.iter().map(|label| once.iter().position(|known| known == label).unwrap_or(0)).collect();
-            made.push(Some(self.place_axes(product, &to, &extents)?));
+            let Some(exists) = cotangent.exists.filter(|_| is_masked) else {
+                let value = self.spread(own, &extents, &others, |g, others| g.contract(others, &factors))?;
+                made.push(Some(Cotangent { value, is_zero_elsewhere: false, ..cotangent }));
+                continue;
+            };
+            let chosen = |g: &mut TensorGraph, others: Labels| {
+                let product = g.contract(others.clone(), &factors)?;
+                g.chosen_product([id, product, exists], &others, &factors)
+            };
+            let value = self.spread(own, &extents, &others, chosen)?;
+            // It exists where one of the products that were added does.
+            others.operands.truncate(1);
+            let of_cotangent =
+                |g: &mut TensorGraph, of| g.spread(own, &extents, &others, |g, others| g.contract(others, &[of]));
+            let exists = cotangent.carried(self, *operand, Carried::Added, of_cotangent)?.exists;
+            made.push(Some(Cotangent { value, exists, is_zero_elsewhere: true }));
         }
         Ok(made)
     }
 
-    fn concat_cotangents(
+    /// The cotangent of a factor whose axes have the labels `own`, from a product by its labels. `others` are the labels of what is multiplied.
+    fn spread(
         &mut self,
-        axis: Axis,
-        node: &Node,
-        cotangent: TensorNodeId,
-    ) -> Result<SmallVec<[Option<TensorNodeId>; 3]>, Error> {
+        own: &[Axis],
+        extents: &[usize],
+        others: &Labels,
+        product: impl FnOnce(&mut TensorGraph, Labels) -> Result<TensorNodeId, Error>,
+    ) -> Result<TensorNodeId, Error> {
+        let mut once: SmallVec<[Axis; 8]> = SmallVec::new();
+        own.iter().for_each(|label| {
+            if !once.contains(label) {
+                once.push(*label);
+            }
+        });
+        let is_there = |label: &Axis| others.operands.iter().any(|labels| labels.contains(label));
+        // A label that nothing else has was summed over: all its indices get the same.
+        let (there, gone): (SmallVec<[Axis; 8]>, SmallVec<[Axis; 8]>) = once.iter().copied().partition(is_there);
+        let product = product(self, Labels { operands: others.operands.clone(), output: there })?;
+        let extent = |label: &Axis| own.iter().position(|known| known == label).map_or(1, |axis| extents[axis]);
+        let narrow: Extents = once.iter().map(|label| if gone.contains(label) { 1 } else { extent(label) }).collect();
+        let wide: Extents = once.iter().map(extent).collect();
+        let product = self.reshape(product, &narrow)?;
+        let product = self.broadcast(product, &wide)?;
+        let to: SmallVec<[usize; 8]> =
+            own.iter().map(|label| once.iter().position(|known| known == label).unwrap_or(0)).collect();
+        self.place_axes(product, &to, extents)
+    }
+
+    /// A product of a cotangent, which is 0 where it does not exist, with other factors. If the others are finite, `product` is right, because 0
+    /// times them is 0. Else the products are taken element by element, and only those are added whose cotangent exists. A run computes one
+    /// of the two. `result` is the node that was differentiated: it is finite only if the factors are.
+    fn chosen_product(
+        &mut self,
+        [result, product, exists]: [TensorNodeId; 3],
+        labels: &Labels,
+        factors: &[TensorNodeId],
+    ) -> Result<TensorNodeId, Error> {
+        if self.is_for_tiles() || factors.len() == 1 {
+            return Ok(product);
+        }
+        // A condition has a value, so it is not made of nodes without one.
+        let tried = if self.has_seeds() { &factors[1..] } else { std::slice::from_ref(&result) };
+        let mut is_finite = None;
+        for tried in tried {
+            let (size, infinity) = (self.map(id::ABS, &[*tried])?, self.constant(self.scalar(*tried), f64::INFINITY)?);
+            let own = self.map(id::BOOL_LESS, &[size, infinity])?;
+            let axes: SmallVec<[usize; 8]> = (0..self.extents(own).len()).collect();
+            let own = if axes.is_empty() { own } else { self.reduce(Reduction::All, own, &axes)? };
+            is_finite = Some(match is_finite {
+                Some(before) => self.map(id::LOGICAL_AND, &[before, own])?,
+                None => own,
+            });
+        }
+        let Some(is_finite) = is_finite else { return Ok(product) };
+        // All labels as axes, those of the result first.
+        let mut all: SmallVec<[Axis; 8]> = labels.output.iter().copied().collect();
+        for label in labels.operands.iter().flatten() {
+            if !all.contains(label) {
+                all.push(*label);
+            }
+        }
+        let place = |label: &Axis| all.iter().position(|known| known == label).unwrap_or(0);
+        let aligned = |g: &mut TensorGraph, own: &[Axis], factor: TensorNodeId| {
+            let mut places: SmallVec<[usize; 8]> = own.iter().map(place).collect();
+            places.sort_unstable();
+            places.dedup();
+            let to: SmallVec<[usize; 8]> =
+                own.iter().map(|label| places.binary_search(&place(label)).unwrap_or(0)).collect();
+            let factor = g.with_axes(factor, &to)?;
+            let mut extents = Extents::from_elem(1, all.len());
+            places.iter().zip(g.extents(factor)).for_each(|(place, extent)| extents[*place] = *extent);
+            g.reshape(factor, &extents)
+        };
+        let mut terms = aligned(self, &labels.operands[0], factors[0])?;
+        for (own, factor) in labels.operands.iter().zip(factors).skip(1) {
+            let factor = aligned(self, own, *factor)?;
+            terms = self.map(id::MULTIPLY, &[terms, factor])?;
+        }
+        let extents: Extents = self.extents(factors[0]).into();
+        let exists = self.broadcast(exists, &extents)?;
+        let exists = aligned(self, &labels.operands[0], exists)?;
+        let terms = Cotangent { exists: Some(exists), ..Cotangent::everywhere(terms) }.with_zeros(self)?;
+        let summed: SmallVec<[usize; 8]> = (labels.output.len()..all.len()).collect();
+        let sum = self.reduce(Reduction::Sum, terms, &summed)?;
+        self.map(id::TENSOR_WHERE, &[is_finite, product, sum])
+    }
+
+    fn concat_cotangents(&mut self, axis: Axis, node: &Node, cotangent: Cotangent) -> Result<OperandCotangents, Error> {
         let mut slices: SmallVec<[Slice; 2]> = node.extents.iter().map(|extent| Slice::all(*extent)).collect();
         let mut start = 0;
         let mut made = SmallVec::new();
@@ -389,7 +503,7 @@ impl TensorGraph {
             let count = self.extents(*operand)[usize::from(axis)];
             slices[usize::from(axis)] = Slice { start, step: 1, count };
             start += count;
-            made.push(Some(self.slice(cotangent, &slices)?));
+            made.push(Some(cotangent.carried(self, *operand, Carried::Seen, |g, of| g.slice(of, &slices))?));
         }
         Ok(made)
     }

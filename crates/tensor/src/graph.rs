@@ -42,6 +42,10 @@ pub struct TensorGraph {
     most_nodes: usize,
     /// The next number of a node that is like no other.
     next_unique: u32,
+    /// True if the graph is evaluated on tiles.
+    is_for_tiles: bool,
+    /// True if there are nodes without a value, which forward mode differentiates by.
+    has_seeds: bool,
     /// Where in a text each node was written for, by position; graphs that no text was read for have none.
     spans: Vec<Option<Span>>,
     /// Where in a text the nodes that are made from now on were written for.
@@ -73,6 +77,8 @@ impl TensorGraph {
             known: HashTable::new(),
             most_nodes: MOST_NODES,
             next_unique: 0,
+            is_for_tiles: false,
+            has_seeds: false,
             spans: Vec::new(),
             span: None,
         }
@@ -93,6 +99,20 @@ impl TensorGraph {
     #[must_use]
     pub fn limited(self, most_nodes: usize) -> TensorGraph {
         TensorGraph { most_nodes: self.most_nodes.min(most_nodes), ..self }
+    }
+
+    /// Says that the graph is evaluated on tiles, which have no truth values and evaluate both branches of a choice. Gradients that are made from
+    /// now on need neither: a slice that is not read has a cotangent of zeros there, and so have the factors of products.
+    pub fn set_for_tiles(&mut self) {
+        self.is_for_tiles = true;
+    }
+
+    pub(crate) const fn is_for_tiles(&self) -> bool {
+        self.is_for_tiles
+    }
+
+    pub(crate) const fn has_seeds(&self) -> bool {
+        self.has_seeds
     }
 
     /// An empty graph for nodes of this one: what is unique here is there too.
@@ -282,6 +302,7 @@ impl TensorGraph {
 
     /// Something of which nothing is known, and that nothing that is evaluated may depend on.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
+        self.has_seeds = true;
         let operation = Operation::Seed(self.unique());
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
     }

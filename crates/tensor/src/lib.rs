@@ -6,6 +6,7 @@ mod body;
 mod composite;
 mod constant;
 mod contraction;
+mod cotangent;
 mod custom;
 mod custom_gradient;
 mod einsum;

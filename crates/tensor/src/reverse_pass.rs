@@ -1,17 +1,15 @@
 //! Reverse mode that can be continued: a [`ReversePass`] keeps the cotangents that it gathered, so the derivatives of one number by many nodes,
 //! asked for one after the other, take one pass over the graph together.
 
+use crate::cotangent::Cotangent;
 use crate::custom_gradient::CustomVjp;
+use crate::gradient::OperandCotangents;
 use crate::node::{Node, Operation};
 use crate::residuals::Copies;
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_ops::id;
 use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
-
-/// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
-type OperandCotangents = SmallVec<[Option<TensorNodeId>; 3]>;
 
 /// A function with a gradient of its own: its rule, and the operands that its results share.
 type Function = (usize, SmallVec<[TensorNodeId; 4]>);
@@ -25,7 +23,7 @@ fn function(custom: &CustomVjp, node: &Node) -> Function {
 struct Results {
     /// The position of the first result.
     first: u32,
-    cotangents: SmallVec<[Option<TensorNodeId>; 2]>,
+    cotangents: SmallVec<[Option<Cotangent>; 2]>,
 }
 
 /// The state of a node that an output needs. An error stands as the position of the node that failed.
@@ -34,7 +32,7 @@ struct State {
     /// The positions of the nodes that have this node among their differentiated operands.
     users: SmallVec<[u32; 2]>,
     /// The sum of the cotangents so far; of all users once the node is settled. `None` if no user gave one.
-    cotangent: Option<TensorNodeId>,
+    cotangent: Option<Cotangent>,
     /// The last node of the graph that should have given a cotangent, and failed.
     failed: Option<u32>,
     /// True once the sum was asked for.
@@ -109,7 +107,7 @@ impl ReversePass {
                     format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
                 return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
-            pass.gather(graph, *output, *cotangent)?;
+            pass.gather(graph, *output, Cotangent::everywhere(*cotangent))?;
         }
         Ok(pass)
     }
@@ -141,7 +139,7 @@ impl ReversePass {
         }
         let cotangent = |node: &TensorNodeId| match self.states.get(&position(*node)).and_then(|state| state.cotangent)
         {
-            Some(cotangent) => Ok(cotangent),
+            Some(cotangent) => cotangent.with_zeros(graph),
             None => {
                 let Node { scalar, extents, .. } = graph.node(*node).clone();
                 graph.zeros(scalar, &extents)
@@ -249,7 +247,7 @@ impl ReversePass {
         graph: &mut TensorGraph,
         at: u32,
         node: &Node,
-        cotangent: Option<TensorNodeId>,
+        cotangent: Option<Cotangent>,
     ) -> Result<OperandCotangents, Error> {
         if let Operation::CustomVjp(custom) = &node.operation {
             let Some(results) = self.functions.get_mut(&function(custom, node)) else {
@@ -263,7 +261,16 @@ impl ReversePass {
             for operand in &mut operands[1..] {
                 *operand = self.copies.of_node(graph, *operand)?;
             }
-            return custom.cotangents(graph, &operands, &results.cotangents);
+            let given = results.cotangents.clone();
+            let values = given.iter().map(|given| given.map(|given| given.with_zeros(graph)).transpose());
+            let values = values.collect::<Result<SmallVec<[_; 2]>, Error>>()?;
+            let made = custom.cotangents(graph, &operands, &values)?;
+            // What holds for the results together is known if there is one.
+            let mut given = given.into_iter().flatten();
+            return Ok(match (given.next(), given.next()) {
+                (Some(only), None) => only.for_all(graph, made),
+                _ => made.into_iter().map(|made| made.map(Cotangent::everywhere)).collect(),
+            });
         }
         let Some(cotangent) = cotangent else { return Ok(OperandCotangents::new()) };
         let mut seen = node.clone();
@@ -281,10 +288,10 @@ impl ReversePass {
     }
 
     /// Adds a cotangent to those that were gathered for a node.
-    fn gather(&mut self, graph: &mut TensorGraph, node: TensorNodeId, cotangent: TensorNodeId) -> Result<(), Error> {
+    fn gather(&mut self, graph: &mut TensorGraph, node: TensorNodeId, cotangent: Cotangent) -> Result<(), Error> {
         let Some(state) = self.states.get_mut(&position(node)) else { return Ok(()) };
         state.cotangent = Some(match state.cotangent {
-            Some(before) => graph.map(id::ADD, &[before, cotangent])?,
+            Some(before) => before.plus(cotangent, graph)?,
             None => cotangent,
         });
         Ok(())
@@ -299,6 +306,7 @@ fn position(node: TensorNodeId) -> u32 {
 mod tests {
     use super::*;
     use crate::Reduction;
+    use cembra_ops::id;
     use cembra_runtime::Scalar;
 
     /// The sum of the products of `count` tensors, and these.

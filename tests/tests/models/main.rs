@@ -6,6 +6,7 @@ mod explain;
 mod first_tries;
 mod format;
 mod functions;
+mod gradients;
 mod hostile;
 mod lanes;
 mod laziness;

@@ -136,12 +136,9 @@ impl TiledModel {
         }
         let extents: Vec<Extents> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
         let slices: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
-        let (graph, outputs) = if has_blocks {
-            let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
-            self.executor.graph_for_tiles(&slices, &tiled.iter().map(cuts).collect::<Vec<Vec<Option<AxisCut>>>>())?
-        } else {
-            self.executor.graph_for(&slices)?
-        };
+        let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
+        let cuts: Vec<Vec<Option<AxisCut>>> = tiled.iter().map(cuts).collect();
+        let (graph, outputs) = self.executor.graph_for_tiles(&slices, &cuts)?;
         let tilings = has_blocks.then(|| tiled.iter().map(|tiled| tiled.tiling().clone()).collect());
         Ok(last.insert(Arc::new(TiledGraph { extents, tilings, graph, outputs })).clone())
     }

@@ -1,7 +1,7 @@
 //! Sums, products and signs. Integers wrap; floats are IEEE 754 in their own width and never fused.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, UNARY, ex, param};
-use crate::derivative::{FIRST, FLAT, all};
+use crate::derivative::{Cotangent, FIRST, FLAT, all};
 use crate::kernel::{SAME, one, strict, two};
 use crate::{Promotion, Rule, id};
 use cembra_runtime::{Date, Duration, MachineType};
@@ -111,8 +111,11 @@ pub(crate) static ABS: OpDef = OpDef {
     laws: &[Law::Idempotent],
     examples: &[ex("abs(-3)", "3"), ex("abs(-2147483648)", "-2147483648"), ex("abs(-0f32)", "0.")],
     derivative: Some(|d| {
-        let sign = d.apply(id::SIGN, &[d.operands[0]])?;
-        all([d.times(sign)?])
+        let (x, zero) = (d.operands[0], d.number(0.0));
+        let sign = d.apply(id::SIGN, &[x])?;
+        // At 0 neither branch is chosen.
+        let exists = d.apply(id::BOOL_NOT_EQUAL, &[x, zero])?;
+        all([Cotangent { value: d.times(sign)?, exists: Some(exists) }])
     }),
     of_durations: Some(id::DURATION_ABS),
     ..UNARY

@@ -21,7 +21,8 @@ pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> 
 /// The derivative of a logarithm to a base of this natural logarithm.
 fn scaled_logarithm(d: &mut Derived<'_>, of_base: f64) -> Result<Cotangents, TypeFault> {
     let of_base = d.number(of_base);
-    let divisor = d.apply(id::MULTIPLY, &[d.operands[0], of_base])?;
+    let x = d.without_minus_zero(d.operands[0])?;
+    let divisor = d.apply(id::MULTIPLY, &[x, of_base])?;
     all([d.over(divisor)?])
 }
 
@@ -67,7 +68,10 @@ pub(crate) static LOG: OpDef = OpDef {
         strict!(|x: f64| -> f64 { math::log_f64(x) }, LOG_RULE),
     ]),
     examples: &[ex("log(1)", "f64{0}"), ex("log(0f64)", "f64{-inf}"), ex("log(-1)", "f64{nan}")],
-    derivative: Some(|d| all([d.over(d.operands[0])?])),
+    derivative: Some(|d| {
+        let x = d.without_minus_zero(d.operands[0])?;
+        all([d.over(x)?])
+    }),
     ..FUNCTION
 };
 

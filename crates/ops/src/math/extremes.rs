@@ -57,7 +57,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
         ex("max(1f32, nan)", "nan"),
         ex("max(date\"2026-11-20\", date\"2025-12-31\")", "date{2026-11-20}"),
     ],
-    derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER)),
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_GREATER_EQUAL)),
     ..BINARY
 };
 
@@ -75,6 +75,6 @@ pub(crate) static MINIMUM: OpDef = OpDef {
         strict!(|x: Duration, y: Duration| -> Duration { x.min(y) }, INT_MIN_RULE),
     ]),
     examples: &[ex("min(3, 5)", "3"), ex("min(0f32, -0f32)", "0."), ex("min(nan, 1f64)", "f64{nan}")],
-    derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS)),
+    derivative: Some(|d| derivative::extreme(d, id::BOOL_LESS_EQUAL)),
     ..BINARY
 };

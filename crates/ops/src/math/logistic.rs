@@ -45,11 +45,15 @@ pub(crate) static SIGMOID: OpDef = OpDef {
         let one = d.number(1.0);
         let rest = d.apply(id::SUBTRACT, &[one, d.result])?;
         let steepness = d.apply(id::MULTIPLY, &[d.result, rest])?;
-        let change = d.times(steepness)?;
-        let of_x = d.apply(id::MULTIPLY, &[change, slope])?;
+        // Far from `half` the steepness goes to 0 faster than the distance, or the slope, grows.
+        let by_x = d.apply(id::MULTIPLY, &[steepness, slope])?;
+        let is_tame = d.literal(slope).is_some_and(f64::is_finite);
+        let by_x = if is_tame { by_x } else { d.or_zero(steepness, by_x)? };
+        let of_x = d.times(by_x)?;
         let distance = d.apply(id::SUBTRACT, &[x, half])?;
-        let of_slope = d.apply(id::MULTIPLY, &[change, distance])?;
-        all([of_x, d.minus(of_x)?, of_slope])
+        let by_slope = d.apply(id::MULTIPLY, &[steepness, distance])?;
+        let by_slope = d.or_zero(steepness, by_slope)?;
+        all([of_x, d.minus(of_x)?, d.times(by_slope)?])
     }),
     ..UNARY
 };
@@ -76,7 +80,7 @@ pub(crate) static LOGIT: OpDef = OpDef {
         ex("logit(2)", "f64{nan}"),
     ],
     derivative: Some(|d| {
-        let (p, one) = (d.operands[0], d.number(1.0));
+        let (p, one) = (d.without_minus_zero(d.operands[0])?, d.number(1.0));
         let rest = d.apply(id::SUBTRACT, &[one, p])?;
         let product = d.apply(id::MULTIPLY, &[p, rest])?;
         all([d.over(product)?])

@@ -24,31 +24,28 @@ pub(crate) static POW: OpDef = OpDef {
     examples: &[ex("pow(2, 10)", "f64{1024}"), ex("nan ** 0f32", "1."), ex("0f64 ** -1", "f64{inf}")],
     derivative: Some(|d| {
         let [x, y] = [d.operands[0], d.operands[1]];
-        let (zero, one) = (d.number(0.0), d.number(1.0));
+        let one = d.number(1.0);
         let less = d.apply(id::SUBTRACT, &[y, one])?;
-        let slope = if d.graph.value(y).is_some() {
-            let power = d.apply(id::POW, &[x, less])?;
-            d.apply(id::MULTIPLY, &[y, power])?
-        } else {
-            // To the power of 0 all is 1: what infinity the power before has does not count.
-            let is_flat = d.apply(id::BOOL_EQUAL, &[y, zero])?;
-            let less = d.apply(id::TENSOR_WHERE, &[is_flat, one, less])?;
-            let power = d.apply(id::POW, &[x, less])?;
-            let slope = d.apply(id::MULTIPLY, &[y, power])?;
-            d.apply(id::TENSOR_WHERE, &[is_flat, zero, slope])?
-        };
-        // A power of 0 stays what it is, and its logarithm does not count.
-        let is_zero = d.apply(id::BOOL_EQUAL, &[x, zero])?;
-        let base = d.apply(id::TENSOR_WHERE, &[is_zero, one, x])?;
-        let logarithm = d.apply(id::LOG, &[base])?;
+        let power = d.apply(id::POW, &[x, less])?;
+        let mut slope = d.apply(id::MULTIPLY, &[y, power])?;
+        if d.literal(y).is_none_or(|y| y == 0.0 || !y.is_finite()) {
+            // To the power of 0 all is 1, whatever infinity the power before has. Where that power is 0, an infinite exponent does not count.
+            slope = d.or_zero(y, slope)?;
+            slope = d.or_zero(power, slope)?;
+        }
+        // A power of 0 stays what it is, and a power that is 0 is smaller than its logarithm is large.
+        let logarithm = d.apply(id::LOG, &[x])?;
         let growth = d.apply(id::MULTIPLY, &[d.result, logarithm])?;
+        let growth = d.or_zero(d.result, growth)?;
+        let growth = d.or_zero(x, growth)?;
         all([d.times(slope)?, d.times(growth)?])
     }),
     ..BINARY
 };
 
 const ROOT: Derivative = |d| {
-    let twice = d.apply(id::ADD, &[d.result, d.result])?;
+    let root = d.without_minus_zero(d.result)?;
+    let twice = d.apply(id::ADD, &[root, root])?;
     all([d.over(twice)?])
 };
 

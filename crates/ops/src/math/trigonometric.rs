@@ -53,11 +53,15 @@ pub(crate) static SINH: OpDef = OpDef {
     ]),
     examples: &[ex("sinh(0)", "f64{0}"), ex("sinh(-1000)", "f64{-inf}")],
     derivative: Some(|d| {
-        // The slope is the hyperbolic cosine: the square root of 1 plus the square of the hyperbolic sine.
+        // The slope is the hyperbolic cosine: the square root of 1 plus the square of the hyperbolic sine. It rounds to the sine's magnitude where
+        // that is large, long before the square overflows.
         let square = d.apply(id::TENSOR_SQUARE, &[d.result])?;
-        let one = d.number(1.0);
+        let (one, large) = (d.number(1.0), d.number(1e10));
         let square = d.apply(id::ADD, &[one, square])?;
-        let slope = d.apply(id::SQRT, &[square])?;
+        let root = d.apply(id::SQRT, &[square])?;
+        let size = d.apply(id::ABS, &[d.result])?;
+        let is_large = d.apply(id::BOOL_GREATER, &[size, large])?;
+        let slope = d.apply(id::TENSOR_WHERE, &[is_large, size, root])?;
         all([d.times(slope)?])
     }),
     ..FUNCTION

@@ -57,7 +57,14 @@ impl FullReduction {
             FullReduction::Norm | FullReduction::SquaredNorm => {
                 let squares = graph.map(id::TENSOR_SQUARE, &[node])?;
                 let sum = graph.reduce(Reduction::Sum, squares, &axes)?;
-                if self == FullReduction::Norm { graph.map(id::SQRT, &[sum]) } else { Ok(sum) }
+                if self == FullReduction::SquaredNorm {
+                    return Ok(sum);
+                }
+                // The root has no slope at 0, where the norm has its least value: it is not chosen there, so that the gradient is 0.
+                let zero = graph.constant(graph.scalar(sum), 0.0)?;
+                let root = graph.map(id::SQRT, &[sum])?;
+                let is_zero = graph.map(id::BOOL_EQUAL, &[sum, zero])?;
+                graph.map(id::TENSOR_WHERE, &[is_zero, zero, root])
             }
             FullReduction::Trace => {
                 check_trace(axes.len())?;

@@ -71,7 +71,7 @@ fn block(rng: &mut Rng, cuts: &[&[i64]]) -> Block {
 }
 
 /// Numbers of which gradients are taken, by `a` and `b`: `i` and `k` are the axes of `a`, `k` and `j` those of `b`. `A`, `B` and so on are blocks.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 14] = [
     "let y = tensor.sum(tensor.block(a, A) * tensor.block(a, A)) + tensor.sum(tensor.block(b, B))",
     // Two blocks that may share tiles, and all elements.
     "let y = tensor.sum(tensor.block(a, A) * tensor.block(a, A) * tensor.block(a, A)) - 2.0 * tensor.sum(tensor.block(a, C)) + tensor.sum(b * b)",
@@ -90,6 +90,9 @@ const TEXTS: [&str; 12] = [
     "let y = tensor.sum(tensor.slice(a, 0, F, L) * tensor.slice(a, 0, F, L) * 2.0) + tensor.sum(tensor.slice(tensor.slice(b, 1, G, H), 0, V, W) * 3.0)",
     "let y = tensor.sum(tensor.slice(a * a, 0, F, L)) + tensor.sum(tensor.slice(b * b, 1, G, H))",
     "let d = tensor.block(a, ALL); let y = tensor.sum(d * d * d) + tensor.sum(tensor.block(b * b, B))",
+    // Branches, of products too, whose factors are computed.
+    r#"let c = a * a - 1.0; let s("i,j") = c("i,k") * b("k,j"); let y = tensor.sum(tensor.where(s > 1.0, s, 0.0)) + tensor.sum(tensor.relu(a))"#,
+    "let y = tensor.sum(tensor.max(a * a, 1)) + tensor.sum(tensor.block(tensor.maximum(b * b, b), B))",
 ];
 
 struct Case {

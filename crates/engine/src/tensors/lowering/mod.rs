@@ -223,6 +223,9 @@ impl TensorProgram {
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         let program = &*self.program;
         let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
+        if cuts.is_some() {
+            lowering.graph.set_for_tiles();
+        }
         if self.has_blocks() {
             lowering.tilings = match cuts {
                 Some(cuts) => Tilings::of_tensors(cuts),
