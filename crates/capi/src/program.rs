@@ -43,7 +43,7 @@ impl NamedField {
         NamedField {
             name: field.name.clone(),
             spelled: field.spelled_type(),
-            default: field.default.as_ref().map(compiler::print_default),
+            default: field.spelled_default(),
             numbers: kinds::of(&field.qtype),
             is_optional: field.qtype.is_optional() || field.qtype.as_optional_struct().is_some(),
         }

@@ -6,10 +6,8 @@ use crate::memory::slice;
 
 /// Returns the value of an input that is not given.
 pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
-    match (&field.default, &field.qtype) {
-        (Some(_), compiler::QType::Optional(scalar)) => Ok(compiler::Value::Missing(*scalar)),
-        _ => Err(Failure::values(format!("input `{}` is not given, and has no default", field.name))),
-    }
+    let value = field.left_out();
+    value.ok_or_else(|| Failure::values(format!("input `{}` is not given, and has no default", field.name)))
 }
 
 /// A value of a row, as C gave it.

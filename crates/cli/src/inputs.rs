@@ -186,6 +186,13 @@ impl Feed {
                     let scalar = default.scalar();
                     (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
                 }
+                None if input.is_empty_by_default
+                    && is_absent(&name)
+                    && let Some(empty) = declared.and_then(Value::empty_list) =>
+                {
+                    let qtype = empty.qtype();
+                    (Feeding::Constant(empty), qtype)
+                }
                 // As in data that have no such key. A column of nearly that name is meant to be it.
                 None if let Some(QType::Optional(scalar)) = declared
                     && is_absent(&name)
@@ -203,7 +210,8 @@ impl Feed {
                     continue;
                 }
                 None => {
-                    wanted.push(RequestedLeaf { name: name.clone(), qtype: declared.cloned() });
+                    let (qtype, is_empty_by_default) = (declared.cloned(), input.is_empty_by_default);
+                    wanted.push(RequestedLeaf { name: name.clone(), qtype, is_empty_by_default });
                     // Until the data has been looked at.
                     (Feeding::Column(wanted.len() - 1, QType::Nothing), QType::Nothing)
                 }
@@ -411,6 +419,25 @@ fn by_name<'a>(
         }
     }
     Ok(found)
+}
+
+/// The values of constants by the names of their inputs, which are declared in the model or in `types`, or else have the types of their values.
+///
+/// # Errors
+/// A constant is not an input's, stands twice, or is not of the type of its input.
+pub(crate) fn constant_values<'a>(
+    model: &Model,
+    types: &BTreeMap<&str, &QType>,
+    constants: &'a [Assignment],
+    spelling: &Spelling,
+    command: &'static str,
+) -> Result<BTreeMap<&'a str, Value>, Failure> {
+    let inputs: HashMap<&str, &Input> = model.program().inputs.iter().map(|input| (&*input.name, input)).collect();
+    let value = |(name, constant): (&'a str, &'a Assignment)| {
+        let declared = inputs.get(name).and_then(|input| input.qtype.as_ref()).or(types.get(name).copied());
+        Ok((name, typed(constant, declared, spelling, command)?))
+    };
+    by_name(model, constants, command)?.into_iter().map(value).collect()
 }
 
 /// The constant as a value of the declared type; without one, of the type of its literal.

@@ -3,8 +3,9 @@
 use crate::executor::whole::WholeMemory;
 use crate::executor::{Executable, Executor};
 use crate::options::run_options::RunOptions;
+use crate::options::signature::Field;
 use crate::tensors::runs::{OutputMemory, TensorRuns};
-use cembra_runtime::{Cancellation, Context, Frame, QType};
+use cembra_runtime::{Cancellation, Context, Frame};
 use cembra_tensor::Tensor;
 use cembra_value::Error;
 use cembra_value::{RunTerms, Value, guarded_values};
@@ -194,10 +195,7 @@ impl Session {
     #[cold]
     fn with_defaults(&self, inputs: &[Value]) -> Option<Vec<Value>> {
         let left_out = self.inner.inputs.get(inputs.len()..)?.iter();
-        let missing = left_out.map(|field| match (&field.default, &field.qtype) {
-            (Some(_), QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
-            _ => None,
-        });
+        let missing = left_out.map(Field::left_out);
         inputs.iter().cloned().map(Some).chain(missing).collect()
     }
 

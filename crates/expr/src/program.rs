@@ -4,7 +4,7 @@
 use crate::text::{Spelling, write_input_type};
 use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, TileRule, print_type};
 use cembra_runtime::QType;
-use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span};
+use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span, Value};
 use std::sync::Arc;
 
 /// An input of a program.
@@ -19,6 +19,8 @@ pub struct Input {
     /// What every use reads where the input is missing: of the scalar of its type, which is an optional one. The data may leave
     /// such an input out.
     pub default: Option<ScalarValue>,
+    /// True if the default is `[]`: the input is a list, and is read as the empty one where the data leave it out or have `null`.
+    pub is_empty_by_default: bool,
     /// The labels of a tensor's axes with commas between them, if they say how it is cut into tiles: those of `tiled[f64, "i,j"]`.
     pub labels: Option<Arc<str>>,
     /// Where it was declared, or else first used.
@@ -29,7 +31,15 @@ impl Input {
     /// An input without a type.
     #[must_use]
     pub const fn untyped(name: Arc<str>, span: Option<Span>) -> Input {
-        Input { name, qtype: None, promise: Promise::Nothing, default: None, labels: None, span }
+        Input {
+            name,
+            qtype: None,
+            promise: Promise::Nothing,
+            default: None,
+            is_empty_by_default: false,
+            labels: None,
+            span,
+        }
     }
 
     /// The declared type with what the input promises.
@@ -47,11 +57,21 @@ impl Input {
         self.spelled_type(Spelling::Text)
     }
 
+    /// The default as the text language writes it; `None` if the input has no default.
+    #[must_use]
+    pub fn spelled_default(&self) -> Option<String> {
+        crate::text::spelled_default(self.default.as_ref(), self.is_empty_by_default)
+    }
+
     /// Looks whether the default is one of the declared type.
     ///
     /// # Errors
-    /// The type is not optional, or the optional of another scalar.
+    /// The type is not optional, or the optional of another scalar; or the default is `[]`, and the type is not one of lists.
     pub fn check_default(&self) -> Result<(), Diagnostic> {
+        if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_list).is_none() {
+            let problem = format!("the default of input `{}` is `[]`, and its type is not one of lists", self.name);
+            return Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint("declare it as `[f64]`"));
+        }
         match (&self.default, &self.qtype) {
             (None, _) => Ok(()),
             (Some(default), Some(QType::Optional(scalar))) if default.scalar() == *scalar => Ok(()),
@@ -194,8 +214,8 @@ impl Program {
 impl PartialEq for Program {
     fn eq(&self, other: &Self) -> bool {
         let same = |a: &Input, b: &Input| {
-            (&a.name, &a.qtype, a.promise, &a.default, &a.labels)
-                == (&b.name, &b.qtype, b.promise, &b.default, &b.labels)
+            (&a.name, &a.qtype, a.promise, &a.default, a.is_empty_by_default, &a.labels)
+                == (&b.name, &b.qtype, b.promise, &b.default, b.is_empty_by_default, &b.labels)
         };
         let inputs_equal =
             self.inputs.len() == other.inputs.len() && self.inputs.iter().zip(&other.inputs).all(|(a, b)| same(a, b));

@@ -465,6 +465,9 @@ impl<'r> Pool<'r> {
             .map(|node| Argument { qtype: &self.types[node.index()], literal: literal(&self.graph, *node) })
             .collect();
         let resolved = entry.def.resolve(&args).ok()?;
+        if let Some(check) = entry.def.literals {
+            check(&args).ok()?;
+        }
         for operand in operands {
             self.used[operand.index()] = true;
         }

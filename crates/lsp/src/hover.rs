@@ -2,7 +2,7 @@
 //! expression. Types are spelled as a text writes them.
 
 use crate::analysis::Analysis;
-use cembra::{QType, Registry, Span, print_default, print_type, reference};
+use cembra::{QType, Registry, Span, print_type, reference};
 use cembra_expr::{ASSIGN_LABELS, AT_LABELS, BIND_LABELS, NameKind, NamedPlace, Node, NodeId, Referent};
 use cembra_ops::OpDef;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
@@ -86,7 +86,7 @@ pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
         NameKind::Input => {
             let input = analysis.input(name.name);
             let qtype = input.and_then(cembra_expr::Input::declared_type);
-            let default = input.and_then(|input| input.default.as_ref()).map(print_default);
+            let default = input.and_then(cembra_expr::Input::spelled_default);
             let qtype = qtype.map(|qtype| format!(": {qtype}")).unwrap_or_default();
             let default = default.map(|default| format!(" = {default}")).unwrap_or_default();
             format!("input {written}{qtype}{default}")

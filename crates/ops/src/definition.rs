@@ -432,6 +432,10 @@ pub struct OpDef {
     pub typing: Typing,
     /// What it does.
     pub meaning: Meaning,
+    /// The check of the literals among its arguments that are in a language of their own, as formats and regular expressions are; `None`
+    /// if there are none. Preparation calls it once for each call in the text whose types are settled, and a problem is one of the model.
+    /// Operators that are given such a text by other ways check it themselves at each row.
+    pub literals: Option<fn(&[Argument<'_>]) -> Result<(), TypeFault>>,
     /// Laws it obeys.
     pub laws: &'static [Law],
     /// Examples, each run by a test in both backends.
@@ -451,6 +455,8 @@ pub struct OpDef {
     /// The operator that it stands for where an operand is a struct, an optional struct or a list of structs; none if it is no other. What
     /// takes tuples itself stands for another only of the latter two.
     pub of_structs: Option<OpId>,
+    /// The operator that it stands for where its last operand is an array of masks; `None` if there is none. Structs come first.
+    pub of_masks: Option<OpId>,
     /// Which of its operands a file of `numbers f64` makes f64. [`OpDef::integers`] answers for operators that promote by a shared rule,
     /// whose records leave this out.
     pub integers: Integers,
@@ -469,6 +475,11 @@ pub(crate) fn is_of_durations(qtype: &QType) -> bool {
 #[inline]
 fn is_of_dates(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Date)
+}
+
+/// True for an array of masks.
+fn is_of_masks(qtype: &QType) -> bool {
+    matches!(qtype, QType::Array(_, Scalar::Unit))
 }
 
 impl std::fmt::Debug for OpDef {
@@ -507,7 +518,8 @@ impl OpDef {
         let is_special =
             |qtype| is_of_durations(qtype) || is_of_structs(qtype) || self.of_long_days.is_some() && is_of_dates(qtype);
         matches!(self.meaning, Meaning::Choose(_))
-            || (self.of_durations.is_some() || self.of_structs.is_some()) && types.into_iter().any(is_special)
+            || [self.of_durations, self.of_structs, self.of_masks].iter().any(Option::is_some)
+                && types.into_iter().any(|qtype| is_special(qtype) || is_of_masks(qtype))
     }
 
     /// The operator that it stands for of operands of these types, by its record.
@@ -516,10 +528,11 @@ impl OpDef {
         // The fields of a tuple are asked for by its own operators.
         let structs = if self.of_structs == Some(id::STRUCT_FIELD) { is_formed } else { is_of_structs };
         let of_structs = self.of_structs.filter(|_| is_any(structs));
+        let of_masks = || self.of_masks.filter(|_| types.last().is_some_and(|qtype| is_of_masks(qtype)));
         let of_durations = || self.of_durations.filter(|_| is_any(is_of_durations));
         let is_long = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::Int64);
         let of_long_days = || self.of_long_days.filter(|_| is_any(is_of_dates) && is_any(is_long));
-        of_structs.or_else(of_durations).or_else(of_long_days)
+        of_structs.or_else(of_masks).or_else(of_durations).or_else(of_long_days)
     }
 
     /// Which of its operands a file of `numbers f64` makes f64: by its promotion, else by its record.
@@ -552,6 +565,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     faults: &[],
     typing: Typing::Promote(Promotion::Numeric),
     meaning: Meaning::Overloads(&[]),
+    literals: None,
     laws: &[],
     examples: &[],
     over_arrays: OverArrays::Elementwise,
@@ -561,6 +575,7 @@ pub(crate) const UNARY: OpDef = OpDef {
     of_durations: None,
     of_long_days: None,
     of_structs: None,
+    of_masks: None,
     integers: Integers::Stay,
     is_of_plans: false,
 };

@@ -497,6 +497,9 @@ fn beside_times(operands: &[QType]) -> Option<String> {
         () if is_date && is_duration => {
             "write `d + 30` for 30 days later; `to_timestamp(d)` is the midnight of a date, which a duration is added to".to_owned()
         }
+        () if is_timestamp && is_duration => {
+            "a timestamp is counted from another one, as in `(m - timestamp\"2026-01-01T00:00:00Z\") // 15min`; `date.truncate(m, \"hour\")` is the beginning of its hour".to_owned()
+        }
         () if is_date && is_timestamp => {
             "`to_date(..)` is the day of a timestamp, `to_timestamp(..)` the midnight of a date".to_owned()
         }
@@ -529,6 +532,12 @@ fn written_as(types: &[&QType]) -> Option<String> {
     }
     if is_text && has(|scalar| scalar == Scalar::Boolean).is_some() {
         return Some("a boolean is written `true` or `false`, without quotes".to_owned());
+    }
+    if has(|scalar| scalar == Scalar::Date).is_some() && has(Scalar::is_whole).is_some() {
+        return Some(
+            "a date is written `date\"2026-01-31\"`; `d + 30` is 30 days later, `e - d` the days between two dates"
+                .to_owned(),
+        );
     }
     let types: Vec<QType> = types.iter().map(|qtype| (*qtype).clone()).collect();
     if let Some(hint) = beside_times(&types) {

@@ -399,11 +399,16 @@ impl TypedGraph {
         op: OpId,
         operands: &[Operand<'_>],
     ) -> Result<Cow<'r, Resolved>, TypeFault> {
-        let args = operands.iter().map(|operand| match *operand {
+        registry.resolve(op, &self.arguments(operands))
+    }
+
+    /// What typing knows of operands some of which are no nodes yet.
+    pub(crate) fn arguments<'a>(&'a self, operands: &[Operand<'a>]) -> SmallVec<[Argument<'a>; 4]> {
+        let argument = |operand: &Operand<'a>| match *operand {
             Operand::Node(id) => self.argument(id),
             Operand::Literal { value, qtype, .. } => Argument { qtype, literal: Some(value) },
-        });
-        registry.resolve(op, &args.collect::<SmallVec<[Argument<'_>; 4]>>())
+        };
+        operands.iter().map(argument).collect()
     }
 
     /// The name of a leaf.

@@ -370,8 +370,6 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
 
 /// The value of an input that is not given.
 pub(crate) fn default(field: &Field) -> PyResult<Value> {
-    match (&field.default, &field.qtype) {
-        (Some(_), QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-        _ => Err(PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype))),
-    }
+    let not_given = || PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype));
+    field.left_out().ok_or_else(not_given)
 }

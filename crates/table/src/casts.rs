@@ -266,6 +266,25 @@ pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     LargeListArray::try_new(of, ends, values.slice(from, to - from), there).ok()
 }
 
+/// The lists with an empty one in place of each that is missing.
+pub(crate) fn with_empty_lists(lists: LargeListArray) -> Option<LargeListArray> {
+    let Some(there) = lists.nulls().filter(|there| there.null_count() > 0).cloned() else { return Some(lists) };
+    let (of, ends, values, _) = lists.into_parts();
+    // A missing list may have elements all the same.
+    let (mut kept, mut made) = (Vec::new(), vec![0_i64]);
+    for (row, ends) in ends.windows(2).enumerate() {
+        if there.is_valid(row) {
+            kept.extend((ends[0]..ends[1]).filter_map(|at| u64::try_from(at).ok()));
+        }
+        made.push(i64::try_from(kept.len()).ok()?);
+    }
+    let values = match kept.len() == values.len() {
+        true => values,
+        false => arrow_select::take::take(values.as_ref(), &arrow_array::UInt64Array::from(kept), None).ok()?,
+    };
+    LargeListArray::try_new(of, OffsetBuffer::new(made.into()), values, None).ok()
+}
+
 fn with_long_points(array: &ArrayRef) -> Option<LargeListArray> {
     let made = |of: &FieldRef, ends: Vec<i64>, values: ArrayRef| {
         let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
@@ -373,4 +392,22 @@ where
     let decimals: &PrimitiveArray<T> = values.as_primitive();
     let read = |row: usize| decimals.is_valid(row).then(|| decimal_text(decimals, row).parse().ok()).flatten();
     Arc::new((0..decimals.len()).map(read).collect::<PrimitiveArray<N>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_lists_become_empty_ones() {
+        // The missing list has elements, which no reader sees.
+        let ends = OffsetBuffer::new(vec![0_i64, 2, 5, 5, 6].into());
+        let values: ArrayRef = Arc::new(arrow_array::Int64Array::from(vec![1, 2, 3, 4, 5, 6]));
+        let there = vec![true, false, true, true].into();
+        let field = Arc::new(Field::new("item", DataType::Int64, true));
+        let lists = LargeListArray::try_new(field, ends, values, Some(there)).expect("lists");
+        let made = with_empty_lists(lists).expect("lists");
+        assert_eq!((made.null_count(), made.value_offsets()), (0, &[0, 2, 2, 2, 3][..]));
+        assert_eq!(made.values().as_primitive::<arrow_array::types::Int64Type>().values(), &[1, 2, 6]);
+    }
 }

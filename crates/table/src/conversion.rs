@@ -2,7 +2,7 @@
 //! the leaves. A number may become a wider one, or a float; an integer may become a narrower one, and a float an integer, if
 //! that changes no value. What is carried through stays as it is.
 
-use super::casts::{converted, large_lists, viewed, without_views};
+use super::casts::{converted, large_lists, viewed, with_empty_lists, without_views};
 use super::cells;
 use super::chunks::too_large;
 use super::foreign;
@@ -114,7 +114,8 @@ impl Conversion {
                 (None, None) => QType::Optional(Scalar::Float64),
             };
             let pick = pick(&leaf.name, &qtype, &positions, file, &spelling, &mut absent)?;
-            leaves.push((Column { name: leaf.name.clone(), qtype, inferred, advice: None }, pick));
+            let (name, is_empty_by_default) = (leaf.name.clone(), leaf.is_empty_by_default);
+            leaves.push((Column { name, qtype, inferred, is_empty_by_default, advice: None }, pick));
         }
         let names: Vec<&str> = match &request.keep {
             Keep::None => Vec::new(),
@@ -252,11 +253,17 @@ impl Conversion {
 
     /// The columns wanted, and the rows that have no values for them.
     fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
-        let mut reading =
-            Reading { first: Some(first), tolerant: self.tolerant, wrong: BTreeMap::new(), spelling: &self.spelling };
+        let mut reading = Reading {
+            first: Some(first),
+            tolerant: self.tolerant,
+            is_empty_by_default: false,
+            wrong: BTreeMap::new(),
+            spelling: &self.spelling,
+        };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
             let place = ColumnPlace { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            reading.is_empty_by_default = column.is_empty_by_default;
             columns.push(reading.values(pick, rows, &column.qtype, place));
         }
         let mut left = self.most_bytes;
@@ -406,6 +413,8 @@ struct Reading<'s> {
     /// The number of the first row in the data. `None` for elements of a list: messages name their index in the list.
     first: Option<u64>,
     tolerant: bool,
+    /// True for a column of lists in which a missing one is empty.
+    is_empty_by_default: bool,
     /// What is wrong with rows.
     wrong: BTreeMap<usize, DataError>,
     /// The spelling of dates and timestamps in columns of whole numbers.
@@ -517,6 +526,12 @@ impl Reading<'_> {
         structs
     }
 
+    /// The lists of a column as large lists, in which those that are missing are empty if that is their default.
+    fn large_lists(&self, array: &ArrayRef) -> Option<LargeListArray> {
+        let lists = large_lists(array)?;
+        if self.is_empty_by_default { with_empty_lists(lists) } else { Some(lists) }
+    }
+
     /// The lists of structs of a column as large lists.
     fn lists_of_structs(
         &mut self,
@@ -527,8 +542,14 @@ impl Reading<'_> {
     ) -> ArrayRef {
         let rows = array.len();
         let nothing = || missing(qtype, rows);
-        let (Some(lists), Some(field)) = (large_lists(array), types::element_of(qtype)) else { return nothing() };
-        let mut inner = Reading { first: None, tolerant: false, wrong: BTreeMap::new(), spelling: self.spelling };
+        let (Some(lists), Some(field)) = (self.large_lists(array), types::element_of(qtype)) else { return nothing() };
+        let mut inner = Reading {
+            first: None,
+            tolerant: false,
+            is_empty_by_default: false,
+            wrong: BTreeMap::new(),
+            spelling: self.spelling,
+        };
         let mut elements = inner.convert(lists.values(), element, place);
         if !inner.wrong.is_empty() {
             elements = structs::filled(element, &elements);
@@ -556,7 +577,7 @@ impl Reading<'_> {
         let rows = array.len();
         let nothing = || missing(qtype, rows);
         let read = || {
-            let Some(lists) = large_lists(array) else { return Ok(None) };
+            let Some(lists) = self.large_lists(array) else { return Ok(None) };
             if *lists.values().data_type() == DataType::Null && lists.values().len() > MOST_NOTHINGS {
                 let message = format!("more than {MOST_NOTHINGS} elements that are nothing");
                 return Err(ArrowError::InvalidArgumentError(message));

@@ -175,7 +175,10 @@ impl JsonData {
         let is_given = names.iter().any(|name| request.kept_types.contains_key(name));
         let as_written = request.as_written.as_ref().filter(|_| !is_given);
         crate::count_columns(request.leaves.len() + names.len(), crate::COLUMN_BYTES, self.most_bytes)?;
-        let kept = names.into_iter().map(|name| RequestedLeaf { qtype: request.kept_types.get(&name).cloned(), name });
+        let kept = names.into_iter().map(|name| {
+            let qtype = request.kept_types.get(&name).cloned();
+            RequestedLeaf { qtype, name, is_empty_by_default: false }
+        });
         let mut columns = Vec::new();
         let mut found_types = Vec::new();
         let mut absent = Vec::new();
@@ -185,7 +188,7 @@ impl JsonData {
             let mut is_digits = false;
             let found = request.found.as_ref();
             let found = found.and_then(|found| if is_kept { found.kept(&leaf.name) } else { found.leaf(at) });
-            let qtype = match leaf.qtype.or_else(|| found.cloned()) {
+            let qtype = match leaf.qtype.clone().or_else(|| found.cloned()) {
                 Some(qtype) if types::of_qtype(&qtype).is_none() => {
                     return Err(DataError::no_data(&qtype).in_column(&leaf.name));
                 }
@@ -194,7 +197,8 @@ impl JsonData {
                     self.look_ahead()?;
                     let found = match self.infer(&leaf.name, is_kept) {
                         Err(_) if is_kept && as_written.is_some() => {
-                            columns.push(Column { name: leaf.name, qtype: TEXTS, inferred, advice: None });
+                            let (name, is_empty_by_default) = (leaf.name, false);
+                            columns.push(Column { name, qtype: TEXTS, inferred, is_empty_by_default, advice: None });
                             continue;
                         }
                         Err(error) if is_kept => {
@@ -217,7 +221,9 @@ impl JsonData {
                     }
                 }
             };
-            columns.push(Column { name: leaf.name, qtype, inferred: inferred && !is_digits, advice: None });
+            let RequestedLeaf { name, is_empty_by_default, .. } = leaf;
+            let inferred = inferred && !is_digits;
+            columns.push(Column { name, qtype, inferred, is_empty_by_default, advice: None });
         }
         if !absent.is_empty() {
             let keys = self.keys()?;
@@ -400,7 +406,15 @@ impl RowForm {
                         Err(misfit_of(&column.name, true, &column.qtype, value, better.as_ref()).on_line(object.line));
                 }
             }
-            let value = match (object.row.get(&column.name), &column.qtype) {
+            let given = object.row.get(&column.name);
+            let value = match (given, &column.qtype) {
+                (found, qtype)
+                    if column.is_empty_by_default
+                        && found.is_none_or(|found| found == JsonText::NULL)
+                        && let Some(empty) = Value::empty_list(qtype) =>
+                {
+                    Ok(empty)
+                }
                 (Some(value), qtype) if column.inferred && qtype.scalar() == Some(Scalar::Int64) && is_large(value) => {
                     let is_unsigned = is_unsigned(value) && !self.below_zero.contains(&column.name);
                     let scalar = if is_unsigned { Scalar::UInt64 } else { Scalar::Text };

@@ -58,6 +58,8 @@ pub struct RequestedLeaf {
     pub name: String,
     /// Its type, if it is declared; else the data decides.
     pub qtype: Option<QType>,
+    /// True for a list that is empty where the data have none.
+    pub is_empty_by_default: bool,
 }
 
 /// A leaf and where its type comes from.
@@ -69,6 +71,8 @@ pub struct Column {
     pub qtype: QType,
     /// True if the type was taken from the data.
     pub inferred: bool,
+    /// True for a list that is empty where the data have none.
+    pub is_empty_by_default: bool,
     /// The hint that gives the column another type, and the line of the text that calls for it; `None` without such a text.
     pub advice: Option<(String, u64)>,
 }

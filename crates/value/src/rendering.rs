@@ -6,7 +6,7 @@
 
 use crate::texts::{SourcePlace, Texts};
 use crate::{Diagnostic, Span};
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Padding, Snippet};
 use cembra_runtime::{visible, visible_lines};
 use std::borrow::Cow;
 use std::fmt;
@@ -118,7 +118,9 @@ impl Renderer {
     fn render(&self, level: &Level<'_>, problems: &[Diagnostic], notes: &[String], source: &Source<'_>) -> String {
         let shown = problems.iter().enumerate().map(|(index, one)| {
             let notes = if index + 1 == problems.len() { notes } else { &[] };
-            self.0.render(&report(level, one, notes, source))
+            let shown = self.0.render(&report(level, one, notes, source));
+            // The empty group before a line that is cut.
+            shown.strip_prefix('\n').map(str::to_owned).unwrap_or(shown)
         });
         shown.collect::<Vec<_>>().join("\n\n")
     }
@@ -145,7 +147,8 @@ impl fmt::Display for Expression<'_> {
 }
 
 /// One problem as annotated excerpts: one group, but for an excerpt whose line is cut on the left. The library would
-/// count the columns of the excerpt, so that one goes without a path into a group under an origin of its own.
+/// count the columns of the excerpt, so that one goes without a path into a group under an origin of its own. The library sets the first group
+/// apart from the next, so an empty group stands first then, and lines between excerpts and messages are written out.
 fn report<'a>(
     level: &Level<'a>,
     problem: &'a Diagnostic,
@@ -178,15 +181,19 @@ fn report<'a>(
             group = group.element(snippet.path(name.clone()));
         } else {
             let origin = Origin::path(name).line(excerpt.line).char_column(excerpt.column);
-            groups.extend([group.element(origin), Group::with_level(level.clone()).element(snippet)]);
-            group = Group::with_level(level.clone());
+            if groups.is_empty() {
+                groups.push(Group::with_level(level.clone()));
+            }
+            groups.push(group.element(origin));
+            group = Group::with_level(level.clone()).element(snippet);
         }
+    }
+    if !groups.is_empty() && notes.len() + problem.hints().len() > 0 {
+        group = group.element(Padding);
     }
     group = with_messages(group, &Level::NOTE, notes);
     group = with_messages(group, &Level::HELP, problem.hints());
-    if !group.is_empty() {
-        groups.push(group);
-    }
+    groups.push(group);
     groups
 }
 
@@ -316,7 +323,7 @@ error[type-mismatch]: math.add takes numbers
         let text = format!("a\n{} + bad + {}\nz", "1".repeat(300), "2".repeat(1_000_000));
         let problem = Diagnostic::new(Code::UnknownName, "no name `bad`").at(Span::new(305, 308));
         let expected = format!(
-            "error[unknown-name]: no name `bad`\n --> model.cem:2:304\n  |\n  |\n2 | …{} + bad + {}…\n  | {}^^^",
+            "error[unknown-name]: no name `bad`\n --> model.cem:2:304\n  |\n2 | …{} + bad + {}…\n  | {}^^^",
             "1".repeat(75),
             "2".repeat(76),
             " ".repeat(79),

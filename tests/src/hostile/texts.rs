@@ -66,7 +66,7 @@ pub(super) const CASES: &[Case] = &[
         let text = format!("let t = \"{}\"\nlet r = {{a: 1}}", "a".repeat(15 << 20));
         lines(&text, 0..100, |n| format!("output y{n} = namedtuple.get_field(r, t) + {n}"), "")
     }),
-    slow("a format of 15 MiB, wrong a hundred times", "invalid", || {
+    slow("a format of 15 MiB, wrong a hundred times", "arguments", || {
         let text = format!("let t = \"{{x:{}}}\"", "9".repeat(15 << 20));
         lines(&text, 0..100, |n| format!("output y{n} = strings.format(t, x={n})"), "")
     }),
@@ -109,25 +109,25 @@ pub(super) const CASES: &[Case] = &[
         let round = "s + where(strings.contains_regex(strings.substr(t, i), \"a[ab]{100}c\"), 1i64, 0i64)";
         Source::Text(format!("let t = \"{text}\"\nseq.reduce(fn(s, i) = {round}, seq.range(10000), 0i64)"))
     }),
-    quick("a{1000}{1000}", "invalid", || Source::Text("strings.contains_regex(\"a\", \"a{1000}{1000}\")".into())),
-    quick("((a{100}){100}){100}", "invalid", || {
+    quick("a{1000}{1000}", "arguments", || Source::Text("strings.contains_regex(\"a\", \"a{1000}{1000}\")".into())),
+    quick("((a{100}){100}){100}", "arguments", || {
         Source::Text("strings.contains_regex(\"a\", \"((a{100}){100}){100}\")".into())
     }),
-    quick("a pattern of 60,000 brackets", "invalid", || {
+    quick("a pattern of 60,000 brackets", "arguments", || {
         Source::Text(format!("strings.contains_regex(\"a\", \"{}\")", "(".repeat(60_000)))
     }),
     slow("5,000 patterns", "value", || {
         lines("input x: text", 0..5_000, |n| format!("output y{n} = strings.contains_regex(x, \"\\\\w{n}\")"), "")
     }),
-    quick("printf %999999999d", "invalid", || Source::Text("strings.printf(\"%999999999d\", 1)".into())),
-    quick("printf %.999999999f", "invalid", || Source::Text("strings.printf(\"%.999999999f\", 1.5)".into())),
+    quick("printf %999999999d", "arguments", || Source::Text("strings.printf(\"%999999999d\", 1)".into())),
+    quick("printf %.999999999f", "arguments", || Source::Text("strings.printf(\"%.999999999f\", 1.5)".into())),
     slow("100,000 printfs of %1000d", "arena-limit", || {
         lines("input x: i32", 0..100_000, |n| format!("output y{n} = strings.printf(\"{n}%1000d\", x)"), "")
     }),
     quick("printf with 100,000 fields", "value", || {
         Source::Text(format!("input x: i32\nstrings.printf(\"{}\"{})", "%d".repeat(100_000), ", x".repeat(100_000)))
     }),
-    quick("format of width 999999999", "invalid", || Source::Text("strings.format(\"{x:999999999d}\", x=1)".into())),
+    quick("format of width 999999999", "arguments", || Source::Text("strings.format(\"{x:999999999d}\", x=1)".into())),
     quick("format with 100,000 fields", "value", || {
         Source::Text(format!("input y: i32\nstrings.format(\"{}\", x=y)", "{x}".repeat(100_000)))
     }),

@@ -96,7 +96,7 @@ impl ListTransfers {
     ) -> Option<ListTransfers> {
         let input = |path: &InputPath| match inputs.get(path.input)? {
             WholeInput::Field(field) => Some(field),
-            WholeInput::Read(_) => None,
+            WholeInput::Read(..) => None,
         };
         let mut bound = Bound { plan, lists: Vec::new() };
         for list in plan.lists() {

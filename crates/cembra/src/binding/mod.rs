@@ -326,8 +326,8 @@ pub(crate) struct Transfers<S> {
 pub(crate) enum WholeInput {
     /// A field of the row.
     Field(MatchedField),
-    /// An accessor.
-    Read(Load),
+    /// An accessor, and the empty list for what it leaves out, if that is the default of the input.
+    Read(Load, Option<Value>),
 }
 
 impl WholeInput {
@@ -342,10 +342,11 @@ impl WholeInput {
         match self {
             // SAFETY: FIELD-TABLE, promised by the caller.
             WholeInput::Field(field) => unsafe { field.value(row) },
-            WholeInput::Read(load) => {
+            WholeInput::Read(load, empty) => {
                 // SAFETY: FIELD-TABLE, promised by the caller.
                 let value = unsafe { load.read(row)? };
-                value.to_value(&load.qtype).ok_or_else(|| load.misfit(&value))
+                let empty = empty.as_ref().filter(|_| matches!(value, ValueRef::Missing)).cloned();
+                empty.or_else(|| value.to_value(&load.qtype)).ok_or_else(|| load.misfit(&value))
             }
         }
     }
@@ -500,7 +501,11 @@ fn bind_whole<S>(
         if !source.knows(&input.name) {
             return Err(no_data(&[(&*input.name, None)], source));
         }
-        inputs.push(bind_input(source, &input.name, &input.qtype, 0)?);
+        let mut bound = bind_input(source, &input.name, &input.qtype, 0)?;
+        if let WholeInput::Read(_, empty) = &mut bound {
+            *empty = input.empty_default();
+        }
+        inputs.push(bound);
     }
     let mut tells = Vec::with_capacity(heard.len());
     for (output, listener) in heard.iter().zip(std::iter::repeat(listener)) {
@@ -540,7 +545,7 @@ fn place_input(bound: InputSource, name: &Arc<str>, qtype: &QType, slot: u32) ->
     Ok(match bound {
         InputSource::Field(field) => WholeInput::Field(MatchedField::of(name, field, qtype)?),
         InputSource::Read(read) | InputSource::OnDemand(read) => {
-            WholeInput::Read(Load { read, name: name.clone(), qtype: qtype.clone(), slot })
+            WholeInput::Read(Load { read, name: name.clone(), qtype: qtype.clone(), slot }, None)
         }
     })
 }
@@ -592,7 +597,7 @@ fn add_input_types(program: &Program, source: &dyn Source, options: &mut Started
             if let Some(qtype) = source.qtype(&input.name, declared)? {
                 options.input_types.insert(input.name.to_string(), qtype);
             }
-        } else if input.default.is_some() {
+        } else if input.default.is_some() || input.is_empty_by_default && matches!(declared, Some(QType::Array(..))) {
             options.prepare.absent.insert(input.name.to_string());
         } else if declared.is_none() {
             strange.push((&*input.name, input.span));
@@ -709,7 +714,7 @@ fn bind_inputs(
                 bound.has_others |= matched.field.qtype != matched.qtype;
                 matched.add_loads(0, value.slot, &mut bound.fields);
             }
-            WholeInput::Read(load) => bound.reads.push(load),
+            WholeInput::Read(load, _) => bound.reads.push(load),
         }
         bound.places.push(plan.place(input.value));
     }

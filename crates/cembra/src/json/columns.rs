@@ -5,7 +5,7 @@ use super::place::{Text, unfit};
 use super::reading::{ValueInto, absent};
 use super::size::RowSize;
 use super::{JsonRow, field};
-use crate::{Batch, Error};
+use crate::{Batch, Error, ValueRef};
 use cembra_engine::rows::{Bitmap, InputColumn, column_bytes};
 use cembra_runtime::QType;
 use cembra_value::{Array, Code, Diagnostic, Limit, Value, ValueColumn};
@@ -72,6 +72,8 @@ pub struct JsonColumns {
 struct Input {
     name: Arc<str>,
     qtype: QType,
+    /// The empty list, if that is the default of the input.
+    empty: Option<Value>,
     kept: JsonColumnData,
     /// True if [`try_push`](JsonColumns::try_push) refuses rows in which `qtype` would lose a part of the value.
     is_strict: bool,
@@ -109,6 +111,7 @@ impl JsonColumns {
                 &input.qtype,
                 column.map_or(JsonColumnData::Values(Vec::new()), JsonColumnData::Column),
             );
+            columns.inputs.iter_mut().last().into_iter().for_each(|added| added.empty = input.empty_default());
         }
         Ok(columns)
     }
@@ -150,6 +153,7 @@ impl JsonColumns {
         self.inputs.push(Input {
             name: name.clone(),
             qtype: qtype.clone(),
+            empty: None,
             kept,
             is_strict: false,
             is_full: false,
@@ -261,7 +265,8 @@ impl JsonColumns {
         let value = |input: &Input| -> Result<Value, Error> {
             let found = field(&input.name, &input.qtype, self.row.get(&input.name))?;
             let missing = || Error::values(format!("input `{}` is {}, but it is missing", input.name, input.qtype));
-            found.to_value(&input.qtype).ok_or_else(missing)
+            let empty = input.empty.as_ref().filter(|_| matches!(found, ValueRef::Missing)).cloned();
+            empty.or_else(|| found.to_value(&input.qtype)).ok_or_else(missing)
         };
         let values = self.inputs.iter().map(value).collect::<Result<Vec<_>, _>>()?;
         self.push_values(&values);

@@ -4,6 +4,8 @@
 use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
 use cembra_ops::Argument;
+use cembra_runtime::{Excerpt, Fields, Form, Names};
+use std::sync::Arc;
 
 /// The type that a literal has where no input declares one: integers are i64, as all integers of data are, u64 if they are too large for that,
 /// and of the type that is written behind them, if one is; weak floats are f64; NOTHING where all is missing; none if elements have no type
@@ -39,13 +41,16 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
 }
 
 /// A literal as a value of a type that it is implicitly cast to; none if it is not. An integer without a type is a u64, too, if that has it.
-/// For a mask a boolean will do, which is one that holds or is missing: so data write it.
+/// For a mask a boolean will do, which is one that holds or is missing: so data write it. The fields of a struct are found by their names,
+/// and one that may be missing is missing where it is left out.
 ///
 /// ```
 /// use cembra::{Literal, QType, Value, cast_literal};
 ///
 /// assert_eq!(cast_literal(&Literal::parse("1")?, &QType::FLOAT64), Some(Value::from(1.0)));
 /// assert_eq!(cast_literal(&Literal::parse("0.5")?, &QType::INT32), None);
+/// // An optional value that is left out is one that is `missing`.
+/// assert_eq!(cast_literal(&Literal::parse("missing")?, &QType::Optional(cembra::Scalar::Text)), Some(Value::Missing(cembra::Scalar::Text)));
 /// # Ok::<(), cembra::Error>(())
 /// ```
 #[must_use]
@@ -136,6 +141,17 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
             elements((0..value.list_len()?).filter_map(|at| value.element(at)), wanted, false)
         }
         (Value::Tuple(values), QType::Tuple(types))
+            if let (Some(given), Some(names)) = (plain_names(values), plain_names(types)) =>
+        {
+            if given.iter().any(|name| names.position(name).is_none()) {
+                return None;
+            }
+            let field = |(name, wanted): (&Arc<str>, &QType)| {
+                cast(given.position(name).map_or(&Value::Nothing, |at| &values[at]), wanted)
+            };
+            Some(Value::Tuple(types.with(names.iter().zip(types.iter()).map(field).collect::<Option<_>>()?)))
+        }
+        (Value::Tuple(values), QType::Tuple(types))
             if values.len() == types.len() && values.names() == types.names() && values.form() == types.form() =>
         {
             let values = values.iter().zip(types.iter()).map(|(value, wanted)| cast(value, wanted));
@@ -163,6 +179,57 @@ fn cast(value: &Value, wanted: &QType) -> Option<Value> {
         }
         _ => None,
     }
+}
+
+/// The names of the fields of a struct; `None` for all else.
+fn plain_names<T>(fields: &Fields<T>) -> Option<&Names> {
+    fields.names().filter(|_| *fields.form() == Form::Tuple)
+}
+
+/// Says which field of a struct does not fit, as "element 0 lacks `b`"; `None` if the literal fits, or if no field is to blame.
+pub(crate) fn field_misfit(literal: &Literal, wanted: &QType) -> Option<String> {
+    match literal {
+        Literal::One(value) | Literal::Typed(value) => misfit(value, wanted, "it"),
+        Literal::Elements(values) => misfit_of_elements(values.iter().cloned(), wanted.element()?, "it"),
+    }
+}
+
+fn misfit_of_elements(values: impl Iterator<Item = Value>, wanted: &QType, place: &str) -> Option<String> {
+    let of = if place == "it" { String::new() } else { format!(" of {place}") };
+    values.enumerate().find_map(|(at, value)| misfit(&value, wanted, &format!("element {at}{of}")))
+}
+
+fn misfit(value: &Value, wanted: &QType, place: &str) -> Option<String> {
+    // Values nest only as deep as the parser allows.
+    if let Some(inner) = wanted.as_optional_struct() {
+        return match value.as_optional_struct() {
+            Some(of) => misfit(of?, inner, place),
+            None if *value == Value::Nothing => None,
+            None => misfit(value, inner, place),
+        };
+    }
+    if let (Some(element), Some(length)) = (wanted.element(), value.list_len()) {
+        return misfit_of_elements((0..length).filter_map(|at| value.element(at)), element, place);
+    }
+    let (Value::Tuple(values), QType::Tuple(types)) = (value, wanted) else { return None };
+    let (given, names) = (plain_names(values)?, plain_names(types)?);
+    if let Some(unknown) = given.iter().find(|name| names.position(name).is_none()) {
+        return Some(format!("{place} has `{}`, which is not a field of its type", Excerpt::quoted(unknown)));
+    }
+    names.iter().zip(types.iter()).find_map(|(name, wanted)| {
+        let quoted = Excerpt::quoted(name);
+        match given.position(name) {
+            None if cast(&Value::Nothing, wanted).is_none() => Some(format!("{place} lacks `{quoted}`")),
+            None => None,
+            Some(at) => {
+                let inner = if place == "it" { format!("`{quoted}`") } else { format!("`{quoted}` of {place}") };
+                let found = &values[at];
+                let unfit =
+                    || cast(found, wanted).is_none().then(|| format!("{inner} is {}, not {wanted}", found.qtype()));
+                misfit(found, wanted, &inner).or_else(unfit)
+            }
+        }
+    })
 }
 
 /// The dictionary that a literal one is, or braces with texts in them.

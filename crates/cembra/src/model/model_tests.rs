@@ -1,6 +1,7 @@
 //! Running the tests that the text of a model has: the model is compiled for each of them, and what comes of its cases is compared
 //! with what they expect.
 
+use super::constant::field_misfit;
 use crate::names::unknown_name;
 use crate::{Error, Executor, Model, OnError, Options, RunOptions, Session, cast_literal, literal_type};
 use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_value};
@@ -268,12 +269,15 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
     let given = given(case);
     for field in executor.inputs() {
         let (name, qtype) = (&field.name, field.spelled_type());
-        let value = match (given.get(&**name).copied(), &field.qtype) {
-            (Some(literal), _) => cast_literal(literal, &field.qtype).ok_or_else(|| {
-                format!("input `{name}` is {qtype}, and the test gives it `{}`", print_literal(literal))
+        let value = match given.get(&**name).copied() {
+            Some(literal) => cast_literal(literal, &field.qtype).ok_or_else(|| {
+                let (given, misfit) = unfit(literal, &field.qtype);
+                format!("input `{name}` is {qtype}, and the test gives it `{given}`{misfit}")
             }),
-            (None, QType::Optional(scalar)) => Ok(Value::Missing(*scalar)),
-            (None, _) => Err(format!("input `{name}` is {qtype}, and the test gives it no value")),
+            None => field
+                .left_out()
+                .or_else(|| cast_literal(&Literal::One(Value::Nothing), &field.qtype))
+                .ok_or_else(|| format!("input `{name}` is {qtype}, and the test gives it no value")),
         };
         row.push(value.map_err(|message| Diagnostic::new(Code::Binding, message).at(case.span))?);
     }
@@ -339,13 +343,38 @@ fn bare(value: &Value) -> String {
         Value::Scalar(scalar) | Value::Present(scalar) => print_default(scalar),
         Value::Missing(_) => "missing".to_owned(),
         Value::Array(_, array) => array.to_string(),
-        Value::Tuple(_) if value.list_len().is_some() => value.to_string(),
+        Value::Tuple(_) if value.qtype().as_map().is_some() => value.to_string(),
+        Value::Tuple(_) if let Some(length) = value.list_len() => {
+            bare_list((0..length).filter_map(|at| value.element(at)))
+        }
         Value::Tuple(_) if value.as_optional_struct().is_some() => match value.as_optional_struct().flatten() {
-            Some(of) => print_value(of),
+            Some(of) => bare(of),
             None => "missing".to_owned(),
         },
+        // Values nest only as deep as the types of a model.
+        Value::Tuple(fields) if let Some(names) = fields.names() => {
+            let fields = names.iter().zip(fields.iter());
+            let fields: Vec<String> = fields.map(|(name, field)| format!("{name}: {}", bare(field))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
         other => print_value(other),
     }
+}
+
+fn bare_list(elements: impl Iterator<Item = Value>) -> String {
+    format!("[{}]", elements.map(|element| bare(&element)).collect::<Vec<_>>().join(", "))
+}
+
+/// A literal that is not of a type, as a test would write it, and the field that does not fit, if one does not: ": it lacks `b`".
+pub(super) fn unfit(literal: &Literal, wanted: &QType) -> (String, String) {
+    let written = match literal {
+        Literal::One(value @ Value::Tuple(_)) => bare(value),
+        Literal::Elements(elements) if elements.iter().any(|one| matches!(one, Value::Tuple(_))) => {
+            bare_list(elements.iter().cloned())
+        }
+        other => print_literal(other),
+    };
+    (written, field_misfit(literal, wanted).map_or_else(String::new, |misfit| format!(": {misfit}")))
 }
 
 /// True if values of one type are the same, floats up to a tolerance.

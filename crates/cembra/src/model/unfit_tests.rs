@@ -1,9 +1,10 @@
 //! What a check says of the tests of a model without running them: names of inputs and outputs that the model does not have, values that are
 //! not of their types, and codes that no error has. Such a test fails whenever it is run.
 
+use super::model_tests;
 use crate::names::unknown_name;
 use crate::{Model, Signature, cast_literal, literal_type};
-use cembra_expr::{Expected, TestValue, print_literal, print_type};
+use cembra_expr::{Expected, TestValue, print_type};
 use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Warnings, dashed_code, near_names};
 use std::collections::BTreeMap;
@@ -28,9 +29,9 @@ fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warning
         }
         Some(Some(qtype)) if cast_literal(&value.literal, qtype).is_none() => {
             found.add(unfit, Some(value.span), || {
-                let (qtype, literal) = (print_type(qtype), print_literal(&value.literal));
-                let (name, literal) = (Excerpt::quoted(name), Excerpt::quoted(&literal));
-                Diagnostic::new(unfit, format!("{kind} `{name}` is {qtype}, and the test has `{literal}`"))
+                let (written, misfit) = model_tests::unfit(&value.literal, qtype);
+                let (qtype, name, written) = (print_type(qtype), Excerpt::quoted(name), Excerpt::quoted(&written));
+                Diagnostic::new(unfit, format!("{kind} `{name}` is {qtype}, and the test has `{written}`{misfit}"))
             });
         }
         Some(_) => {}

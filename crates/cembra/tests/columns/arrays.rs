@@ -56,6 +56,31 @@ fn operators_lift_over_arrays() {
 }
 
 #[test]
+fn a_mask_as_an_index_selects_elements() {
+    let x = doubles(&[Some(1.0), None, Some(-3.0), Some(2.0)]);
+    for (text, expected) in [
+        ("input x: [f64?]; x[x > 0.0]", "[1, 2]"),
+        ("input x: [f64?]; x[not has(x)]", "[NA]"),
+        ("input x: [f64?]; sum(x[x < 1.5] * 2.0)", "f64{-4}"),
+        ("input x: [f64?]; x[x > 5.0]", "[]"),
+        ("input x: [f64?]; array.size(x[x > -5.0 and x < 2.0])", "i64{2}"),
+        ("input x: [f64?]; x[x > 0.0][1]", "f64?{2}"),
+        ("input x: [f64?]; array.at(x, x == 2.0)", "[2]"),
+        ("input x: [f64?]; [\"a\", \"b\", \"c\", \"d\"][has(x)]", "['a', 'c', 'd']"),
+        ("input x: [f64?]; x[[3, 0]]", "[2, 1]"),
+        ("input x: [f64?]; x[[1.0, 2.0] > 0.0]", "size-mismatch: "),
+    ] {
+        let found = shown(text, std::slice::from_ref(&x));
+        assert!(
+            if expected.ends_with(' ') { found.starts_with(expected) } else { found == expected },
+            "{text}: {found}"
+        );
+    }
+    let error = evaluate("input x: [f64], b: [bool]; x[b]", &[], Backend::Native).expect_err("no index");
+    assert_eq!(error.diagnostics()[0].hints(), ["write `a[b == true]` for the elements where `b` is true"]);
+}
+
+#[test]
 fn conditions_of_scalars_choose_and_those_of_elements_select() {
     let x = doubles(&[Some(1.0), Some(0.0)]);
     let one = "input x: [f64?]; input c: bool; if c then x // 0.0 else x";

@@ -610,3 +610,66 @@ fn rows_whose_elements_fail_have_no_size() {
     }
     assert_eq!(batch("input xs: [f64?]; array.size(xs * 2.0)").row_by_row().map(ToString::to_string), None);
 }
+
+/// A list that is left out is the empty one, if that is its default.
+#[test]
+fn lists_may_be_empty_by_default() {
+    let text = "input k: f64, a: [f64] = [], items: [{v: f64, n: text?}] = []
+        output n = array.size(a)
+        output s = k + sum(a) + sum(items.v)
+        test \"left out\" { k = 1 } => { n = 0, s = 1 }
+        test \"given\" { k = 1, a = [2, 3], items = [{v: 4}] } => { n = 2, s = 10 }";
+    let model = Model::parse(text).expect("a model");
+    let printed = cembra::print(model.program());
+    assert!(printed.contains("a: [f64] = []\n") && printed.contains("n: text?}] = []\n"), "{printed}");
+    assert_eq!(
+        Model::parse(&printed).expect("what was printed").program(),
+        Model::parse(text.split("test").next().expect("a model")).expect("a model").program()
+    );
+    let again = Model::from_binary(&model.to_binary()).expect("what was written is read");
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let options = Options::default().backend(backend);
+        assert_eq!(model.run_tests(&options).failures.len(), 0);
+        for model in [&model, &again] {
+            let executor = model.compile(&options).expect("compiled");
+            assert_eq!(executor.inputs()[1].declaration(), "[f64] = []");
+            let made = executor.session().evaluate(&[Value::from(0.5)]).expect("values");
+            assert_eq!(made, [Value::from(0_i64), Value::from(0.5)]);
+        }
+    }
+    // Every door of JSON has them: rows, one text, objects of serde, columns.
+    let texts = ["{\"k\": 1}", "{\"k\": 1, \"a\": null, \"items\": null}", "{\"k\": 1, \"a\": [], \"items\": []}"];
+    let full = "{\"k\": 1, \"a\": [2], \"items\": [{\"v\": 3, \"n\": null}]}";
+    let model = Model::parse(
+        "input k: f64, a: [f64] = [], items: [{v: f64, n: text?}] = []\noutput s = k + sum(a) + sum(items.v)",
+    );
+    let model = model.expect("a model");
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let options = Options::default().backend(backend);
+        let mut rows = model.executor_from::<_, f64>(&cembra::JsonRows, &options).expect("an executor");
+        let mut one = model.json_executor(&options).expect("an executor");
+        let mut objects = model.executor_from::<_, f64>(&cembra::Json, &options).expect("an executor");
+        let batch = model.batch(&options).expect("a batch");
+        let mut columns = cembra::JsonColumns::new(&batch).expect("columns");
+        for (text, expected) in texts.map(|text| (text, 1.0)).into_iter().chain([(full, 6.0)]) {
+            assert_eq!(rows.run(&cembra::JsonRow::parse(text).expect("JSON")).expect("a sum"), expected, "{text}");
+            assert_eq!(one.run(text).expect("an answer"), format!("{{\"s\":{expected:?}}}"), "{text}");
+            let object: serde_json::Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(objects.run(&object).expect("a sum"), expected, "{text}");
+            columns.push(text).expect("a row");
+        }
+        let made = columns.with(|columns| batch.run(columns)).expect("sums");
+        let sums: Vec<_> = (0..4).map(|row| made[0].value(row).expect("a row")).collect();
+        assert_eq!(sums, [1.0, 1.0, 1.0, 6.0].map(Value::from));
+    }
+    let strict = Model::parse("input a: [f64]; sum(a)").expect("a model");
+    let mut strict = strict.executor_from::<_, f64>(&cembra::JsonRows, &Options::default()).expect("an executor");
+    assert!(strict.run(&cembra::JsonRow::parse("{}").expect("JSON")).is_err());
+    for (wrong, says) in [
+        ("input a: [f64] = [1.0]; sum(a)", "the default of a list is `[]`"),
+        ("input a: [f64] = 1.0; sum(a)", "the default of a list is `[]`"),
+        ("input a: (f64, f64) = []; a.0", "only an input that may be missing has a default"),
+    ] {
+        assert_eq!(Model::parse(wrong).expect_err(wrong).diagnostics()[0].message(), says);
+    }
+}

@@ -258,3 +258,29 @@ fn keys_of_other_types_are_refused() {
         assert!(found.starts_with(message), "{output}: {found}");
     }
 }
+
+/// A mark of the rule of numbers is no reason to lose sight of the table.
+#[test]
+fn keys_of_several_parts_are_looked_for_under_every_rule_of_numbers() {
+    let read = |name: &str, _: &str| -> io::Result<UsedFile> {
+        Ok(UsedFile { name: name.to_owned(), text: "r,y,v\nZH,2025,1.5\nBE,2025,2.5\n".into() })
+    };
+    for rule in ["", "numbers f64\n"] {
+        let text = format!(
+            "{rule}table t: (text, i64) -> f64 = \"r.csv\"
+            input r: text, y: i64
+            output known = if (r, y) in t then 1 else 0
+            output twice = if (r, y) in t and (\"BE\", y) in t then 2 * lookup((r, y), t, 0.0) else 0.0"
+        );
+        let sources = Sources::gather("m.cem", text, &Limits::default(), &read);
+        let model = Model::parse_sources(sources, Registry::standard(), &Limits::default()).expect("a model");
+        for backend in [Backend::Native, Backend::Interpreter] {
+            let executor = model.compile(&Options::default().backend(backend)).expect("compiled");
+            let mut session = executor.session();
+            for (r, y, known, twice) in [("ZH", 2025_i64, 1, 3.0), ("ZH", 2026, 0, 0.0), ("BE", 2025, 1, 5.0)] {
+                let made = session.evaluate(&[Value::from(r), Value::from(y)]).expect("no fault");
+                assert_eq!(made, [Value::from(known), Value::from(twice)], "{rule}{r} {y}");
+            }
+        }
+    }
+}

@@ -187,3 +187,42 @@ test \"unfit\" { x = 0.5 } => { y = 1 }";
     assert_eq!(shown.matches("it fails here").count(), 2, "{shown}");
     assert!(both("input x: i32; output y = x; test \"a\" { x = 1 } => { y = 1 }").check().is_ok());
 }
+
+#[test]
+fn optional_fields_and_optional_structs_may_be_left_out() {
+    let model = "input items: [{price: f64, paid: bool?, tag: {name: text}?}], limit: {most: f64, of: text?}?
+        output total = sum(items.price)
+        output paid = array.count(items.paid == true)
+        output tagged = array.count(items.tag.name)
+        output most = limit.most ?? 100.0
+        output first = {price: limit.most, tag: limit.of}\n";
+    let of = |test: &str| failures(&format!("{model}{test}"));
+    for passes in [
+        "test \"a\" { items = [{price: 1.5}, {paid: true, price: 2}] } => { total = 3.5, paid = 1, most = 100 }",
+        "test \"a\" { items = [{price: 1, tag: {name: 'x'}}], limit = {most: 5} } => { total = 1, tagged = 1, most = 5 }",
+        "test \"a\" { items = [], limit = missing } => { total = 0, tagged = 0, most = 100 }",
+        "test \"a\" {\n items, limit => paid, most, first\n [{price: 1, paid: false}], {of: 'a', most: 2} => 0, 2, {price: 2, tag: 'a'}\n }",
+        "test \"a\" { } => error \"binding\"",
+    ] {
+        let found = of(passes);
+        // The list is no optional field: it has to be there.
+        let expected = if passes.contains("{ }") { 1 } else { 0 };
+        assert_eq!(found.len(), expected, "{passes}: {found:?}");
+    }
+    let unfit = |items: &str| {
+        let found = of(&format!("test \"a\" {{ items = {items} }} => {{ total = 1 }}"));
+        found[0].split_once("and the test gives it ").expect("a message").1.to_owned()
+    };
+    assert_eq!(unfit("[{price: 1}, {paid: true}]"), "`[{price: 1}, {paid: true}]`: element 1 lacks `price`");
+    assert_eq!(
+        unfit("[{price: 1, cost: 2}]"),
+        "`[{price: 1, cost: 2}]`: element 0 has `cost`, which is not a field of its type"
+    );
+    assert_eq!(
+        unfit("[{price: 1, tag: {x: 1}}]"),
+        "`[{price: 1, tag: {x: 1}}]`: `tag` of element 0 has `x`, which is not a field of its type"
+    );
+    assert_eq!(unfit("[{price: \"1\"}]"), "`[{price: \"1\"}]`: `price` of element 0 is text, not f64");
+    let found = of("test \"a\" { items = [], limit = {of: \"x\"} } => { most = 1 }");
+    assert!(found[0].ends_with("and the test gives it `{of: \"x\"}`: it lacks `most`"), "{found:?}");
+}

@@ -104,3 +104,128 @@ fn a_comparison_that_is_too_much_work_leaves_the_output_alone() {
         assert_eq!(run(enough - 100), (Err("work-limit"), 7.0));
     }
 }
+
+#[test]
+fn widths_and_precisions_count_characters() {
+    let source = "input s: text, b: bytes, n: i32
+        output wide = strings.printf(\"[%-4s|%4s]\", s, s)
+        output cut = printf(\"%.2s\", s)
+        output both = printf(\"[%5.1s]\", s)
+        output given = printf(\"[%*.*s]\", n, 1, s)
+        output of_bytes = printf(b\"[%-4s|%.1s]\", b, b)";
+    each(source, |session| {
+        for (s, wide, cut, both, given) in [
+            ("\u{fc}", "[\u{fc}   |   \u{fc}]", "\u{fc}", "[    \u{fc}]", "[  \u{fc}]"),
+            (
+                "\u{5317}\u{4eac}\u{5e02}",
+                "[\u{5317}\u{4eac}\u{5e02} | \u{5317}\u{4eac}\u{5e02}]",
+                "\u{5317}\u{4eac}",
+                "[    \u{5317}]",
+                "[  \u{5317}]",
+            ),
+            ("ab\u{1f600}cd", "[ab\u{1f600}cd|ab\u{1f600}cd]", "ab", "[    a]", "[  a]"),
+            ("", "[    |    ]", "", "[     ]", "[   ]"),
+        ] {
+            let found = session.evaluate(&[Value::from(s), bytes(b"\xc3\xbc"), Value::from(3)]).expect("texts");
+            let expected = [wide, cut, both, given].map(Value::from);
+            assert_eq!(found[..4], expected, "{s}");
+            assert_eq!(found[4], bytes(b"[\xc3\xbc  |\xc3]"));
+        }
+    });
+}
+
+#[test]
+fn literal_patterns_and_formats_are_checked_with_the_model() {
+    for (source, place, says) in [
+        (
+            "input s: text?; contains_regex(s, \"(a\")",
+            "\"(a\"",
+            "the pattern is not a regular expression: unclosed group",
+        ),
+        (
+            "input s: text; let p = \"a**\"; contains_regex(s, p)",
+            "contains_regex(s, p)",
+            "the pattern repeats a repetition",
+        ),
+        ("input s: text; extract_regex(s, \"a\")", "\"a\"", "the pattern needs exactly one capturing group"),
+        (
+            "input s: text; strings.replace_all_regex(s, \"[z-a]\", \"\")",
+            "\"[z-a]\"",
+            "the pattern has a class with a range from more to less",
+        ),
+        (
+            "input s: [text]; contains_regex(s, \"(a\")",
+            "\"(a\"",
+            "the pattern is not a regular expression: unclosed group",
+        ),
+        (
+            "input s: [text]; array.count(core.get_first(strings.findall_regex(s, \"a)\")))",
+            "\"a)\"",
+            "the pattern is not a regular expression: unopened group",
+        ),
+        (
+            "input s: text; fn f(x, p) = contains_regex(x, p); f(s, \"\\\\h\")",
+            "contains_regex(x, p)",
+            "the pattern has an escape sequence that RE2 does not know",
+        ),
+        (
+            "input s: text; if s == \"x\" then present else contains_regex(s, \"(\")",
+            "\"(\"",
+            "the pattern is not a regular expression: unclosed group",
+        ),
+        ("input n: f64; printf(\"%q\", n)", "\"%q\"", "the format has a field that is malformed"),
+        (
+            "input n: f64?; printf(\"%d\", n)",
+            "\"%d\"",
+            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+        ),
+        (
+            "input n: [i64]; printf(\"%s\", n)",
+            "\"%s\"",
+            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+        ),
+        ("input n: i32; printf(\"%d %d\", n)", "\"%d %d\"", "the format has more fields than there are arguments"),
+        ("input n: f64; printf(\"%*f\", n, n)", "\"%*f\"", "a width or a precision of the format is no integer"),
+        (
+            "input s: bytes?; printf(b\"%d\", s)",
+            "b\"%d\"",
+            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+        ),
+        (
+            "input n: f64; strings.format(\"{n:d}\", n=n)",
+            "\"{n:d}\"",
+            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+        ),
+        (
+            "input s: text; strings.format(\"{s:.2f}\", s=s)",
+            "\"{s:.2f}\"",
+            "a field of the format has a form for numbers, and its argument is none",
+        ),
+    ] {
+        let model = Model::parse(source).expect("a model");
+        for error in [
+            model.signature(&Options::default()).expect_err(source),
+            model.compile(&Options::default()).expect_err(source),
+        ] {
+            assert_eq!((error.code(), &*error.message()), ("arguments", says), "{source}");
+            assert_eq!(error.span().map(|span| span.text(source)), Some(place), "{source}");
+        }
+    }
+    // What is known only with the rows fails there.
+    each("input s, p: text?, f: text; output a = contains_regex(s, p); output b = printf(f, 1.5)", |session| {
+        let error = |p, f: &str| {
+            session.evaluate(&[optional(Some("a")), optional(p), Value::from(f)]).map_err(|error| error.code())
+        };
+        let mut error = error;
+        assert_eq!(error(Some("("), "%f"), Err("invalid"));
+        assert_eq!(error(Some("a"), "%d"), Err("invalid"));
+        assert_eq!(error(None, "%.1f"), Ok(vec![Value::Missing(cembra::Scalar::Unit), Value::from("1.5")]));
+    });
+    each(
+        "input s: text; contains_regex(s, \"^(?:a|b)+$\") and printf(\"%5.1f|%v|%lc\", 2, true, 65) == \"  2.0|true|A\"",
+        |session| {
+            let found = session.evaluate(&[Value::from("abba")]).expect("a mask");
+            assert_eq!(found, [Value::Present(cembra::ScalarValue::Unit)]);
+        },
+    );
+}

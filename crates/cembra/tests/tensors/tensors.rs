@@ -332,7 +332,7 @@ fn statements_say_where_they_are_wrong() {
         ("c(\"i\") = a(\"i\").size()", "unknown-name", None, "size"),
         ("c(\"i\") = (a(\"i\") + b(\"i\")", "bracket", None, "("),
         ("c(\"i\") = m(\"i,k\") * n(\"k,l\")", "labels", Some(TensorErrorKind::FreeLabel), "n(\"k,l\")"),
-        ("c(\"i\") = a(\"i\") + 1", "labels", Some(TensorErrorKind::AddendLabels), "1"),
+        ("c(\"i\") = a(\"i\") + m(\"i,j\")", "labels", Some(TensorErrorKind::ImplicitReduction), "m(\"i,j\")"),
         (
             "c(\"i\") = m(\"i,j\").trace()",
             "labels",

@@ -1,24 +1,26 @@
 //! `cembra bench`: how long a model takes to get ready and to evaluate a row, in both backends.
 //!
 //! All that is measured runs once per round, one after the other, so that a slow spell of the machine hits both backends
-//! alike; what is told is the median of the rounds. Rows are loaded before the clock starts.
+//! alike; what is told is the median of the rounds. Rows are loaded before the clock starts, but for models with arrays, which sessions
+//! evaluate.
 
+use super::random_rows::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
 use super::{options_with_types, print, print_json};
-use crate::arguments::DataOptions;
-use crate::arguments::{ModelArgs, Report, WarningArgs};
+use crate::arguments::{Assignment, DataOptions, ModelArgs, Report, WarningArgs};
 use crate::data_files::{DataFiles, Opening};
 use crate::failure::Failure;
-use crate::inputs::Feed;
+use crate::inputs::{Feed, constant_values};
 use crate::pipeline::OnError;
 use crate::source::ModelText;
 use crate::turns::share;
-use cembra::{Backend, Error, Executor, Model, Options, QType, Scalar, ScalarValue, Value};
+use cembra::{Backend, Code, Diagnostic, Error, Executor, Model, Options, Session, Value};
 use cembra_engine::LoadedRows;
-use cembra_runtime::MachineType;
 use cembra_table::{Decoded, Room};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,9 @@ const NAME: &str = "bench";
 
 /// A processor's branch predictor learns fewer rows than these by heart.
 const MOST_ROWS: usize = 32_768;
+
+/// The most rows of a model with arrays, whose lists are more than a processor learns.
+const MOST_ROWS_OF_ARRAYS: usize = 1_024;
 
 /// All frames together take no more memory than this.
 const MOST_BYTES: usize = 64 << 20;
@@ -36,20 +41,15 @@ const ROUNDS: usize = 15;
 /// How long each measurement of a round takes at least.
 const FILL: Duration = Duration::from_millis(10);
 
-/// How far random numbers are from zero.
-const LARGEST: f64 = 10.0;
-
-/// The share of missing values among random optional inputs.
-const MISSING_SHARE: f64 = 0.3;
-
 /// Measures how long a model takes to compile and to evaluate a row, in both backends
 ///
-/// The rows are those of DATA, or else random: numbers in -10 to 10, 30 % of optional values missing.
+/// The rows are those of DATA, or else random: numbers in -10 to 10, 30 % of optional values missing, lists and dictionaries of up to 20
+/// elements. Models with arrays are measured by calls of a session, one for each row.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "cembra bench [OPTIONS] <MODEL> [DATA]...\n       cembra bench [OPTIONS] -e <EXPR> [DATA]...",
     after_help = "prepare: from text to the prepared graph. compile: from there to something callable. \
-                  row: one evaluation, its inputs being in the frame."
+                  row: one evaluation, its inputs being in the frame; with arrays, one call of a session."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -59,8 +59,16 @@ pub(crate) struct Args {
     #[arg(value_name = "DATA")]
     data: Vec<PathBuf>,
 
+    /// A value for an input, the same for all rows: `-s x=1.5`, `-s 'items=[1, 2]'`
+    #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
+    set: Vec<Assignment>,
+
     #[command(flatten)]
     data_options: DataOptions,
+
+    /// Measure with at most N rows
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZero<usize>>,
 
     /// What happens to a row of DATA that cannot be read, or whose evaluation fails: it ends the run, or is left out
     #[arg(long, value_enum, default_value_t)]
@@ -92,19 +100,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         bar: None,
     };
     let names = files.names();
-    let feed = match files.open(&opening)? {
+    let origin = match files.open(&opening)? {
         None => {
-            args.data_options.check_origins(None, false, false, NAME)?;
-            None
+            args.data_options.check_origins(None, !args.set.is_empty(), false, NAME)?;
+            let types: BTreeMap<_, _> = args.model.types().collect();
+            let given = constant_values(&model, &types, &args.set, &args.data_options.spelling(), NAME)?;
+            options = given.iter().fold(options, |options, (name, value)| options.input_type(*name, value.qtype()));
+            RowOrigin::Random { seed: args.seed, given }
         }
         Some(dataset) => {
-            let feed = Feed::of_data((&text, &model), &args.model, &[], &args.data_options, dataset, NAME)?;
+            let feed = Feed::of_data((&text, &model), &args.model, &args.set, &args.data_options, dataset, NAME)?;
             options = feed.with_types(options);
-            Some(feed)
+            RowOrigin::Data(feed)
         }
     };
-    let of_data = feed.is_some().then_some(names);
-    let (rows, failing) = rows(&text, &model, &options, feed, goes_on, args.seed)?;
+    let of_data = matches!(origin, RowOrigin::Data(_)).then_some(names);
+    let most = args.limit.map_or(usize::MAX, NonZero::get);
+    let (rows, failing) = rows(&text, &model, &options, origin, goes_on, most)?;
     args.warnings.tell(&text, &model, &options);
     let measured = measure(&text, &model, &options, &rows)?;
     match args.format {
@@ -125,7 +137,8 @@ fn random_rows(rows: usize, failing: usize, seed: u64) -> String {
     let percent = 100.0 * MISSING_SHARE;
     let left_out = if failing > 0 { format!("; {failing} that fail left out") } else { String::new() };
     format!(
-        "{rows} random from seed {seed} (numbers from -{LARGEST} to {LARGEST}, {percent:.0} % of optional values missing{left_out})"
+        "{rows} random from seed {seed} (numbers from -{LARGEST} to {LARGEST}, {percent:.0} % of optional values missing, up to \
+         {MOST_ELEMENTS} elements in lists{left_out})"
     )
 }
 
@@ -133,56 +146,66 @@ fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model)
     model.compile(&options.clone().backend(backend)).map_err(|error| text.blame(&error))
 }
 
-/// The rows to measure with: values for the inputs of the executor; and how many were left out because they fail.
+/// Where the rows come from.
+enum RowOrigin<'a> {
+    Data(Feed),
+    /// Random values for the inputs that are not given one for all rows.
+    Random {
+        seed: u64,
+        given: BTreeMap<&'a str, Value>,
+    },
+}
+
+/// True if a model is evaluated by sessions alone, because arrays are not in frames.
+///
+/// # Errors
+/// The model takes no rows at all: it has tensors.
+fn has_arrays(executor: &Executor) -> Result<bool, Error> {
+    match LoadedRows::of(executor, &[]) {
+        Ok(_) => Ok(false),
+        Err(error) if error.code() == Code::Arrays.as_str() => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The rows to measure with, `most` at most: values for the inputs of the executor; and how many were left out because they fail.
 fn rows(
     text: &ModelText,
     model: &Model,
     options: &Options,
-    feed: Option<Feed>,
+    origin: RowOrigin<'_>,
     goes_on: bool,
-    seed: u64,
+    most: usize,
 ) -> Result<(Vec<Vec<Value>>, usize), Failure> {
     let executor = subject(options, Backend::Interpreter, text, model)?;
-    // Whatever takes no rows ahead takes none at all.
-    LoadedRows::of(&executor, &[]).map_err(|error| text.blame(&error))?;
-    let most = (MOST_BYTES / executor.frame_bytes().max(1)).clamp(1, MOST_ROWS);
+    let known =
+        if has_arrays(&executor).map_err(|error| text.blame(&error))? { MOST_ROWS_OF_ARRAYS } else { MOST_ROWS };
+    let most = (MOST_BYTES / executor.frame_bytes().max(1)).clamp(1, known).min(most);
     let mut session = executor.session();
     let mut rows = Vec::new();
-    if let Some(mut feed) = feed {
-        let wanted = feed.positions(executor.inputs());
-        let mut source = feed.take_rows();
-        let mut failing = 0;
-        let room = Room { bytes: share(text.limits().array_bytes, 1), takes_any_row: true };
-        let mut rest = None;
-        while rows.len() < most
-            && let Some(piece) = rest.take().map_or_else(|| source.next(), |rest| Ok(Some(rest)))?
-        {
-            let (Decoded { batch, error, failures }, left) = piece.decode_within(room);
-            rest = left;
-            let left = most - rows.len();
-            for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {
-                // A row that fails stops early and would flatter the model.
-                let is_row = failures.binary_search_by_key(&at, |(row, _)| *row).is_err();
-                match session.evaluate(&row) {
-                    Ok(_) if is_row => rows.push(row),
-                    Err(error) if !goes_on => {
-                        return Err(feed.explain_row(text.blame(&error), &batch.slice(at, 1)));
-                    }
-                    _ => failing += 1,
-                }
-            }
-            if rows.len() < most
-                && let Some(error) = error
-            {
-                return Err(error.into());
-            }
-        }
-        return Ok((rows, failing));
-    }
-    let mut random = fastrand::Rng::with_seed(seed);
+    let (seed, given) = match origin {
+        RowOrigin::Random { seed, given } => (seed, given),
+        RowOrigin::Data(feed) => return rows_of_data(text, feed, (&executor, &mut session), goes_on, most),
+    };
+    let mut random = RandomRows::new(seed);
     let mut fault = None;
     for _ in 0..most {
-        let row: Vec<Value> = executor.inputs().iter().map(|input| random_value(&mut random, &input.qtype)).collect();
+        random.begin();
+        let mut row = Vec::with_capacity(executor.inputs().len());
+        for input in executor.inputs() {
+            let value = given.get(&*input.name).cloned().unwrap_or_else(|| random.value(input));
+            if value == Value::Nothing {
+                let message = format!(
+                    "input `{}` has no value, and no values of {} are random",
+                    input.name,
+                    input.spelled_type()
+                );
+                let hint = format!("give it one with `-s {}=..`, or give DATA", input.name);
+                let problem = Diagnostic::new(Code::Binding, message).hint(hint);
+                return Err(text.blame(&problem.into()));
+            }
+            row.push(value);
+        }
         // A row that faults stops early and would flatter the model.
         match session.evaluate(&row) {
             Ok(_) => rows.push(row),
@@ -198,34 +221,74 @@ fn rows(
     }
 }
 
-fn random_value(random: &mut fastrand::Rng, qtype: &QType) -> Value {
-    // Tuple types nest only as deep as the parser allows.
-    match qtype {
-        QType::Scalar(scalar) => Value::Scalar(random_scalar(random, *scalar)),
-        QType::Optional(scalar) if random.f64() < MISSING_SHARE => Value::Missing(*scalar),
-        QType::Optional(scalar) => Value::Present(random_scalar(random, *scalar)),
-        QType::Tuple(fields) => Value::Tuple(fields.map(|field| random_value(random, field))),
-        QType::Shape(shape) => Value::Shape(*shape),
-        _ => Value::Nothing,
+/// The rows of the data.
+fn rows_of_data(
+    text: &ModelText,
+    mut feed: Feed,
+    (executor, session): (&Executor, &mut Session),
+    goes_on: bool,
+    most: usize,
+) -> Result<(Vec<Vec<Value>>, usize), Failure> {
+    let mut rows = Vec::new();
+    let wanted = feed.positions(executor.inputs());
+    let mut source = feed.take_rows();
+    let mut failing = 0;
+    let room = Room { bytes: share(text.limits().array_bytes, 1), takes_any_row: true };
+    let mut rest = None;
+    while rows.len() < most
+        && let Some(piece) = rest.take().map_or_else(|| source.next(), |rest| Ok(Some(rest)))?
+    {
+        let (Decoded { batch, error, failures }, left) = piece.decode_within(room);
+        rest = left;
+        let left = most - rows.len();
+        for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {
+            // A row that fails stops early and would flatter the model.
+            let is_row = failures.binary_search_by_key(&at, |(row, _)| *row).is_err();
+            match session.evaluate(&row) {
+                Ok(_) if is_row => rows.push(row),
+                Err(error) if !goes_on => {
+                    return Err(feed.explain_row(text.blame(&error), &batch.slice(at, 1)));
+                }
+                _ => failing += 1,
+            }
+        }
+        if rows.len() < most
+            && let Some(error) = error
+        {
+            return Err(error.into());
+        }
     }
+    Ok((rows, failing))
 }
 
-fn random_scalar(random: &mut fastrand::Rng, scalar: Scalar) -> ScalarValue {
-    let number = random.f64() * (2.0 * LARGEST) - LARGEST;
-    let bits = match scalar.machine_type() {
-        Some(MachineType::Flag) => u64::from(random.bool()),
-        Some(MachineType::I32) => u64::from((number as i32).cast_unsigned()),
-        // An unsigned number is as small.
-        Some(MachineType::I64) if !scalar.representation().is_integer() => number.abs() as u64,
-        Some(MachineType::I64) => (number as i64).cast_unsigned(),
-        Some(MachineType::F32) => u64::from((number as f32).to_bits()),
-        Some(MachineType::F64) => number.to_bits(),
-        None => 0,
-    };
-    match scalar {
-        Scalar::Bytes => ScalarValue::Bytes(random.choice([&b""[..], b"a", b"\xff"]).unwrap_or_default().into()),
-        Scalar::Text => ScalarValue::Text(random.choice(["", "a", "female", "Torgersen"]).unwrap_or_default().into()),
-        _ => ScalarValue::from_bits(scalar, bits).unwrap_or(ScalarValue::Unit),
+/// Rows that are evaluated again and again.
+enum ReadyRows<'v> {
+    /// In frames.
+    Loaded(LoadedRows<'v>),
+    /// As values, for a session, and its results.
+    Given { session: Session, rows: &'v [Vec<Value>], results: Vec<Value> },
+}
+
+impl<'v> ReadyRows<'v> {
+    fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<Self, Error> {
+        Ok(match has_arrays(executor)? {
+            true => ReadyRows::Given { session: executor.session(), rows, results: Vec::new() },
+            false => ReadyRows::Loaded(LoadedRows::of(executor, rows)?),
+        })
+    }
+
+    /// Evaluates all rows.
+    fn evaluate(&mut self) -> Result<(), Error> {
+        match self {
+            ReadyRows::Loaded(rows) => rows.evaluate(),
+            ReadyRows::Given { session, rows, results } => {
+                for row in *rows {
+                    session.evaluate_into(row, results)?;
+                    black_box(&*results);
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -262,8 +325,7 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
     let interpreter = subject(options, Backend::Interpreter, text, model)?;
     let native = subject(options, Backend::Native, text, model)?;
     let blame = |error: Error| text.blame(&error);
-    let mut loaded =
-        [LoadedRows::of(&interpreter, rows).map_err(blame)?, LoadedRows::of(&native, rows).map_err(blame)?];
+    let mut loaded = [ReadyRows::of(&interpreter, rows).map_err(blame)?, ReadyRows::of(&native, rows).map_err(blame)?];
     for round in 0..=ROUNDS {
         for (index, backend) in [Backend::Interpreter, Backend::Native].into_iter().enumerate() {
             let options = options.clone().backend(backend);

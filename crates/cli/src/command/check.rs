@@ -249,9 +249,13 @@ pub(super) struct FieldTold<'a> {
 
 /// Inputs or outputs for programs.
 pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
-    let default = |field: &Field| field.default.as_ref().map(cembra::print_default);
     fields
         .iter()
-        .map(|field| FieldTold { name: &field.name, qtype: field.spelled_type(), default: default(field), from: None })
+        .map(|field| FieldTold {
+            name: &field.name,
+            qtype: field.spelled_type(),
+            default: field.spelled_default(),
+            from: None,
+        })
         .collect()
 }

@@ -248,6 +248,12 @@ impl Session {
                         values.insert(name.clone(), Value::Missing(scalar));
                         continue;
                     }
+                    None if input.is_empty_by_default
+                        && let Some(empty) = declared.and_then(Value::empty_list) =>
+                    {
+                        values.insert(name.clone(), empty);
+                        continue;
+                    }
                     None => {
                         let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
                         problem.hint(meant(name).unwrap_or_else(|| {

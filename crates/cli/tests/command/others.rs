@@ -208,8 +208,40 @@ fn bench_measures_both_backends() {
         .collect();
     assert_eq!(named, expected);
     assert!(records.iter().all(|one| one["min"].as_f64() <= one["median"].as_f64()), "{json}");
+    let limited = shell.stdout(&["bench", "-e", "x * k", "rows.csv", "-s", "k=2", "--limit", "2"]);
+    assert!(limited.ends_with("rows: 2 of rows.csv\n"), "{limited}");
+    let given = shell.stdout(&["bench", "-e", "input x, y: i64; x // y", "-s", "y=3", "--limit", "9"]);
+    assert!(given.contains("rows: 9 random from seed 1 "), "{given}");
     let untyped = shell.run(&["bench", "-e", "x + 1"]);
     assert!(untyped.stderr.contains("`--types x=f64`"), "{untyped}");
+}
+
+#[test]
+fn bench_takes_arrays_lists_and_dictionaries() {
+    let requests = "{\"x\": [1, 2], \"items\": [{\"v\": 1, \"n\": null}], \"rates\": {\"CH\": 2}}\n\
+                    {\"x\": [], \"items\": [], \"rates\": {}}\n";
+    let model = "input x: [f64], items: [{v: f64, n: i32?}], rates: dict[text, f64], key: text, c: {a: f64}?\n\
+                 output y = sum(x) + sum(items.v) * lookup(key, rates, 1.0) + (c.a ?? 0.0)\n";
+    let shell = Shell::new().file("m.cem", model).file("rows.jsonl", requests);
+    let of_data = shell.stdout(&["bench", "m.cem", "rows.jsonl", "-s", "key=\"CH\""]);
+    assert!(of_data.contains("native") && of_data.ends_with("rows: 2 of rows.jsonl\n"), "{of_data}");
+    let random = shell.stdout(&["bench", "m.cem", "--limit", "50"]);
+    assert!(random.contains("rows: 50 random from seed 1 ") && random.contains("20 elements in lists"), "{random}");
+    let one = shell.stdout(&["bench", "-e", "input x: [f64]; sum(x)", "--limit", "3", "--format", "json"]);
+    let records: serde_json::Value = serde_json::from_str(&one).expect("it is JSON");
+    assert!(
+        records
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|one| one["median"].as_f64() > Some(0.0) || one["metric"] == "us_compile"),
+        "{one}"
+    );
+    // What no random values are of is asked for.
+    let edge = shell.run(&["bench", "-e", "input by: mapping, x: [f64]; math.sum(x, into=by)"]);
+    assert!(edge.stderr.contains("input `by` has no value"), "{edge}");
+    let wrong = shell.run(&["bench", "m.cem", "-s", "x=\"a\""]);
+    assert!(wrong.stderr.contains("the input `x` is"), "{wrong}");
 }
 
 #[test]

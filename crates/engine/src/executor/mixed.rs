@@ -85,7 +85,7 @@ impl MixedModel {
             known
                 .entry(&field.name)
                 .and_modify(|other| {
-                    if field.default.is_some() {
+                    if field.left_out().is_some() {
                         *other = field;
                     }
                 })

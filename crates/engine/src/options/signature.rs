@@ -1,7 +1,7 @@
 //! Names and types: of an input or output, and of all of a model.
 
 use cembra_array::fullness;
-use cembra_expr::{Program, print_default, print_input_type};
+use cembra_expr::{Program, print_input_type, spelled_default};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::QType;
@@ -22,6 +22,8 @@ pub struct Field {
     pub promise: Promise,
     /// What is read where the input is missing; data may leave such an input out. Outputs have none.
     pub default: Option<ScalarValue>,
+    /// True if the default is `[]`: the input is a list, and data may leave it out or have `null` in its place.
+    pub is_empty_by_default: bool,
     /// The labels of a tensor's axes with commas between them, if they say how the input is cut into tiles. Outputs have none.
     pub labels: Option<Arc<str>>,
 }
@@ -37,7 +39,8 @@ impl Field {
 
     /// A field that promises nothing.
     pub fn new(name: &Arc<str>, qtype: &QType) -> Field {
-        Field { name: name.clone(), qtype: qtype.clone(), promise: Promise::Nothing, default: None, labels: None }
+        let (name, qtype, promise) = (name.clone(), qtype.clone(), Promise::Nothing);
+        Field { name, qtype, promise, default: None, is_empty_by_default: false, labels: None }
     }
 
     /// The input of a prepared model that this leaf is.
@@ -51,6 +54,7 @@ impl Field {
         for field in inputs {
             let input = declared.find(|input| input.name == field.name);
             field.default = input.filter(|_| field.qtype.is_optional()).and_then(|input| input.default.clone());
+            field.is_empty_by_default = input.is_some_and(|input| input.is_empty_by_default);
         }
     }
 
@@ -88,9 +92,31 @@ impl Field {
     /// The type likewise, and behind it the default, as the text declares an input: `f32? = 0.5`.
     #[must_use]
     pub fn declaration(&self) -> String {
-        match &self.default {
-            Some(default) => format!("{} = {}", self.spelled_type(), print_default(default)),
+        match self.spelled_default() {
+            Some(default) => format!("{} = {default}", self.spelled_type()),
             None => self.spelled_type(),
+        }
+    }
+
+    /// The default as the text language writes it; `None` without one.
+    #[must_use]
+    pub fn spelled_default(&self) -> Option<String> {
+        spelled_default(self.default.as_ref(), self.is_empty_by_default)
+    }
+
+    /// The empty list, if that is the default of the input.
+    #[must_use]
+    pub fn empty_default(&self) -> Option<Value> {
+        Value::empty_list(&self.qtype).filter(|_| self.is_empty_by_default)
+    }
+
+    /// The value of an input that is left out: a missing one, in whose place the model reads the default, or the empty list that is the default.
+    /// `None` for an input without a default.
+    #[must_use]
+    pub fn left_out(&self) -> Option<Value> {
+        match &self.qtype {
+            QType::Optional(scalar) if self.default.is_some() => Some(Value::Missing(*scalar)),
+            _ => self.empty_default(),
         }
     }
 }

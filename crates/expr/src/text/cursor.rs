@@ -363,6 +363,9 @@ impl<'s> Cursor<'s> {
         let problem = Diagnostic::new(Code::Syntax, format!("expected {expected}, found {}", self.found())).at(at);
         let problem = match kind {
             TokenKind::Colon if self.has_tensors => problem.hint(OF_AXES),
+            TokenKind::Equals if self.has_tensors && self.previous_kind == TokenKind::CloseRound => {
+                problem.hint("labels are a text: `p(\"i,j\") = a(\"i,k\") * b(\"k,j\")`; write `==` to compare")
+            }
             TokenKind::OpenRound | TokenKind::OpenSquare if self.has_tensors && expected == "`=`" => {
                 problem.hint("labels are a text: `output c(\"i,j\") = ..`")
             }

@@ -199,6 +199,15 @@ pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<Tile
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
 }
 
+/// The default of an input as text: a scalar, or `[]` if `is_empty`; `None` if there is no default.
+#[must_use]
+pub fn spelled_default(default: Option<&ScalarValue>, is_empty: bool) -> Option<String> {
+    match default {
+        Some(default) => Some(print_default(default)),
+        None => is_empty.then(|| "[]".to_owned()),
+    }
+}
+
 /// The default of an input as the text language writes it.
 #[must_use]
 pub fn print_default(value: &ScalarValue) -> String {

@@ -67,9 +67,9 @@ fn print_as_read(program: &Program, head: &str) -> String {
         if let Some(qtype) = &input.qtype {
             printer.out.push_str(": ");
             write_input_type(&mut printer.out, qtype, input.promise, input.labels.as_deref(), Spelling::Text);
-            if let Some(default) = &input.default {
+            if let Some(default) = input.spelled_default() {
                 printer.out.push_str(" = ");
-                written_literal::write_default(&mut printer.out, default);
+                printer.out.push_str(&default);
             }
         }
         printer.out.push('\n');

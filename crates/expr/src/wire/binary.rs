@@ -63,6 +63,7 @@ pub fn write_binary(program: &Program) -> Vec<u8> {
         qtype: input.spelled_type(Spelling::File),
         span: input.span.map(write_span),
         default: input.default.clone().map(|value| messages::Scalar { value: Some(value) }),
+        is_empty: input.is_empty_by_default,
     }));
     file.externs.extend(program.externs.iter().map(|declared| messages::Extern {
         name: declared.name.to_string(),
@@ -169,6 +170,9 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
         assembly.input(&input.name, input.qtype.as_deref(), ends(&input.span))?;
         if let Some(default) = input.default {
             assembly.default_of_input(default.value)?;
+        }
+        if input.is_empty {
+            assembly.empty_default_of_input()?;
         }
     }
     for declared in &file.externs {

@@ -108,6 +108,9 @@ pub(super) struct Input {
     /// What is read where it is missing; from version 2 on.
     #[prost(message, optional, tag = "4")]
     pub(super) default: Option<Scalar>,
+    /// True if the default is the empty list; from version 5 on.
+    #[prost(bool, tag = "5")]
+    pub(super) is_empty: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

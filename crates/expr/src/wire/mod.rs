@@ -28,16 +28,19 @@ use std::fmt;
 const FORMAT: &str = "cembra-program";
 /// The newest version that is read. It is written only of programs that say what version 1 cannot, so that older readers have
 /// the others.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The first version in which a comparison of numbers is a mask in a model with tensors too. Before, it was a truth value there.
 const MASKS: u64 = 3;
 
 /// The version of the file that a program is written as: inputs have defaults, and there are externs, from version 2 on; tensors are
-/// written in version 3, and in version 4 if they are cut into tiles.
+/// written in version 3, and in version 4 if they are cut into tiles; lists have the default `[]` from version 5 on.
 fn version_of(program: &Program) -> u32 {
-    if !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some()) {
+    if program.inputs.iter().any(|input| input.is_empty_by_default) {
         return VERSION;
+    }
+    if !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some()) {
+        return 4;
     }
     if program.inputs.iter().any(|input| matches!(input.qtype, Some(QType::Tensor(..)))) {
         return 3;

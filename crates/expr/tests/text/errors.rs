@@ -455,7 +455,7 @@ fn names() {
         code,
         "f32",
         "`f32` is a word of the language and cannot be a name",
-        "write `input \"f32\"` and `L.f32` for an input",
+        "write another name, as `f32_1`",
     );
     one("fn f(x, x) = x; f(1, 2)", code, "x", "the parameter `x` is named twice", "");
     let operator = "the operator of this name is `M.a(..)`";

@@ -79,7 +79,15 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
         }
         // As in Arolla, the result is of the form of the indices.
         QType::Array(kind, Scalar::Int32 | Scalar::Int64) => QType::Array(*kind, scalar),
-        found => return refuse(1, format!("{operator} expects an index, found {found}")),
+        found => {
+            let fault = TypeFault::mismatch(format!("{operator} expects an index, found {found}"), Some(1));
+            return Err(match found {
+                QType::Array(_, Scalar::Boolean) => {
+                    fault.hint("write `a[b == true]` for the elements where `b` is true")
+                }
+                _ => fault.hint("an index is an integer; `a[a > 0]` are the elements where a mask is present"),
+            });
+        }
     };
     Ok(Signature::unchanged(args, ret))
 }
@@ -87,7 +95,8 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 pub(crate) static AT: OpDef = OpDef {
     name: "array.at",
     of_structs: Some(id::LIST_AT),
-    summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one.",
+    of_masks: Some(id::ARRAY_SELECT),
+    summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one. With an array of masks for the index, as in `a[a > 0]`, it is `array.select`.",
     params: &[param("array"), param("index")],
     faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -107,7 +116,11 @@ pub(crate) static AT: OpDef = OpDef {
         },
     }),
     full: FullRule::Operands,
-    examples: &[ex("[5, missing, 7][2]", "i32?{7}"), ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]")],
+    examples: &[
+        ex("[5, missing, 7][2]", "i32?{7}"),
+        ex("[5, 6, 7][[2, missing, 0]]", "[7, NA, 5]"),
+        ex("[5, missing, 7][[7, 5, 5] > 5]", "[5]"),
+    ],
     ..ARRAY
 };
 

@@ -1,9 +1,8 @@
 //! The language of `printf` formats, read piece by piece: `%-8.3f`, `%*d`, `%2$s`. It is that of Abseil's formats, without
 //! `%n` and `%p`. Nothing here knows values: what a field prints, and in which form, is for `rendering.rs`.
 
-use super::invalid;
+use super::Reason;
 use crate::strings::limits;
-use cembra_runtime::Fault;
 
 /// A width or a precision, as it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,18 +54,18 @@ pub(super) struct Fields<'f> {
     numbered: bool,
 }
 
-fn malformed() -> Fault {
-    invalid("the format has a field that is malformed")
+fn malformed() -> Reason {
+    Reason("the format has a field that is malformed")
 }
 
 /// A number as a width or a precision.
 ///
 /// # Errors
 /// It is beyond the limit.
-pub(super) fn within_limit(number: usize) -> Result<usize, Fault> {
+pub(super) fn within_limit(number: usize) -> Result<usize, Reason> {
     match number <= limits::FIELD_WIDTH {
         true => Ok(number),
-        false => Err(invalid("the format has a width or a precision of more than 1000")),
+        false => Err(Reason("the format has a width or a precision of more than 1000")),
     }
 }
 
@@ -84,7 +83,7 @@ impl<'f> Fields<'f> {
     ///
     /// # Errors
     /// What follows is not a field.
-    pub(super) fn next(&mut self) -> Result<Option<Piece<'f>>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<Piece<'f>>, Reason> {
         if self.in_field {
             self.in_field = false;
             return self.field().map(Some);
@@ -121,7 +120,7 @@ impl<'f> Fields<'f> {
     }
 
     /// Reads what is behind a percent sign.
-    fn field(&mut self) -> Result<Piece<'f>, Fault> {
+    fn field(&mut self) -> Result<Piece<'f>, Reason> {
         if self.take(b'%') {
             return Ok(Piece::Literal(b"%"));
         }
@@ -132,7 +131,7 @@ impl<'f> Fields<'f> {
                 (field.argument, self.numbered) = (argument, true);
             }
             None if !self.numbered => *self = start,
-            _ => return Err(invalid("the format has fields with and without the number of their argument")),
+            _ => return Err(Reason("the format has fields with and without the number of their argument")),
         }
         let plain = self.text.len() + self.last.len();
         while let Some(flag @ (b'-' | b'+' | b' ' | b'#' | b'0')) = self.peek() {
@@ -164,7 +163,7 @@ impl<'f> Fields<'f> {
         let plain = plain == self.text.len() + self.last.len();
         field.conversion = match self.peek() {
             Some(b'v') if !plain => {
-                return Err(invalid("a field `%v` of the format has flags, a width or a precision"));
+                return Err(Reason("a field `%v` of the format has flags, a width or a precision"));
             }
             Some(conversion) if b"cdiouxXfFeEgGaAsv".contains(&conversion) => conversion,
             _ => return Err(malformed()),
@@ -178,7 +177,7 @@ impl<'f> Fields<'f> {
     }
 
     /// The argument behind a `*`.
-    fn star(&mut self) -> Result<usize, Fault> {
+    fn star(&mut self) -> Result<usize, Reason> {
         if self.numbered {
             return self.index()?.ok_or_else(malformed);
         }
@@ -188,7 +187,7 @@ impl<'f> Fields<'f> {
 
     /// The index of an argument that is written as its number and a dollar sign; `None` if there is something else, of which
     /// nothing or a part may have been read.
-    fn index(&mut self) -> Result<Option<usize>, Fault> {
+    fn index(&mut self) -> Result<Option<usize>, Reason> {
         let from_one = matches!(self.peek(), Some(b'1'..=b'9'));
         Ok(match from_one {
             true => self.number()?.filter(|_| self.take(b'$')).map(|number| number - 1),
@@ -197,7 +196,7 @@ impl<'f> Fields<'f> {
     }
 
     /// A number of up to nine digits, if there is one.
-    fn number(&mut self) -> Result<Option<usize>, Fault> {
+    fn number(&mut self) -> Result<Option<usize>, Reason> {
         let mut number = None::<usize>;
         let mut digits = 0;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -216,7 +215,7 @@ impl<'f> Fields<'f> {
 mod tests {
     use super::*;
 
-    fn pieces(mut fields: Fields<'_>) -> Result<Vec<Piece<'_>>, Fault> {
+    fn pieces(mut fields: Fields<'_>) -> Result<Vec<Piece<'_>>, Reason> {
         let mut pieces = Vec::new();
         while let Some(piece) = fields.next()? {
             pieces.push(piece);

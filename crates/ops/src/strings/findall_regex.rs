@@ -4,6 +4,7 @@
 use super::agg_join::strings_argument;
 use super::limits;
 use super::pattern::Pattern;
+use super::regex::check_any_pattern;
 use super::split::{counted, with_edges};
 use crate::array::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, invalid, string_bytes};
 use crate::definition::{OpDef, OverArrays, Typing, ex, param};
@@ -85,9 +86,9 @@ fn find<'t>(
     regex: &str,
 ) -> Result<(MatchList, usize), Fault> {
     let mut context = Context::new();
-    // Its own words lie in the context, which ends here.
+    // Words of its own would lie in the context, which ends here.
     let refused = |_| invalid("the pattern is no regular expression, or is too large");
-    let mut pattern = Pattern::compile(&mut context, regex).map_err(refused)?;
+    let mut pattern = Pattern::compile(regex).map_err(refused)?;
     let mut found = MatchList { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new(), bytes: 0 };
     for (at, text) in texts.enumerate() {
         args.poll_at(at)?;
@@ -131,6 +132,7 @@ pub(crate) static FINDALL_REGEX: OpDef = OpDef {
             with_edges(kind, found.captured.finish(), [texts, groups])
         },
     }),
+    literals: Some(check_any_pattern),
     examples: &[
         ex(
             "core.get_first(strings.findall_regex([\"a1 b2\", missing, \"c3\"], \"([a-z])([0-9])\"))",

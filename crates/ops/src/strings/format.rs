@@ -1,12 +1,12 @@
 //! `strings.format`: a format with named fields in braces. It is composite as `strings.printf` is, and what is behind the colon
 //! of a field is in the language of `printf`. What is wrong with a literal format itself is told before it is used.
 
-use super::Chars;
 use super::fields::Fields;
 use super::made::ArenaBytes;
-use super::number;
 use super::packed::{Packed, PackedRun, packed};
-use super::printf::{FAULTS, Format, Print, Printf, Sink, format_scalar, format_types, printed};
+use super::printf::{FAULTS, Format, KindCheck, Print, Printf, Sink, format_scalar, format_types, printed, sample};
+use super::rendering::Unit;
+use super::{Chars, Reason, literal_string, number, refused_literal};
 use crate::definition::{
     Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or,
 };
@@ -15,7 +15,7 @@ use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
-use cembra_value::{Code, ScalarValue, Value};
+use cembra_value::{ScalarValue, Value};
 
 /// A part of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,15 +118,16 @@ fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
 /// A format with the names of its values.
 struct Named {
     format: &'static [u8],
+    unit: Unit,
     names: Names<'static>,
     run: PackedRun<'static>,
 }
 
 impl Print for Named {
-    fn print(&self, sink: &mut impl Sink) -> Result<(), Fault> {
+    fn print(&self, sink: &mut impl Sink) -> Result<(), Reason> {
         let mut parts = Parts(self.format);
         let malformed = |malformed| {
-            super::invalid(match malformed {
+            Reason(match malformed {
                 Malformed::Closes => "a `}` of the format closes nothing",
                 Malformed::Opens => "a `{` of the format is not closed",
                 Malformed::Name(_) => "a field of the format is without the name of an argument",
@@ -137,8 +138,8 @@ impl Print for Named {
                 FormatPart::Literal(text) => sink.text(text),
                 FormatPart::Field { name, spec } => {
                     let value = self.names.index(name).and_then(|index| self.run.get(index));
-                    let value = value.ok_or_else(|| super::invalid("the format names what is not an argument"))?;
-                    print_field(sink, spec, value)?;
+                    let value = value.ok_or(Reason("the format names what is not an argument"))?;
+                    print_field(sink, self.unit, spec, value)?;
                 }
             }
         }
@@ -148,7 +149,7 @@ impl Print for Named {
 
 /// Prints one value. Without a form, or as `v`, it is what `%v` prints, but for FLOAT32, which has its shortest digits and a
 /// point. Other forms are for numbers, and get the letter that belongs to their type if they have none at the end.
-fn print_field(sink: &mut impl Sink, spec: &'static [u8], value: Packed<'static>) -> Result<(), Fault> {
+fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'static>) -> Result<(), Reason> {
     let (spec, last): (&[u8], &[u8]) = match (spec, value) {
         (b"" | b"v", Packed::Float32(value)) => {
             let digits = number::shortest(value);
@@ -160,14 +161,14 @@ fn print_field(sink: &mut impl Sink, spec: &'static [u8], value: Packed<'static>
         }
         (b"" | b"v", _) => (b"v", b""),
         (_, Packed::Boolean(_) | Packed::String(_)) => {
-            return Err(super::invalid("a field of the format has a form for numbers, and its argument is none"));
+            return Err(Reason("a field of the format has a form for numbers, and its argument is none"));
         }
         ([.., b'a'..=b'z' | b'A'..=b'Z'], _) => (spec, b""),
         (_, Packed::Float32(_) | Packed::Float64(_)) => (spec, b"f"),
         _ => (spec, b"d"),
     };
     let values = |index| (index == 0).then_some(value);
-    Printf { fields: Fields::of_field(spec, last), values }.print(sink)
+    Printf { fields: Fields::of_field(spec, last), unit, values }.print(sink)
 }
 
 fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run: Bytes<'static>) -> Result<S, Fault> {
@@ -176,7 +177,7 @@ fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run
     if names.entries.len() != run.len() {
         return Err(super::invalid("the format has another number of arguments than of names"));
     }
-    printed(context, &Named { format: format.bytes(), names, run })
+    printed(context, &Named { format: format.bytes(), unit: S::UNIT, names, run })
 }
 
 pub(crate) static FORMAT_PACKED: OpDef = OpDef {
@@ -197,7 +198,7 @@ pub(crate) static FORMAT_PACKED: OpDef = OpDef {
 };
 
 fn problem(message: impl Into<String>) -> TypeFault {
-    TypeFault { code: Code::Arguments, message: message.into(), operand: Some(0), hint: None }
+    refused_literal(0, message)
 }
 
 fn malformed(malformed: Malformed<'_>) -> TypeFault {
@@ -225,8 +226,25 @@ fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
     }
 }
 
-/// Checks a literal format. What its fields print is not looked at: a form that does not fit is no error where an argument is
-/// missing.
+/// Checks the fields of a literal format with literal names against the types of the arguments. What is wrong with its braces and names is told
+/// by `check`.
+fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
+    let (Some(format), Some(names)) = (literal_string(args, 0), literal_string(args, 1)) else { return Ok(()) };
+    let mut arguments: Vec<(&[u8], &Argument<'_>)> = names.split(|byte| *byte == b',').zip(&args[2..]).collect();
+    arguments.sort_unstable_by_key(|(name, _)| *name);
+    let mut parts = Parts(format);
+    while let Ok(Some(part)) = parts.next() {
+        if let FormatPart::Field { name, spec } = part
+            && let Ok(found) = arguments.binary_search_by_key(&name, |(name, _)| *name)
+        {
+            let checked = print_field(&mut KindCheck, Unit::Byte, spec, sample(arguments[found].1));
+            checked.map_err(|Reason(reason)| problem(reason))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the braces and the names of a literal format.
 fn check(format: &[u8], names: Option<&[&[u8]]>) -> Result<(), TypeFault> {
     let mut parts = Parts(format);
     while let Some(part) = parts.next().map_err(malformed)? {
@@ -276,10 +294,11 @@ pub(crate) static FORMAT: OpDef = OpDef {
     faults: FAULTS,
     typing: Typing::Rule(types),
     meaning: Meaning::Expand(expand),
+    literals: Some(check_fields),
     examples: &[
         ex("strings.format(\"{x:.2f} {{{n:03d}}} {who}\", x=1.005, n=7, who=\"me\")", "'1.00 {007} me'"),
         ex("strings.format(\"{a} + {b}\", \"a,b\", 1, 2)", "'1 + 2'"),
-        ex("strings.format(\"{t:.2f}\", t=missing[text])", "text?{NA}"),
+        ex("strings.format(\"{t:.2f}\", t=missing[f64])", "text?{NA}"),
     ],
     ..UNARY
 };

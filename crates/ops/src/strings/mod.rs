@@ -5,7 +5,9 @@
 //! arrays are array operators.
 
 use crate::kernel::Repr;
+use crate::typing::{Argument, TypeFault};
 use cembra_runtime::{Bytes, Fault, FaultKind, Text};
+use cembra_value::{Code, ScalarValue};
 use std::ops::Range;
 
 pub(crate) mod agg_join;
@@ -121,6 +123,30 @@ impl Chars for Bytes<'static> {
 
     fn begins_at(self, byte: usize) -> bool {
         byte <= self.as_slice().len()
+    }
+}
+
+/// The words, for people, that say why a text in a language of its own (a format, a regular expression) is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reason(pub(crate) &'static str);
+
+impl From<Reason> for Fault {
+    fn from(Reason(reason): Reason) -> Fault {
+        invalid(reason)
+    }
+}
+
+/// Returns the problem of a call whose literal argument `operand` is refused.
+fn refused_literal(operand: usize, message: impl Into<String>) -> TypeFault {
+    TypeFault { code: Code::Arguments, message: message.into(), operand: Some(operand), hint: None }
+}
+
+/// The bytes of the literal string `args[at]`; `None` if the argument is not a literal, or not a string.
+fn literal_string<'a>(args: &[Argument<'a>], at: usize) -> Option<&'a [u8]> {
+    match args.get(at)?.literal?.as_scalar()? {
+        ScalarValue::Text(text) => Some(text.as_bytes()),
+        ScalarValue::Bytes(bytes) => Some(bytes),
+        _ => None,
     }
 }
 

@@ -5,15 +5,15 @@
 //! time: what a match is charged does not depend on what was matched before. Few patterns need more, and those are matched by
 //! the product again, if that is not too large.
 
-use super::made::copied;
 use super::re2::translated;
-use super::{invalid, text_fault};
+use super::{Reason, invalid};
 use crate::strings::limits;
 use cembra_runtime::{Context, Fault, FaultKind};
 use regex::{CaptureLocations, Regex, RegexBuilder};
 use regex_automata::nfa::thompson::{self, NFA, pikevm};
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input, hybrid};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Bytes of an automaton with choices that one byte of a text passes in a unit of work: measured, two nanoseconds at most.
@@ -49,28 +49,31 @@ fn nfa_config() -> thompson::Config {
     thompson::Config::new().nfa_size_limit(Some(limits::PATTERN_MEMORY))
 }
 
-fn too_large() -> Fault {
-    invalid("the pattern compiles to more than 1 MiB")
-}
+const TOO_LARGE: &str = "the pattern compiles to more than 1 MiB";
 
 impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// It is no pattern, or one that is too large.
+    /// The text is not a regular expression, or is one that is too large. The error says which, in one line.
     #[cold]
-    pub(super) fn compile(context: &mut Context, pattern: &str) -> Result<Pattern, Fault> {
+    pub(super) fn compile(pattern: &str) -> Result<Pattern, Cow<'static, str>> {
         if pattern.len() > limits::PATTERN_BYTES {
-            return Err(invalid("the pattern is longer than 64 KiB"));
+            return Err("the pattern is longer than 64 KiB".into());
         }
-        let translated = translated(pattern)?;
+        let translated = translated(pattern).map_err(|Reason(reason)| Cow::Borrowed(reason))?;
         let memory = limits::PATTERN_MEMORY;
         let regex = match RegexBuilder::new(&translated).size_limit(memory).dfa_size_limit(memory).build() {
             Ok(regex) => regex,
-            Err(regex::Error::CompiledTooBig(_)) => return Err(too_large()),
-            Err(error) => return Err(text_fault(FaultKind::Invalid, copied(context, &error.to_string())?)),
+            Err(regex::Error::CompiledTooBig(_)) => return Err(TOO_LARGE.into()),
+            Err(error) => {
+                // The crate shows the translated pattern first, which nobody wrote; its last line says what is wrong.
+                let error = error.to_string();
+                let problem = error.lines().last().map_or("", |line| line.strip_prefix("error: ").unwrap_or(line));
+                return Err(format!("the pattern is not a regular expression: {problem}").into());
+            }
         };
-        let nfa: NFA = thompson::Compiler::new().configure(nfa_config()).build(&translated).map_err(|_| too_large())?;
+        let nfa: NFA = thompson::Compiler::new().configure(nfa_config()).build(&translated).map_err(|_| TOO_LARGE)?;
         let weight = nfa.memory_usage().div_ceil(BYTES_PER_UNIT);
         let captures = regex.capture_locations();
         Ok(Pattern { text: pattern.into(), translated: translated.into(), captures, regex, weight })
@@ -189,7 +192,7 @@ impl Pattern {
         }
         match kept {
             Some(long) => Ok(long),
-            None => Ok(kept.insert(Long::compile(&self.translated).ok_or_else(too_large)?)),
+            None => Ok(kept.insert(Long::compile(&self.translated).ok_or_else(|| invalid(TOO_LARGE))?)),
         }
     }
 }
@@ -268,7 +271,7 @@ mod tests {
     /// What both ways of matching find.
     fn both(pattern: &str, text: &str) -> [(bool, Option<String>); 2] {
         let context = &mut context(u64::MAX >> 1);
-        let mut of = Pattern::compile(context, pattern).expect("a pattern");
+        let mut of = Pattern::compile(pattern).expect("a pattern");
         let mut run = |weight: usize| {
             of.weight = weight;
             let long = &mut None;
@@ -308,8 +311,7 @@ mod tests {
 
     #[test]
     fn a_match_is_charged_the_same_whatever_was_matched_before() {
-        let mut patterns =
-            ["(\\w+)@", "(a[ab]{50}c)"].map(|p| Pattern::compile(&mut context(1 << 30), p).expect("a pattern"));
+        let mut patterns = ["(\\w+)@", "(a[ab]{50}c)"].map(|p| Pattern::compile(p).expect("a pattern"));
         let texts: Vec<String> = (1..6).map(|n| "ab\u{e9}b ".repeat(30_000 * n)).collect();
         let mut kept = None;
         let mut taken = |pattern: &mut Pattern, text: &str| {
@@ -335,7 +337,7 @@ mod tests {
         let start = std::time::Instant::now();
         for (pattern, most) in [("(a[ab]{10000}c)", 1), ("(a[ab]{1000}c)", 1), ("(?:(a)|b|ab)*c", 0)] {
             let context = &mut context(1 << 30);
-            let mut of = Pattern::compile(context, pattern).expect("a pattern");
+            let mut of = Pattern::compile(pattern).expect("a pattern");
             let long = &mut None;
             let found = [of.is_match(context, long, &text).err(), of.first_group(context, long, &text).err()];
             assert_eq!(found.iter().flatten().count(), 2 * most, "{pattern}");

@@ -1,12 +1,12 @@
 //! `strings.printf`: a format and its arguments. It is composite: the arguments become one run of bytes, and one step prints
 //! the format with them. Formats are read twice, to find how long the result is at most and to write it.
 
-use super::Chars;
 use super::convert::utf8;
 use super::fields::{Amount, Field, Fields, Piece, within_limit};
 use super::made::ArenaBytes;
 use super::packed::{Packed, PackedRun, packed};
-use super::rendering::{Form, Rendered};
+use super::rendering::{Form, Rendered, Unit};
+use super::{Chars, Reason, literal_string, refused_literal};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
 use crate::kernel::strict;
@@ -16,17 +16,24 @@ use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
 /// The type of a format and of what is made by it.
 pub(super) trait Format: Chars {
+    /// The unit of widths and precisions.
+    const UNIT: Unit;
+
     fn made(bytes: Bytes<'static>) -> Result<Self, Fault>;
 }
 
 impl Format for Text<'static> {
+    const UNIT: Unit = Unit::Character;
+
     fn made(bytes: Bytes<'static>) -> Result<Self, Fault> {
-        // A precision may have cut a character, and bytes may be no text.
+        // Bytes, and the byte of a `%c`, need not be a text.
         utf8(bytes)
     }
 }
 
 impl Format for Bytes<'static> {
+    const UNIT: Unit = Unit::Byte;
+
     fn made(bytes: Bytes<'static>) -> Result<Self, Fault> {
         Ok(bytes)
     }
@@ -35,7 +42,7 @@ impl Format for Bytes<'static> {
 /// What a format is printed to.
 pub(super) trait Sink {
     fn text(&mut self, text: &[u8]);
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Fault>;
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason>;
 }
 
 /// The most bytes that a format may take.
@@ -46,7 +53,7 @@ impl Sink for Most {
         self.0 = self.0.saturating_add(text.len());
     }
 
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Fault> {
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason> {
         self.0 = self.0.saturating_add(form.most(value));
         Ok(())
     }
@@ -57,14 +64,45 @@ impl Sink for ArenaBytes<'_> {
         self.push_bytes(text);
     }
 
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Fault> {
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason> {
         form.write(self, value)
     }
 }
 
+/// The check that each value is of the kind that its field is for.
+pub(super) struct KindCheck;
+
+impl Sink for KindCheck {
+    fn text(&mut self, _: &[u8]) {}
+
+    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason> {
+        form.check(value)
+    }
+}
+
+/// A value of the type of an argument, or of its elements, for formats that are checked before there are values.
+pub(super) fn sample(arg: &Argument<'_>) -> Packed<'static> {
+    match arg.qtype.of_each().scalar() {
+        Some(Scalar::Boolean) => Packed::Boolean(true),
+        Some(Scalar::Int32) => Packed::Int32(1),
+        Some(Scalar::Int64) => Packed::Int64(1),
+        Some(Scalar::Float32) => Packed::Float32(1.0),
+        Some(Scalar::Float64 | Scalar::WeakFloat) => Packed::Float64(1.0),
+        _ => Packed::String(b""),
+    }
+}
+
+/// Checks a literal format against the types of the arguments.
+fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
+    let Some(format) = literal_string(args, 0) else { return Ok(()) };
+    let values = |index: usize| args.get(1 + index).map(sample);
+    let checked = Printf { fields: Fields::new(format), unit: Unit::Byte, values }.print(&mut KindCheck);
+    checked.map_err(|Reason(reason)| refused_literal(0, reason))
+}
+
 /// Something that can be printed to any sink.
 pub(super) trait Print {
-    fn print(&self, sink: &mut impl Sink) -> Result<(), Fault>;
+    fn print(&self, sink: &mut impl Sink) -> Result<(), Reason>;
 }
 
 /// Prints into the arena.
@@ -79,11 +117,12 @@ pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> R
 /// A format with fields for values that are found by their index.
 pub(super) struct Printf<'f, V> {
     pub(super) fields: Fields<'f>,
+    pub(super) unit: Unit,
     pub(super) values: V,
 }
 
 impl<V: Fn(usize) -> Option<Packed<'static>>> Print for Printf<'_, V> {
-    fn print(&self, sink: &mut impl Sink) -> Result<(), Fault> {
+    fn print(&self, sink: &mut impl Sink) -> Result<(), Reason> {
         let mut fields = self.fields;
         while let Some(piece) = fields.next()? {
             match piece {
@@ -99,35 +138,36 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Print for Printf<'_, V> {
 }
 
 impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
-    fn value(&self, index: usize) -> Result<Packed<'static>, Fault> {
-        (self.values)(index).ok_or_else(|| super::invalid("the format has more fields than there are arguments"))
+    fn value(&self, index: usize) -> Result<Packed<'static>, Reason> {
+        (self.values)(index).ok_or(Reason("the format has more fields than there are arguments"))
     }
 
-    fn amount(&self, amount: Amount) -> Result<Option<i64>, Fault> {
+    fn amount(&self, amount: Amount) -> Result<Option<i64>, Reason> {
         Ok(match amount {
             Amount::None => None,
             Amount::Fixed(amount) => Some(amount as i64),
             Amount::Argument(index) => {
                 let amount = self.value(index)?.amount();
-                Some(amount.ok_or_else(|| super::invalid("a width or a precision of the format is no integer"))?)
+                Some(amount.ok_or(Reason("a width or a precision of the format is no integer"))?)
             }
         })
     }
 
     /// A field with the amounts that are arguments.
-    fn form(&self, field: Field) -> Result<Form, Fault> {
+    fn form(&self, field: Field) -> Result<Form, Reason> {
         let within = |amount: u64| within_limit(usize::try_from(amount).unwrap_or(usize::MAX));
         let width = self.amount(field.width)?.unwrap_or(0);
         // As in C, a width below zero is one to the left, and a precision below zero is none.
         let field = Field { left: field.left || width < 0, ..field };
         let precision = self.amount(field.precision)?.and_then(|precision| u64::try_from(precision).ok());
-        Ok(Form::new(field, within(width.unsigned_abs())?, precision.map(within).transpose()?))
+        Ok(Form::new(field, self.unit, within(width.unsigned_abs())?, precision.map(within).transpose()?))
     }
 }
 
 fn printf<S: Format>(context: &mut Context, format: S, values: Bytes<'static>) -> Result<S, Fault> {
     let run = PackedRun::new(context, values)?;
-    printed(context, &Printf { fields: Fields::new(format.bytes()), values: |index| run.get(index) })
+    let fields = Fields::new(format.bytes());
+    printed(context, &Printf { fields, unit: S::UNIT, values: |index| run.get(index) })
 }
 
 /// The faults of formatting.
@@ -183,15 +223,17 @@ fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
 pub(crate) static PRINTF: OpDef = OpDef {
     name: "strings.printf",
     aliases: &["printf"],
-    summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. An error if a field is for another kind of value.",
+    summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. Widths and precisions count characters, in a format of bytes bytes. An error if a field is for another kind of value.",
     params: &[param("fmt").of(ArgumentForm::Format), param("values")],
     variadic: true,
     faults: FAULTS,
     typing: Typing::Rule(|args| format_types(PRINTF.name, args, 1)),
     meaning: Meaning::Expand(expand),
+    literals: Some(check_fields),
     examples: &[
         ex("strings.printf(\"%.3f|%5d|%-5s|%e\", 2.5, 42, \"ab\", 1e10)", "'2.500|   42|ab   |1.000000e+10'"),
         ex("strings.printf(\"%2$s, %1$.*3$f\", 2.5, \"ab\", 2)", "'ab, 2.50'"),
+        ex("strings.printf(\"%-3s|%.1s\", \"\u{e9}\", \"\u{5317}\u{4eac}\")", "'\u{e9}  |\u{5317}'"),
         ex("strings.printf(\"%d of %d%%\", missing[i32], 7)", "text?{NA}"),
     ],
     ..UNARY
@@ -234,7 +276,9 @@ mod tests {
         assert_eq!(of("%d %", Value::from(1)), fault(FaultKind::Invalid));
         assert_eq!(of("%s", Value::from(true)), fault(FaultKind::Invalid));
         assert_eq!(of("%s", bytes(b"\xff")), fault(FaultKind::Invalid));
-        assert_eq!(of("%.1s", text("\u{e9}")), fault(FaultKind::Invalid));
+        assert_eq!(of("%.1s", text("\u{e9}a")), Ok(text("\u{e9}")));
+        assert_eq!(of("%.1s", bytes("\u{e9}a".as_bytes())), Ok(text("\u{e9}")));
+        assert_eq!(call("strings.printf", &[bytes(b"%.1s"), bytes(b"\xc3\xa9")]), Ok(bytes(b"\xc3")));
         assert_eq!(of("%c", Value::from(200)), fault(FaultKind::Invalid));
         for value in [Value::from(1_u64), Value::Scalar(ScalarValue::Unit), Value::Nothing] {
             assert!(matches!(of("%v", value), Err(super::super::eager::Failure::Types(_))));

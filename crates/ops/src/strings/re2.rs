@@ -5,8 +5,7 @@
 //! refused: it would cut texts apart. Of what it refuses, counts beyond 1,000 are taken, which the memory of a pattern limits,
 //! and names of classes that only the crate knows.
 
-use super::invalid;
-use cembra_runtime::Fault;
+use super::Reason;
 
 /// A pattern that is being read, and what it becomes.
 struct Translation<'p> {
@@ -24,7 +23,7 @@ struct Translation<'p> {
 }
 
 /// The pattern in the syntax of the `regex` crate, if it is one of RE2's. Errors that both have alike are left to the crate.
-pub(super) fn translated(pattern: &str) -> Result<String, Fault> {
+pub(super) fn translated(pattern: &str) -> Result<String, Reason> {
     let made = String::with_capacity(pattern.len());
     let mut translation = Translation {
         source: pattern,
@@ -61,8 +60,8 @@ fn perl_class(letter: char) -> Option<&'static str> {
     })
 }
 
-fn escape() -> Fault {
-    invalid("the pattern has an escape sequence that RE2 does not know")
+fn escape() -> Reason {
+    Reason("the pattern has an escape sequence that RE2 does not know")
 }
 
 impl<'p> Translation<'p> {
@@ -103,7 +102,7 @@ impl<'p> Translation<'p> {
         self.flags.clear();
     }
 
-    fn part(&mut self, char: char) -> Result<(), Fault> {
+    fn part(&mut self, char: char) -> Result<(), Reason> {
         let repeated = std::mem::take(&mut self.repeated);
         match char {
             '*' | '+' | '?' => return self.repetition(repeated, char.encode_utf8(&mut [0; 4])),
@@ -137,11 +136,11 @@ impl<'p> Translation<'p> {
     }
 
     /// An operator that repeats.
-    fn repetition(&mut self, repeated: bool, operator: &str) -> Result<(), Fault> {
+    fn repetition(&mut self, repeated: bool, operator: &str) -> Result<(), Reason> {
         if repeated {
-            return Err(invalid("the pattern repeats a repetition"));
+            return Err(Reason("the pattern repeats a repetition"));
         }
-        let last = self.last.ok_or_else(|| invalid("the pattern repeats nothing"))?;
+        let last = self.last.ok_or_else(|| Reason("the pattern repeats nothing"))?;
         if !self.flags.is_empty() {
             // What is before the flags may be a repetition.
             self.made.insert_str(last, "(?:");
@@ -156,7 +155,7 @@ impl<'p> Translation<'p> {
     }
 
     /// The counts of a repetition with their braces, behind the first of them; `None` if that is only a letter.
-    fn counts(&mut self) -> Result<Option<&'p str>, Fault> {
+    fn counts(&mut self) -> Result<Option<&'p str>, Reason> {
         let number = |text: &str| {
             let plain = text.len() < 10 && (text.len() == 1 || !text.starts_with('0'));
             (plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse::<u32>().ok()).flatten()
@@ -167,7 +166,7 @@ impl<'p> Translation<'p> {
             return Ok(None);
         };
         if low > high {
-            return Err(invalid("the pattern repeats from more to less"));
+            return Err(Reason("the pattern repeats from more to less"));
         }
         // With the brace that was read.
         let written = &self.source[self.source.len() - self.rest.len() - 1..self.source.len() - behind.len()];
@@ -176,7 +175,7 @@ impl<'p> Translation<'p> {
     }
 
     /// What is behind a bracket that opens a group.
-    fn group(&mut self) -> Result<(), Fault> {
+    fn group(&mut self) -> Result<(), Reason> {
         if !self.take("?") {
             self.open("(");
             return Ok(());
@@ -186,7 +185,7 @@ impl<'p> Translation<'p> {
             let name = self.until(">").filter(|name| !name.is_empty());
             let named = name.is_some_and(|name| name.chars().all(|char| char == '_' || char.is_alphanumeric()));
             self.open("(");
-            return if named { Ok(()) } else { Err(invalid("the pattern has a group whose name is malformed")) };
+            return if named { Ok(()) } else { Err(Reason("the pattern has a group whose name is malformed")) };
         }
         let flags = self.rest.find(|char| !matches!(char, 'i' | 'm' | 's' | 'U' | '-')).unwrap_or(self.rest.len());
         let (flags, rest) = self.rest.split_at(flags);
@@ -197,7 +196,7 @@ impl<'p> Translation<'p> {
             self.open("(?");
             self.made.extend([flags, ":"]);
         } else {
-            return Err(invalid("the pattern has a group with a flag that RE2 does not know"));
+            return Err(Reason("the pattern has a group with a flag that RE2 does not know"));
         }
         Ok(())
     }
@@ -210,7 +209,7 @@ impl<'p> Translation<'p> {
     }
 
     /// What is behind a backslash.
-    fn escape(&mut self) -> Result<(), Fault> {
+    fn escape(&mut self) -> Result<(), Reason> {
         if self.take("Q") {
             let literal = match self.rest.split_once("\\E") {
                 Some((literal, behind)) => {
@@ -226,7 +225,7 @@ impl<'p> Translation<'p> {
             return Ok(());
         }
         match self.peek() {
-            Some('C') => return Err(invalid("the pattern asks for a byte of a character, by `\\C`")),
+            Some('C') => return Err(Reason("the pattern asks for a byte of a character, by `\\C`")),
             Some(edge @ ('A' | 'z')) => self.made.extend(['\\', edge]),
             Some(edge @ ('b' | 'B')) => {
                 self.made.push_str("(?-u:\\");
@@ -258,7 +257,7 @@ impl<'p> Translation<'p> {
     }
 
     /// A class by a property of Unicode, behind its backslash.
-    fn property(&mut self) -> Result<(), Fault> {
+    fn property(&mut self) -> Result<(), Reason> {
         let negated = self.next() == Some('P');
         let name = match self.take("{") {
             true => self.until("}"),
@@ -268,12 +267,12 @@ impl<'p> Translation<'p> {
                 Some(name)
             }
         };
-        let unnamed = || invalid("the pattern has a class without a name");
+        let unnamed = || Reason("the pattern has a class without a name");
         let name = name.filter(|name| !name.is_empty()).ok_or_else(unnamed)?;
         let bare = name.strip_prefix('^');
         // Names with values are the crate's only.
         if !bare.unwrap_or(name).chars().all(|char| char == '_' || char.is_ascii_alphanumeric()) {
-            return Err(invalid("the pattern has a class whose name RE2 does not know"));
+            return Err(Reason("the pattern has a class whose name RE2 does not know"));
         }
         self.made.push_str(if negated == bare.is_some() { "\\p{" } else { "\\P{" });
         self.made.push_str(bare.unwrap_or(name));
@@ -282,9 +281,9 @@ impl<'p> Translation<'p> {
     }
 
     /// The character that is behind a backslash.
-    fn escaped(&mut self) -> Result<char, Fault> {
+    fn escaped(&mut self) -> Result<char, Reason> {
         let octal = |char: Option<char>| char.and_then(|char| char.to_digit(8));
-        Ok(match self.next().ok_or_else(|| invalid("the pattern ends with a backslash"))? {
+        Ok(match self.next().ok_or_else(|| Reason("the pattern ends with a backslash"))? {
             'a' => '\x07',
             'f' => '\x0c',
             'n' => '\n',
@@ -309,7 +308,7 @@ impl<'p> Translation<'p> {
         })
     }
 
-    fn hexadecimal(&mut self) -> Result<char, Fault> {
+    fn hexadecimal(&mut self) -> Result<char, Reason> {
         let digits = match self.take("{") {
             true => self.until("}").ok_or_else(escape)?,
             false => {
@@ -323,8 +322,8 @@ impl<'p> Translation<'p> {
     }
 
     /// What is behind a bracket that opens a class.
-    fn class(&mut self) -> Result<(), Fault> {
-        let unclosed = || invalid("the pattern has a class that is not closed");
+    fn class(&mut self) -> Result<(), Reason> {
+        let unclosed = || Reason("the pattern has a class that is not closed");
         self.made.push('[');
         if self.take("^") {
             self.made.push('^');
@@ -343,7 +342,7 @@ impl<'p> Translation<'p> {
                 self.rest = behind;
                 // What is no name would be a class of these letters.
                 if !POSIX_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-                    return Err(invalid("the pattern has a class whose name RE2 does not know"));
+                    return Err(Reason("the pattern has a class whose name RE2 does not know"));
                 }
                 self.made.push_str("[:");
                 self.made.push_str(name);
@@ -367,7 +366,7 @@ impl<'p> Translation<'p> {
                 self.next();
                 let high = self.class_character()?.ok_or_else(unclosed)?;
                 if low > high {
-                    return Err(invalid("the pattern has a class with a range from more to less"));
+                    return Err(Reason("the pattern has a class with a range from more to less"));
                 }
                 self.made.push('-');
                 self.character(high);
@@ -375,7 +374,7 @@ impl<'p> Translation<'p> {
         }
     }
 
-    fn class_character(&mut self) -> Result<Option<char>, Fault> {
+    fn class_character(&mut self) -> Result<Option<char>, Reason> {
         match self.next() {
             Some('\\') => self.escaped().map(Some),
             char => Ok(char),

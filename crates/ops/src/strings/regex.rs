@@ -1,12 +1,15 @@
 //! Regular expressions, in RE2's syntax, matched by the `regex` crate. Patterns and texts are limited, and so is the time of a
 //! match, which is told in `pattern`.
 
-use super::invalid;
+use super::made::copied;
 use super::pattern::{Long, Pattern};
+use super::{Reason, literal_string, refused_literal, text_fault};
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
+use crate::typing::{Argument, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 /// How many compiled patterns a thread keeps.
@@ -32,26 +35,68 @@ pub(super) fn with_pattern<T>(
     pattern: Text<'static>,
     use_it: impl FnOnce(&mut Context, &mut Pattern, &mut Option<Long>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
+    with_kept(|kept| {
+        find(&mut kept.patterns, pattern.as_str()).map_err(|refused| fault_of(context, &refused))?;
+        kept.patterns[0].charge_compiling(context)?;
+        use_it(context, &mut kept.patterns[0], &mut kept.long)
+    })
+}
+
+/// The fault of a pattern that is refused.
+fn fault_of(context: &mut Context, refused: &Cow<'static, str>) -> Fault {
+    match refused {
+        Cow::Borrowed(reason) => Reason(reason).into(),
+        Cow::Owned(reason) => match copied(context, reason) {
+            Ok(text) => text_fault(FaultKind::Invalid, text),
+            Err(full) => full,
+        },
+    }
+}
+
+/// Calls `use_it` with the patterns that the thread keeps.
+fn with_kept<T>(use_it: impl FnOnce(&mut PatternCache) -> T) -> T {
     let mut kept = KEPT_PATTERNS.try_with(RefCell::take).unwrap_or_default();
-    let result = find(context, &mut kept.patterns, pattern.as_str())
-        .and_then(|()| use_it(context, &mut kept.patterns[0], &mut kept.long));
+    let result = use_it(&mut kept);
     // An error says that the thread keeps nothing any more.
     let _ = KEPT_PATTERNS.try_with(|place| place.replace(kept));
     result
 }
 
+/// Checks the regular expression `args[1]` if it is a literal: one that is not a regular expression, or that `takes` refuses, is a
+/// problem of the model. The thread keeps the compiled pattern for the first row.
+fn check_pattern(args: &[Argument<'_>], takes: impl FnOnce(&Pattern) -> Result<(), Reason>) -> Result<(), TypeFault> {
+    let Some(pattern) = literal_string(args, 1).and_then(|pattern| str::from_utf8(pattern).ok()) else { return Ok(()) };
+    with_kept(|kept| {
+        find(&mut kept.patterns, pattern).map_err(|reason| refused_literal(1, reason))?;
+        takes(&kept.patterns[0]).map_err(|Reason(reason)| refused_literal(1, reason))
+    })
+}
+
+/// Checks the literal regular expression of an operator that takes any.
+pub(super) fn check_any_pattern(args: &[Argument<'_>]) -> Result<(), TypeFault> {
+    check_pattern(args, |_| Ok(()))
+}
+
+/// Refuses patterns without one group for the result.
+fn has_one_group(pattern: &Pattern) -> Result<(), Reason> {
+    match pattern.groups() {
+        1 => Ok(()),
+        _ => Err(Reason("the pattern needs exactly one capturing group")),
+    }
+}
+
 /// Puts a pattern first.
-fn find(context: &mut Context, patterns: &mut Vec<Pattern>, pattern: &str) -> Result<(), Fault> {
+fn find(patterns: &mut Vec<Pattern>, pattern: &str) -> Result<(), Cow<'static, str>> {
     match patterns.iter().position(|kept| kept.text() == pattern) {
         Some(0) => {}
         Some(at) => patterns[..=at].rotate_right(1),
         None => {
-            let compiled = Pattern::compile(context, pattern)?;
+            let compiled = Pattern::compile(pattern)?;
             patterns.truncate(KEPT - 1);
             patterns.insert(0, compiled);
         }
     }
-    patterns[0].charge_compiling(context)
+    Ok(())
 }
 
 fn contains(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<MaskValue, Fault> {
@@ -60,9 +105,7 @@ fn contains(context: &mut Context, text: Text<'static>, pattern: Text<'static>) 
 
 fn extract(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -> Result<Option<Text<'static>>, Fault> {
     with_pattern(context, pattern, |context, pattern, long| {
-        if pattern.groups() != 1 {
-            return Err(invalid("the pattern needs exactly one capturing group"));
-        }
+        has_one_group(pattern)?;
         // A group that takes no part in the match is empty, as in RE2.
         Ok(pattern.first_group(context, long, text.as_str())?.map(Text::new))
     })
@@ -77,6 +120,7 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
     meaning: Meaning::Overloads(&[strict!(try in context |text: Text<'static>, regex: Text<'static>| -> MaskValue {
         contains(context, text, regex)
     })]),
+    literals: Some(check_any_pattern),
     examples: &[
         ex("strings.contains_regex(\"cat 7\", \"[0-9]+\")", "present"),
         ex("strings.contains_regex(\"cat\", \"^a\")", "missing"),
@@ -95,6 +139,7 @@ pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
             extract(context, text, regex)
         }
     )]),
+    literals: Some(|args| check_pattern(args, has_one_group)),
     examples: &[
         ex("strings.extract_regex(\"id=42;\", \"id=([0-9]+)\")", "text?{'42'}"),
         ex("strings.extract_regex(\"none\", \"id=([0-9]+)\")", "text?{NA}"),

@@ -1,19 +1,45 @@
-//! Single values rendered by the fields of `printf` formats, in the forms Abseil gives them, which are C's. As in C, widths and
-//! precisions of strings are in bytes. Where a field's value comes from is for others.
+//! Single values rendered by the fields of `printf` formats, in the forms Abseil gives them, which are C's. Widths and precisions
+//! are in characters where the format is a text, and in bytes where it is bytes, as in C. Where a field's value comes from is for
+//! others.
 
+use super::Reason;
 use super::fields::Field;
-use super::invalid;
 use super::made::{ArenaBytes, StackText};
 use crate::strings::limits;
-use cembra_runtime::Fault;
 use std::fmt::Write;
+
+/// The unit of widths and precisions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    Byte,
+    Character,
+}
+
+impl Unit {
+    /// True if a unit begins with this byte. A character of UTF-8 begins with any byte but `10xxxxxx`.
+    fn begins_with(self, byte: u8) -> bool {
+        self == Unit::Byte || byte & 0xC0 != 0x80
+    }
+
+    /// The number of units of a string.
+    fn count(self, string: &[u8]) -> usize {
+        string.iter().filter(|byte| self.begins_with(**byte)).count()
+    }
+
+    /// The first `most` units of a string.
+    fn cut(self, string: &[u8], most: usize) -> &[u8] {
+        let mut begins = string.iter().enumerate().filter(|(_, byte)| self.begins_with(**byte));
+        &string[..begins.nth(most).map_or(string.len(), |(at, _)| at)]
+    }
+}
 
 /// A field of a format whose width and precision are known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     /// Its flags and its conversion.
     field: Field,
-    /// The least number of bytes.
+    unit: Unit,
+    /// The least number of units.
     width: usize,
     precision: Option<usize>,
 }
@@ -53,13 +79,26 @@ impl<'b> Body<'b> {
 const MISMATCH: &str =
     "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings";
 
-fn mismatch() -> Fault {
-    invalid(MISMATCH)
+fn mismatch() -> Reason {
+    Reason(MISMATCH)
 }
 
 impl Form {
-    pub(super) const fn new(field: Field, width: usize, precision: Option<usize>) -> Self {
-        Form { field, width, precision }
+    pub(super) const fn new(field: Field, unit: Unit, width: usize, precision: Option<usize>) -> Self {
+        Form { field, unit, width, precision }
+    }
+
+    /// The part of a string that the precision leaves.
+    fn cut(self, string: &[u8]) -> &[u8] {
+        self.precision.map_or(string, |most| self.unit.cut(string, most))
+    }
+
+    /// Checks that a value is of the kind that the field is for.
+    ///
+    /// # Errors
+    /// It is of another kind.
+    pub(super) fn check(self, value: Rendered<'_>) -> Result<(), Reason> {
+        self.body(value, &mut Digits::new()).map(|_| ())
     }
 
     fn sign(self, negative: bool) -> &'static str {
@@ -71,21 +110,18 @@ impl Form {
         }
     }
 
-    fn body<'b>(self, value: Rendered<'b>, digits: &'b mut Digits) -> Result<Body<'b>, Fault> {
+    fn body<'b>(self, value: Rendered<'b>, digits: &'b mut Digits) -> Result<Body<'b>, Reason> {
         // There is room for all digits: writing never fails.
         match (value, self.field.conversion) {
-            (Rendered::String(string), b's' | b'v') => {
-                Ok(Body::plain(&string[..self.precision.unwrap_or(string.len()).min(string.len())]))
-            }
+            (Rendered::String(string), b's' | b'v') => Ok(Body::plain(self.cut(string))),
             (Rendered::Boolean(value), b'v') => Ok(Body::plain(if value { b"true" } else { b"false" })),
             (Rendered::Boolean(_) | Rendered::Integer(..), b's') | (Rendered::String(_), _) => Err(mismatch()),
             (Rendered::Boolean(value), _) => self.body(Rendered::Integer(value.into(), value.into()), digits),
             (Rendered::Integer(_, bits), b'c') if self.field.wide => {
                 let char =
-                    char::from_u32(bits as u32).ok_or_else(|| invalid("a field `%lc` is for numbers of characters"))?;
+                    char::from_u32(bits as u32).ok_or_else(|| Reason("a field `%lc` is for numbers of characters"))?;
                 let _ = digits.write_char(char);
-                let text = digits.as_bytes();
-                Ok(Body::plain(&text[..self.precision.unwrap_or(text.len()).min(text.len())]))
+                Ok(Body::plain(self.cut(digits.as_bytes())))
             }
             (Rendered::Integer(_, bits), b'c') => {
                 digits.push_byte(bits as u8);
@@ -178,7 +214,12 @@ impl Form {
             _ => 10 + precision.max(1),
         };
         let body = match value {
-            Rendered::String(string) => self.precision.unwrap_or(string.len()).min(string.len()),
+            Rendered::String(string) => {
+                let body = self.cut(string);
+                return body.len() + self.width.saturating_sub(self.unit.count(body));
+            }
+            // One character, of four bytes at most.
+            Rendered::Integer(..) if self.field.conversion == b'c' => return 4 + self.width,
             Rendered::Float(value) => float(value),
             Rendered::Integer(value, _) if is_of_floats(self.field.conversion) => float(value as f64),
             Rendered::Boolean(_) if is_of_floats(self.field.conversion) => float(1.0),
@@ -192,10 +233,10 @@ impl Form {
     ///
     /// # Errors
     /// The field is for another kind of value.
-    pub(super) fn write(self, made: &mut ArenaBytes<'_>, value: Rendered<'_>) -> Result<(), Fault> {
+    pub(super) fn write(self, made: &mut ArenaBytes<'_>, value: Rendered<'_>) -> Result<(), Reason> {
         let mut digits = Digits::new();
         let mut body = self.body(value, &mut digits)?;
-        let fill = self.width.saturating_sub(body.sign.len() + body.zeros + body.text.len());
+        let fill = self.width.saturating_sub(body.sign.len() + body.zeros + self.unit.count(body.text));
         let (mut before, mut behind) = (0, 0);
         match self.field {
             Field { left: true, .. } => behind = fill,
@@ -321,18 +362,16 @@ mod tests {
     use super::*;
     use cembra_runtime::Context;
 
-    fn rendered(format: &str, value: Rendered<'_>) -> Result<String, String> {
-        let reason = |fault: Fault| {
-            // SAFETY: STRING-VIEW: the reasons of these files are static.
-            let reason =
-                unsafe { cembra_runtime::Text::from_raw(fault.operands[0] as *const u8, fault.operands[1] as usize) };
-            reason.as_str().to_owned()
-        };
+    fn rendered(format: &str, value: Rendered<'_>) -> Result<String, Reason> {
+        rendered_in(Unit::Character, format, value)
+    }
+
+    fn rendered_in(unit: Unit, format: &str, value: Rendered<'_>) -> Result<String, Reason> {
         let mut context = Context::new();
-        let mut made = ArenaBytes::new(&mut context, 2000).map_err(reason)?;
+        let mut made = ArenaBytes::new(&mut context, 2000).expect("room");
         let mut fields = Fields::new(format.as_bytes());
         let mut most = 0;
-        while let Some(piece) = fields.next().map_err(reason)? {
+        while let Some(piece) = fields.next()? {
             match piece {
                 Piece::Literal(text) => {
                     most += text.len();
@@ -343,9 +382,10 @@ mod tests {
                         Amount::Fixed(amount) => Some(amount),
                         _ => None,
                     };
-                    let form = Form::new(field, fixed(field.width).unwrap_or(0), fixed(field.precision));
+                    let form = Form::new(field, unit, fixed(field.width).unwrap_or(0), fixed(field.precision));
                     most += form.most(value);
-                    form.write(&mut made, value).map_err(reason)?;
+                    form.check(value)?;
+                    form.write(&mut made, value)?;
                 }
             }
         }
@@ -496,7 +536,25 @@ mod tests {
         assert_eq!(of("%05s", Rendered::String(b"ab")), "   ab");
         assert_eq!(of("%-5s", Rendered::String(b"ab")), "ab   ");
         assert_eq!(of("%.1s", Rendered::String(b"ab")), "a");
-        assert_eq!(of("%3s", Rendered::String("\u{e9}".as_bytes())), " \u{e9}");
+        let greek = Rendered::String("\u{3b1}\u{1f600}c".as_bytes());
+        for (format, characters, bytes) in [
+            ("%5s|", "  \u{3b1}\u{1f600}c|", "\u{3b1}\u{1f600}c|"),
+            ("%-4s|", "\u{3b1}\u{1f600}c |", "\u{3b1}\u{1f600}c|"),
+            ("%.2s", "\u{3b1}\u{1f600}", "\u{3b1}"),
+            ("%3.1s", "  \u{3b1}", "  \u{3b1}"),
+            ("%.9s", "\u{3b1}\u{1f600}c", "\u{3b1}\u{1f600}c"),
+            ("%.0s", "", ""),
+            ("%9s", "      \u{3b1}\u{1f600}c", "  \u{3b1}\u{1f600}c"),
+        ] {
+            assert_eq!(of(format, greek), characters, "{format}");
+            if format != "%3.1s" {
+                assert_eq!(rendered_in(Unit::Byte, format, greek).expect("a text"), bytes, "{format}");
+            }
+        }
+        let wide = |unit, format| rendered_in(unit, format, Rendered::Integer(0x1F600, 0x1F600)).expect("a text");
+        assert_eq!(wide(Unit::Character, "%3lc"), "  \u{1f600}");
+        assert_eq!(wide(Unit::Byte, "%6lc"), "  \u{1f600}");
+        assert_eq!(wide(Unit::Character, "%1000lc").len(), 999 + 4);
         assert_eq!(of("%v", Rendered::Boolean(true)), "true");
         assert_eq!(of("%v", Rendered::Boolean(false)), "false");
         assert_eq!(of("%d", Rendered::Boolean(true)), "1");
@@ -504,7 +562,7 @@ mod tests {
 
     #[test]
     fn fields_of_another_kind_are_refused() {
-        let kind = Err(MISMATCH.to_owned());
+        let kind = Err(mismatch());
         for (format, value) in [
             ("%d", Rendered::Float(1.0)),
             ("%x", Rendered::Float(1.0)),

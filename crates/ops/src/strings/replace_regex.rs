@@ -2,7 +2,7 @@
 
 use super::made::ArenaText;
 use super::pattern::Pattern;
-use super::regex::with_pattern;
+use super::regex::{check_any_pattern, with_pattern};
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::strict;
 use cembra_expr::ArgumentForm;
@@ -131,6 +131,7 @@ pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
             replace(context, text, regex, replacement)
         }
     )]),
+    literals: Some(check_any_pattern),
     examples: &[
         ex("strings.replace_all_regex(\"banana\", \"ana\", \"ono\")", "text?{'bonona'}"),
         ex("strings.replace_all_regex(\"banama\", \"a(.)\", \"o\\\\1a\")", "text?{'bonaomaa'}"),

@@ -180,19 +180,24 @@ enum Fallback<'a> {
     Missing(&'a ScalarValue),
     /// This: nobody gives the leaf.
     Absent(&'a ScalarValue),
+    /// The empty list: nobody gives the leaf.
+    Empty,
 }
 
 /// What is read of each leaf; nothing at all if no input has a default.
 fn defaults<'a>(program: &'a Program, model: &TypedModel, options: &Options) -> Vec<Fallback<'a>> {
-    if program.inputs.iter().all(|input| input.default.is_none()) {
+    if program.inputs.iter().all(|input| input.default.is_none() && !input.is_empty_by_default) {
         return Vec::new();
     }
     // The leaves are in the order of the inputs, of which some may have none.
     let mut inputs = program.inputs.iter();
     let default_of = |name: &Arc<str>| {
         let input = inputs.find(|input| input.name == *name)?;
-        let default = input.default.as_ref()?;
         let is_absent = options.absent.contains(&**name);
+        if is_absent && input.is_empty_by_default {
+            return Some(Fallback::Empty);
+        }
+        let default = input.default.as_ref()?;
         Some(if is_absent { Fallback::Absent(default) } else { Fallback::Missing(default) })
     };
     let found = model.leaves.iter().map(|(name, _)| name).map(default_of);
@@ -348,10 +353,22 @@ impl Typer<'_> {
 
     /// An operator on operands that are typed.
     fn applied(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
-        match self.registry.get(op).meaning {
+        let made = match self.registry.get(op).meaning {
             Meaning::Overloads(_) => self.operator(model, node, op, given),
             _ => self.structure(model, node, op, given),
+        };
+        if let (Some(_), Some(check)) = (made, self.registry.get(op).literals) {
+            if let Err(fault) = check(&model.graph.arguments(given)) {
+                self.unresolved(model, node, op, given, &fault);
+                return None;
+            }
+            // A regular expression of a few bytes can take a millisecond to compile.
+            if let Err(problem) = self.budget.check_time() {
+                self.report(node, problem);
+                return None;
+            }
         }
+        made
     }
 
     /// The operator that another one stands for.
@@ -375,6 +392,10 @@ impl Typer<'_> {
         let (default, is_absent) = match self.defaults.get(at) {
             Some(Fallback::Missing(default)) if leaves[at].1.is_optional() => (*default, false),
             Some(Fallback::Absent(default)) => (*default, true),
+            Some(Fallback::Empty) if let Some(empty @ Value::Array(..)) = Value::empty_list(&leaves[at].1) => {
+                graph.set_distinct(false);
+                return Some(graph.literal(empty, node));
+            }
             _ => {
                 let leaf = graph.add_of_distinct(Kind::Leaf(at as u32), &[], &leaves[at].1, node);
                 return if leaves[at].1.as_map().is_some() { self.given_dict(model, leaf, node) } else { Some(leaf) };
@@ -513,6 +534,11 @@ impl Typer<'_> {
         let resolved = model.graph.resolve(self.registry, op, &operands);
         let resolved = resolved.map_err(|fault| self.unresolved(model, node, op, given, &fault)).ok()?;
         let qtype = &resolved.signature.ret;
+        if matches!(op, id::WIDE | id::BESIDE) && model.graph.qtype(operands[0]) == qtype {
+            // The mark changes nothing: operators that take tables, structs or literals apart must find the operand itself.
+            model.graph.set_distinct(false);
+            return Some(operands[0]);
+        }
         Some(model.graph.add_of_distinct(Kind::bound(op, &resolved), &operands, qtype, node))
     }
 
@@ -596,7 +622,9 @@ impl Typer<'_> {
     fn unknown(&mut self, node: NodeId, name: &str) {
         let message = format!("there is no operator `{}`", Excerpt::quoted(name));
         let mut diagnostic = Diagnostic::new(Code::UnknownName, message).at(self.graph.span(node));
-        if let Some(form) = foreign_form(ForeignUse::Call, name.rsplit('.').next().unwrap_or(name)) {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let known = foreign_form(ForeignUse::Call, name).or_else(|| foreign_form(ForeignUse::Call, last));
+        if let Some(form) = known {
             diagnostic = diagnostic.hint(form);
         } else if let Some(near) = self.registry.suggest(name).first() {
             diagnostic = diagnostic.hint(format!("did you mean `{near}`?"));

@@ -294,7 +294,11 @@ impl Dialect {
     }
 }
 
+/// What to do with a file that is not UTF-8.
+pub(crate) const AS_UTF8: &str = "save the file as UTF-8, or write `iconv -f latin1 -t utf-8 old.csv > new.csv`";
+
 /// The error that bytes are no text.
 pub(crate) fn not_utf8(bytes: &[u8]) -> DataError {
     DataError::new(DataCode::Unreadable, format!("not UTF-8: {}", quoted(&String::from_utf8_lossy(bytes))))
+        .hint(AS_UTF8)
 }

@@ -92,6 +92,7 @@ impl CsvData {
             for (index, field) in record.fields.iter().enumerate() {
                 let name = std::str::from_utf8(&field.value).map_err(|_| {
                     DataError::new(DataCode::Unreadable, format!("the name of column {} is not UTF-8", index + 1))
+                        .hint(layout::AS_UTF8)
                         .on_line(record.line)
                 })?;
                 // Delimiters at the ends of lines make columns without a name, of which there may be many. The empty name finds the first one.
@@ -172,7 +173,7 @@ impl CsvData {
             schema.push(self.field(&leaf.name, &qtype)?);
             let seen = self.index(&leaf.name).filter(|_| inferred).and_then(|index| found.get(&index)?.as_ref().ok());
             let advice = seen.and_then(|found| found.advice.clone());
-            leaves.push(Column { name: leaf.name.clone(), qtype, inferred, advice });
+            leaves.push(Column { name: leaf.name.clone(), qtype, inferred, is_empty_by_default: false, advice });
         }
         let names: Vec<(&String, Option<usize>)> = match &request.keep {
             Keep::None => Vec::new(),

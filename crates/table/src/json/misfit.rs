@@ -87,6 +87,9 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
     }
 }
 
+const ALWAYS_THERE: &str =
+    "write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty";
+
 /// The hint for `null` where a type has no missing values, but empty ones.
 fn always_there(qtype: &QType) -> Option<&'static str> {
     match qtype {
@@ -94,8 +97,8 @@ fn always_there(qtype: &QType) -> Option<&'static str> {
         QType::Tuple(_) if qtype.as_map().is_some() => {
             Some("write `{}`: a dictionary is always there, and may be empty")
         }
-        QType::Array(..) => Some("write `[]`: a list is always there, and may be empty"),
-        QType::Tuple(_) if qtype.element().is_some() => Some("write `[]`: a list is always there, and may be empty"),
+        QType::Array(..) => Some(ALWAYS_THERE),
+        QType::Tuple(_) if qtype.element().is_some() => Some(ALWAYS_THERE),
         _ => None,
     }
 }

@@ -404,7 +404,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
         Ok(rows)
     };
     let input = |qtype: QType| Request {
-        leaves: vec![RequestedLeaf { name: "x".to_owned(), qtype: Some(qtype) }],
+        leaves: vec![RequestedLeaf { name: "x".to_owned(), qtype: Some(qtype), is_empty_by_default: false }],
         ..Request::default()
     };
     let carried = || Request { keep: Keep::All, ..Request::default() };

@@ -54,8 +54,12 @@ fn open(format: Format, null: Option<&str>, text: impl Into<Vec<u8>>) -> Result<
 }
 
 fn request(wanted: &[(&str, Option<QType>)]) -> Request {
-    let leaves =
-        wanted.iter().map(|(name, qtype)| RequestedLeaf { name: (*name).to_owned(), qtype: qtype.clone() }).collect();
+    let leaf = |(name, qtype): &(&str, Option<QType>)| RequestedLeaf {
+        name: (*name).to_owned(),
+        qtype: qtype.clone(),
+        is_empty_by_default: false,
+    };
+    let leaves = wanted.iter().map(leaf).collect();
     Request { leaves, ..Request::default() }
 }
 

@@ -155,7 +155,7 @@ fn late_misfits_advise_a_type_that_reads_the_row() {
     for first in ["[1]", "[{\"a\": 1}]"] {
         let text = format!("{}{{\"x\": null}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
         let error = json(&text, &[("x", None)]).expect_err("no list");
-        assert!(error.ends_with("found `null`; write `[]`: a list is always there, and may be empty"), "{error}");
+        assert!(error.ends_with("found `null`; write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty"), "{error}");
     }
     // A long type is not repeated.
     let fields: Vec<String> = (0..100).map(|at| format!("\"field{at}\": 1")).collect();
@@ -263,7 +263,7 @@ fn rows_that_cannot_be_read_keep_what_can_be() {
     for before in [1, 1_500] {
         let good = "{\"id\": 1, \"x\": 1, \"s\": \"one\"}\n".repeat(before);
         let data = open_with(&tolerant, format!("{good}{}{{\"id\": 7, \"x\": 7}}\n", bad.concat())).expect("JSON");
-        let wanted = RequestedLeaf { name: "x".to_owned(), qtype: Some(QType::INT64) };
+        let wanted = RequestedLeaf { name: "x".to_owned(), qtype: Some(QType::INT64), is_empty_by_default: false };
         let keep = Keep::These(vec!["id".to_owned(), "s".to_owned()]);
         let mut table = data.bind(&Request { leaves: vec![wanted], keep, ..Request::default() }).expect("columns");
         let decoded = table.source.next().expect("rows").expect("a piece").decode();

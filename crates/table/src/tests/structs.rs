@@ -49,7 +49,7 @@ fn lists_are_arrays_of_objects() {
     let missing = |text: &str| of_json("[{p: f64}]", text).expect_err("not a list");
     assert_eq!(
         missing("{\"x\": null}"),
-        "rows.json:1: column `x`: expected [{p: f64}], found `null`; write `[]`: a list is always there, and may be empty"
+        "rows.json:1: column `x`: expected [{p: f64}], found `null`; write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty"
     );
     assert!(missing("{}").starts_with("rows.json:1: no column `x`"), "{}", missing("{}"));
     assert_eq!(

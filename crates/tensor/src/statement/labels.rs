@@ -1,6 +1,6 @@
-//! Which labels every part of a labelled expression has to deliver. The target demands its labels; a sum demands as much of each addend; a factor
-//! delivers those of its labels that are demanded, or that another factor has too. What is in two factors and not demanded is summed
-//! over, so parentheses around products change nothing.
+//! Which labels every part of a labelled expression has to deliver. The target demands its labels; a sum, and any other operator on elements,
+//! demands of each operand those that it has, and repeats it along the others; a factor delivers those of its labels that are demanded, or that
+//! another factor has too. What is in two factors and not demanded is summed over, so parentheses around products change nothing.
 
 use super::tree::{ExpressionNode, Tree};
 use super::whole::{FullReduction, check_trace};
@@ -173,24 +173,22 @@ impl Demands {
                 ExpressionNode::Tensor(..) | ExpressionNode::Number(_) => {
                     demands.check_leaf(tree, part, all, is_factor[at])?;
                 }
-                ExpressionNode::Negated(of) | ExpressionNode::Quotient(of, _) => demand(*of, all, false),
-                ExpressionNode::Sum(a, b) | ExpressionNode::Difference(a, b) => {
-                    demand(*a, all, false);
-                    demand(*b, all, false);
-                }
                 ExpressionNode::Product(..) => {
                     let chain = Chain::of(tree, part);
                     let shared = chain.shared(&demands.own);
-                    let there = chain.factors.iter().fold(0, |all, factor| all | demands.own[*factor as usize]);
-                    demands.check_labels(tree, part, all, there)?;
                     for factor in chain.factors {
                         demand(factor, demands.own[factor as usize] & (all | shared), true);
                     }
                 }
-                // What has not all labels is the same for all indices of the others.
-                ExpressionNode::Map(_, of) => {
-                    demands.check_labels(tree, part, all, demands.own[at])?;
-                    of.iter().for_each(|operand| demand(*operand, demands.own[*operand as usize] & all, false));
+                // An operand without some of the labels is the same for all of their indices.
+                of @ (ExpressionNode::Negated(_)
+                | ExpressionNode::Quotient(..)
+                | ExpressionNode::Sum(..)
+                | ExpressionNode::Difference(..)
+                | ExpressionNode::Map(..)) => {
+                    of.operands()
+                        .iter()
+                        .for_each(|operand| demand(*operand, demands.own[*operand as usize] & all, false));
                 }
                 ExpressionNode::FullReduction(whole, of) => {
                     let labels = demands.own[*of as usize];
@@ -215,17 +213,8 @@ impl Demands {
         Ok(Demands { wanted, is_delivered, ..demands })
     }
 
-    /// An error if a part does not have all labels that it is to deliver.
-    fn check_labels(&self, tree: &Tree, part: u32, wanted: Set, own: Set) -> Result<(), Error> {
-        let Some(label) = first(wanted & !own) else { return Ok(()) };
-        let message = format!("this has not the label `{}` that the others have", name(tree, label));
-        let error = Error::tensors(TensorErrorKind::AddendLabels, message).at(tree.spans[part as usize]);
-        Err(error.hint("addends have the same labels; in a model, name the rest with `let` and add to it without labels: `t + 1.0`"))
-    }
-
     fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), Error> {
         let own = self.own[part as usize];
-        self.check_labels(tree, part, wanted, own)?;
         let Some(label) = first(own & !wanted) else { return Ok(()) };
         let label = name(tree, label);
         let (kind, message) = if is_factor {

@@ -67,8 +67,10 @@ impl<'s> Lowering<'s> {
             ExpressionNode::Number(number) => self.graph.constant(Scalar::Float64, *number)?,
             ExpressionNode::Negated(of) => self.graph.map(id::NEG, &[self.node(*of)?])?,
             ExpressionNode::Quotient(of, by) => self.with_number(id::DIVIDE, *of, *by)?,
-            ExpressionNode::Sum(a, b) => self.combined(id::ADD, *a, *b)?,
-            ExpressionNode::Difference(a, b) => self.combined(id::SUBTRACT, *a, *b)?,
+            ExpressionNode::Sum(a, b) => self.combined(id::ADD, [*a, *b], self.demands.wanted[at as usize])?,
+            ExpressionNode::Difference(a, b) => {
+                self.combined(id::SUBTRACT, [*a, *b], self.demands.wanted[at as usize])?
+            }
             ExpressionNode::Product(..) => self.product(&Chain::of(tree, at), self.demands.wanted[at as usize])?,
             ExpressionNode::Map(op, of) => self.mapped(op, of, self.demands.wanted[at as usize])?,
             ExpressionNode::FullReduction(whole, of) => match summed_product(tree, at) {
@@ -108,14 +110,18 @@ impl<'s> Lowering<'s> {
         ))
     }
 
-    fn combined(&mut self, op: OpId, a: u32, b: u32) -> Result<TensorNodeId, Error> {
+    /// A sum or a difference of two parts, beside each other by their labels.
+    fn combined(&mut self, op: OpId, [a, b]: [u32; 2], wanted: Set) -> Result<TensorNodeId, Error> {
         match [a, b].map(|part| self.tree.parts[part as usize].clone()) {
             [_, ExpressionNode::Number(number)] => self.with_number(op, a, number),
             [ExpressionNode::Number(number), _] => {
                 let number = self.graph.constant(self.graph.scalar(self.node(b)?), number)?;
                 self.graph.map(op, &[number, self.node(b)?])
             }
-            _ => self.graph.map(op, &[self.node(a)?, self.node(b)?]),
+            _ => {
+                let both = [self.beside(a, wanted)?, self.beside(b, wanted)?];
+                self.graph.map(op, &both)
+            }
         }
     }
 

@@ -56,8 +56,6 @@ kinds! {
     FreeLabel = "free-label-not-in-target";
     /// A label of an addend, which the target does not have.
     ImplicitReduction = "implicit-reduction";
-    /// Addends whose labels differ.
-    AddendLabels = "addend-label-mismatch";
     /// A label of a target that stands twice.
     RepeatedTargetLabel = "repeated-target-label";
     /// A label of a target that no operand has.
@@ -115,7 +113,6 @@ impl TensorErrorKind {
             | Kind::RepeatedOutputLabel
             | Kind::FreeLabel
             | Kind::ImplicitReduction
-            | Kind::AddendLabels
             | Kind::RepeatedTargetLabel
             | Kind::UnboundTargetLabel => Code::Labels,
             Kind::ElementType => Code::TypeMismatch,

@@ -289,12 +289,7 @@ fn what_does_not_fit_is_said_where_it_stands() {
             "the label `j` is in one factor only, and not in the target",
             "a(\"i,j\")",
         ),
-        (
-            "output c(\"i,j\") = a(\"i,j\") + v(\"i\")",
-            "labels",
-            "this has not the label `j` that the others have",
-            "v(\"i\")",
-        ),
+        ("output c(\"i,j\") = a(\"i,j\") + a(\"j,k\")", "labels", "the label `k` is not in the target", "a(\"j,k\")"),
         ("output c(\"i\") = v(\"1i\")", "labels", "`1i` is no label", "v(\"1i\")"),
         ("output c(\"i\") = v(\"i,j\") * v(\"j\")", "shape", "2 labels for a tensor of 1 axes", "v(\"i,j\")"),
         ("output c(\"i\") = v(\"i\") * a", "shape", "0 labels for a tensor of 2 axes", "a"),

@@ -248,12 +248,6 @@ fn what_people_mean_is_said() {
         ),
         (" = tensor.mean(i)", "the mean of elements of type i32; cast them to f32 or f64", "tensor.mean(i)"),
         ("(\"i,j\") = v * x(\"i,j\")", "0 labels for a tensor of 1 axes; name its axes behind it: `a(\"i,j\")`", "v"),
-        (
-            "(\"i,j\") = x(\"i,j\") + 1",
-            "this has not the label `i` that the others have; addends have the same labels; in a model, name the rest with `let` and add to \
-             it without labels: `t + 1.0`",
-            "1",
-        ),
     ] {
         assert_eq!(said(output), (message.to_owned(), place.to_owned()));
     }

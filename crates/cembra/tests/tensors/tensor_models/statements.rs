@@ -229,3 +229,65 @@ fn products_that_are_summed_need_no_memory_for_all_their_labels() {
     let made = super::run(&compiled(&text), &given).expect("a number");
     assert_eq!(made[0].get::<f64>(&[]).expect("a float"), 512.0 * 512.0);
 }
+
+/// What does not have all labels is the same for all indices of the others, in sums as elsewhere.
+#[test]
+fn addends_are_repeated_along_the_labels_that_they_lack() {
+    let text = r#"
+        input x: tensor[f64, 1], v: tensor[f64, 2], e: tensor[f64, 1], f: tensor[f32, 1], s: f64
+        output plus("i") = x("i") + 1.0
+        output minus("i") = 1.0 - x("i") + s
+        output logistic("i") = 1.0 / (1.0 + exp(-x("i")))
+        output sums("i,j") = e("i") + e("j")
+        output quotient("i,j") = v("i,j") / (e("i") + e("j") - x("i") - x("j"))
+        output rows("i,j") = v("i,j") - e("j") + s
+        output turned("j,i") = v("i,j") - e("j")
+        output product("i,j") = (v("i,k") + e("k")) * v("k,j") + x("i")
+        output scaled("i") = (x("i") + s) * e("i") + e("k") * x("k")
+        output mixed("i,j") = f("i") + e("j")
+        output total = (e("i") + x("j")).sum()"#;
+    let given = tensors([
+        ("x", f64s(&[2], &[0.0, 3.0])),
+        ("v", f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])),
+        ("e", f64s(&[2], &[10.0, 20.0])),
+        ("f", Tensor::new(&[2], vec![0.5_f32, 1.5]).expect("a tensor")),
+        ("s", Tensor::scalar(0.5)),
+    ]);
+    let made = evaluated(text, &given);
+    let at = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!(at(0), [1.0, 4.0]);
+    assert_eq!(at(1), [1.5, -1.5]);
+    assert_eq!(at(2)[0], 0.5);
+    assert_eq!(at(3), [20.0, 30.0, 30.0, 40.0]);
+    assert_eq!(at(4), [1.0 / 20.0, 2.0 / 27.0, 3.0 / 27.0, 4.0 / 34.0]);
+    assert_eq!(at(5), [-8.5, -17.5, -6.5, -15.5]);
+    assert_eq!(at(6), [-9.0, -7.0, -18.0, -16.0]);
+    // (v + e) is [[11, 22], [13, 24]].
+    assert_eq!(at(7), [77.0, 110.0, 88.0, 125.0]);
+    assert_eq!(at(8), [5.0 + 60.0, 70.0 + 60.0]);
+    assert_eq!(at(9), [10.5, 20.5, 11.5, 21.5]);
+    assert_eq!(made[10].get::<f64>(&[]).expect("a float"), 2.0 * 30.0 + 2.0 * 3.0);
+    // A label that only one addend has, and the target does not, is a typo.
+    let (code, message, place) = refused("input x: tensor[f64, 1]\ny(\"i\") = x(\"i\") + x(\"j\")");
+    assert_eq!((code, place), ("labels", Some("x(\"j\")")));
+    assert!(message.starts_with("the label `j` is not in the target"), "{message}");
+}
+
+#[test]
+fn gradients_of_repeated_addends_are_summed() {
+    let text = r#"
+        input x: tensor[f64, 1], e: tensor[f64, 1], s: f64
+        let t("i,j") = (x("i") + e("j") + s) * x("i")
+        output loss("") = (t("i,j")).sum()
+        output of_x = tensor.grad(loss, x)
+        output of_e = tensor.grad(loss, e)
+        output of_s = tensor.grad(loss, s)"#;
+    let given =
+        tensors([("x", f64s(&[2], &[1.0, 3.0])), ("e", f64s(&[3], &[1.0, 2.0, 4.0])), ("s", Tensor::scalar(0.5))]);
+    let made = evaluated(text, &given);
+    // The sum over i and j of x_i (x_i + e_j + s).
+    assert_eq!(made[0].get::<f64>(&[]).expect("a float"), 3.0 * 10.0 + 4.0 * (7.0 + 1.5));
+    assert_eq!(made[1].to_vec::<f64>().expect("floats"), [6.0 + 8.5, 18.0 + 8.5]);
+    assert_eq!(made[2].to_vec::<f64>().expect("floats"), [4.0; 3]);
+    assert_eq!(made[3].get::<f64>(&[]).expect("a float"), 12.0);
+}

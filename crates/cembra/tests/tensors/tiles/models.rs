@@ -164,3 +164,43 @@ fn texts_of_statements_cut_nothing() {
     let error = run.statement("tile i = 2; b(\"i\") = a(\"i\")", [("a", &a)]).map(|_| ()).expect_err("an error");
     assert!(error.to_string().contains("do not cut") || error.to_string().contains("does not cut"), "{error}");
 }
+
+/// Such a model was evaluated as one of dense tensors, and nothing said so.
+#[test]
+fn values_that_have_no_place_among_tiles_are_refused_where_they_stand() {
+    let head = "tile i, j = 4\ninput a: tiled[f64, \"i,j\"], n: f64?, s: text, k: f64\n";
+    for (rest, place) in [
+        ("output y(\"i,j\") = 2.0 * a(\"i,j\")\noutput z = n ?? 3.0", "n ?? 3.0"),
+        ("output y = a * (n ?? 1.0)", "n ?? 1.0"),
+        ("output y = tensor.take(a, [1, 2])", "[1, 2]"),
+        ("output y = tensor.sum(a)\noutput t = strings.join(s, \"!\")", "strings.join(s, \"!\")"),
+        ("output y = tensor.sum(a)\noutput t = strings.as_text(y)", "strings.as_text(y)"),
+    ] {
+        let text = format!("{head}{rest}");
+        let error = compiled(&text).expect_err(&text);
+        assert_eq!((error.code(), error.span().map(|span| span.text(&text))), ("tensors", Some(place)), "{text}");
+        let model = Model::parse(&text).expect("a model");
+        assert_eq!(model.signature(&cembra::Options::default()).expect_err("refused").code(), "tensors");
+    }
+    // Numbers are tensors without axes.
+    let model = compiled(&format!("{head}output y = a * k + 1.0\noutput z = k * 2.0")).expect("a model");
+    assert!(model.is_tiled());
+}
+
+/// Sums of what has not the same labels are in tiles, too.
+#[test]
+fn addends_that_lack_labels_are_repeated_tile_by_tile() {
+    let text = r#"
+        tile i, j = 4
+        input a: tiled[f64, "i,j"], e: tiled[f64, "i"], s: f64
+        output shifted("i,j") = a("i,j") + e("i") + s
+        output quotient("i,j") = a("i,j") / (e("i") + e("j") + 10.0)"#;
+    let (a, e, s) = (tensor(&[9, 9]), tensor(&[9]), Tensor::scalar(0.5));
+    let model = compiled(text).expect("a model");
+    let mut session = model.session();
+    let dense = session.run_tensors(&[a.clone(), e.clone(), s.clone()]).expect("values").to_vec();
+    let made = evaluated(text, &[("a", &a), ("e", &e), ("s", &s)]).expect("tiles");
+    for (field, dense) in model.outputs().iter().zip(&dense) {
+        assert_eq!(floats(&made[&*field.name].to_tensor().expect("memory")), floats(dense), "{}", field.name);
+    }
+}

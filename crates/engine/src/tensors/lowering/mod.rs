@@ -151,7 +151,8 @@ impl TensorProgram {
         lowered?;
         tilings::check_labels(&program, registry, &inputs)?;
         if let Some(parts) = lowering.taken_apart(&program)? {
-            return Ok(Sorted::Parts(parts));
+            let is_tiled = !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some());
+            return if is_tiled { Err(lowering.beside_tiles(&program)) } else { Ok(Sorted::Parts(parts)) };
         }
         let mut outputs = Vec::with_capacity(program.outputs.len());
         for output in &program.outputs {

@@ -10,7 +10,7 @@ use super::made::NodeForm;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Error, Value};
+use cembra_value::{Code, Diagnostic, Error, Value};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -120,6 +120,19 @@ impl Lowering<'_> {
             tensors,
             outputs,
         }))
+    }
+
+    /// The error of a program that cuts tensors into tiles and was taken apart: what is in tiles is evaluated without other values. It names the
+    /// first of these.
+    pub(super) fn beside_tiles(&self, program: &Program) -> Error {
+        let taken = self.apart.iter().flat_map(|apart| apart.imports.keys().copied());
+        let made = program.outputs.iter().map(|output| output.node).filter(|node| self.is_apart(*node));
+        let span = taken.chain(made).filter_map(|node| program.graph.span(node)).min_by_key(|span| span.start);
+        let message =
+            "the model cuts tensors into tiles, and this value is no tensor and no number: it has no place among tiles";
+        let hint = "put what has texts, arrays and optional values into a model of its own, and give this one numbers, as `input n: f64`; \
+                    without `tile`, and with `tensor[f64, 2]` for `tiled[..]`, a model has both";
+        Diagnostic::new(Code::Tensors, message).at(span).hint(hint).into()
     }
 
     /// True for a value that is computed apart, for a tuple of values none of which has axes, and for a literal that no tensor has.

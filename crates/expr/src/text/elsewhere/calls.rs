@@ -72,7 +72,7 @@ pub(super) const CALLS: &[Foreign] = &[
         "write `strings.as_text(x)`, or `strings.printf(\"%.2f\", x)` with two digits behind the point",
     ),
     call(
-        &["strftime", "dateformat", "formatdate"],
+        &["strftime", "dateformat", "formatdate", "date.format", "timestamp.format", "date.strftime", "date.totext"],
         "write `strings.format_date(d, \"%d.%m.%Y\")`, and `strings.format_timestamp(m, \"%H:%M\")`",
     ),
     // Types.
@@ -185,7 +185,16 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["quarter"], "write `date.quarter(d)`"),
     call(&["extract", "datepart", "dt"], "write `date.year(d)`, `date.month(d)` or `date.day(d)`"),
     call(
-        &["datediff", "datedif", "days", "daysbetween", "timestampdiff"],
+        &[
+            "datediff",
+            "datedif",
+            "days",
+            "daysbetween",
+            "timestampdiff",
+            "date.diff",
+            "date.subtract",
+            "timestamp.diff",
+        ],
         "write `e - d`: days between dates, a duration between timestamps; in full months or years `date.months_between(d, e)`, \
          `date.years_between(d, e)`",
     ),

@@ -251,7 +251,9 @@ impl<'s> Parser<'s, '_> {
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
         let report = self.cursor.problems.len();
         let own = own_name(name);
-        let form = self.foreign_call(own).map(str::to_owned);
+        // What is known by its whole name, as `date.diff`, is not meant by its last part.
+        let whole = foreign_form(ForeignUse::Call, name).filter(|_| own != name);
+        let form = whole.or_else(|| self.foreign_call(own)).map(str::to_owned);
         if self.cursor.has_tensors
             && (own != name || found.is_empty())
             && let Some(name) = self.name_for_tensors(own)

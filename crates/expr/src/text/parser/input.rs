@@ -47,7 +47,7 @@ impl<'s> Parser<'s, '_> {
 
     /// Declares the input that is named here, still without a type.
     fn input_name(&mut self) -> Result<(), Stop> {
-        let name = self.declared_name()?;
+        let name = self.declared_name(|word| format!("write `input \"{word}\"` and `L.{word}` for an input"))?;
         let leaf = self.program.graph.leaf(&name.text, None);
         if let Some(first) = self.declared.get(&leaf) {
             let message = format!("the input `{}` is declared twice", name.text);
@@ -74,18 +74,32 @@ impl<'s> Parser<'s, '_> {
             let problem = Diagnostic::new(Code::InputType, format!("no input is of type {qtype}")).at(spelled);
             self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
         }
-        let default = match self.cursor.take(TokenKind::Equals) {
-            true => self.default_of(&qtype, spelled)?,
-            false => None,
-        };
+        let (mut default, mut is_empty) = (None, false);
+        if self.cursor.take(TokenKind::Equals) {
+            is_empty = Value::empty_list(&qtype).is_some();
+            default = if is_empty { self.empty_list()? } else { self.default_of(&qtype, spelled)? };
+        }
         for input in self.program.inputs.iter_mut().skip(from) {
             (input.qtype, input.promise) = (Some(qtype.clone()), promise);
             input.labels.clone_from(&labels);
             input.default.clone_from(&default);
             let leaf = self.program.graph.leaf(&input.name, None);
             self.known.declare(&self.program.graph, self.vocabulary, leaf, &qtype);
+            input.is_empty_by_default = is_empty;
         }
         Ok(())
+    }
+
+    /// Reads `[]`, the only default of a list.
+    fn empty_list(&mut self) -> Result<Option<ScalarValue>, Stop> {
+        let open = self.cursor.token.span;
+        if self.cursor.token.kind != TokenKind::OpenSquare || self.cursor.peek().kind != TokenKind::CloseSquare {
+            let problem = Diagnostic::new(Code::InputType, "the default of a list is `[]`").at(open);
+            return Err(self.cursor.stop(problem.hint("write `= []`: a list that the data leave out has no elements")));
+        }
+        self.cursor.open()?;
+        self.cursor.close(TokenKind::CloseSquare, open, "`]`")?;
+        Ok(None)
     }
 
     /// Reads the default of an input of a type that stands at a span. `None` if it is malformed, which is recorded.

@@ -385,7 +385,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     /// `output name: type = expression`
     fn output(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
-        let name = self.declared_name()?;
+        let name = self.declared_name(|word| format!("write it in quotes: `output \"{word}\" = ..`"))?;
         let value = self.defined_value();
         let (node, labels) = value.as_ref().map_or((None, None), |(value, labels)| (value.node, *labels));
         if let Some(first) = self.output_names.get(&name.text) {
@@ -445,6 +445,11 @@ impl<'s, 'v> Parser<'s, 'v> {
 
     /// Reads a name that is being defined.
     fn new_name(&mut self) -> Result<(&'s str, Span), Stop> {
+        self.plain_name(|word| format!("write another name, as `{word}_1`"))
+    }
+
+    /// Reads a name. `hint` says what to write where a word of the language stands in its place.
+    fn plain_name(&mut self, hint: impl FnOnce(&str) -> String) -> Result<(&'s str, Span), Stop> {
         let Token { kind, span, first_on_line } = self.cursor.token;
         match kind {
             TokenKind::Word => {
@@ -455,19 +460,19 @@ impl<'s, 'v> Parser<'s, 'v> {
                 let word = self.cursor.text(span);
                 let message = format!("`{word}` is a word of the language and cannot be a name");
                 let problem = Diagnostic::new(Code::Name, message).at(span);
-                Err(self.cursor.stop(problem.hint(format!("write `input \"{word}\"` and `L.{word}` for an input"))))
+                Err(self.cursor.stop(problem.hint(hint(word))))
             }
             _ => Err(self.cursor.unexpected("a name")),
         }
     }
 
-    /// Reads the name of an input or output, which may be in quotes.
-    fn declared_name(&mut self) -> Result<DeclaredName<'s>, Stop> {
+    /// Reads the name of an input or output, which may be in quotes. `hint` is that of a word of the language without them.
+    fn declared_name(&mut self, hint: impl FnOnce(&str) -> String) -> Result<DeclaredName<'s>, Stop> {
         if self.cursor.token.kind == TokenKind::Text {
             let span = self.cursor.token.span;
             return Ok(DeclaredName { text: self.quoted_name()?, word: None, span });
         }
-        let (word, span) = self.new_name()?;
+        let (word, span) = self.plain_name(hint)?;
         Ok(DeclaredName { text: word.into(), word: Some(word), span })
     }
 

@@ -250,6 +250,12 @@ impl Parser<'_, '_> {
             return Err(self.cursor.unexpected("`->` and the type of the table's values"));
         }
         let value = self.value_type()?;
+        if self.cursor.token.kind == TokenKind::Question {
+            let problem = Diagnostic::new(Code::Literal, "the values of a table have a type without `?`");
+            let problem = problem.at(self.cursor.token.span);
+            let hint = "leave the `?` out: an empty field is a missing value, and `lookup` makes an optional of any";
+            return Err(self.cursor.stop(problem.hint(hint)));
+        }
         self.cursor.require(TokenKind::Equals, "`=` and the name of a file")?;
         if self.cursor.token.kind != TokenKind::Text {
             return Err(self.cursor.unexpected("the name of a file, in quotes"));

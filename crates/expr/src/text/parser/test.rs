@@ -73,7 +73,7 @@ impl Parser<'_, '_> {
     fn named_values(&mut self, open: Span) -> Result<Vec<TestValue>, Stop> {
         let mut values: Vec<TestValue> = Vec::new();
         while self.cursor.token.kind != TokenKind::CloseCurly {
-            let name = self.declared_name()?;
+            let name = self.declared_name(|word| format!("write it in quotes: `\"{word}\"`"))?;
             self.cursor.require(TokenKind::Equals, "`=` and a literal")?;
             self.note_tested(&name.text, name.span);
             let (literal, span) = self.test_literal()?;
@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
             while !matches!(self.cursor.token.kind, TokenKind::Equals | TokenKind::CloseCurly)
                 && !self.at_row_end(names)
             {
-                let name = self.declared_name()?;
+                let name = self.declared_name(|word| format!("write it in quotes: `\"{word}\"`"))?;
                 self.note_tested(&name.text, name.span);
                 names.push(Arc::<str>::from(name.text.as_ref()));
                 if !self.cursor.take(TokenKind::Comma) {
