@@ -346,7 +346,7 @@ read!(Date Timestamp);
 #[cfg(feature = "chrono")]
 mod with_chrono {
     use super::{Date, Misspelled, Timestamp};
-    use chrono::{DateTime, Datelike, NaiveDate, Utc};
+    use chrono::{DateTime, Datelike, NaiveDate, TimeZone, Utc};
 
     /// Days from the first of the year 1, which is day 1 there, to 1970-01-01.
     const EPOCH: i32 = 719_163;
@@ -366,9 +366,9 @@ mod with_chrono {
         }
     }
 
-    impl From<DateTime<Utc>> for Timestamp {
-        /// What is shorter than a microsecond is cut off; a leap second is the one after it.
-        fn from(moment: DateTime<Utc>) -> Timestamp {
+    impl<Zone: TimeZone> From<DateTime<Zone>> for Timestamp {
+        /// Nanoseconds are rounded down to microseconds, also before 1970; a leap second is the one after it.
+        fn from(moment: DateTime<Zone>) -> Timestamp {
             Timestamp(moment.timestamp_micros())
         }
     }

@@ -3,8 +3,11 @@
 
 use crate::flag::NEVER;
 use crate::layout::layout;
-use crate::{Arena, Cancellation, Fault, FaultKind, FramePtr, KernelCall, STATUS_FAULT, TimeLimit, compare, functions};
+use crate::{
+    Arena, Cancellation, Fault, FaultKind, FramePtr, KernelCall, STATUS_FAULT, Tally, TimeLimit, compare, functions,
+};
 use std::cmp::Ordering;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::{Duration, Instant};
 
@@ -42,6 +45,12 @@ pub struct Context {
     token: Option<Cancellation>,
     /// The time limit of each run with this context. The token is that of the limit then.
     time_limit: Option<TimeLimit>,
+    /// The last reason that an operator of the user gave for a fault, and its code, if that is one of its own.
+    reason: (Box<str>, Option<&'static str>),
+    /// Where evaluations are counted, if they are.
+    tally: Option<Arc<Tally>>,
+    /// True if there is a time limit or a tally: one byte to look at for those without.
+    is_watched: bool,
     /// The caller's structs, for calls in a row that copy from or to them. Generated code has them in registers.
     input: FramePtr,
     output: FramePtr,
@@ -102,6 +111,9 @@ impl Context {
             arena: Arena::new(Arena::LIMIT),
             token: None,
             time_limit: None,
+            reason: (Box::default(), None),
+            tally: None,
+            is_watched: false,
             input: FramePtr::from_raw(std::ptr::null_mut()),
             output: FramePtr::from_raw(std::ptr::null_mut()),
         }
@@ -225,6 +237,18 @@ impl Context {
         }
     }
 
+    /// Looks at the token behind an operator that has done so much work on strings, if that was long.
+    ///
+    /// # Errors
+    /// The evaluation was cancelled, or its time is over.
+    #[inline]
+    pub fn check_after(&self, units: usize) -> Result<(), Fault> {
+        if i64::try_from(units).is_ok_and(|units| units < Context::POLLED_WORK) || !self.poll_cancelled() {
+            return Ok(());
+        }
+        Err(Fault::new(FaultKind::Cancelled))
+    }
+
     /// Compares strings, byte by byte; short ones are no more work than numbers. It cannot fail, as generated code could not
     /// leave there: once there is no work left all long strings are equal to it, and the evaluation comes to a fault before its
     /// outputs are written. Who can fail calls `check_compared` behind it.
@@ -282,6 +306,28 @@ impl Context {
         self.cancel = token.as_ref().map_or(&raw const NEVER, Cancellation::flag);
         self.token = token;
         self.time_limit = None;
+        self.is_watched = self.tally.is_some();
+    }
+
+    /// Counts the evaluations to come there, or nowhere.
+    pub fn set_tally(&mut self, tally: Option<Arc<Tally>>) {
+        self.tally = tally;
+        self.is_watched = self.tally.is_some() || self.time_limit.is_some();
+    }
+
+    /// Counts an evaluation, if evaluations are counted.
+    #[inline]
+    pub fn count_evaluation(&self) {
+        if let Some(tally) = &self.tally {
+            tally.add(1);
+        }
+    }
+
+    /// True if runs have a time limit, or are counted.
+    #[inline]
+    #[must_use]
+    pub const fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// Gives each run to come a time limit, and a token beside it: a run ends with [`FaultKind::Deadline`] once it takes longer. Runs are those between
@@ -293,24 +339,19 @@ impl Context {
         }
         let limit = TimeLimit::new(&token, limit);
         self.set_cancellation(Some(limit.token()));
-        self.time_limit = Some(limit);
+        self.put_time_limit(limit);
     }
 
     /// Takes the time limit out, so that the runs to come are parts of one. The token still is that of the limit.
     pub fn take_time_limit(&mut self) -> Option<TimeLimit> {
+        self.is_watched = self.tally.is_some();
         self.time_limit.take()
     }
 
     /// Puts a time limit back that [`take_time_limit`](Context::take_time_limit) took out.
     pub fn put_time_limit(&mut self, limit: TimeLimit) {
         self.time_limit = Some(limit);
-    }
-
-    /// True if each run has a time limit.
-    #[inline]
-    #[must_use]
-    pub const fn has_time_limit(&self) -> bool {
-        self.time_limit.is_some()
+        self.is_watched = true;
     }
 
     /// Begins a run, which has the whole time limit, if there is one.
@@ -367,6 +408,24 @@ impl Context {
     pub fn fail(&mut self, fault: Fault) -> i32 {
         self.fault = FaultRecord { site: 0, kind: fault.kind as u32, operands: fault.operands };
         STATUS_FAULT
+    }
+
+    /// Makes a fault of the kind [`FaultKind::Invalid`] for a reason, which the context keeps until it keeps another. `code` is the code of its own that
+    /// the reason has, if it has one.
+    #[cold]
+    pub fn refuse(&mut self, reason: String, code: Option<&'static str>) -> Fault {
+        self.reason = (reason.into(), code);
+        let reason = &self.reason.0;
+        Fault { kind: FaultKind::Invalid, operands: [reason.as_ptr() as u64, reason.len() as u64] }
+    }
+
+    /// The code of the recorded fault, if an operator of the user gave a reason with a code of its own.
+    #[must_use]
+    pub fn reason_code(&self) -> Option<&'static str> {
+        let (reason, code) = &self.reason;
+        let is_recorded =
+            self.fault.kind == FaultKind::Invalid as u32 && self.fault.operands[0] == reason.as_ptr() as u64;
+        code.filter(|_| is_recorded)
     }
 
     /// Says which step the recorded fault belongs to.

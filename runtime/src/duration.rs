@@ -137,6 +137,34 @@ impl Duration {
         signed(total, is_negative).ok_or(Misspelled)
     }
 
+    /// The duration that data may write so: the same, with more digits of a second. They are rounded down to microseconds, as those of
+    /// [`Timestamp::from_data_text`](crate::Timestamp::from_data_text) are: a negative duration becomes longer.
+    ///
+    /// ```
+    /// use cembra_runtime::Duration;
+    ///
+    /// assert_eq!(Duration::from_data_text("PT0.123456789S"), Ok(Duration(123_456)));
+    /// assert_eq!(Duration::from_data_text("-PT0.000000001S"), Ok(Duration(-1)));
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `from_text`, apart from the number of digits.
+    pub fn from_data_text(text: &str) -> Result<Duration, Misspelled> {
+        const MOST_DIGITS: usize = 6;
+        let split = text.split_once('.').and_then(|(whole, rest)| Some((whole, rest.strip_suffix('S')?)));
+        match split {
+            Some((whole, digits))
+                if digits.len() > MOST_DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit()) =>
+            {
+                let (kept, cut) = digits.split_at(MOST_DIGITS);
+                let is_longer = text.starts_with('-') && cut.bytes().any(|digit| digit != b'0');
+                let shorter = Duration::from_text(&format!("{whole}.{kept}S"))?;
+                shorter.0.checked_sub(i64::from(is_longer)).map(Duration).ok_or(Misspelled)
+            }
+            _ => Duration::from_text(text),
+        }
+    }
+
     /// The product with an integer; none beyond 64 bits.
     #[must_use]
     pub fn times(self, factor: i64) -> Option<Duration> {
@@ -314,9 +342,12 @@ mod with_chrono {
     impl TryFrom<TimeDelta> for Duration {
         type Error = Misspelled;
 
-        /// What is shorter than a microsecond is cut off. Fails for what is longer than 64 bits of microseconds.
+        /// Nanoseconds are rounded down to microseconds. Fails for what is longer than 64 bits of microseconds.
         fn try_from(length: TimeDelta) -> Result<Duration, Misspelled> {
-            length.num_microseconds().map(Duration).ok_or(Misspelled)
+            // That rounds towards zero.
+            let micros = length.num_microseconds().ok_or(Misspelled)?;
+            let is_less = length < TimeDelta::microseconds(micros);
+            micros.checked_sub(i64::from(is_less)).map(Duration).ok_or(Misspelled)
         }
     }
 

@@ -8,7 +8,7 @@ pub const STATUS_OK: i32 = 0;
 /// The status of an evaluation that stopped at a fault; the context's record says which.
 pub const STATUS_FAULT: i32 = 1;
 
-/// The ways an operator can fail at run time.
+/// The ways an operator can fail at run time. The list is exhaustive, so that whoever matches it is told by the compiler about a new kind.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FaultKind {

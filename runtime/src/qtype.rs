@@ -93,7 +93,7 @@ impl EdgeType {
     }
 }
 
-/// The type of a value.
+/// The type of a value. The list of forms is exhaustive, so that whoever matches it is told by the compiler about a new one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QType {
     /// A value that is always there.

@@ -87,7 +87,7 @@ macro_rules! scalars {
             $name:literal, $short:literal, $kind:ident $(like $like:ident)?, $machine:expr, $codec:ident = $number:literal
         }
     )* })*) => {
-        /// A scalar type.
+        /// A scalar type. The list is exhaustive, so that whoever matches it is told by the compiler about a new one.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum Scalar { $($($(#[$doc])* $variant,)*)* }

@@ -83,7 +83,7 @@ fn price(prices: &[(String, Prices)]) -> Result<Batch, cembra::Error> {
 
 /// The model of a text that uses one file, with these rows.
 fn batch_of(text: &str, rows: &str) -> Result<Batch, cembra::Error> {
-    let limits = Limits { source_bytes: 1 << 28, literal_bytes: 1 << 30, ..Limits::default() };
+    let limits = Limits::default().source_bytes(1 << 28).literal_bytes(1 << 30);
     let used = |name: &str, _: &str| Ok(UsedFile { name: name.to_owned(), text: rows.into() });
     let sources = Sources::gather("model.cem", text, &limits, &used);
     Model::parse_sources(sources, Registry::standard(), &limits)?.batch(&Options::default().limits(limits))

@@ -188,7 +188,7 @@ fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
                 converted::<DurationMillisecondType>(name, array, Scalar::Duration, |ms| ms.checked_mul(1_000))?
             }
             TimeUnit::Nanosecond => converted::<DurationNanosecondType>(name, array, Scalar::Duration, |nanos| {
-                (nanos % 1_000 == 0).then_some(nanos / 1_000)
+                Some(nanos.div_euclid(1_000))
             })?,
         },
         DataType::Utf8 => offsets_32(Scalar::Text, array.as_string::<i32>()),

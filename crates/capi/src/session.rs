@@ -36,13 +36,11 @@ pub struct Session {
 impl Session {
     fn of(compiled: &Arc<Compiled>) -> Session {
         // What no limit was set for is as the model was compiled.
-        let limits = Limits {
-            arena_bytes: usize::MAX,
-            array_bytes: u64::MAX,
-            loop_iterations: u64::MAX,
-            string_work: u64::MAX,
-            ..Limits::default()
-        };
+        let limits = Limits::default()
+            .arena_bytes(usize::MAX)
+            .array_bytes(u64::MAX)
+            .loop_iterations(u64::MAX)
+            .string_work(u64::MAX);
         Session {
             compiled: compiled.clone(),
             inner: compiled.executor.session(),

@@ -72,11 +72,12 @@ pub use cembra_expr::{
 };
 pub use cembra_native::{CodeCache, Target, Tier};
 pub use cembra_ops::limits as operator_limits;
-pub use cembra_ops::{Fallible, Registry, UserFunction, UserOperator, time_zones};
+pub use cembra_ops::{Fallible, Reason, Registry, UserFunction, UserOperator, time_zones};
 pub use cembra_prepare::{Extension, Id, Mode, Rewriter};
 pub use cembra_runtime::{
-    ArrayKind, Bytes, Cancellation, Context, Date, Duration, EdgeType, FaultKind, MachineType, Optional, QType,
-    RuntimeFn, STATUS_OK, Scalar, ShapeType, Text, Timestamp, live_code_bytes, live_code_limit, set_live_code_limit,
+    ArrayKind, Bytes, Cancellation, Context, Date, Duration, EdgeType, Evaluations, FaultKind, MachineType, Optional,
+    QType, RuntimeFn, STATUS_OK, Scalar, ShapeType, Text, Timestamp, live_code_bytes, live_code_limit,
+    set_live_code_limit,
 };
 pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
 pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, OnError, Promise, StringViews, Words};

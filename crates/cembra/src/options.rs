@@ -276,7 +276,7 @@ impl Options {
     /// use cembra::{Limits, Model, Options};
     ///
     /// let model = Model::parse("input x, y: f64; x + y")?;
-    /// let small = Options::default().limits(Limits { frame_bytes: 16, ..Limits::default() });
+    /// let small = Options::default().limits(Limits::default().frame_bytes(16));
     /// let error = model.compile(&small).unwrap_err();
     /// assert_eq!(error.code(), "limit");
     /// assert!(error.to_string().starts_with("the model exceeds the limit `frame_bytes` of 16 bytes of a frame"));

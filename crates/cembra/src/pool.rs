@@ -2,6 +2,7 @@
 //! as run at once.
 
 use crate::{ModelExecutor, RunOptions, Session};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An owner of a frame that runs a model in it: a [`Session`] or a [`ModelExecutor`].
@@ -49,14 +50,21 @@ const LOOKED_AT: usize = 16;
 /// assert!((1..=4).contains(&pool.idle()));
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Pool<T> {
     evaluators: Mutex<Evaluators<T>>,
     most: usize,
 }
 
+/// A line for a log: the evaluator that is cloned, and how many are idle.
+impl<T: Evaluator + fmt::Debug> fmt::Debug for Pool<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let evaluators = self.evaluators();
+        let mut line = f.debug_struct("Pool");
+        line.field("of", &evaluators.first).field("idle", &evaluators.idle.len()).field("most", &self.most).finish()
+    }
+}
+
 /// The evaluators of a pool that are not in use.
-#[derive(Debug)]
 struct Evaluators<T> {
     /// The one that is cloned when there is no other.
     first: T,

@@ -141,7 +141,7 @@ impl Evaluator {
         }
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
-        let options = RunOptions::new().limits(Limits { array_bytes: self.output_bytes, ..self.limits });
+        let options = RunOptions::new().limits(self.limits.array_bytes(self.output_bytes));
         let options = match &self.token {
             Some(token) => options.cancellation(token.clone()),
             None => options,

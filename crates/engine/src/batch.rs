@@ -6,6 +6,7 @@
 use crate::arrays::lists::ListRows;
 use crate::options::choice::RowPlayer;
 use crate::options::compile_options::Started;
+use crate::options::metrics::Watch;
 use crate::options::run_options::RunOptions;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::PlanRows;
@@ -20,6 +21,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Error;
 use cembra_value::Limits;
 use cembra_value::{Code, Diagnostic, Span, Value};
+use std::fmt;
 use std::sync::Arc;
 
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
@@ -34,8 +36,16 @@ use std::sync::Arc;
 /// assert_eq!(made[0].values::<f64>(), Some(&[5.0, 2.0, 21.0][..]));
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Batch(Arc<Rows>);
+
+/// A line for a log: the numbers of inputs and outputs.
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [inputs, outputs] = [self.inputs().len(), self.outputs().len()];
+        f.debug_struct("Batch").field("inputs", &inputs).field("outputs", &outputs).finish()
+    }
+}
 
 /// What evaluates the rows.
 #[derive(Debug)]
@@ -64,6 +74,7 @@ pub struct RowFailure {
 
 /// What a run over a batch made, with rows that failed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct BatchResult {
     /// A column for each output that was given no memory, in their order.
     pub columns: Vec<OutputColumn>,
@@ -224,10 +235,18 @@ impl Batch {
         self.0.check_rows(inputs, &outputs, rows, limits.as_ref())?;
         let token = options.token();
         let terms = options.terms(token.as_ref(), limits.as_ref());
-        let (finished, row_by_row) = match &*self.0 {
-            Rows::Plan(plan) => (plan.run(inputs, outputs, rows, &terms, None)?, 0),
-            Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &terms)?,
+        let watch = self.0.watch();
+        let made = match &*self.0 {
+            Rows::Plan(plan) => plan.run(inputs, outputs, rows, &terms, None).map(|finished| (finished, 0)),
+            Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &terms),
         };
+        if let Some(evaluations) = watch.evaluations() {
+            // Of a run that a row ends, those up to this row.
+            let ended = made.as_ref().err().map(|error| error.row().map_or(0, |row| row + 1));
+            evaluations.add(ended.unwrap_or(rows) as u64);
+        }
+        let (finished, row_by_row) = made.inspect_err(|error| watch.record_fault(error))?;
+        finished.failures.iter().for_each(|(_, error)| watch.record_fault(error));
         let Finished { columns, failed, failures } = finished;
         let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error }).collect();
         Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
@@ -268,6 +287,14 @@ impl Rows {
         match self {
             Rows::Plan(plan) => plan.outputs(),
             Rows::Lists(lists) => lists.outputs(),
+        }
+    }
+
+    /// Who is told of the model.
+    fn watch(&self) -> &Watch {
+        match self {
+            Rows::Plan(plan) => plan.watch(),
+            Rows::Lists(lists) => lists.watch(),
         }
     }
 

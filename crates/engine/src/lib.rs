@@ -29,7 +29,7 @@ pub use code::profiling::{Profile, profile_code, tier_name};
 pub use executor::{Executable, Executor, LoadedRows, WholeMemory, check_token};
 pub use options::choice::{Backend, RowPlayer, Tiering};
 pub use options::compile_options::{CompileOptions, Started};
-pub use options::metrics::{Counters, Counts, Event, Metrics, install_metrics};
+pub use options::metrics::{Counters, Counts, Event, Metrics, install_metrics, tell};
 pub use options::run_options::RunOptions;
 pub use options::signature::{Field, Signature};
 pub use rows::players::listing as lane_listing;

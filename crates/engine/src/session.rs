@@ -9,6 +9,7 @@ use cembra_runtime::{Cancellation, Context, Frame};
 use cembra_tensor::Tensor;
 use cembra_value::Error;
 use cembra_value::{RunTerms, Value, guarded_values};
+use std::fmt;
 use std::sync::Arc;
 
 /// A frame of a compiled model, evaluated on values. `Send`, not shared; a clone is another session. After an error it can
@@ -25,7 +26,6 @@ use std::sync::Arc;
 /// assert_eq!(session.evaluate(&[Value::from(9.0)]).unwrap_err().code(), "values");
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Session {
     pub(crate) inner: Arc<Executable>,
     frame: Frame,
@@ -36,6 +36,12 @@ pub struct Session {
     pub(crate) has_terms: bool,
     /// The list of values that such runs fill.
     made: Vec<Value>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_as("Session", f)
+    }
 }
 
 impl Clone for Session {
@@ -84,7 +90,7 @@ impl Session {
         }
         if self.inner.is_whole() {
             let mut made = std::mem::take(&mut self.made);
-            self.run_whole(inputs, &mut made)?;
+            self.run_whole(inputs, &mut made).map_err(|error| self.inner.failed(&self.context, error))?;
             // What lay there is memory for what is made next.
             std::mem::swap(outputs, &mut made);
             if let Some(whole) = self.inner.whole() {
@@ -93,7 +99,10 @@ impl Session {
             self.made = made;
             return Ok(());
         }
-        let slots = self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
+        let slots = match self.inner.run_values(inputs, &mut self.frame, &mut self.context) {
+            Ok(slots) => slots,
+            Err(error) => return Err(self.inner.failed(&self.context, error)),
+        };
         outputs.clear();
         // SAFETY: FRAME-SLOT: the call wrote the outputs to their slots; STRING-VIEW: a text views an input or a literal, and both are still alive.
         unsafe { slots.read(self.frame.ptr(), outputs) };
@@ -112,7 +121,7 @@ impl Session {
         }
         if self.inner.is_whole() {
             let mut made = Vec::new();
-            self.run_whole(inputs, &mut made)?;
+            self.run_whole(inputs, &mut made).map_err(|error| self.inner.failed(&self.context, error))?;
             let mut made = made.into_iter();
             let main = made.next();
             for (output, value) in self.inner.outputs.iter().skip(1).zip(made) {
@@ -120,7 +129,10 @@ impl Session {
             }
             return Ok(main.unwrap_or(Value::Nothing));
         }
-        let slots = self.inner.run_values(inputs, &mut self.frame, &mut self.context)?;
+        let slots = match self.inner.run_values(inputs, &mut self.frame, &mut self.context) {
+            Ok(slots) => slots,
+            Err(error) => return Err(self.inner.failed(&self.context, error)),
+        };
         let frame = self.frame.ptr();
         // SAFETY: FRAME-SLOT: the call wrote this output; a text views an input or a literal, and both are still alive.
         let values = slots.outputs.iter().flat_map(|run| unsafe { run.values(frame) });
@@ -241,8 +253,9 @@ impl Session {
     #[inline]
     pub fn run_tensors(&mut self, inputs: &[Tensor]) -> Result<&[Tensor], Error> {
         if self.has_terms || !self.memory.tensors.as_mut().is_some_and(|runs| runs.run_line(inputs)) {
-            self.run_tensor_steps(inputs)?;
+            self.run_tensor_steps(inputs).map_err(|error| self.inner.failed(&self.context, error))?;
         }
+        self.context.count_evaluation();
         Ok(self.memory.tensors.as_ref().map_or(&[], |runs| runs.outputs()))
     }
 
@@ -276,7 +289,11 @@ impl Session {
     /// one. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let model = self.inner.tensors()?;
-        run_tensors(&self.context, &mut self.memory, |terms, runs| model.run_over(inputs, target, terms, runs))
+        let made =
+            run_tensors(&self.context, &mut self.memory, |terms, runs| model.run_over(inputs, target, terms, runs));
+        let made = made.map_err(|error| self.inner.failed(&self.context, error))?;
+        self.context.count_evaluation();
+        Ok(made)
     }
 }
 

@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn build_reports_everything_at_once() {
-        let b = Builder::with_limits(Limits { tuple_nesting: 1, nodes: 4, ..Limits::default() });
+        let b = Builder::with_limits(Limits::default().tuple_nesting(1).nodes(4));
         let x = b.typed_leaf("x", QType::FLOAT32);
         let _twice = b.typed_leaf("x", QType::FLOAT64);
         let _same = b.typed_leaf("x", QType::FLOAT32);

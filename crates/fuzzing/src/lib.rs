@@ -144,11 +144,11 @@ fn try_program(config: &Config, number: u64, subjects: Subjects<'_>, report: &mu
     let variant = chance(random, config.variants).then(|| *pick(random, &Variant::ALL));
     let alone = (random.u32(..4) == 0 && program.outputs.len() > 1).then(|| random.usize(..program.outputs.len()));
     let in_place = chance(random, config.in_place);
-    let limits = chance(random, config.limited).then(|| Limits {
-        arena_bytes: *pick(random, &[0, 1, 16, 60, 200]),
-        loop_iterations: random.u64(..12),
-        string_work: *pick(random, &[0, 10, 100, 1_000]),
-        ..few_rounds()
+    let limits = chance(random, config.limited).then(|| {
+        few_rounds()
+            .arena_bytes(*pick(random, &[0, 1, 16, 60, 200]))
+            .loop_iterations(random.u64(..12))
+            .string_work(*pick(random, &[0, 10, 100, 1_000]))
     });
     // Over an empty list the reference evaluates what a function needs no element for, and a plan with loops does not: a limit on strings
     // would be met by the reference alone.
@@ -184,7 +184,7 @@ fn case_of_text(random: &mut fastrand::Rng, config: &Config, text: &str) -> Resu
 /// The limits of programs that are to be evaluated to their end. Damaged programs loop for ever: every backend and player would go all the
 /// ten million rounds, on each row.
 fn few_rounds() -> Limits {
-    Limits { loop_iterations: 10_000, ..Limits::default() }
+    Limits::default().loop_iterations(10_000)
 }
 
 fn unreadable(config: &Config, number: u64, text: &str, finding: Finding) -> Mismatch {

@@ -114,7 +114,7 @@ pub(crate) fn difference(
     answers: &[Answer],
 ) -> Option<Difference> {
     let native = options.clone().backend(Backend::Native);
-    let no_code = Limits { code_bytes: 0, ..case.limits };
+    let no_code = case.limits.code_bytes(0);
     let interpreted = options.clone().backend(Backend::Auto).limits(no_code).row_player(RowPlayer::Native);
     let rows: Vec<&Row> = case.rows.iter().chain(case.rows.first()).collect();
     in_json("JSON", model, &native, &rows, answers)

@@ -351,19 +351,24 @@ operands! {
     (a A, b B, c C, d D, e E, f F, g G, h H)
 }
 
-/// Runs a body once its strings are charged for.
+/// Runs a body once its strings are charged for. Behind one of long strings it looks at the token, too.
 ///
 /// # Safety
 /// OPERATOR-DATA: the data is the body's.
 #[inline(always)]
 unsafe fn run<B: Body>(data: *const (), context: &mut Context, args: B::Args) -> Result<B::Ret, Fault> {
+    let work = if const { B::CHARGED && B::Args::STRINGS } { args.work() } else { 0 };
     if const { B::CHARGED && B::Args::STRINGS } {
-        context.charge(args.work())?;
+        context.charge(work)?;
     }
     let data: *const B::Data = if size_of::<B::Data>() == 0 { NonNull::dangling().as_ptr() } else { data.cast() };
     // SAFETY: OPERATOR-DATA, promised by the caller; what has no size is wherever it is said to be. USER-FUNCTION: texts that a
     // user's function is given are views for the time of the call.
-    B::run(unsafe { &*data }, context, args)
+    let made = B::run(unsafe { &*data }, context, args)?;
+    if const { B::CHARGED && B::Args::STRINGS } {
+        context.check_after(work)?;
+    }
+    Ok(made)
 }
 
 /// The kernel of a body on its own types.

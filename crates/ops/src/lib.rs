@@ -78,4 +78,4 @@ pub use sequence::Sequence;
 pub use strings::limits;
 pub use structure::structs;
 pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
-pub use user::{Arguments, Fallible, Recording, UserArgument, UserFunction, UserOperator, UserResult};
+pub use user::{Arguments, Fallible, Reason, Recording, UserArgument, UserFunction, UserOperator, UserResult};

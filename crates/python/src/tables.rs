@@ -85,7 +85,7 @@ impl<'py> Tables<'py> {
         // The strings of all batches together are within the limit.
         let mut array_bytes = limits.array_bytes;
         let evaluate = |table| {
-            let options = options.clone().limits(Limits { array_bytes, ..limits });
+            let options = options.clone().limits(limits.array_bytes(array_bytes));
             let made = cembra_arrow::run(batch, &options, table)?.table;
             let strings = made.columns().iter().filter(|column| has_strings(column.data_type()));
             let strings = strings.map(|column| column.get_buffer_memory_size() as u64).fold(0, u64::saturating_add);

@@ -92,10 +92,9 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
                 TimeUnit::Second => times::<DurationSecondType, _>(&values, 1_000_000),
                 TimeUnit::Millisecond => times::<DurationMillisecondType, _>(&values, 1_000),
                 TimeUnit::Microsecond => values.as_primitive::<DurationMicrosecondType>().clone(),
-                // No digit is lost.
-                TimeUnit::Nanosecond => values
-                    .as_primitive::<DurationNanosecondType>()
-                    .unary_opt(|count| (count % 1_000 == 0).then_some(count / 1_000)),
+                TimeUnit::Nanosecond => {
+                    values.as_primitive::<DurationNanosecondType>().unary(|count| count.div_euclid(1_000))
+                }
             };
             Some(Arc::new(lengths) as ArrayRef)
         }

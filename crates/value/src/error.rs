@@ -25,13 +25,20 @@ use std::sync::Arc;
 /// assert_eq!((error.code(), error.to_string().as_str()), ("bracket", "this bracket is never closed"));
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+///
+/// Its `Debug` form, which a `main` that returns it prints, has the excerpts of [`Error::render`]:
+///
+/// ```
+/// let error = cembra::Model::parse("input x: f64\nsqr(x)").unwrap_err();
+/// assert!(format!("{error:?}").starts_with("error[unknown-name]: there is no operator `sqr`\n --> model:2:1\n  |\n2 | sqr(x)\n  | ^^^"));
+/// ```
+#[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Kind {
-    /// The model, or how it was to be bound.
-    Model(Diagnostics),
+    /// The model, or how it was to be bound, and the texts that the places are in.
+    Model(Diagnostics, Option<Arc<Texts>>),
     /// An evaluation stopped.
     Fault(EvaluationFault),
     /// Values given to a call that do not fit.
@@ -47,12 +54,14 @@ enum Kind {
 }
 
 /// What is wrong with tensors.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct TensorProblem {
     kind: TensorErrorKind,
     problem: Diagnostic,
     /// The fault of an element that could not be computed, and the operator that failed; none if a run was ended.
     fault: Option<(FaultKind, Option<String>)>,
+    /// The code of the fault, if that is one of its own.
+    code: Option<&'static str>,
     /// The texts that the place of a fault is in.
     sources: Option<Arc<Texts>>,
 }
@@ -61,6 +70,8 @@ struct TensorProblem {
 #[derive(Clone, Debug)]
 pub struct EvaluationFault {
     kind: FaultKind,
+    /// The code that a user's operator gave it, in the place of the kind's.
+    code: Option<&'static str>,
     operator: Option<String>,
     detail: String,
     span: Option<Span>,
@@ -85,6 +96,7 @@ impl EvaluationFault {
         };
         EvaluationFault {
             kind,
+            code: None,
             operator: None,
             detail: Excerpt::of_message(detail),
             span: None,
@@ -99,6 +111,12 @@ impl EvaluationFault {
     #[must_use]
     pub fn operator(self, name: Option<String>) -> Self {
         EvaluationFault { operator: name, ..self }
+    }
+
+    /// The code in the place of the kind's, if there is one.
+    #[must_use]
+    pub fn code(self, code: Option<&'static str>) -> Self {
+        EvaluationFault { code, ..self }
     }
 
     /// Where the operator stands.
@@ -153,15 +171,26 @@ impl Error {
         self.with(|fault| fault.place = element)
     }
 
-    /// The same fault, of a model that was read from these texts.
+    /// The same error, of a model that was read from these texts. An error that has texts already keeps them.
     #[must_use]
     pub fn in_sources(mut self, sources: Option<&Arc<Texts>>) -> Self {
         match Arc::make_mut(&mut self.0) {
-            Kind::Fault(fault) => fault.sources = sources.cloned(),
-            Kind::Tensors(tensors) => tensors.sources = sources.cloned(),
-            _ => {}
+            Kind::Model(_, texts)
+            | Kind::Fault(EvaluationFault { sources: texts, .. })
+            | Kind::Tensors(TensorProblem { sources: texts, .. }) => *texts = texts.take().or_else(|| sources.cloned()),
+            Kind::Values { .. } | Kind::Promise { .. } => {}
         }
         self
+    }
+
+    /// The texts that places of the error are in, if it is known which.
+    fn sources(&self) -> Option<&Texts> {
+        match &*self.0 {
+            Kind::Model(_, sources) => sources.as_deref(),
+            Kind::Fault(fault) => fault.sources.as_deref(),
+            Kind::Tensors(tensors) => tensors.sources.as_deref(),
+            Kind::Values { .. } | Kind::Promise { .. } => None,
+        }
     }
 
     fn with(mut self, change: impl FnOnce(&mut EvaluationFault)) -> Self {
@@ -208,7 +237,7 @@ impl Error {
     #[cold]
     pub fn tensors(kind: TensorErrorKind, message: impl Into<String>) -> Self {
         let problem = Diagnostic::new(kind.code(), message);
-        Error(Arc::new(Kind::Tensors(TensorProblem { kind, problem, fault: None, sources: None })))
+        Error(Arc::new(Kind::Tensors(TensorProblem { kind, problem, fault: None, code: None, sources: None })))
     }
 
     /// Says what to try, of an error of tensors, in the place of any hint before.
@@ -234,6 +263,12 @@ impl Error {
     #[must_use]
     pub fn of_fault(self, kind: FaultKind, operator: Option<&str>) -> Self {
         self.with_tensors(|tensors| tensors.fault = Some((kind, operator.map(str::to_owned))))
+    }
+
+    /// The same fault of an element, under this code.
+    #[must_use]
+    pub fn of_code(self, code: &'static str) -> Self {
+        self.with_tensors(|tensors| tensors.code = Some(code))
     }
 
     fn with_tensors(mut self, change: impl FnOnce(&mut TensorProblem)) -> Self {
@@ -262,16 +297,16 @@ impl Error {
         }
     }
 
-    /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div-by-zero`), or `values`.
+    /// The kind of problem, stable across versions: a `Code`'s name, a fault's (`div-by-zero`), that of a user's operator, or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => {
+            Kind::Model(diagnostics, _) | Kind::Promise { problem: diagnostics, .. } => {
                 diagnostics.first().code().as_str()
             }
-            Kind::Tensors(TensorProblem { fault: Some((kind, _)), .. }) => kind.name(),
+            Kind::Tensors(TensorProblem { fault: Some((kind, _)), code, .. }) => code.unwrap_or(kind.name()),
             Kind::Tensors(tensors) => tensors.problem.code().as_str(),
-            Kind::Fault(fault) => fault.kind.name(),
+            Kind::Fault(fault) => fault.code.unwrap_or(fault.kind.name()),
             Kind::Values { .. } => "values",
         }
     }
@@ -280,7 +315,7 @@ impl Error {
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
+            Kind::Model(diagnostics, _) | Kind::Promise { problem: diagnostics, .. } => diagnostics.first().span(),
             Kind::Tensors(tensors) => tensors.problem.span(),
             Kind::Fault(fault) => fault.span,
             Kind::Values { .. } => None,
@@ -392,7 +427,7 @@ impl Error {
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
+            Kind::Model(diagnostics, _) | Kind::Promise { problem: diagnostics, .. } => diagnostics.as_slice().to_vec(),
             Kind::Tensors(tensors) => vec![tensors.problem.clone()],
             Kind::Fault(fault) => {
                 let diagnostic = Diagnostic::new(Code::Evaluation, self.message()).at(fault.span);
@@ -416,7 +451,7 @@ impl fmt::Display for Error {
                 _ => Ok(()),
             };
         match &*self.0 {
-            Kind::Model(diagnostics) | Kind::Promise { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
+            Kind::Model(diagnostics, _) | Kind::Promise { problem: diagnostics, .. } => write!(f, "{diagnostics}"),
             Kind::Tensors(TensorProblem { problem, fault, sources, .. }) => {
                 write!(f, "{problem}")?;
                 if fault.is_some() { placed(f, sources, problem.span()) } else { Ok(()) }
@@ -429,6 +464,17 @@ impl fmt::Display for Error {
                 f.write_str(message)?;
                 line.map_or(Ok(()), |line| write!(f, ", line {line}"))
             }
+        }
+    }
+}
+
+/// The error as [`Error::render`] shows it, with lines of the text that it is of, so that a `main` that returns it prints something for people.
+/// An error of no text is its message behind its code.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sources().filter(|_| self.span().is_some()) {
+            Some(sources) => f.write_str(&self.render(sources)),
+            None => write!(f, "error[{}]: {self}", self.code()),
         }
     }
 }
@@ -465,7 +511,7 @@ impl From<EvaluationFault> for Error {
 
 impl From<Diagnostics> for Error {
     fn from(diagnostics: Diagnostics) -> Self {
-        Error(Arc::new(Kind::Model(diagnostics)))
+        Error(Arc::new(Kind::Model(diagnostics, None)))
     }
 }
 

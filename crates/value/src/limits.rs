@@ -11,16 +11,17 @@ use std::time::Duration;
 
 macro_rules! limits {
     ($($(#[doc = $doc:literal])* $limit:ident $field:ident: $ty:ty = $default:expr, $unit:literal, $hint:literal;)*) => {
-        /// How much a model may take. Every field is inclusive: exactly the limit is still allowed. One value serves all
-        /// stages; each looks at its own fields.
+        /// How much a model may take. Every limit is inclusive: exactly the limit is still allowed. One value serves all
+        /// stages; each looks at its own limits. A method for each limit, with the name of its field, sets it.
         ///
         /// ```
         /// use cembra_value::Limits;
         ///
-        /// let limits = Limits { nodes: 1_000, ..Limits::default() };
+        /// let limits = Limits::default().nodes(1_000);
         /// assert_eq!((limits.nodes, limits.nesting), (1_000, 256));
         /// ```
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
         pub struct Limits { $($(#[doc = $doc])* pub $field: $ty,)* }
 
         impl Default for Limits {
@@ -53,6 +54,15 @@ macro_rules! limits {
         }
 
         impl Limits {
+            $(
+                #[doc = concat!("Returns these limits with another `", stringify!($field), "`.")]
+                #[must_use]
+                pub const fn $field(mut self, $field: $ty) -> Limits {
+                    self.$field = $field;
+                    self
+                }
+            )*
+
             /// The value of a limit with its unit, as messages show it.
             #[must_use]
             pub fn show(&self, limit: Limit) -> String {
@@ -64,10 +74,10 @@ macro_rules! limits {
             /// ```
             /// use cembra_value::Limits;
             ///
-            /// let read = Limits { loop_iterations: 1_000, nodes: 8_000_000, ..Limits::default() };
-            /// let compiled = Limits { loop_iterations: 5_000, string_work: 1 << 40, ..Limits::default() };
+            /// let read = Limits::default().loop_iterations(1_000).nodes(8_000_000);
+            /// let compiled = Limits::default().loop_iterations(5_000).string_work(1 << 40);
             /// // The higher limit on nodes is not taken, and the default of `string_work` lowers nothing.
-            /// assert_eq!(compiled.lowered_by(&read), Limits { loop_iterations: 1_000, ..compiled });
+            /// assert_eq!(compiled.lowered_by(&read), compiled.loop_iterations(1_000));
             /// ```
             #[must_use]
             pub fn lowered_by(&self, other: &Limits) -> Limits {
@@ -87,7 +97,7 @@ macro_rules! limits {
             ///
             /// let mut limits = Limits::default();
             /// limits.set("nodes", "20_000")?;
-            /// assert_eq!(limits, Limits { nodes: 20_000, ..Limits::default() });
+            /// assert_eq!(limits, Limits::default().nodes(20_000));
             /// assert_eq!(limits.set("nodes", "many").unwrap_err().message(), "the limit `nodes` is a whole number, not `many`");
             /// # Ok::<(), cembra_value::Diagnostic>(())
             /// ```

@@ -3,7 +3,7 @@
 
 use crate::{Array, Dict, Edge, Tensor, ValueRef};
 use cembra_runtime::{
-    ArrayKind, Excerpt, Fields, Form, FramePtr, InFrame, Plain, QType, Scalar, ShapeType, Slot, Timestamp,
+    ArrayKind, Duration, Excerpt, Fields, Form, FramePtr, InFrame, Plain, QType, Scalar, ShapeType, Slot, Timestamp,
     for_each_scalar,
 };
 use std::fmt;
@@ -132,12 +132,13 @@ impl ScalarValue {
         ValueRef::from(self).write_spelled(out)
     }
 
-    /// Reads a text of data as a value of the type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp also in the further forms of
-    /// [`Timestamp::from_data_text`]. `None` if the text is not of the type.
+    /// Reads a text of data as a value of the type `scalar`: as [`spelled`](ScalarValue::spelled) does, and a timestamp or a duration also in the
+    /// further forms of [`Timestamp::from_data_text`] and [`Duration::from_data_text`]. `None` if the text is not of the type.
     #[must_use]
     pub fn spelled_in_data(scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match scalar {
             Scalar::Timestamp => Timestamp::from_data_text(text).ok().map(ScalarValue::from),
+            Scalar::Duration => Duration::from_data_text(text).ok().map(ScalarValue::from),
             _ => ScalarValue::spelled(scalar, text),
         }
     }
@@ -208,7 +209,7 @@ impl fmt::Display for ScalarValue {
     }
 }
 
-/// A typed value.
+/// A typed value. The list of forms is exhaustive, so that whoever matches it is told by the compiler about a new one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[repr(C, u8)]
 pub enum Value {

@@ -95,7 +95,7 @@ fn ladder(world: &World, occupied: u64, virtuals: u64, threads: usize) -> Result
         tile(&place.ranges, |at| coulomb(at, u))
     })?;
     let journal = Journal::default();
-    let limits = Limits { array_bytes: 512 << 20, ..Limits::default() };
+    let limits = Limits::default().array_bytes(512 << 20);
     let terms = RunOptions::new().threads(threads).limits(limits);
     let options = Options::default().threshold(THRESHOLD).most_tiles(MOST_TILES);
     let mut run = world.evaluator(options).run_options(&terms).journal(journal.clone());

@@ -3,7 +3,7 @@
 
 use cembra::{Backend, Cell, Date, Duration, Input, Model, Options, Output, Registry, Tape, Timestamp, Value};
 use cembra_ops::{Argument, call, record};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 use cembra_tape::Outcome;
 use chrono::{DateTime, Datelike, NaiveDate, TimeDelta, Timelike, Utc};
 use fastrand::Rng;
@@ -481,4 +481,114 @@ fn durations_are_those_of_a_library_and_of_wider_integers() {
         assert_eq!(theirs.to_string().parse(), Ok(*d), "{theirs}");
     }
     assert!(Duration::try_from(TimeDelta::MAX).is_err());
+}
+
+/// A request as a service has it: one struct for serde and for the model.
+#[derive(serde::Deserialize, serde::Serialize, cembra::Input, Clone, PartialEq, Debug)]
+struct Visit {
+    on: Date,
+    at: Timestamp,
+    stay: Duration,
+    left: cembra::Optional<Timestamp>,
+    paid: cembra::Mask,
+}
+
+#[test]
+fn dates_and_moments_are_the_texts_of_json_to_serde() {
+    let text = r#"{"on":"2026-11-20","at":"2026-11-20T10:15:00.5Z","stay":"PT36H","left":null,"paid":true}"#;
+    let visit: Visit = serde_json::from_str(text).expect("a visit");
+    assert_eq!((visit.on, visit.stay, visit.paid.0), (Date(20_777), Duration(129_600_000_000), true));
+    let again = serde_json::to_string(&visit).expect("JSON");
+    assert_eq!(again, text.replace("PT36H", "P1DT12H"));
+    // What data may write is read, and rounded down; what is left out is missing.
+    let late = r#"{"on":"2026-11-20","at":"1969-12-31 23:59:59.999999999+00:00","stay":"-PT0.000000001S","paid":null}"#;
+    let visit: Visit = serde_json::from_str(late).expect("a visit");
+    assert_eq!((visit.at, visit.stay, visit.paid.0), (Timestamp(-1), Duration(-1), false));
+    assert_eq!(visit.left.get(), None);
+    let wrong = serde_json::from_str::<Visit>(&text.replace("2026-11-20\",", "2026-13-20\",")).expect_err("no month");
+    assert!(wrong.to_string().contains("expected a date as 2026-11-20"), "{wrong}");
+
+    // The struct is a row of the model in place, and one of serde.
+    let model = Model::parse("output y = (left ?? at) + stay; output d: date = on + 1").expect("a model");
+    let mut typed = model.executor::<Visit, Timestamp>(&Options::default()).expect("it fits");
+    let visit: Visit = serde_json::from_str(text).expect("a visit");
+    let expected = Timestamp(visit.at.0 + visit.stay.0);
+    assert_eq!(typed.run(&visit).expect("a result"), expected);
+    let types = [("at", Scalar::Timestamp), ("stay", Scalar::Duration), ("on", Scalar::Date)];
+    let options = Options::default().input_type("left", QType::Optional(Scalar::Timestamp));
+    let options =
+        types.into_iter().fold(options, |options, (name, scalar)| options.input_type(name, QType::Scalar(scalar)));
+    let mut rows = model.executor_for_rows::<Timestamp>(&options).expect("it fits");
+    assert_eq!(rows.run(&visit).expect("a result"), expected);
+    // As `chrono` writes what `Utc::now()` is.
+    let row = serde_json::json!({"at": "2023-11-14T22:13:20.123456789Z", "stay": "PT0.123456789S", "left": null, "on": "2023-11-14"});
+    assert_eq!(rows.run(&row).expect("a result"), Timestamp(1_700_000_000_123_456 + 123_456));
+}
+
+#[derive(cembra::Input, Clone, Copy)]
+struct Stay {
+    day: NaiveDate,
+    from: DateTime<Utc>,
+    local: Option<DateTime<chrono::FixedOffset>>,
+    length: TimeDelta,
+}
+
+#[derive(cembra::Output, PartialEq, Debug)]
+struct Ends {
+    next: NaiveDate,
+    until: DateTime<Utc>,
+    there: Option<DateTime<chrono::FixedOffset>>,
+    twice: TimeDelta,
+}
+
+#[test]
+fn the_types_of_chrono_are_fields() {
+    let model = Model::parse(
+        "input day: date, from: timestamp, local: timestamp?, length: duration
+         output next = day + 1; output until = from + length; output there = local + length; output twice = length * 2",
+    )
+    .expect("a model");
+    let moment = |micros: i64, nanos: i64| {
+        DateTime::<Utc>::from_timestamp_micros(micros).expect("a moment") + TimeDelta::nanoseconds(nanos)
+    };
+    let zone = chrono::FixedOffset::east_opt(7_200).expect("a zone");
+    for backend in [Backend::Interpreter, Backend::Native] {
+        let mut executor = model.executor::<Stay, Ends>(&Options::default().backend(backend)).expect("it fits");
+        let random = &mut fastrand::Rng::with_seed(9);
+        for round in 0..2_000 {
+            // Before 1970, too, and with nanoseconds.
+            let (at, rest, length) = (
+                random.i64(-1_000_000_000_000..1_000_000_000_000),
+                random.i64(0..1_000),
+                random.i64(-9_999_999..9_999_999),
+            );
+            let day = NaiveDate::from_num_days_from_ce_opt(random.i32(1..3_000_000)).expect("a day");
+            let from = moment(at, rest);
+            let local = (round % 3 > 0).then(|| from.with_timezone(&zone));
+            let ends =
+                executor.run(&Stay { day, from, local, length: TimeDelta::nanoseconds(length) }).expect("a result");
+            let micros = length.div_euclid(1_000);
+            let until = moment(at + micros, 0);
+            let next = day.succ_opt().expect("a day");
+            let twice = TimeDelta::microseconds(2 * micros);
+            assert_eq!(ends, Ends { next, until, there: local.map(|_| until.fixed_offset()), twice });
+        }
+        // Lists of them, and a result that `chrono` does not have.
+        let first = Model::parse("input days: [date]; days[0] + 1").expect("a model");
+        let mut first =
+            first.executor::<Days, Option<NaiveDate>>(&Options::default().backend(backend)).expect("it fits");
+        let day = NaiveDate::from_ymd_opt(2026, 11, 20).expect("a day");
+        assert_eq!(first.run(&Days { days: vec![day, day] }).expect("a result"), day.succ_opt());
+        let far = Model::parse("input days: [date]; days[0] + 2_000_000_000").expect("a model");
+        let mut far = far.executor::<Days, Option<NaiveDate>>(&Options::default().backend(backend)).expect("it fits");
+        let error = far.run(&Days { days: vec![day] }).expect_err("too far");
+        assert!(error.to_string().contains("expected a date that `chrono` has"), "{error}");
+    }
+    assert_eq!(Duration::try_from(TimeDelta::nanoseconds(-1)), Ok(Duration(-1)));
+    assert_eq!(Timestamp::from(moment(-1, 999).with_timezone(&zone)), Timestamp(-1));
+}
+
+#[derive(cembra::Input)]
+struct Days {
+    days: Vec<NaiveDate>,
 }

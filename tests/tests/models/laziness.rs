@@ -27,14 +27,14 @@ fn run_within<const N: usize>(
     without: &[&str],
     arena: usize,
 ) -> [Outcome; N] {
-    let whole = Limits { arena_bytes: arena, ..Limits::default() };
+    let whole = Limits::default().arena_bytes(arena);
     let said =
         |all: &[Outcome; N]| all.clone().map(|outcome| outcome.map_err(|error| (error.to_string(), error.span())));
     let outcomes = run_with(expression, j, us, backend, without, whole);
     // The interpreter has no functions.
     let cuts: &[usize] = if backend == Backend::Native { &[1, 6] } else { &[] };
     for &native_steps in cuts {
-        let cut = run_with(expression, j, us, backend, without, Limits { native_steps, ..whole });
+        let cut = run_with(expression, j, us, backend, without, whole.native_steps(native_steps));
         assert_eq!(said(&outcomes), said(&cut), "{expression} in pieces of {native_steps}");
     }
     outcomes

@@ -328,16 +328,16 @@ fn loop_iterations() {
 fn runs_lower_limits_and_raise_none() {
     let high = Limits::default();
     let cases = [
-        ("strings.join(strings.as_text(n), \"abcde\")", "arena-limit", Limits { arena_bytes: 4, ..high }),
-        ("array.iota(array.make_dense_array_shape(n))", "arena-limit", Limits { array_bytes: 64, ..high }),
-        ("seq.reduce(math.add, seq.range(n), 0i64)", "iteration-limit", Limits { loop_iterations: 4, ..high }),
+        ("strings.join(strings.as_text(n), \"abcde\")", "arena-limit", high.arena_bytes(4)),
+        ("array.iota(array.make_dense_array_shape(n))", "arena-limit", high.array_bytes(64)),
+        ("seq.reduce(math.add, seq.range(n), 0i64)", "iteration-limit", high.loop_iterations(4)),
         // A plan of numbers beside arrays.
         (
             "let x = array.iota(array.make_dense_array_shape(n)); seq.reduce(fn(s, i) = s + math.sum(x), seq.range(n), 0i64)",
             "iteration-limit",
-            Limits { loop_iterations: 4, ..high },
+            high.loop_iterations(4),
         ),
-        ("strings.length(strings.as_text(n * 10_000))", "work-limit", Limits { string_work: 4, ..high }),
+        ("strings.length(strings.as_text(n * 10_000))", "work-limit", high.string_work(4)),
     ];
     for (source, code, low) in cases {
         for of_model in [high, low] {

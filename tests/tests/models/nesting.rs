@@ -86,7 +86,7 @@ fn native_code_refuses_what_needs_too_much_stack_and_auto_interprets_it() {
     b.output("z", levels(6_000, x, y));
     let model = Model::from_program(b.build().expect("a program"));
     // Each level is a function of its own, inside of the one before.
-    let limits = Limits { native_steps: 1, ..Limits::default() };
+    let limits = Limits::default().native_steps(1);
     // The quick tier tells it sooner than the other one.
     let quick = Options::default().backend(Backend::Native).tier(Tier::Quick).limits(limits);
     let error = model.compile(&quick).expect_err("too deep");

@@ -25,7 +25,7 @@ fn agreed(source: &str, rows: &[&[Value]], limits: Limits) -> Vec<Outcome> {
     let expected = run(Options::default().backend(Backend::Interpreter).limits(limits));
     for tier in [Tier::Optimised, Tier::Quick] {
         for native_steps in CUTS {
-            let limits = Limits { native_steps, ..limits };
+            let limits = limits.native_steps(native_steps);
             let found = run(Options::default().backend(Backend::Native).tier(tier).limits(limits));
             assert_eq!(found, expected, "{source}, {native_steps} steps in a function, {tier:?}");
         }
@@ -119,7 +119,7 @@ fn loops_go_round_through_functions() {
     // Rounds of all loops are counted together, whatever function they are in; and anew in each evaluation.
     let mut refused = Vec::new();
     for loop_iterations in (0..60).step_by(3) {
-        let limits = Limits { loop_iterations, ..Limits::default() };
+        let limits = Limits::default().loop_iterations(loop_iterations);
         let outcomes = agreed(source, &[&[Value::from(9_i64)]], limits);
         refused.push(outcomes[0].as_ref().is_err_and(|(message, _)| message.contains("loop")));
     }

@@ -102,7 +102,7 @@ fn very_many_warnings_are_counted_and_not_kept() {
     let model = Model::parse(&source).expect("a model");
     let warnings = model.warnings(&Options::default());
     assert_eq!((warnings.as_slice().len(), warnings.count()), (100, 1001));
-    let few = Options::default().limits(Limits { problems: 2, ..Limits::default() });
+    let few = Options::default().limits(Limits::default().problems(2));
     assert_eq!(listed(&model.warnings(&few), &source), ["unused-let: unused0", "unused-let: unused1"]);
     // What is silenced takes no room.
     let allowed = model.warnings(&Options::default().allow(Code::UnusedLet));

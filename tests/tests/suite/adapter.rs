@@ -105,7 +105,7 @@ impl Adapter {
             Err(error) => return Ok(Err((Stage::Parse, error))),
         };
         let mut options = on(self.backend, Options::default()).tier(self.tier).keep_weak_outputs(case.weak);
-        options = options.limits(Limits { native_steps: self.native_steps, ..Limits::default() });
+        options = options.limits(Limits::default().native_steps(self.native_steps));
         for field in case.inputs()? {
             let qtype = if form == Form::Lifted { field.qtype.to_optional() } else { field.qtype };
             options = options.input_type(&field.name, qtype);

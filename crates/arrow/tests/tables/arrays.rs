@@ -200,7 +200,7 @@ fn texts_of_more_than_two_gibibytes_have_long_offsets() {
 #[test]
 fn strings_that_rows_share_are_counted_before_they_are_copied() {
     let is_limit = |error: Error| matches!(&error, Error::Model(error) if error.fault_kind().is_some() && error.message().contains("the limit `array_bytes`"));
-    let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits::default().array_bytes(1 << 20);
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1_000)]));
     let column =
         |rows: usize| -> ArrayRef { Arc::new(DictionaryArray::new(Int32Array::from(vec![0; rows]), texts.clone())) };
@@ -215,7 +215,7 @@ fn strings_that_rows_share_are_counted_before_they_are_copied() {
     }
     let model = Model::parse("input x: text; output y = strings.upper(x)").unwrap();
     let batch = model.batch(&Options::default().limits(limits)).unwrap();
-    let of_run = Limits { array_bytes: 1 << 18, ..limits };
+    let of_run = limits.array_bytes(1 << 18);
     let options = RunOptions::new().limits(of_run);
     assert!(is_limit(run(&batch, &options, &table(500).unwrap()).unwrap_err()));
     // Another layout, which names the same limit; views and dictionaries copy nothing.

@@ -83,7 +83,7 @@ fn texts_that_elements_share_are_counted_before_they_are_copied() {
         let size = elements.len() / rows;
         Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(vec![size; rows]), elements.clone(), None))
     };
-    let limits = Limits { array_bytes: 8 << 20, ..Limits::default() };
+    let limits = Limits::default().array_bytes(8 << 20);
     let options = Options::default().limits(limits);
     let [views, dictionary] = shared(20_000);
     for (text, rows) in [("output o = x", 1), ("output o = math.sum(strings.length(x))", 4)] {

@@ -131,6 +131,11 @@ impl ModelScalar for String {
     }
 }
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of fields",
+    label = "not a type of fields",
+    note = "write `#[derive(cembra::FieldType)]` before an enum or a struct of one field, and `#[derive(cembra::Input)]` or `#[derive(cembra::Output)]` before a struct of several"
+)]
 /// A type of one's own that fields of structs may have. Derive it, for a struct of one field of a type that models have, or for an
 /// enum without fields; then the type, `Option` of it, and [`Optional`](crate::Optional) of it if it can be copied, are inputs and
 /// outputs.
@@ -228,4 +233,47 @@ narrow! {
     i16 as i32, "-32768 to 32767";
     u8 as i32, "0 to 255";
     i8 as i32, "-128 to 127";
+}
+
+/// The types of `chrono`, which stand for those of models. Nanoseconds are rounded down to microseconds.
+#[cfg(feature = "chrono")]
+mod with_chrono {
+    use super::FieldType;
+    use crate::{Date, Duration, Timestamp};
+    use chrono::{DateTime, FixedOffset, NaiveDate, TimeDelta, Utc};
+
+    macro_rules! fields {
+        ($($ty:ty as $model:ty, $expected:literal, |$field:ident| $view:expr, |$found:ident| $of:expr;)*) => { $(
+            // SAFETY: FIELD-TABLE: it is always converted.
+            unsafe impl FieldType for $ty {
+                type Model = $model;
+                const IN_PLACE: bool = false;
+                const EXPECTED: &'static str = $expected;
+                const MAY_PANIC: bool = false;
+
+                fn view(&self) -> $model {
+                    let $field = *self;
+                    $view
+                }
+
+                fn of($found: $model) -> Option<Self> {
+                    $of
+                }
+            }
+        )* };
+    }
+
+    fields! {
+        NaiveDate as Date, "a date that `chrono` has", |date| date.into(), |date| date.try_into().ok();
+        DateTime<Utc> as Timestamp, "a timestamp that `chrono` has", |moment| moment.into(), |moment| moment.try_into().ok();
+        DateTime<FixedOffset> as Timestamp, "a timestamp that `chrono` has", |moment| moment.into(), |moment| {
+            DateTime::<Utc>::try_from(moment).ok().map(|moment| moment.fixed_offset())
+        };
+        TimeDelta as Duration, "", |length| length.try_into().unwrap_or_else(|_| longest(length)), |length| Some(length.into());
+    }
+
+    /// The duration for a length that 64 bits of microseconds do not hold, some 292,000 years: the longest of its sign.
+    fn longest(length: TimeDelta) -> Duration {
+        Duration(if length < TimeDelta::zero() { i64::MIN } else { i64::MAX })
+    }
 }

@@ -23,6 +23,7 @@ pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 #[diagnostic::on_unimplemented(
     message = "an input cannot be a `{Self}`",
     label = "not a type of an input",
+    note = "write `#[derive(cembra::Input)]` before a struct of your own, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field",
     note = "inputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `&str`, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Input`, `Option` of them, and lists as `Vec<T>`, `&[T]`, `[T; N]` and `Vec<Option<T>>`; arrays may be `&[T]`, `Vec<T>`, `[T; N]`, `&[Optional<T>]`, `Vec<Optional<T>>` and `ArrayView`; `Option` of lists and arrays; dictionaries `HashMap` and `BTreeMap`",
     note = "a field that the model does not read is left out with `#[cembra(skip)]`"
 )]
@@ -60,6 +61,7 @@ pub trait InputValue: Sealed<InputField> {
 #[diagnostic::on_unimplemented(
     message = "an output cannot be a `{Self}`",
     label = "not a type of an output",
+    note = "write `#[derive(cembra::Output)]` before a struct of your own, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field",
     note = "outputs may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Optional` or `Option` of these, `Mask`, `u32` and smaller integers, `String`, `Cow<str>`, types that derive `cembra::FieldType`, and `Option` of them; structs that derive `cembra::Output`, `Option` of them, `Vec<T>` and `Vec<Option<T>>`; arrays may be `Vec<T>`, `Vec<Optional<T>>` and `Vec<Option<T>>`; `Option` of lists and arrays",
     note = "a field that the model does not write is left out with `#[cembra(skip)]`"
 )]
@@ -241,7 +243,8 @@ impl InputField {
         let message = format!("input `{input}` is wanted of a field of type `{type_name}`, which no input can have");
         let diagnostic = Diagnostic::new(Code::Binding, message);
         Err(diagnostic
-            .hint("take a type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`")
+            .hint("write `#[derive(cembra::Input)]` before the struct, or `#[derive(cembra::FieldType)]` before an enum or a struct of one field")
+            .hint("take another type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`")
             .into())
     }
 
@@ -498,7 +501,7 @@ impl OutputField {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a row that an executor reads",
     label = "not a row",
-    note = "derive `cembra::Input` for a struct; an executor of rows that a loader reads is a `ModelExecutor<LoaderRow<{Self}>, ..>`"
+    note = "write `#[derive(cembra::Input)]` before the struct `{Self}`; an executor of rows that a loader reads is a `ModelExecutor<LoaderRow<{Self}>, ..>`"
 )]
 /// A struct that a model reads. Derive it; `()` is the one without fields.
 ///
@@ -526,6 +529,11 @@ pub unsafe trait Input {
     fn fields() -> Vec<InputField>;
 }
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a result that an executor writes",
+    label = "not a result",
+    note = "write `#[derive(cembra::Output)]` before the struct `{Self}`, whose fields are outputs of the model; a type of one value derives `cembra::FieldType`"
+)]
 /// A struct, or a single value, that a model writes. Derive it for structs; `()` is the one without fields.
 ///
 /// Fields, or the value, may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),

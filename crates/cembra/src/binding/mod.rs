@@ -30,10 +30,10 @@ use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_engine::TensorProgram;
 use cembra_engine::{Executable, Field, plan, prepare, prepare_asking};
-use cembra_expr::Program;
+use cembra_expr::{Program, is_plain_name};
 use cembra_plan::{Base, Binding, Plan, ValueLocation};
 use cembra_runtime::{FramePtr, QType, Scalar};
-use cembra_value::{Code, Diagnostic, Value, guarded_values};
+use cembra_value::{Code, Diagnostic, Value, common_scalar, guarded_values};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -387,7 +387,8 @@ pub(crate) fn bind<S>(
     options: &Options,
 ) -> Result<(Executor, Transfers<S>), Error> {
     let heard = listener.map(|listener| Heard { listener, failed: Failed::new() });
-    let bound = bind_to(model, source, fields, heard.as_ref().map(|heard| heard as &dyn Listener<S>), options);
+    let listener = heard.as_ref().map(|heard| heard as &dyn Listener<S>);
+    let bound = model.compiled(options, || bind_to(model, source, fields, listener, options));
     // What was answered in the place of a panic may be the cause of another error.
     match source.failure().or_else(|| heard.and_then(|heard| heard.failed.first())) {
         Some(failure) => Err(failure),
@@ -653,15 +654,35 @@ fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType
                     .into());
             }
             return Err(match (found.is_optional(), wanted.is_optional()) {
+                _ if found.scalar() != wanted.scalar() => diagnostic.hint(declared_output(name, found, &wanted)),
                 (true, false) => diagnostic
                     .hint("take an `Optional<..>`, give the model a default with `??`, or set `require_present`"),
                 (false, true) => diagnostic.hint("take the plain type, or set `cast_outputs`"),
-                _ => diagnostic.hint("cast it in the model, as in `core.cast(x, f32)`, or set `cast_outputs`"),
+                _ => diagnostic.hint(declared_output(name, found, &wanted)),
             }
             .into());
         }
     }
     Ok(())
+}
+
+/// The hint that an output of type `found` is declared as `wanted`.
+fn declared_output(name: &str, found: &QType, wanted: &QType) -> String {
+    let name = if is_plain_name(name) { name.to_owned() } else { format!("{name:?}") };
+    let (is, of) = (found.scalar(), wanted.scalar());
+    let is_number = |scalar: Option<Scalar>| scalar.is_some_and(Scalar::is_numeric);
+    match is.zip(of).map(|(is, of)| common_scalar(is, of)) {
+        _ if is == Some(Scalar::Text) && is_number(of) => format!(
+            "declare `output {name}: {wanted} = ..`; a text becomes a number by `strings.parse_float64(..)` or `strings.parse_int64(..)`"
+        ),
+        Some(common) if common == of => format!("declare `output {name}: {wanted} = ..`, or set `cast_outputs`"),
+        _ if is_number(is) && is_number(of) => {
+            format!("declare `output {name}: {wanted} = cast(.., {wanted})`, or set `cast_outputs`")
+        }
+        _ => {
+            format!("declare `output {name}: {wanted} = ..`: the error then shows the expression; or take another type")
+        }
+    }
 }
 
 /// Where a plan's inputs are, and how those get there that go through the frame.

@@ -162,3 +162,20 @@ impl From<Mask> for Value {
         Value::optional(Scalar::Unit, mask.0.then_some(ScalarValue::Unit))
     }
 }
+
+/// A condition that holds is `true`, as in JSON, and another one is nothing.
+#[cfg(feature = "json")]
+impl serde::Serialize for Mask {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde::Serialize::serialize(&self.0.then_some(true), serializer)
+    }
+}
+
+/// A condition holds where there is a `true`; `false`, nothing and a field that is left out are the same.
+#[cfg(feature = "json")]
+impl<'de> serde::Deserialize<'de> for Mask {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let holds: Option<bool> = serde::Deserialize::deserialize(deserializer)?;
+        Ok(Mask(holds.unwrap_or(false)))
+    }
+}

@@ -20,6 +20,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Safety
 /// FIELD-TABLE: what is written and read is of the type that is said.
 #[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of fields, nor of elements of lists",
+    label = "not a type of fields",
+    note = "write `#[derive(cembra::Input)]` before `{Self}` if it is a struct that a model reads, `#[derive(cembra::Output)]` if a model writes it, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field"
+)]
 pub unsafe trait Part<S>: Sized {
     /// Its QType.
     fn part_type() -> QType;

@@ -108,7 +108,7 @@ impl Model {
 
 impl<I, O, S> std::fmt::Debug for ModelExecutor<I, O, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ModelExecutor").field("executor", &self.executor).finish_non_exhaustive()
+        self.executor.inner().fmt_as("ModelExecutor", f)
     }
 }
 
@@ -289,7 +289,8 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     fn fresh(&mut self, input: &I::At<'_>) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
         // SAFETY: CALL: the memory has the fields of O; FIELD-TABLE: there is room for an O.
-        unsafe { self.evaluate::<true>(input, output.as_mut_ptr().cast())? };
+        let made = unsafe { self.evaluate::<true>(input, output.as_mut_ptr().cast()) };
+        made.map_err(|error| self.failed(error))?;
         // SAFETY: FIELD-TABLE: every field was written by the call, or is made without a look at its place; optional values
         // that are missing hold the zeros they started with or what the call left.
         Ok(unsafe { O::take(output.as_ptr()) })
@@ -300,7 +301,8 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     fn over(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an
         // O is there.
-        unsafe { self.evaluate::<false>(input, std::ptr::from_mut(output).cast()) }
+        let made = unsafe { self.evaluate::<false>(input, std::ptr::from_mut(output).cast()) };
+        made.map_err(|error| self.failed(error))
     }
 
     /// Loads the inputs, runs the model, which writes the fields of `O` that are in place, and moves the others.
@@ -439,6 +441,14 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
             tell.tell(sink, value)?;
         }
         Ok(())
+    }
+}
+
+impl<I, O, S> ModelExecutor<I, O, S> {
+    /// Tells metrics of the error of an evaluation, and returns it.
+    #[cold]
+    pub(crate) fn failed(&self, error: Error) -> Error {
+        self.executor.inner().failed(&self.context, error)
     }
 }
 

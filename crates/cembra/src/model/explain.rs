@@ -158,6 +158,10 @@ impl Model {
     /// Problems with types or limits; for the last two stages, that there is no machine code to be had.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
         let options = &self.started(options);
+        self.step(|| self.explained(options, stage))
+    }
+
+    fn explained(&self, options: &StartedOptions, stage: Stage) -> Result<String, Error> {
         let program = self.selected(options)?;
         if stage != Stage::Expr && TensorProgram::is_of(&program, options) {
             return match stage {
@@ -204,8 +208,10 @@ impl Model {
     /// plan has code of its own.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
         let options = &self.started(options);
-        let program = self.selected(options)?;
-        machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
+        self.step(|| {
+            let program = self.selected(options)?;
+            machine_of(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)
+        })
     }
 }
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Files that lie in a folder, or in folders inside of it: a [`Resolver`] for [`Sources::gather`](crate::Sources::gather). A file is
 /// called by its path, and uses others from where it lies.
 ///
-/// A name that leads out of the folder (`../secret.cem`, `/etc/passwd`) is refused; links in the file system are followed.
+/// A name that leads out of the folder (`../secret.cem`, `/etc/passwd`) is refused, and so is a link in the file system that does. Links within the
+/// folder are followed.
 ///
 /// ```
 /// use cembra::{Folder, Limits, Model, Registry, Sources};
@@ -69,9 +70,20 @@ impl Folder {
     /// Reads a file, which is called by its path. A byte order mark is left out.
     ///
     /// # Errors
-    /// The file cannot be read, or is not UTF-8.
+    /// The file cannot be read, is a link to what lies outside of the folder, or is not UTF-8.
     pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
-        Ok(UsedFile { name: shown(path), text: text_of_file(path, self.most_bytes)?.into() })
+        let text = text_of_file(&self.followed(path)?, self.most_bytes)?;
+        Ok(UsedFile { name: shown(path), text: text.into() })
+    }
+
+    /// The path without links.
+    fn followed(&self, path: &Path) -> io::Result<PathBuf> {
+        let folder = if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path };
+        let (folder, found) = (std::fs::canonicalize(folder)?, std::fs::canonicalize(path)?);
+        match found.starts_with(folder) {
+            true => Ok(found),
+            false => Err(io::Error::other("it is a link that leads out of the folder; copy the file into the folder")),
+        }
     }
 }
 

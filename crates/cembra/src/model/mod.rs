@@ -17,12 +17,13 @@ use crate::names::unknown_name;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Options};
 use cembra_engine::TensorProgram;
-use cembra_engine::{Batch, Executable, Field, Signature, prepare};
+use cembra_engine::{Batch, CompileOptions, Event, Executable, Field, Signature, prepare, tell};
 use cembra_expr::{Program, Sources};
 use cembra_ops::Registry;
 use cembra_prepare::TypedModel;
-use cembra_value::{Limits, Source};
+use cembra_value::{Limits, Source, UNNAMED};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A model as written. Cheap to clone, shared between threads.
@@ -40,7 +41,7 @@ use std::sync::Arc;
 /// assert_eq!(types, ["y: f64", "big: unit?"]);
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Model {
     program: Arc<Program>,
     sources: Option<Arc<Sources>>,
@@ -74,7 +75,7 @@ impl Model {
     /// use cembra::{Limits, Model, Options, Value};
     ///
     /// let text = "input n: i64; seq.reduce(fn(s, i) = s + i, seq.range(n), 0)";
-    /// let model = Model::parse_within(text, &Limits { loop_iterations: 1_000, ..Limits::default() })?;
+    /// let model = Model::parse_within(text, &Limits::default().loop_iterations(1_000))?;
     /// let mut session = model.compile(&Options::default())?.session();
     /// assert_eq!(session.evaluate(&[Value::from(1_000_i64)])?, [Value::from(499_500_i64)]);
     /// assert_eq!(session.evaluate(&[Value::from(2_000_i64)]).unwrap_err().code(), "iteration-limit");
@@ -103,8 +104,10 @@ impl Model {
     /// # Errors
     /// What is wrong with the text, or the limit it exceeds.
     pub fn parse_with(source: &str, registry: &'static Registry, limits: &Limits) -> Result<Model, Error> {
-        let program = cembra_expr::parse(source, registry, limits)?;
-        let sources = Arc::new(Sources::alone("", source));
+        // A text that is too long is not copied.
+        let sources = Arc::new(Sources::alone("", if source.len() <= limits.source_bytes { source } else { "" }));
+        let program = cembra_expr::parse(source, registry, limits);
+        let program = program.map_err(|error| error.in_sources(Some(sources.shared())))?;
         let limits = kept(limits);
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits })
     }
@@ -151,7 +154,8 @@ impl Model {
         limits: &Limits,
     ) -> Result<Model, Error> {
         let sources = sources.into();
-        let program = cembra_expr::parse_sources(&sources, registry, limits)?;
+        let program = cembra_expr::parse_sources(&sources, registry, limits);
+        let program = program.map_err(|error| error.in_sources(Some(sources.shared())))?;
         let name = sources.names().next().filter(|name| !name.is_empty()).map(Arc::from);
         let limits = kept(limits);
         Ok(Model { program: Arc::new(program), sources: Some(sources), name, registry, limits })
@@ -212,6 +216,24 @@ impl Model {
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Takes a step with the model. Its error keeps the texts that the model was read from, and shows them where it is printed.
+    pub(crate) fn step<A>(&self, step: impl FnOnce() -> Result<A, Error>) -> Result<A, Error> {
+        step().map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
+    }
+
+    /// Compiles the model by `compile`. Metrics are told if that fails.
+    pub(crate) fn compiled<A>(
+        &self,
+        options: &Options,
+        compile: impl FnOnce() -> Result<A, Error>,
+    ) -> Result<A, Error> {
+        self.step(compile).inspect_err(|error| {
+            let CompileOptions { name, metrics, .. } = &options.compile;
+            let name = name.as_deref().or(self.name()).unwrap_or(UNNAMED);
+            tell(metrics.as_ref(), name, &Event::CompilationFailed { error });
+        })
     }
 
     /// The operators that it was read with.
@@ -289,17 +311,16 @@ impl Model {
     /// # Errors
     /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
-        let options = &self.started(options);
-        let program = self.selected(options)?;
-        Ok(Executor::from(Executable::of(program, options)?))
+        let started = &self.started(options);
+        self.compiled(options, || Ok(Executor::from(Executable::of(self.selected(started)?, started)?)))
     }
 
     /// Compiles the model for callers who mostly evaluate many rows, by [`Executor::batch`]. Code for one row is compiled when the first session is
     /// made.
     #[doc(hidden)]
     pub fn compile_on_demand(&self, options: &Options) -> Result<Executor, Error> {
-        let options = &self.started(options);
-        Ok(Executor::from(Executable::of_on_demand(self.selected(options)?, options)?))
+        let started = &self.started(options);
+        self.compiled(options, || Ok(Executor::from(Executable::of_on_demand(self.selected(started)?, started)?)))
     }
 
     /// True if some input of the model is a tensor, as declared or by the options: then it is evaluated as a whole, and has no rows.
@@ -313,9 +334,8 @@ impl Model {
     /// # Errors
     /// Problems with types or limits, or a model with tensors, which has no rows.
     pub fn batch(&self, options: &Options) -> Result<Batch, Error> {
-        let options = &self.started(options);
-        let program = self.selected(options)?;
-        Batch::of(&program, options)
+        let started = &self.started(options);
+        self.compiled(options, || Batch::of(&self.selected(started)?, started))
     }
 
     /// The types of inputs and outputs, without compiling.
@@ -324,13 +344,15 @@ impl Model {
     /// Problems with names or types.
     pub fn signature(&self, options: &Options) -> Result<Signature, Error> {
         let options = &mut self.started(options);
-        let program = self.selected(options)?;
-        if TensorProgram::is_of(&program, options) {
-            return Ok(Executable::of(program, options)?.signature());
-        }
-        self.prepare_without_externs(options);
-        let prepared = prepare(&program, options, &mut |_, _| {})?;
-        Ok(Model::signature_of(prepared.model(), &program))
+        self.step(|| {
+            let program = self.selected(options)?;
+            if TensorProgram::is_of(&program, options) {
+                return Ok(Executable::of(program, options)?.signature());
+            }
+            self.prepare_without_externs(options);
+            let prepared = prepare(&program, options, &mut |_, _| {})?;
+            Ok(Model::signature_of(prepared.model(), &program))
+        })
     }
 
     /// The inputs and outputs of a prepared model of a program.
@@ -346,7 +368,7 @@ impl Model {
         let inputs = leaves.iter().zip(0_u32..).zip(used).filter(|(_, used)| *used);
         let mut inputs: Vec<Field> = inputs.map(|(((_, qtype), leaf), _)| Field::of_leaf(graph, leaf, qtype)).collect();
         Field::add_defaults(&mut inputs, program);
-        Signature { inputs, outputs: Field::of_outputs(model).into() }
+        Signature::new(inputs, Field::of_outputs(model).into())
     }
 
     /// Stops preparation where operators that the text declares must be there, if the host has not all of them.
@@ -391,6 +413,16 @@ impl Model {
 /// The limits that a model keeps; `None` for the default limits, which lower no others.
 fn kept(limits: &Limits) -> Option<Arc<Limits>> {
     (*limits != Limits::default()).then(|| Arc::new(*limits))
+}
+
+/// A line for a log: the name and the numbers of inputs and outputs.
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Program { inputs, outputs, .. } = &*self.program;
+        let mut line = f.debug_struct("Model");
+        line.field("name", &self.name().unwrap_or(UNNAMED));
+        line.field("inputs", &inputs.len()).field("outputs", &outputs.len()).finish()
+    }
 }
 
 impl<'s> From<&'s Model> for Source<'s> {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 /// What became of the tests of a model.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct TestReport {
     /// How many cases there are.
     pub cases: usize,

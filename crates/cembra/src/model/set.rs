@@ -2,8 +2,9 @@
 //! takes the place of one that is not.
 
 use crate::model::folder::{Folder, shown};
-use crate::{Error, Model};
+use crate::{Error, Event, Metrics, Model};
 use arc_swap::ArcSwap;
+use cembra_engine::tell;
 use cembra_expr::{Resolver, Sources, UsedFile};
 use cembra_ops::Registry;
 use cembra_value::{Code, Diagnostic, Limit, Limits};
@@ -59,6 +60,7 @@ pub struct ModelSet<T = Model> {
     limits: Limits,
     registry: &'static Registry,
     make: Box<Make<T>>,
+    metrics: Option<Arc<dyn Metrics>>,
     models: ArcSwap<Models<T>>,
     /// One reload at a time; readers do not wait for it.
     reloading: Mutex<()>,
@@ -101,7 +103,7 @@ impl Reload {
 }
 
 /// A file of the folder that is no model, and why. It displays as [`Error::render`] does, with lines of the file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct FailedModel {
     name: String,
     sources: Arc<Sources>,
@@ -131,6 +133,13 @@ impl FailedModel {
 impl fmt::Display for FailedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.error.render(&*self.sources))
+    }
+}
+
+/// What it displays as, for a `main` that returns it.
+impl fmt::Debug for FailedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -175,11 +184,31 @@ impl<T> ModelSet<T> {
             limits: *limits,
             registry,
             make: Box::new(make),
+            metrics: None,
             models: ArcSwap::default(),
             reloading: Mutex::default(),
         };
         set.reload()?;
         Ok(set)
+    }
+
+    /// The same set, whose reloads are told to these metrics and not to the [installed](crate::install_metrics) ones.
+    ///
+    /// ```
+    /// use cembra::{Counters, ModelSet};
+    /// use std::sync::Arc;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// std::fs::write(folder.path().join("a.cem"), "1 +")?;
+    /// let counters = Arc::new(Counters::default());
+    /// let set = ModelSet::load(folder.path())?.metrics(counters.clone());
+    /// set.reload()?;
+    /// assert_eq!((counters.counts().reloads, counters.counts().failed_files), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(self, metrics: Arc<dyn Metrics>) -> Self {
+        ModelSet { metrics: Some(metrics), ..self }
     }
 
     /// What was made of a model. It stays what it is, whatever becomes of the file.
@@ -239,6 +268,9 @@ impl<T> ModelSet<T> {
         }
         reload.removed = before.keys().filter(|name| !models.contains_key(*name)).cloned().collect();
         self.models.store(Arc::new(models));
+        let changed = reload.added.len() + reload.replaced.len() + reload.removed.len();
+        let event = Event::Reloaded { changed, failed: reload.failed.len() };
+        tell(self.metrics.as_ref(), &shown(&self.folder), &event);
         Ok(reload)
     }
 
@@ -334,6 +366,6 @@ impl Resolver for SharedFiles<'_> {
 
 impl<T> fmt::Debug for ModelSet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelSet").field("folder", &self.folder).field("names", &self.names()).finish_non_exhaustive()
+        f.debug_struct("ModelSet").field("folder", &self.folder).field("models", &self.models.load().len()).finish()
     }
 }

@@ -5,6 +5,7 @@ use crate::Backend;
 use crate::Executor;
 use crate::model::explain::listed_plan;
 use crate::model::explain::{ModelKind, Stage, prepare_watched};
+use crate::options::StartedOptions;
 use crate::{Error, Model, Options, Signature};
 use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;
@@ -95,6 +96,10 @@ impl Model {
     /// Problems with types or limits; with `Backend::Native`, that there is no machine code to be had.
     pub fn summary(&self, options: &Options) -> Result<Summary, Error> {
         let options = &self.started(options);
+        self.step(|| self.summarized(options))
+    }
+
+    fn summarized(&self, options: &StartedOptions) -> Result<Summary, Error> {
         let program = self.selected(options)?;
         let graph = &program.graph;
         let needed = graph.reachable(program.outputs.iter().map(|output| output.node));

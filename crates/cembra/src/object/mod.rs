@@ -79,15 +79,17 @@ impl Model {
                 .hint("letters, digits and underscores, not a digit first, and no word of C or Rust")
                 .into());
         }
-        let program = self.selected(options)?;
-        let mut plan = plan_of(&program, options)?;
-        if cembra_native::called_steps(&plan).any(|step| is_lookup(&plan, step)) {
-            plan = plan_of(&program, &self.started(&searching))?;
-        }
-        refuse_calls(&plan, &program)?;
-        let (interface, binding) = Interface::of(name, &plan);
-        let bytes = compile(&plan, &binding, &program, name, target, options)?;
-        Ok(Object { bytes, interface })
+        self.step(|| {
+            let program = self.selected(options)?;
+            let mut plan = plan_of(&program, options)?;
+            if cembra_native::called_steps(&plan).any(|step| is_lookup(&plan, step)) {
+                plan = plan_of(&program, &self.started(&searching))?;
+            }
+            refuse_calls(&plan, &program)?;
+            let (interface, binding) = Interface::of(name, &plan);
+            let bytes = compile(&plan, &binding, &program, name, target, options)?;
+            Ok(Object { bytes, interface })
+        })
     }
 }
 

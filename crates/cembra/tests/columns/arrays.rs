@@ -119,7 +119,7 @@ fn loops_over_arrays_end_by_their_limit_or_are_cancelled() {
     let x = doubles(&[Some(1.0), None]);
     let model = Model::parse("input x: [f64?]; core.while_loop(x, fn(s) = core.has(x[0]), fn(s) = s + 1.0)").unwrap();
     for backend in [Backend::Native, Backend::Interpreter] {
-        let limits = |loop_iterations| Limits { loop_iterations, ..Limits::default() };
+        let limits = |loop_iterations| Limits::default().loop_iterations(loop_iterations);
         let options = |most| Options::default().backend(backend).limits(limits(most));
         let error = model.compile(&options(3)).unwrap().session().evaluate(std::slice::from_ref(&x)).unwrap_err();
         assert_eq!((error.code(), error.fault_kind()), ("iteration-limit", Some(FaultKind::IterationLimit)));
@@ -139,7 +139,7 @@ fn loops_over_arrays_end_by_their_limit_or_are_cancelled() {
     // Exactly the limit is allowed: a first round, and two more.
     let three = "input x: [f64?]; seq.reduce(fn(s, i) = s + x, seq.range(core.to_int64(math.sum(x)) + 2), x)";
     for (most, expected) in [(2, true), (1, false)] {
-        let limits = Limits { loop_iterations: most, ..Limits::default() };
+        let limits = Limits::default().loop_iterations(most);
         let model = Model::parse(three).unwrap().compile(&Options::default().limits(limits)).unwrap();
         assert_eq!(model.session().evaluate(std::slice::from_ref(&x)).is_ok(), expected, "{most}");
     }
@@ -167,7 +167,7 @@ fn units_without_end_are_refused() {
         }
     }
     // What a plan would make is counted before it is made.
-    let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits::default().array_bytes(1 << 20);
     let model = Model::parse("input x: [unit]; where(x, 1.0)").unwrap();
     for backend in [Backend::Native, Backend::Interpreter] {
         let mut session = model.compile(&Options::default().backend(backend).limits(limits)).unwrap().session();

@@ -348,7 +348,7 @@ fn the_player_that_is_asked_for_plays() {
 #[test]
 fn literals_alone_are_given_for_all_rows() {
     let model = Model::parse("output y = 0; output t = {a: 3.0f64, b: {c: b'y', d: 2.5}, e: -8.0}").unwrap();
-    let limits = Limits { native_steps: 1, ..Limits::default() };
+    let limits = Limits::default().native_steps(1);
     let expected = model.compile(&Options::default()).unwrap().session().evaluate(&[]).unwrap();
     for player in players() {
         let batch = model.batch(&Options::default().limits(limits).row_player(player)).unwrap();
@@ -440,7 +440,7 @@ fn millions_of_rows_are_rows() {
 #[test]
 fn limits_are_a_rows() {
     let model = Model::parse("input a, b: text; output same = a == b; output upper = strings.upper(a)").unwrap();
-    let limits = Limits { string_work: 2_000, arena_bytes: 1_000, ..Limits::default() };
+    let limits = Limits::default().string_work(2_000).arena_bytes(1_000);
     let a: Vec<String> = (0..300).map(|_| "x".repeat(600)).collect();
     for long in [None, Some(290)] {
         let mut b = a.clone();

@@ -379,7 +379,7 @@ fn a_row_without_values_is_refused_by_a_batch() {
 fn rows_become_no_more_bytes_than_arrays_may_have() {
     let fields: Vec<String> = (0..500).map(|at| format!("x{at}: i64?")).collect();
     let text = format!("input l: [{{{}}}]\noutput n = array.size(l)", fields.join(", "));
-    let limits = Limits { array_bytes: 10_000_000, ..Limits::default() };
+    let limits = Limits::default().array_bytes(10_000_000);
     let batch = Model::parse(&text).unwrap().batch(&Options::default().limits(limits)).unwrap();
     let mut columns = JsonColumns::new(&batch).unwrap();
     let row = |elements: usize| format!("{{\"l\": [{}]}}", vec!["{}"; elements].join(","));

@@ -383,7 +383,7 @@ fn lists_come_in_many_layouts() {
 #[test]
 fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let limited = |text: &str| {
-        let limits = Limits { array_bytes: 8_000, ..Limits::default() };
+        let limits = Limits::default().array_bytes(8_000);
         Model::parse(text).and_then(|model| model.batch(&Options::default().limits(limits))).expect("a model")
     };
     let none = InputColumn::values(&[] as &[f64]);

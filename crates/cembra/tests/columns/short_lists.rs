@@ -463,7 +463,7 @@ struct Named {
 
 #[test]
 fn errors_that_need_no_element_are_told_of_no_elements() {
-    let limits = Limits { arena_bytes: 0, ..Limits::default() };
+    let limits = Limits::default().arena_bytes(0);
     let unfolded = &["fold", "optimise"][..];
     for (value, passes, code) in [
         ("0i64 // 0i64", &[][..], "div-by-zero"),

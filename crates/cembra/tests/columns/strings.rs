@@ -30,7 +30,7 @@ fn strings_of_rows_count_while_they_are_made() {
     let texts = vec![long.as_str(); rows];
     let expected = long.repeat(2);
     for (most, fits) in [(200 * rows as u64, true), (200 * rows as u64 - 1, false), (1000, false)] {
-        let limits = Limits { array_bytes: most, ..Limits::default() };
+        let limits = Limits::default().array_bytes(most);
         for player in players() {
             let options = Options::default().limits(limits).row_player(player);
             let batch = Model::parse(text).unwrap().batch(&options).unwrap();
@@ -53,7 +53,7 @@ fn strings_of_rows_count_while_they_are_made() {
         }
     }
     // One string that all rows share is written for each of them.
-    let limits = Limits { array_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits::default().array_bytes(1 << 20);
     let same = Model::parse("input x: text; x").unwrap().batch(&Options::default().limits(limits)).unwrap();
     let shared: Value = "a".repeat(1 << 15).as_str().into();
     let run = |rows: usize| same.run_with(&RunOptions::new().rows(rows), &[InputColumn::shared(&shared)]);

@@ -73,7 +73,7 @@ fn many_outputs_of_one_result_have_its_values() {
 
 #[test]
 fn a_player_of_many_outputs_is_compiled_within_the_time() {
-    let limits = Limits { compile_time: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits::default().compile_time(Duration::from_millis(200));
     let text = format!("input x: f64\n{}", outputs(20_000, "y", "x"));
     let batch = batch(&text, RowPlayer::Lanes128, limits);
     let (player, because) = batch.player(&[InputColumn::values(&[1.0])]).expect("a player");

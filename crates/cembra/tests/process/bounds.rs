@@ -14,7 +14,7 @@ fn beyond() -> usize {
 }
 
 fn options(backend: Backend) -> Options {
-    Options::default().backend(backend).limits(Limits { array_bytes: LIMIT, ..Limits::default() })
+    Options::default().backend(backend).limits(Limits::default().array_bytes(LIMIT))
 }
 
 /// Each of these took from 1 to 10 GiB before it failed, or the process ended.

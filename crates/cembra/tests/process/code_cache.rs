@@ -74,7 +74,7 @@ fn what_the_code_depends_on_is_in_the_key() {
     let folder = private();
     let cache = open(folder.path());
     let options = Options::default().code_cache(cache.clone());
-    let limits = Limits { code_bytes: 1 << 20, ..Limits::default() };
+    let limits = Limits::default().code_bytes(1 << 20);
     let variants = [
         (PLUS, options.clone()),
         (PLUS, options.clone().tier(Tier::Quick)),
@@ -311,7 +311,7 @@ fn what_is_not_of_the_cache_is_not_removed() {
 fn an_entry_that_is_larger_than_code_may_be_is_not_read() {
     let _alone = crate::alone();
     let folder = private();
-    let options = Options::default().limits(Limits { code_bytes: 1 << 20, ..Limits::default() });
+    let options = Options::default().limits(Limits::default().code_bytes(1 << 20));
     let cached = || {
         let cache = open(folder.path());
         (options.clone().code_cache(cache.clone()), cache)

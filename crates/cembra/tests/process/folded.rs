@@ -17,7 +17,7 @@ const LIMIT: u64 = 32 << 20;
 const BESIDE: usize = 16 << 20;
 
 fn options() -> Options {
-    Options::default().backend(Backend::Interpreter).limits(Limits { array_bytes: LIMIT, ..Limits::default() })
+    Options::default().backend(Backend::Interpreter).limits(Limits::default().array_bytes(LIMIT))
 }
 
 /// An operand as a value and as a text, and whether it stands for many elements.

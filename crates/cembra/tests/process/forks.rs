@@ -80,7 +80,7 @@ fn a_forked_process_multiplies_matrices_on_threads_of_its_own() {
 #[test]
 fn a_deadline_holds_in_a_forked_process() {
     let _alone = alone();
-    let limits = cembra::Limits { loop_iterations: u64::MAX, ..Default::default() };
+    let limits = cembra::Limits::default().loop_iterations(u64::MAX);
     let options = Options::default().backend(Backend::Interpreter).limits(limits);
     let executor = Model::parse(LONG).unwrap().compile(&options).unwrap();
     let late = || {

@@ -60,7 +60,7 @@ fn structs_that_double_end_with_the_limit_of_fields() {
     let _alone = alone();
     let lets: String = (1..60).map(|at| format!("let l{at} = map(fn(v) = {{a: v, b: v}}, l{})\n", at - 1)).collect();
     let text = format!("input l: [{{x: i64}}]\nlet l0 = l\n{lets}output n = array.size(l59)");
-    let limits = Limits { tuple_fields: 200_000, ..Limits::default() };
+    let limits = Limits::default().tuple_fields(200_000);
     let options = Options::default().limits(limits);
     let (made, taken) = peak_of(|| Model::parse(&text).and_then(|model| model.compile(&options)).map(drop));
     let error = made.expect_err("a limit");
@@ -100,7 +100,7 @@ fn functions_that_double_take_no_more_than_the_graph() {
         (1..24).map(|at| format!("fn f{at}(x) = f{0}(x + {at}) * f{0}(x * 2 + {at})\n", at - 1)).collect();
     let text = format!("fn f0(x) = x + 1\n{functions}output y = f23(L.x)");
     let nodes = 400_000;
-    let (made, taken) = peak_of(|| Model::parse_within(&text, &Limits { nodes, ..Limits::default() }).map(drop));
+    let (made, taken) = peak_of(|| Model::parse_within(&text, &Limits::default().nodes(nodes)).map(drop));
     let error = made.expect_err("a limit");
     assert!(error.to_string().contains("`nodes`"), "{error}");
     assert!(taken < 100 * nodes, "{} bytes a node", taken / nodes);
@@ -113,7 +113,7 @@ fn a_check_beyond_a_limit_prepares_the_model_once() {
     let lets: String = (1..12).map(|at| format!("let l{at} = map(fn(v) = {{a: v, b: v}}, l{})\n", at - 1)).collect();
     let model =
         Model::parse(&format!("input l: [{{x: i64}}]\nlet l0 = l\n{lets}output n = array.size(l11)")).expect("a model");
-    let options = Options::default().limits(Limits { tuple_fields: 20_000, ..Limits::default() });
+    let options = Options::default().limits(Limits::default().tuple_fields(20_000));
     let allocations = |run: &dyn Fn()| {
         let before = so_far();
         run();

@@ -56,7 +56,7 @@ fn evaluations_hold_what_their_plans_say() {
 
 /// Returns the options of a run that takes at most `most` bytes.
 fn limited(most: usize) -> RunOptions {
-    RunOptions::new().limits(Limits { array_bytes: most as u64, ..Limits::default() })
+    RunOptions::new().limits(Limits::default().array_bytes(most as u64))
 }
 
 /// A matrix of the same tiles, made of the number of each when it is needed.

@@ -98,7 +98,7 @@ fn an_evaluation_is_cancelled_in_the_middle() {
 #[test]
 fn runs_end_at_their_deadline() {
     // A loop that ignores the deadline ends with `iteration-limit`, so the test fails and does not hang.
-    let limits = Limits { loop_iterations: 1 << 28, ..Limits::default() };
+    let limits = Limits::default().loop_iterations(1 << 28);
     let endless = "input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)";
     let arrays =
         "input x: [i64]; seq.reduce(fn(s, i) = s + math.sum(x), seq.range(array.size(x) * 1_000_000_000_000), 0)";
@@ -119,7 +119,7 @@ fn runs_end_at_their_deadline() {
             assert_eq!(error.to_string(), "the time of the evaluation is over");
             // The next run ends alike; other limits are the model's again.
             assert!(is_deadline(&session.evaluate(std::slice::from_ref(value)).unwrap_err()));
-            session.set_run_options(&RunOptions::new().limits(Limits { loop_iterations: 10, ..Limits::default() }));
+            session.set_run_options(&RunOptions::new().limits(Limits::default().loop_iterations(10)));
             let error = session.evaluate(std::slice::from_ref(value)).unwrap_err();
             assert_eq!(error.code(), "iteration-limit");
         }
@@ -138,7 +138,7 @@ fn runs_end_at_their_deadline() {
         let sum = "input x: f64; seq.reduce(fn(s, i) = s + 1.0, seq.range(core.cast(x, i64)), 0.0)";
         let mut many = Model::parse(sum).unwrap().executor::<Row, f64>(&options).unwrap();
         let (rows, mut sums) = ([3.0, 100.0].map(|x| Row { x }), [0.0; 2]);
-        many.set_run_options(&RunOptions::new().limits(Limits { loop_iterations: 10, ..limits }));
+        many.set_run_options(&RunOptions::new().limits(limits.loop_iterations(10)));
         assert_eq!(many.run_many(&rows, &mut sums).unwrap_err().code(), "iteration-limit");
         let ended = Cancellation::new();
         ended.cancel();

@@ -44,7 +44,7 @@ fn ways(model: &Model, options: &Options) -> Vec<(String, Result<(), Error>)> {
 }
 
 fn within(compile_time: Duration) -> Options {
-    Options::default().limits(Limits { compile_time, ..Limits::default() })
+    Options::default().limits(Limits::default().compile_time(compile_time))
 }
 
 #[test]

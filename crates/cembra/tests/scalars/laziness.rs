@@ -32,7 +32,7 @@ fn outcome(source: &str, inputs: [i32; 3], only: Option<&str>) -> Outcome {
     // Native code in one function, and in functions of a step or three.
     let subjects = [(Backend::Interpreter, 1), (Backend::Native, 2_000), (Backend::Native, 6), (Backend::Native, 1)];
     let results = subjects.map(|(backend, native_steps)| {
-        let limits = Limits { native_steps, ..Limits::default() };
+        let limits = Limits::default().native_steps(native_steps);
         let options = Options::default().backend(backend).limits(limits).registry(registry());
         let options = only.iter().fold(options, |options, only| options.outputs([*only]));
         let executor = model.compile(&options).expect("it compiles");

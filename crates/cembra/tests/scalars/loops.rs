@@ -34,7 +34,7 @@ fn run(expression: &str, n: i64, k: i64) -> (u32, Option<Value>) {
     let model = Model::parse_with(&source, registry(), &Limits::default()).expect("a model");
     let subjects = [(Backend::Interpreter, 1), (Backend::Native, 2_000), (Backend::Native, 6), (Backend::Native, 1)];
     let results = subjects.map(|(backend, native_steps)| {
-        let limits = Limits { native_steps, ..Limits::default() };
+        let limits = Limits::default().native_steps(native_steps);
         let options = Options::default().backend(backend).limits(limits).registry(registry());
         let executor = model.compile(&options).expect("it compiles");
         let values: Vec<Value> =

@@ -20,6 +20,8 @@ mod loaders;
 mod loops;
 mod machine;
 mod many_names;
+#[cfg(feature = "json")]
+mod metered;
 mod model_set;
 mod model_tests;
 #[cfg(feature = "json")]

@@ -83,7 +83,7 @@ fn an_object_file_of_names_that_c_does_not_tell_apart() {
     }
     let model = Model::parse(&text).expect("a model");
     let start = Instant::now();
-    let options = Options::default().limits(Limits { native_fields: 100_000, ..Limits::default() });
+    let options = Options::default().limits(Limits::default().native_fields(100_000));
     let object = model.object("many", &Target::host(), &options).expect("an object file");
     let header = object.header();
     let mut fields: Vec<&str> = header

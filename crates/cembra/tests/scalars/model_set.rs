@@ -185,6 +185,37 @@ fn only_regular_files_are_read() -> Outcome {
     Ok(())
 }
 
+/// Kubernetes mounts files as links within their folder.
+#[test]
+#[cfg(unix)]
+fn links_that_lead_out_of_the_folder_are_refused_for_models_and_for_used_files() -> Outcome {
+    use std::os::unix::fs::symlink;
+    let outside = tempfile::tempdir()?;
+    write(outside.path(), &[("secret.cem", "a secret of the host"), ("part.cem", "let vat = 0.5")])?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path();
+    fs::create_dir(path.join("now"))?;
+    write(&path.join("now"), &[("a.cem", "use \"part.cem\"; 2.0 * vat"), ("part.cem", "let vat = 0.5")])?;
+    write(path, &[("user.cem", "use \"out/part.cem\"; 2.0 * vat")])?;
+    symlink("now", path.join("..data"))?;
+    symlink("..data/a.cem", path.join("a.cem"))?;
+    symlink(path.join("now/part.cem"), path.join("part.cem"))?;
+    symlink(outside.path().join("secret.cem"), path.join("secret.cem"))?;
+    symlink(outside.path(), path.join("out"))?;
+    let set = ModelSet::load(path)?;
+    assert_eq!(set.names(), ["a"]);
+    let failed = set.reload()?.failed;
+    assert_eq!(failed.iter().map(cembra::FailedModel::name).collect::<Vec<_>>(), ["secret", "user"]);
+    for one in failed {
+        let shown = one.to_string();
+        assert!(
+            shown.contains("it is a link that leads out of the folder") && !shown.contains("of the host"),
+            "{shown}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn a_folder_that_is_not_there_is_an_error() -> Outcome {
     let folder = tempfile::tempdir()?;
@@ -202,7 +233,7 @@ fn a_folder_that_is_not_there_is_an_error() -> Outcome {
 
     fs::create_dir(&path)?;
     write(&path, &[("a.cem", "1234567"), ("b.cem", "12345678")])?;
-    let limits = Limits { source_bytes: 7, ..Limits::default() };
+    let limits = Limits::default().source_bytes(7);
     let set = ModelSet::load_within(&path, Registry::standard(), &limits, |_, model| Ok(model.clone()))?;
     assert_eq!(set.names(), ["a"]);
     assert_eq!(set.reload()?.failed[0].error().code(), "limit");

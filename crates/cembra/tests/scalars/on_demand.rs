@@ -58,7 +58,7 @@ impl Loader<Row> for Rows {
 fn executors(text: &str) -> Vec<ModelExecutor<LoaderRow<Row>, Option<f64>>> {
     let model = Model::parse(text).expect("a model");
     let made = |backend, native_steps| {
-        let limits = Limits { native_steps, ..Limits::default() };
+        let limits = Limits::default().native_steps(native_steps);
         let options = Options::default().backend(backend).limits(limits).cast_outputs(true);
         model.executor_from(&Rows, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
     };

@@ -1,7 +1,8 @@
 //! How errors look that the library renders: of a model, of the files that it uses, of a text, and without any.
 
 use cembra::{
-    Array, ArrayKind, Limits, Model, Options, Registry, Renderer, Scalar, ScalarValue, Source, Sources, UsedFile, Value,
+    Array, ArrayKind, Error, Limits, Model, ModelSet, Options, Pool, Registry, Renderer, Scalar, ScalarValue, Source,
+    Sources, UsedFile, Value,
 };
 
 fn used(text: &'static str) -> impl Fn(&str, &str) -> std::io::Result<UsedFile> {
@@ -236,4 +237,77 @@ fn names_of_types_elsewhere_are_understood() {
     }
     assert_eq!(hints("input x: boolean; output y = x"), ["did you mean `bool`?"]);
     assert_eq!(hints("input x: thing; output y = x").len(), 1);
+}
+
+#[test]
+fn an_error_that_main_returns_shows_its_lines() {
+    let read = Model::parse("input x: f64\noutput y = x + a b").map(|_| ()).unwrap_err();
+    assert!(format!("{read:?}").contains(" --> model:2:18\n  |\n2 | output y = x + a b\n"), "{read:?}");
+    let model = Model::parse("input x: f64\noutput y = x + \"a\"").unwrap().named("sum.cem");
+    let doors: [fn(&Model, &Options) -> Result<(), Error>; 6] = [
+        |model, options| model.compile(options).map(|_| ()),
+        |model, options| model.batch(options).map(|_| ()),
+        |model, options| model.signature(options).map(|_| ()),
+        |model, options| model.summary(options).map(|_| ()),
+        |model, options| model.explain(options, cembra::Stage::Plan).map(|_| ()),
+        |model, options| model.executor::<(), f64>(options).map(|_| ()),
+    ];
+    for (at, door) in doors.iter().enumerate() {
+        let error = door(&model, &Options::default()).unwrap_err();
+        let shown = format!("{error:?}");
+        assert_eq!(shown, error.render(&model), "{at}");
+        assert!(shown.contains(" --> sum.cem:2:16\n"), "{shown}");
+    }
+    let model = Model::parse("input x: i64\noutput y = 10 // x").unwrap().named("y.cem");
+    let error = model.compile(&Options::default()).unwrap().session().evaluate(&[Value::from(0_i64)]).unwrap_err();
+    assert!(format!("{error:?}").contains(" --> y.cem:2:12\n  |\n2 | output y = 10 // x\n"), "{error:?}");
+    // Of values there is no text to show, of a builder's model neither.
+    assert_eq!(format!("{:?}", Error::values("no rows")), "error[values]: no rows");
+    let built = Model::from_binary(&Model::parse("input x: f64; x + \"a\"").unwrap().to_binary()).unwrap();
+    let error = built.compile(&Options::default()).unwrap_err();
+    let shown = format!("{error:?}");
+    assert!(shown.starts_with("error[type-mismatch]: math.add ") && !shown.contains('\n'), "{shown}");
+}
+
+#[test]
+fn what_a_service_keeps_prints_as_a_line() {
+    let text = "input secret: f64, other: i64; output y = secret * 2.0 + other";
+    let model = Model::parse(text).unwrap().named("rates.cem");
+    let executor = model.compile(&Options::default()).unwrap();
+    let rest = "name: \"rates.cem\", inputs: 2, outputs: 1 }";
+    assert_eq!(format!("{model:?}"), format!("Model {{ {rest}"));
+    assert_eq!(format!("{executor:?}"), format!("Executor {{ {rest}"));
+    let session = executor.session();
+    assert_eq!(format!("{session:?}"), format!("Session {{ {rest}"));
+    let pool = Pool::new(session);
+    pool.with(|session| session.evaluate(&[Value::from(1.0), Value::from(2_i64)])).unwrap();
+    assert_eq!(format!("{pool:?}"), format!("Pool {{ of: Session {{ {rest}, idle: 1, most: 400 }}"));
+    assert_eq!(format!("{:?}", model.batch(&Options::default()).unwrap()), "Batch { inputs: 2, outputs: 1 }");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.cem"), "input x: f64; x *").unwrap();
+    std::fs::write(folder.path().join("b.cem"), "input x: f64; x * 2.0").unwrap();
+    let set = ModelSet::load(folder.path()).unwrap();
+    assert_eq!(format!("{set:?}"), format!("ModelSet {{ folder: {:?}, models: 1 }}", folder.path()));
+    let failed = &set.reload().unwrap().failed[0];
+    assert_eq!(format!("{failed:?}"), failed.to_string());
+    #[cfg(feature = "json")]
+    {
+        let json = model.json_executor(&Options::default()).unwrap();
+        assert_eq!(format!("{json:?}"), format!("JsonExecutor {{ {rest}"));
+    }
+}
+
+#[test]
+fn an_output_of_another_type_is_told_how_to_declare_it() {
+    let hint = |text: &str| {
+        let error = Model::parse(text).unwrap().executor::<(), f64>(&Options::default()).map(|_| ()).unwrap_err();
+        error.diagnostics()[0].hints()[0].clone()
+    };
+    assert_eq!(hint("output y = 3 // 2"), "declare `output y: f64 = ..`, or set `cast_outputs`");
+    assert!(hint("output y = \"a\"").starts_with("declare `output y: f64 = ..`; a text becomes a number by "));
+    assert!(hint("output y = true").starts_with("declare `output y: f64 = ..`: the error then shows"));
+    assert!(hint("output \"a b\" = 1f32").starts_with("declare `output \"a b\": f64 = ..`, or set"));
+    let model = Model::parse("output y = 1.5 * 2.0").unwrap();
+    let error = model.executor::<(), i64>(&Options::default()).map(|_| ()).unwrap_err();
+    assert_eq!(error.diagnostics()[0].hints(), ["declare `output y: i64 = cast(.., i64)`, or set `cast_outputs`"]);
 }

@@ -91,7 +91,7 @@ fn a_comparison_that_is_too_much_work_leaves_the_output_alone() {
     let model = Model::parse(source).expect("a model");
     for backend in [Backend::Interpreter, Backend::Native] {
         let run = |string_work| {
-            let limits = Limits { string_work, ..Limits::default() };
+            let limits = Limits::default().string_work(string_work);
             let options = Options::default().backend(backend).limits(limits);
             let mut run = model.executor::<Row, f64>(&options).expect("an executor");
             let mut out = 7.0;

@@ -208,7 +208,7 @@ fn without_a_threshold_a_model_is_compiled_before_its_first_call() {
 #[test]
 fn what_cannot_be_compiled_stays_interpreted_and_says_why() {
     let counters = Arc::new(Counters::default());
-    let limits = Limits { code_bytes: 1, ..Limits::default() };
+    let limits = Limits::default().code_bytes(1);
     let options = Options::default().backend(Backend::Tiered).limits(limits).metrics(counters.clone());
     let executor = Model::parse("input x: f64; x * 2.0 + 1.0").unwrap().compile(&options).unwrap();
     assert!(executor.fallback().is_none(), "nothing was tried yet");

@@ -30,7 +30,7 @@ struct Elements {
 }
 
 fn options() -> [Options; 3] {
-    let limits = Limits { loop_iterations: u64::MAX, ..Limits::default() };
+    let limits = Limits::default().loop_iterations(u64::MAX);
     [Backend::Interpreter, Backend::Native, Backend::Tiered]
         .map(|backend| Options::default().backend(backend).limits(limits))
 }
@@ -247,7 +247,7 @@ fn a_token_leaves_the_other_options_of_runs() {
         assert!(is_deadline(run(executor, 3)));
         set_token(executor, None);
         assert!(is_deadline(run(executor, 3)));
-        set_options(executor, &RunOptions::new().limits(Limits { loop_iterations: 10, ..Limits::default() }));
+        set_options(executor, &RunOptions::new().limits(Limits::default().loop_iterations(10)));
         set_token(executor, Some(Cancellation::new()));
         assert_eq!(run(executor, 20).unwrap_err().code(), "iteration-limit");
         // Options take the place of all that was said before.
@@ -288,5 +288,48 @@ fn a_token_leaves_the_other_options_of_runs() {
                 Ok(serde_json::from_str::<serde_json::Value>(&made).unwrap()["result"].as_i64().unwrap())
             },
         );
+    }
+}
+
+/// Operators that take long for each byte look at the clock for each MiB, and behind any other of a long text it is looked at, too.
+#[test]
+fn a_time_limit_ends_work_on_a_long_text() {
+    let text = "\u{436}a \u{42f}b ".repeat(2_000_000);
+    let slow = [
+        "strings.length(strings.upper(s))",
+        "strings.length(strings.lower(s + \"\u{3a3}\"))",
+        "strings.length(strings.replace(s, \"a\", \"bb\"))",
+        "strings.length(strings.replace(s, \"\", \"-\"))",
+        "strings.length(strings.as_text(strings.encode(s)))",
+        "strings.length(strings.strip(s, \"\u{436}\u{42f}ab \"))",
+    ];
+    let quick = ["strings.find(s, \"zzz\")", "strings.count(s, \"zzz\")", "strings.contains(s, \"zzz\")"];
+    for source in slow.into_iter().chain(quick) {
+        let model = Model::parse(&format!("input s: text; {source}")).expect("a model");
+        let mut session = model.compile(&Options::default()).expect("it compiles").session();
+        let row = [Value::from(text.as_str())];
+        let mut timed = |limit: Option<Duration>| {
+            session.set_run_options(&limit.map_or_else(RunOptions::new, |limit| RunOptions::new().time_limit(limit)));
+            let begun = std::time::Instant::now();
+            let made = session.evaluate(&row).map(drop);
+            (made, begun.elapsed())
+        };
+        let (made, whole) = timed(None);
+        made.expect("a result");
+        // The clock ticks every millisecond.
+        if whole < Duration::from_millis(20) {
+            continue;
+        }
+        // It may end late on a busy machine, but not each time.
+        let late = (0..5).map(|_| {
+            let (made, taken) = timed(Some(whole / 8));
+            (made.map_err(|error| error.code()), taken)
+        });
+        let ended: Vec<_> = late.collect();
+        assert!(ended.iter().any(|(made, _)| *made == Err("deadline")), "{source}: {ended:?} of {whole:?}");
+        if slow.contains(&source) {
+            assert!(ended.iter().any(|(_, taken)| *taken < whole * 3 / 4), "{source}: {ended:?} of {whole:?}");
+        }
+        timed(None).0.expect("a result");
     }
 }

@@ -87,7 +87,7 @@ fn missing_texts_are_not_looked_at() {
 #[test]
 fn results_count_as_strings_that_an_evaluation_makes() {
     let registry = registry();
-    let limits = Limits { arena_bytes: 100, ..Limits::default() };
+    let limits = Limits::default().arena_bytes(100);
     let text = |len: usize| Value::from("x".repeat(len).as_str());
     for backend in [Backend::Interpreter, Backend::Native] {
         let options = Options::default().backend(backend).registry(registry).limits(limits);

@@ -120,7 +120,7 @@ fn operands_of_a_branch_that_is_not_chosen_give_their_memory_back() {
         let u0 = if tensor.any(c) then {branch} else x\n{after}output y = u7 + u6 + u5 + u4 + u3 + u2 + u1"
     );
     let model = Model::parse(&text).expect("a model");
-    let limits = Limits { array_bytes: 12 * 80_000, ..Limits::default() };
+    let limits = Limits::default().array_bytes(12 * 80_000);
     let executor = model.compile(&Options::default().limits(limits)).expect("an executor");
     let c = Tensor::new(&[2], vec![false, false]).expect("a tensor");
     let x = Tensor::new(&[10_000], vec![1.0; 10_000]).expect("a tensor");

@@ -72,7 +72,7 @@ fn rows_without_machine_code_are_heard_of_with_the_reason() {
     assert_eq!((counters.counts().compiles, counters.counts().fallbacks), (0, 0));
 
     let heard = Arc::new(Heard::default());
-    let limits = cembra::Limits { code_bytes: 1, ..cembra::Limits::default() };
+    let limits = cembra::Limits::default().code_bytes(1);
     let options = Options::default().metrics(heard.clone()).limits(limits);
     model.batch(&options).and_then(|batch| batch.run(&[InputColumn::values(&[3.0])])).expect("columns");
     let heard = heard.all();
@@ -100,7 +100,7 @@ fn a_model_on_demand_is_compiled_for_a_row_with_the_first_session() {
     assert_eq!((again, counters.counts().compiles), (values, 2));
 
     // Without machine code the interpreter stands in, and an event says so.
-    let limits = cembra::Limits { code_bytes: 1, ..cembra::Limits::default() };
+    let limits = cembra::Limits::default().code_bytes(1);
     let executor = model.compile_on_demand(&Options::default().limits(limits)).expect("an executor");
     assert_eq!(executor.session().evaluate(&[Value::from(4.0)]).expect("a row")[0], Value::from(2.0));
     assert!(executor.backend() == Backend::Interpreter && executor.fallback().is_some());

@@ -151,7 +151,7 @@ fn runs_of_every_part_end_as_their_options_say() {
     assert_eq!(session.evaluate(&row).expect_err("cancelled").code(), "cancelled");
     session.set_run_options(&RunOptions::new().time_limit(Duration::ZERO));
     assert_eq!(session.evaluate(&row).expect_err("no time").code(), "deadline");
-    session.set_run_options(&RunOptions::new().limits(Limits { array_bytes: 799, ..Limits::default() }));
+    session.set_run_options(&RunOptions::new().limits(Limits::default().array_bytes(799)));
     assert_eq!(session.evaluate(&row).expect_err("a limit").code(), "limit");
     session.set_run_options(&RunOptions::new().threads(2));
     assert!(session.evaluate(&row).is_ok());
@@ -161,7 +161,7 @@ fn runs_of_every_part_end_as_their_options_say() {
 #[test]
 fn deadlines_end_loops_beside_tensors() {
     // This many rounds take much longer than the 20 ms of a run. A loop that ignores the deadline ends with `iteration-limit`.
-    let limits = Limits { loop_iterations: 1 << 28, ..Limits::default() };
+    let limits = Limits::default().loop_iterations(1 << 28);
     let sum = "seq.reduce(fn(s, i) = s + i * i, seq.range(from), 0i64)";
     for text in [
         format!("input x: tensor[f64, 1], n: i64; let from = n * 2; output y = x * core.cast({sum}, f64)"),

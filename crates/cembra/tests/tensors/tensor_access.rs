@@ -270,7 +270,7 @@ fn what_needs_too_much_is_refused() {
     let square = g.apply("cos", &[square]).unwrap();
     let matrix = g.einsum("ij,jk->ik", &[square, square]).unwrap();
     let trace = g.einsum("ii->", &[matrix]).unwrap();
-    let limits = Limits { array_bytes: 64 << 10, ..Limits::default() };
+    let limits = Limits::default().array_bytes(64 << 10);
     let executor = g.compile(&[trace, matrix], &Options::default().limits(limits)).unwrap();
     let inputs = [numbers(&[300], 0)];
     let reader = executor.reader(0, &inputs).unwrap();

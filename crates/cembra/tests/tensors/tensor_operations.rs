@@ -494,7 +494,7 @@ fn shapes_that_no_tensor_has_are_refused() {
     assert_eq!(refused(Scalar::Float64, &[1; 17]), TensorErrorKind::RankMismatch);
     assert_eq!(refused(Scalar::Float64, &[usize::MAX, 2]), TensorErrorKind::Limit);
     let large = g.custom(Arc::new(Shaped(Scalar::Float64, vec![1000])), &[]).unwrap();
-    let limits = Limits { array_bytes: 7999, ..Limits::default() };
+    let limits = Limits::default().array_bytes(7999);
     let executor = g.compile(&[large], &Options::default().limits(limits)).unwrap();
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
         assert_eq!(kind_of(&made.unwrap_err()), TensorErrorKind::Limit);
@@ -524,7 +524,7 @@ fn tensors_take_no_more_memory_together_than_they_may() {
     let maps: Vec<TensorNodeId> =
         ["math.neg", "math.abs", "tensor.square"].map(|op| g.apply(op, &[x]).unwrap()).to_vec();
     let limited = |g: &TensorGraph, outputs: &[TensorNodeId], array_bytes| {
-        let limits = Limits { array_bytes, ..Limits::default() };
+        let limits = Limits::default().array_bytes(array_bytes);
         g.compile(outputs, &Options::default().limits(limits)).unwrap()
     };
     let [small, large] = [1700, 2400];
@@ -571,7 +571,7 @@ fn plans_take_no_more_time_than_models_may() {
         sum = g.apply("math.subtract", &[sum, x]).unwrap();
     }
     let product = g.einsum("i,i,i->i", &[x, x, x]).unwrap();
-    let limits = Limits { compile_time: std::time::Duration::ZERO, ..Limits::default() };
+    let limits = Limits::default().compile_time(std::time::Duration::ZERO);
     let limited = Options::default().limits(limits);
     for output in [sum, product] {
         let error = g.compile(&[output], &limited).unwrap_err();

@@ -312,7 +312,7 @@ fn long_chains_and_deep_parentheses_are_nothing_special() {
     let minus = format!("y(\"i\") = {}x(\"i\")", "- ".repeat(100_001));
     let long = format!("y(\"i\") = x(\"i\"){}", " + x(\"i\")".repeat(100_000));
     let methods = format!("y(\"i\") = x(\"i\"){} * x(\"i\")", ".sum()".repeat(10_000));
-    let limits = Limits { nesting: 1 << 20, nodes: 1 << 20, source_bytes: 1 << 24, ..Limits::default() };
+    let limits = Limits::default().nesting(1 << 20).nodes(1 << 20).source_bytes(1 << 24);
     for (lines, expected) in [(deep, 1.0), (minus, -1.0), (long, 100_001.0), (methods, 1.0)] {
         let tensors = BTreeMap::from([("x".to_owned(), Tensor::new(&[1], vec![1.0]).unwrap())]);
         let model = Model::parse_within(&statements::model(&lines, &tensors), &limits).unwrap();

@@ -327,6 +327,6 @@ pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
 pub(super) fn ran(executor: &Executor) -> &'static str {
     match executor.backend() {
         Backend::Native => "machine code",
-        Backend::Interpreter | Backend::Auto | Backend::Tiered => "the interpreter",
+        _ => "the interpreter",
     }
 }

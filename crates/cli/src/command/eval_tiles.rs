@@ -43,7 +43,7 @@ impl TileArgs {
 
     /// Returns the options of a run in tiles, with the most bytes that it may take.
     pub(super) fn run_options(&self) -> RunOptions {
-        let limits = |most: usize| Limits { array_bytes: most as u64, ..Limits::default() };
+        let limits = |most: usize| Limits::default().array_bytes(most as u64);
         self.most_bytes.map(limits).into_iter().fold(RunOptions::new(), RunOptions::limits)
     }
 }

@@ -6,6 +6,7 @@
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
 use crate::options::compile_options::Started;
+use crate::options::metrics::Watch;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::{check_float_mode, misfit};
 use crate::rows::threads::on_threads;
@@ -44,6 +45,7 @@ pub struct ListRows {
     columns: Box<[StructColumn]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
+    watch: Watch,
     /// False if rows must be evaluated once each, in their order.
     is_pure: bool,
 }
@@ -131,7 +133,12 @@ impl ListRows {
         });
         let player = if interprets { RowPlayer::Interpreter } else { options.row_player };
         let columns = columns.into_iter().flatten().collect();
-        Ok(ListRows { by_row, together, program, inputs, columns, outputs, player, is_pure })
+        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        Ok(ListRows { by_row, together, program, inputs, columns, outputs, player, watch, is_pure })
+    }
+
+    pub(crate) const fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     pub(crate) fn inputs(&self) -> &[Field] {

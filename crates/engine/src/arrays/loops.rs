@@ -386,7 +386,11 @@ impl LoopPlan {
         let status = unsafe { self.model.runnable.function().call(frame, frame, frame, context) };
         match self.model.end(status, context) {
             Err(ended) if ended.fault_kind().is_some_and(FaultKind::is_of_token) => Err(ended),
-            made => Ok(made.is_ok()),
+            Err(_) => Ok(false),
+            Ok(()) => {
+                context.count_evaluation();
+                Ok(true)
+            }
         }
     }
 

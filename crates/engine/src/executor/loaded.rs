@@ -59,7 +59,8 @@ impl<'v> LoadedRows<'v> {
             let model = self.inner.begin(&mut self.context)?;
             // SAFETY: CALL: the frame was made from the plan's template and its inputs are written. A call before has
             // left them as they were: the slots of inputs and literals are given to nothing else.
-            unsafe { self.inner.run(model, [frame; 3], &mut self.context)? };
+            let made = unsafe { self.inner.run(model, [frame; 3], &mut self.context) };
+            made.map_err(|error| self.inner.failed(&self.context, error))?;
         }
         Ok(())
     }

@@ -27,12 +27,12 @@ use cembra_runtime::{Context, Frame, FramePtr, QType};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use whole::WholeModel;
 
 /// Everything a compiled model is; shared by executors and sessions. Not the plan: that is several times as large as what
 /// calls and errors need of it.
-#[derive(Debug)]
 pub struct Executable {
     pub(crate) form: ExecutableForm,
     pub(crate) watch: Watch,
@@ -205,12 +205,15 @@ impl Executable {
         context.begin_run();
         let evaluated = self.whole().map_or(Ok(()), |whole| whole.evaluate(values, &terms, memory, results));
         context.end_run();
+        if evaluated.is_ok() {
+            context.count_evaluation();
+        }
         evaluated
     }
 
     /// Makes the memory that `evaluate_part` uses for one evaluation after the other.
     pub(crate) fn part_memory(&self) -> PartMemory {
-        PartMemory { frame: self.frame(), context: self.context(), whole: WholeMemory::default() }
+        PartMemory { frame: self.frame(), context: self.limits.context(), whole: WholeMemory::default() }
     }
 
     /// Evaluates the model as a part of another, on one value for each input.
@@ -329,10 +332,23 @@ impl Executable {
         }
     }
 
-    /// A context for runs, within the limits of compilation.
+    /// A context for runs, within the limits of compilation. They are counted if the metrics want that.
     #[must_use]
     pub fn context(&self) -> Context {
-        self.limits.context()
+        let mut context = self.limits.context();
+        context.set_tally(self.watch.evaluations().map(|evaluations| evaluations.tally()));
+        context
+    }
+
+    /// Counts an evaluation that failed, if that was by a fault, and tells of it. Returns the error.
+    #[cold]
+    #[inline(never)]
+    pub fn failed(&self, context: &Context, error: Error) -> Error {
+        if error.is_fault() {
+            context.count_evaluation();
+        }
+        self.watch.record_fault(&error);
+        error
     }
 
     /// Makes a frame with the literals of the plan; an empty one for a model whose values lie beside frames.
@@ -372,6 +388,13 @@ impl Executable {
             (Some(field), Some(value)) => Err(field.misfit(value)),
             _ => Ok(()),
         }
+    }
+
+    /// Formats a line for a log about `kind`, which runs this model: the name and the numbers of inputs and outputs.
+    pub fn fmt_as(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = f.debug_struct(kind);
+        line.field("name", &self.origin.options.model_name());
+        line.field("inputs", &self.inputs.len()).field("outputs", &self.outputs.len()).finish()
     }
 
     /// Returns the bytes of memory that the compiled model takes, with its code and without frames. Names are shared with the program.
@@ -439,17 +462,17 @@ impl Executable {
         [input, output, frame]: [FramePtr; 3],
         context: &mut Context,
     ) -> Result<(), Error> {
-        // One look for those without a time limit, and nothing behind the call.
-        if context.has_time_limit() {
+        // One look for those without a time limit that are not counted, and nothing behind the call.
+        if context.is_watched() {
             // SAFETY: CALL, promised by the caller.
-            return unsafe { self.run_timed(model, [input, output, frame], context) };
+            return unsafe { self.run_watched(model, [input, output, frame], context) };
         }
         // SAFETY: CALL, promised by the caller.
         let status = unsafe { self.call(model, [input, output, frame], context) };
         model.end(status, context)
     }
 
-    /// Runs as `run` does, for a context with a time limit.
+    /// Runs as `run` does, for a context with a time limit or a tally, which counts the run unless it fails.
     ///
     /// # Errors
     /// Errors of `run`.
@@ -457,7 +480,7 @@ impl Executable {
     /// # Safety
     /// CALL.
     #[inline(never)]
-    unsafe fn run_timed(
+    unsafe fn run_watched(
         self: &Arc<Self>,
         model: &FrameModel,
         memories: [FramePtr; 3],
@@ -467,7 +490,9 @@ impl Executable {
         // SAFETY: CALL, promised by the caller.
         let status = unsafe { self.call(model, memories, context) };
         context.end_run();
-        model.end(status, context)
+        model.end(status, context)?;
+        context.count_evaluation();
+        Ok(())
     }
 
     /// Calls what runs the model, and returns its status.
@@ -561,8 +586,20 @@ fn bound_to_structs() -> Error {
 /// assert_eq!(results, [Value::from(6), Value::from(3), Value::from(2)]);
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Executor(Arc<Executable>);
+
+impl fmt::Debug for Executable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_as("Executable", f)
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_as("Executor", f)
+    }
+}
 
 impl Executable {
     /// The same shared, and compiled in tiers if it is to be.
@@ -678,7 +715,8 @@ impl Executor {
         let options = &origin.options.restarted();
         let batch = match &self.0.form {
             ExecutableForm::OnDemand(model) => Batch::of_plan(&origin.program, model.plan.clone(), options),
-            _ => Batch::of(&origin.program, options)?,
+            _ => Batch::of(&origin.program, options)
+                .map_err(|error| error.in_sources(origin.options.sources.as_deref().map(Sources::shared)))?,
         };
         Ok(origin.batch.get_or_init(|| batch).clone())
     }

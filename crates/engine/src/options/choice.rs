@@ -2,6 +2,7 @@
 
 /// A way to run a plan. All give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Backend {
     /// The interpreter.
     Interpreter,

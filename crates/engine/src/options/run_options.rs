@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// use std::time::{Duration, Instant};
 ///
 /// let model = Model::parse("input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)")?;
-/// let options = Options::default().limits(Limits { loop_iterations: u64::MAX, ..Limits::default() });
+/// let options = Options::default().limits(Limits::default().loop_iterations(u64::MAX));
 /// let mut session = model.compile(&options)?.session();
 /// // For an hour, if nothing ends it.
 /// let forever = [Value::from(1_i64 << 45)];
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// let error = session.evaluate(&forever).unwrap_err();
 /// assert_eq!((error.fault_kind(), error.code()), (Some(FaultKind::Deadline), "deadline"));
 ///
-/// let few = Limits { loop_iterations: 1000, ..Limits::default() };
+/// let few = Limits::default().loop_iterations(1000);
 /// session.set_run_options(&RunOptions::new().limits(few));
 /// assert_eq!(session.evaluate(&forever).unwrap_err().code(), "iteration-limit");
 /// # Ok::<(), cembra::Error>(())
@@ -72,7 +72,7 @@ impl RunOptions {
     /// use std::time::Duration;
     ///
     /// let model = Model::parse("input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)")?;
-    /// let options = Options::default().limits(Limits { loop_iterations: u64::MAX, ..Limits::default() });
+    /// let options = Options::default().limits(Limits::default().loop_iterations(u64::MAX));
     /// let mut session = model.compile(&options)?.session();
     /// session.set_run_options(&RunOptions::new().time_limit(Duration::from_millis(20)));
     /// for _ in 0..2 {

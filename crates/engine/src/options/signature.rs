@@ -123,9 +123,18 @@ impl Field {
 
 /// Names and types of what goes into a model and what comes out.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Signature {
     /// The inputs that the outputs need, in the order of the program.
     pub inputs: Vec<Field>,
     /// The outputs, the main one first.
     pub outputs: Vec<Field>,
+}
+
+impl Signature {
+    /// The names and types of a model's inputs, and of its outputs, of which the first is the main one.
+    #[must_use]
+    pub const fn new(inputs: Vec<Field>, outputs: Vec<Field>) -> Signature {
+        Signature { inputs, outputs }
+    }
 }

@@ -92,6 +92,10 @@ impl PlanRows {
         }
     }
 
+    pub(crate) const fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     pub(crate) fn inputs(&self) -> &[Field] {
         &self.inputs
     }

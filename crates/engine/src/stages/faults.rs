@@ -89,7 +89,7 @@ pub(crate) fn in_elements(error: &Error) -> Error {
     };
     let made = Error::tensors(kind, error.message_of_element());
     match error.fault_kind() {
-        Some(fault) => made.of_fault(fault, error.operator()),
+        Some(fault) => made.of_fault(fault, error.operator()).of_code(error.code()),
         None => made,
     }
 }

@@ -85,7 +85,8 @@ impl Sites {
         let operand =
             site.and_then(|site| ScalarValue::from_bits(site.operand?, record.operands[0])).map(Value::Scalar);
         let text = match kind {
-            // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped.
+            // SAFETY: STRING-VIEW: the message is a view of an input or a literal of the call that just stopped, or of the reason that the context
+            // keeps.
             FaultKind::Assertion | FaultKind::Invalid | FaultKind::Parse => unsafe {
                 Text::from_raw(record.operands[0] as *const u8, record.operands[1] as usize).as_str()
             },
@@ -96,6 +97,7 @@ impl Sites {
         let calls = site.zip(self.calls.as_ref()).map(|(site, calls)| calls.leading_to(site.origin, &[], span));
         let failed = FailedOperator { name: operator, span };
         let fault = faults::of_operator(kind, failed, operand, result, text).calls(calls.unwrap_or_default());
+        let fault = fault.code(context.reason_code());
         Error::from(fault).in_sources(self.sources.as_deref().map(Sources::shared))
     }
 

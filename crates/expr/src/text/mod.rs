@@ -218,7 +218,7 @@ pub fn print_default(value: &ScalarValue) -> String {
 
 /// Limits for a part of a text that is in memory already.
 fn unmeasured(limits: &Limits) -> Limits {
-    Limits { source_bytes: usize::MAX, ..*limits }
+    limits.source_bytes(usize::MAX)
 }
 
 /// Reads a text that is one thing and nothing else.

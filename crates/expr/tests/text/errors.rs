@@ -618,7 +618,7 @@ fn other_limits_are_exact_too() {
         "the model exceeds the limit `instantiation` of 11 steps of calls and sequences"
     );
     let source = "foo(1)\n".repeat(50);
-    let found = parse(&source, &Operators, &Limits { problems: 7, ..Limits::default() }).unwrap_err();
+    let found = parse(&source, &Operators, &Limits::default().problems(7)).unwrap_err();
     assert_eq!(found.diagnostics().len(), 7);
 }
 
@@ -629,9 +629,9 @@ fn functions_that_explode_meet_a_limit() {
         source.push_str(&format!("fn f{n}(x) = f{m}(f{m}(x + {n}) + {n})\n", m = n - 1));
     }
     source.push_str("output y = f39(a)");
-    let limits = Limits { nodes: 50_000, ..Limits::default() };
+    let limits = Limits::default().nodes(50_000);
     assert!(limited(&source, limits).unwrap().contains("`nodes`"));
-    let limits = Limits { instantiation: 50_000, ..Limits::default() };
+    let limits = Limits::default().instantiation(50_000);
     assert!(limited(&source, limits).unwrap().contains("`instantiation`"));
 }
 
@@ -699,7 +699,7 @@ fn hostile_texts_end() {
 /// Reading has the time of a compilation: it is looked at every few thousand tokens and nodes.
 #[test]
 fn the_limit_of_time_ends_reading() {
-    let limits = Limits { compile_time: std::time::Duration::ZERO, ..Limits::default() };
+    let limits = Limits::default().compile_time(std::time::Duration::ZERO);
     let functions: String =
         (1..16).map(|at| format!("fn f{at}(x) = f{0}(x + {at}) * f{0}(x * 2 + {at})\n", at - 1)).collect();
     let rows: String = (0..2_000).map(|at| format!("  {at}, {at}.5\n")).collect();

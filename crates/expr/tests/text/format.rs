@@ -506,7 +506,7 @@ fn long_and_deep_texts_are_formatted() {
     assert_eq!(formatted(&chain.replace(' ', "  ")), chain);
     let lines = format!("let a = 1{}\n", "\n    + a".repeat(100_000));
     assert_eq!(formatted(&lines), lines);
-    let limits = Limits { nesting: 200_000, source_bytes: 1 << 30, ..Limits::default() };
+    let limits = Limits::default().nesting(200_000).source_bytes(1 << 30);
     for (open, close) in [
         ("(", ")"),
         ("any(1, ", ")"),

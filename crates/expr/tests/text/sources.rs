@@ -131,8 +131,8 @@ fn files_are_limited_in_number_and_length() {
     let length = files.iter().map(|(_, text)| text.len() + 1).sum::<usize>() - 1;
     let read = |limits: &Limits| parse_sources(&gathered(&files, limits), &Operators, limits);
     for (set, most) in [
-        ((|most| Limits { files: most, ..Limits::default() }) as fn(usize) -> Limits, 2),
-        (|most| Limits { source_bytes: most, ..Limits::default() }, length),
+        ((|most| Limits::default().files(most)) as fn(usize) -> Limits, 2),
+        (|most| Limits::default().source_bytes(most), length),
     ] {
         assert!(read(&set(most)).is_ok());
         let error = read(&set(most - 1)).unwrap_err();
@@ -145,7 +145,7 @@ fn files_are_limited_in_number_and_length() {
 fn the_limit_of_time_ends_tables() {
     let files = [("m", "table t: text -> i32 = 't'; 1"), ("t", "k,v\na,1")];
     for (compile_time, is_read) in [(Duration::ZERO, false), (Duration::from_secs(3600), true)] {
-        let limits = Limits { compile_time, ..Limits::default() };
+        let limits = Limits::default().compile_time(compile_time);
         let read = parse_sources(&gathered(&files, &limits), &Operators, &limits);
         assert_eq!(read.is_ok(), is_read);
         assert!(read.err().is_none_or(|error| error.to_string().contains("`compile_time`")));

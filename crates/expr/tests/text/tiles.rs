@@ -106,7 +106,7 @@ fn wrong_cuts_and_labels_are_said_at_their_place() {
 
 #[test]
 fn boundaries_count_as_literals() {
-    let limits = Limits { literal_bytes: 800, ..Limits::default() };
+    let limits = Limits::default().literal_bytes(800);
     let text = |count: usize, labels: &str| {
         let boundaries: Vec<String> = (0..count).map(|at| at.to_string()).collect();
         format!("tile {labels} = [{}]\ninput x: tiled[f64, \"i\"]\nx", boundaries.join(", "))

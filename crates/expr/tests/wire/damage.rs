@@ -213,11 +213,11 @@ fn problems_have_a_place() {
 fn every_limit_holds() {
     let program = small();
     for (limits, name) in [
-        (Limits { nodes: 3, ..Limits::default() }, "nodes"),
-        (Limits { name_bytes: 7, ..Limits::default() }, "name_bytes"),
-        (Limits { tuple_nesting: 0, ..Limits::default() }, "tuple_nesting"),
-        (Limits { operands: 1, ..Limits::default() }, "operands"),
-        (Limits { literal_bytes: 40, ..Limits::default() }, "literal_bytes"),
+        (Limits::default().nodes(3), "nodes"),
+        (Limits::default().name_bytes(7), "name_bytes"),
+        (Limits::default().tuple_nesting(0), "tuple_nesting"),
+        (Limits::default().operands(1), "operands"),
+        (Limits::default().literal_bytes(40), "literal_bytes"),
     ] {
         let (code, message) = problem(read_binary(&write_binary(&program), &limits));
         assert_eq!(code, Code::Limit);
@@ -269,7 +269,7 @@ fn fields(fields: &[(u8, Option<&[u8]>)]) -> Vec<u8> {
 /// that a limit is only said if it was looked at first.
 #[test]
 fn what_takes_memory_is_counted_before_it_is_read() {
-    let few = Limits { nodes: 10, operands: 20, literal_bytes: 30, ..Limits::default() };
+    let few = Limits::default().nodes(10).operands(20).literal_bytes(30);
     let check = |file: &[u8], limit: Option<&str>| {
         let (_, found) = problem(read_binary(file, &few));
         let expected =

@@ -60,7 +60,7 @@ fn nodes_that_no_output_needs_are_not_written() {
 #[test]
 fn a_literal_as_deep_as_the_limit_comes_back() {
     let deep = |levels| (0..levels).fold(Value::from(1_i32), |value, _| Value::Tuple([value].into()));
-    let b = Builder::with_limits(Limits { tuple_nesting: 65, ..Limits::default() });
+    let b = Builder::with_limits(Limits::default().tuple_nesting(65));
     b.output("y", b.literal(deep(64)));
     b.output("z", b.literal(deep(65)));
     let mut program = b.build().unwrap();

@@ -271,7 +271,7 @@ fn a_tiered_executor_climbs_all_tiers_while_it_runs_the_rows() {
         assert_eq!((counts.compiles, counts.tier_swaps), (tiers, tiers), "{highest:?}");
     }
     // What cannot be compiled would be interpreted on every row.
-    let limits = cembra::Limits { code_bytes: 1, ..Default::default() };
+    let limits = cembra::Limits::default().code_bytes(1);
     let failure = Backend::Tiered.run(&model, &Options::default().limits(limits), &rows).unwrap_err();
     assert!(failure.message.contains("code_bytes"), "{failure}");
 }

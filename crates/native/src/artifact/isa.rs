@@ -49,6 +49,7 @@ impl Target {
 
 /// How much goes into machine code. All tiers give the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
 pub enum Tier {
     /// Code at once: registers are given out in one pass, mathematical functions are called.
     Quick,

@@ -30,7 +30,7 @@ fn code_runs_wherever_it_is_put() {
     signature.returns.push(AbiParam::new(types::I32));
     let mut functions = Vec::new();
     for native_steps in [Limits::default().native_steps, 3] {
-        let budget = Budget::new(Limits { native_steps, ..Limits::default() });
+        let budget = Budget::new(Limits::default().native_steps(native_steps));
         for tier in [Tier::Optimised, Tier::Quick] {
             let code = listings(&plan, &binding, tier, &budget).expect("machine code").code;
             for _ in 0..2 {

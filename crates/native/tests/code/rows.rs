@@ -371,7 +371,7 @@ fn check_model(text: &str, random: &mut fastrand::Rng, some_rows: &[usize]) -> u
         let types = types.chain(subject.outputs.iter().map(|(qtype, _)| (qtype, false)));
         let forms: Vec<ColumnForm> = types.map(|(qtype, is_input)| random_form(random, qtype, is_input)).collect();
         let native_steps = if round % 4 == 3 { 3 } else { Limits::default().native_steps };
-        let budget = Budget::new(Limits { native_steps, ..Limits::default() });
+        let budget = Budget::new(Limits::default().native_steps(native_steps));
         let tier = [Tier::Optimised, Tier::Quick][round % 2];
         let native = compile_rows(&plan, &forms, tier, &budget).expect("machine code");
         for rows in some_rows {

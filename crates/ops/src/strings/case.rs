@@ -1,5 +1,6 @@
 //! Upper and lower case, by Unicode's full mapping: one character can become several.
 
+use super::long_work::{LongWork, pieces, pieces_of_words};
 use super::made::{ArenaText, copied};
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
@@ -23,9 +24,19 @@ fn mapped<I: Iterator<Item = char>>(
         single.into_iter().chain(several.into_iter().flatten())
     };
     charge_for_mapping(context, text)?;
-    let len = if text.is_ascii() { text.len() } else { text.chars().flat_map(map).map(char::len_utf8).sum() };
+    let mut work = LongWork::of(context, text.len());
+    let is_ascii = text.is_ascii();
+    let mut len = if is_ascii { text.len() } else { 0 };
+    for (at, piece) in pieces(text).take_while(|_| !is_ascii) {
+        work.reached(at)?;
+        len += piece.chars().flat_map(map).map(char::len_utf8).sum::<usize>();
+    }
+    let mut work = LongWork::of(context, text.len());
     let mut made = ArenaText::new(context, len)?;
-    text.chars().flat_map(map).for_each(|char| made.push_char(char));
+    for (at, piece) in pieces(text) {
+        work.reached(at)?;
+        piece.chars().flat_map(map).for_each(|char| made.push_char(char));
+    }
     Ok(made.finish())
 }
 
@@ -34,7 +45,12 @@ fn lower(context: &mut Context, text: &str) -> Result<Text<'static>, Fault> {
     // for an allocation.
     if text.contains('\u{3a3}') {
         charge_for_mapping(context, text)?;
-        return copied(context, &text.to_lowercase());
+        let (mut work, mut lowered) = (LongWork::of(context, text.len()), String::with_capacity(text.len()));
+        for (at, piece) in pieces_of_words(text) {
+            work.reached(at)?;
+            lowered.push_str(&piece.to_lowercase());
+        }
+        return copied(context, &lowered);
     }
     mapped(context, text, u8::to_ascii_lowercase, char::to_lowercase)
 }

@@ -1,5 +1,6 @@
 //! Texts from other values, and between texts and bytes.
 
+use super::long_work::LongWork;
 use super::made::{ArenaBytes, ArenaText, StackText, copied};
 use super::{invalid, number};
 use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or};
@@ -82,10 +83,19 @@ pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'s
             piece
         })
     };
-    let len: usize = pieces().map(|piece| piece.as_bytes().len()).sum();
+    let mut work = LongWork::of(context, bytes.as_slice().len());
+    let mut len = 0;
+    for (at, piece) in pieces().enumerate() {
+        work.reached(at)?;
+        len += piece.as_bytes().len();
+    }
+    let mut work = LongWork::of(context, bytes.as_slice().len());
     let mut made = ArenaBytes::new(context, len + 3)?;
     made.push_str("b'");
-    pieces().for_each(|piece| made.push_bytes(piece.as_bytes()));
+    for (at, piece) in pieces().enumerate() {
+        work.reached(at)?;
+        made.push_bytes(piece.as_bytes());
+    }
     made.push_str("'");
     Ok(made.finish())
 }

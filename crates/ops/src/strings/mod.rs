@@ -32,6 +32,7 @@ pub(crate) mod try_parse;
 pub(crate) mod made;
 
 pub mod limits;
+mod long_work;
 
 mod fields;
 mod number;

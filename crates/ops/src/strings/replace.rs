@@ -1,6 +1,7 @@
 //! Replacing parts of strings.
 
 use super::Chars;
+use super::long_work::LongWork;
 use super::made::ArenaString;
 use super::slice::NO_POSITION;
 use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
@@ -19,14 +20,21 @@ fn places<S: Chars>(s: S, old: &[u8]) -> impl Iterator<Item = usize> {
 fn replace<S: Chars>(context: &mut Context, s: S, old: S, new: S, most: Option<i64>) -> Result<S, Fault> {
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let old = old.bytes();
-    let count = places(s, old).take(most).count();
+    let mut work = LongWork::of(context, s.bytes().len());
+    let mut count = 0;
+    for at in places(s, old).take(most) {
+        work.reached(at)?;
+        count += 1;
+    }
     if count == 0 {
         return Ok(s);
     }
+    let mut work = LongWork::of(context, s.bytes().len());
     let added = count.saturating_mul(new.bytes().len());
     let mut made = ArenaString::new(context, (s.bytes().len() - count * old.len()).saturating_add(added))?;
     let mut from = 0;
     for at in places(s, old).take(most) {
+        work.reached(at)?;
         made.push(s.part(from..at));
         made.push(new);
         from = at + old.len();

@@ -1,6 +1,7 @@
 //! Cutting characters off the ends of strings.
 
 use super::Chars;
+use super::long_work::{LOOKED_EVERY, LongWork};
 use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
 use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
@@ -22,27 +23,49 @@ trait Strip: Chars {
     fn strip(self, context: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault>;
 }
 
-fn trim(text: Text<'static>, ends: Ends, cut: impl Fn(char) -> bool + Copy) -> Text<'static> {
+fn trim(
+    mut work: LongWork,
+    text: Text<'static>,
+    ends: Ends,
+    cut: impl Fn(char) -> bool + Copy,
+) -> Result<Text<'static>, Fault> {
     let mut text = text.as_str();
-    if ends.left {
-        text = text.trim_start_matches(cut);
+    let mut done = 0;
+    // Piece by piece, until something of one stays.
+    while ends.left && !text.is_empty() {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(LOOKED_EVERY));
+        let kept = piece.trim_start_matches(cut);
+        text = &text[piece.len() - kept.len()..];
+        if !kept.is_empty() || rest.is_empty() {
+            break;
+        }
+        done += piece.len();
+        work.reached(done)?;
     }
-    if ends.right {
-        text = text.trim_end_matches(cut);
+    while ends.right && !text.is_empty() {
+        let (rest, piece) = text.split_at(text.ceil_char_boundary(text.len().saturating_sub(LOOKED_EVERY)));
+        let kept = piece.trim_end_matches(cut);
+        text = &text[..rest.len() + kept.len()];
+        if !kept.is_empty() || rest.is_empty() {
+            break;
+        }
+        done += piece.len();
+        work.reached(done)?;
     }
-    Text::new(text)
+    Ok(Text::new(text))
 }
 
 impl Strip for Text<'static> {
     fn strip(self, context: &mut Context, chars: Option<Self>, ends: Ends) -> Result<Self, Fault> {
-        let Some(chars) = chars else { return Ok(trim(self, ends, char::is_whitespace)) };
+        let work = LongWork::of(context, self.bytes().len());
+        let Some(chars) = chars else { return trim(work, self, ends, char::is_whitespace) };
         let chars = chars.as_str();
         if chars.len() <= FEW {
             context.charge(self.bytes().len().saturating_mul(chars.len() / 4))?;
-            return Ok(trim(self, ends, |c| chars.contains(c)));
+            return trim(work, self, ends, |c| chars.contains(c));
         }
         let chars = sorted(context, chars)?;
-        Ok(trim(self, ends, |c| chars.binary_search(&u32::from(c).to_be_bytes()).is_ok()))
+        trim(work, self, ends, |c| chars.binary_search(&u32::from(c).to_be_bytes()).is_ok())
     }
 }
 

@@ -5,9 +5,10 @@
 use crate::kernel::{Body, Operands, Repr, required};
 use crate::strings::made::{copied, copied_bytes};
 use crate::{KernelData, Lower};
-use cembra_runtime::{Bytes, Context, Fault, Text};
+use cembra_runtime::{Bytes, Context, Date, Duration, Excerpt, Fault, Text, Timestamp};
 use cembra_value::words_of_panic;
 use std::any::Any;
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,12 +23,13 @@ mod sealed {
 
 use sealed::{Sealed, Token};
 
-/// A type that a parameter of a user's function may have: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `&str`, `String`,
-/// [`Text`], `&[u8]`, `Vec<u8>`, [`Bytes`], and `Option` of each. Texts and bytes that are borrowed live as long as the call.
+/// A type that a parameter of a user's function may have: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`],
+/// [`Timestamp`], [`Duration`], `&str`, `String`, [`Text`], `&[u8]`, `Vec<u8>`, [`Bytes`], and `Option` of each. Texts and bytes that are borrowed
+/// live as long as the call.
 #[diagnostic::on_unimplemented(
     message = "operators cannot take a `{Self}`",
     label = "not a type of a parameter",
-    note = "parameters may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `&str`, `String`, `Text`, `&[u8]`, `Vec<u8>`, `Bytes`, `()`, and `Option` of these"
+    note = "parameters may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `&str`, `String`, `Text`, `&[u8]`, `Vec<u8>`, `Bytes`, `()`, and `Option` of these"
 )]
 pub trait UserArgument: Sealed {
     /// The type with the lifetime of one call.
@@ -41,13 +43,13 @@ pub trait UserArgument: Sealed {
     fn give<'call>(held: Self::FrameForm) -> Self::Argument<'call>;
 }
 
-/// A type that the result of a user's function may have: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `String`, `Vec<u8>`,
-/// a `&'static str` or other text that lives for ever, and `Option` of each. What is owned is copied into the memory of the
-/// evaluation.
+/// A type that the result of a user's function may have: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`],
+/// [`Timestamp`], [`Duration`], `String`, `Vec<u8>`, a `&'static str` or other text that lives for ever, and `Option` of each. What is owned is
+/// copied into the memory of the evaluation.
 #[diagnostic::on_unimplemented(
     message = "operators cannot result in a `{Self}`",
     label = "not a type of a result",
-    note = "results may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `String`, `&'static str`, `Vec<u8>`, `()`, and `Option` of these"
+    note = "results may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `String`, `&'static str`, `Vec<u8>`, `()`, and `Option` of these"
 )]
 pub trait UserResult: Sealed {
     /// The type of the result in frames.
@@ -87,7 +89,7 @@ macro_rules! scalars {
     )* };
 }
 
-scalars!((), bool, i32, i64, u64, f32, f64);
+scalars!((), bool, i32, i64, u64, f32, f64, Date, Timestamp, Duration);
 
 macro_rules! strings {
     ($($view:ident, $slice:ty, $owned:ty, |$held:ident| $given:expr, $copied:path;)*) => { $(
@@ -206,7 +208,7 @@ where
     message = "`{Self}` cannot be an operator",
     label = "not a function of types that operators have, for texts of any lifetime",
     note = "an operator is a `Fn` of one to six arguments, `Send`, `Sync` and `'static`, such as `|x: f64, name: &str| -> f64`",
-    note = "arguments may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `&str`, `String`, `&[u8]`, `Vec<u8>` and `Option` of these; results likewise, but no borrowed text other than a `&'static` one",
+    note = "arguments may be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `&str`, `String`, `&[u8]`, `Vec<u8>` and `Option` of these; results likewise, but no borrowed text other than a `&'static` one",
     note = "arguments need their types written down; a text is `&str`, never `&'static str`: it is there for the time of one call"
 )]
 pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
@@ -220,12 +222,55 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
     /// # Errors
     /// What is wrong with the arguments.
     #[doc(hidden)]
-    fn call(&self, args: Args::FrameForm, token: Token) -> Result<Self::Ret, &'static str>;
+    fn call(&self, args: Args::FrameForm, token: Token) -> Result<Self::Ret, Reason>;
 }
 
-/// A function that may fail: `Fn(A, B, ..) -> Result<R, &'static str>`, the text saying what is wrong with the arguments.
+/// A function that may fail: `Fn(A, B, ..) -> Result<R, E>`, where `E` says what is wrong with the arguments: a `&'static str`, a `String`, an error
+/// that displays, or a [`Reason`] with a code of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallible<F>(pub F);
+
+/// Why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and its code. Whatever displays
+/// becomes one, with the code `invalid`.
+///
+/// ```
+/// use cembra::{Limits, Model, Options, Reason, Registry, UserOperator, Value};
+///
+/// let rate = |currency: &str| match currency {
+///     "CHF" => Ok(0.93),
+///     other => Err(Reason::new("no-rate", format!("no rate for {other}"))),
+/// };
+/// let registry = Registry::with_operators([UserOperator::new("fx.rate").fallible(rate)])?;
+/// let model = Model::parse_with("input currency: text; fx.rate(currency)", registry, &Limits::default())?;
+/// let error = model.compile(&Options::default())?.session().evaluate(&[Value::from("XYZ")]).unwrap_err();
+/// assert_eq!((error.code(), error.message().as_str()), ("no-rate", "fx.rate: no rate for XYZ"));
+/// # Ok::<(), cembra::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reason {
+    code: Option<&'static str>,
+    text: String,
+}
+
+impl Reason {
+    /// A reason with a code of its own, which [`Error::code`](cembra_value::Error::code) returns. Codes have the form `no-rate`.
+    #[must_use]
+    pub fn new(code: &'static str, text: impl fmt::Display) -> Reason {
+        Reason { code: Some(code), ..Reason::from(text) }
+    }
+
+    /// The fault of this reason. The context keeps its text, from which the error is made.
+    #[cold]
+    fn fault(self, context: &mut Context) -> Fault {
+        context.refuse(Excerpt::of_message(self.text), self.code)
+    }
+}
+
+impl<T: fmt::Display> From<T> for Reason {
+    fn from(text: T) -> Reason {
+        Reason { code: None, text: text.to_string() }
+    }
+}
 
 /// Arguments of a function, as a tuple.
 pub trait Arguments: Sealed {
@@ -253,8 +298,8 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     fn run(function: &F, context: &mut Context, args: Args::FrameForm) -> Result<FrameResult<F, Args>, Fault> {
         match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
             Ok(Ok(result)) => result.keep(context, Token),
-            Ok(Err(reason)) => Err(invalid(reason)),
-            Err(payload) => Err(panicked(payload)),
+            Ok(Err(reason)) => Err(reason.fault(context)),
+            Err(payload) => Err(panicked(payload).fault(context)),
         }
     }
 }
@@ -266,15 +311,8 @@ pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
 
 #[cold]
 #[inline(never)]
-fn invalid(reason: &'static str) -> Fault {
-    crate::strings::invalid(reason)
-}
-
-#[cold]
-#[inline(never)]
-fn panicked(payload: Box<dyn Any + Send>) -> Fault {
-    drop(words_of_panic(payload));
-    invalid("the operator panicked")
+fn panicked(payload: Box<dyn Any + Send>) -> Reason {
+    Reason::from(format!("the operator panicked: {}", words_of_panic(payload)))
 }
 
 macro_rules! user_functions {
@@ -297,7 +335,7 @@ macro_rules! user_functions {
             const TOTAL: bool = true;
 
             #[inline]
-            fn call(&self, ($($arg,)*): ($($ty::FrameForm,)*), _: Token) -> Result<R, &'static str> {
+            fn call(&self, ($($arg,)*): ($($ty::FrameForm,)*), _: Token) -> Result<R, Reason> {
                 #[inline(always)]
                 fn call<R, $($ty),*>(function: impl Fn($($ty),*) -> R, $($arg: $ty),*) -> R {
                     function($($arg),*)
@@ -306,22 +344,23 @@ macro_rules! user_functions {
             }
         }
 
-        impl<Fun, R, $($ty: UserArgument),*> UserFunction<($($ty,)*)> for Fallible<Fun>
+        impl<Fun, R, Why, $($ty: UserArgument),*> UserFunction<($($ty,)*)> for Fallible<Fun>
         where
             Fun: Send + Sync + 'static,
-            for<'f> &'f Fun: Fn($($ty),*) -> Result<R, &'static str> + Fn($($ty::Argument<'_>),*) -> Result<R, &'static str>,
+            for<'f> &'f Fun: Fn($($ty),*) -> Result<R, Why> + Fn($($ty::Argument<'_>),*) -> Result<R, Why>,
             R: UserResult,
+            Why: Into<Reason>,
         {
             type Ret = R;
             const TOTAL: bool = false;
 
             #[inline]
-            fn call(&self, ($($arg,)*): ($($ty::FrameForm,)*), _: Token) -> Result<R, &'static str> {
+            fn call(&self, ($($arg,)*): ($($ty::FrameForm,)*), _: Token) -> Result<R, Reason> {
                 #[inline(always)]
                 fn call<R, $($ty),*>(function: impl Fn($($ty),*) -> R, $($arg: $ty),*) -> R {
                     function($($arg),*)
                 }
-                call(&self.0, $($ty::give($arg)),*)
+                call(&self.0, $($ty::give($arg)),*).map_err(Why::into)
             }
         }
     )* };

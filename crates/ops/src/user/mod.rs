@@ -1,4 +1,4 @@
-//! Operators of the user: closures over scalars, optionals and strings, registered at run time and from then on like any
+//! Operators of the user: closures over scalars, dates, optionals and strings, registered at run time and from then on like any
 //! other operator, callable from text in every backend. A panic inside becomes an error of the evaluation.
 //!
 //! What a function is given and what it may result in is in `function`, what becomes of a rule in `rule`.
@@ -6,7 +6,7 @@
 mod function;
 mod recording;
 
-pub use function::{Arguments, Fallible, UserArgument, UserFunction, UserResult};
+pub use function::{Arguments, Fallible, Reason, UserArgument, UserFunction, UserResult};
 pub use recording::Recording;
 
 use crate::definition::{CompiledFrom, Lower, Meaning, OVERLOADED, OpDef, Overload, PresenceRule};
@@ -89,7 +89,7 @@ impl UserOperator {
         self.add(function, None)
     }
 
-    /// A function that can fail.
+    /// A function that can fail: its error says why, see [`Fallible`].
     #[must_use]
     pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
     where

@@ -129,7 +129,7 @@ mod tests {
             "307",
             "-0.25f64",
             r#""EU-4""#,
-            "error: risk.half: the operator panicked (line 1, column 15: `risk.half(core.to_int32(x))`)",
+            "error: risk.half: the operator panicked: an odd number (line 1, column 15: `risk.half(core.to_int32(x))`)",
         ];
         let registry = registry().expect("new names");
         for backend in [Backend::Interpreter, Backend::Native] {

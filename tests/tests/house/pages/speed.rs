@@ -371,7 +371,8 @@ fn life(page: &mut String) {
     *page += "\
 ## Ten thousand models
 
-Ten thousand small models, no two alike, alive at once in one process; medians.
+Ten thousand small models, no two alike, alive at once in one process; medians. Each has six `f64` inputs and one output of two to eight terms, which
+are about ten operators. A model of 30 operators with texts, tables and dates takes 24 to 29 KB.
 
 | | compiled | interpreted |
 |---|---|---|

@@ -137,7 +137,7 @@ fn lowered_operators_fail_under_their_own_name() {
         ];
         for backend in [Backend::Interpreter, Backend::Native] {
             for without in [&[][..], &["optimise"], &["fold", "optimise"]] {
-                let limits = Limits { arena_bytes: 30, ..Limits::default() };
+                let limits = Limits::default().arena_bytes(30);
                 let options = Options::default().backend(backend).limits(limits);
                 let options = without.iter().fold(options, |options, pass| options.without_pass(pass));
                 let error = evaluate(&model.compile(&options).expect("a model"), &row).expect_err(call);

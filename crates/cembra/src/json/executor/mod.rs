@@ -162,7 +162,7 @@ impl JsonExecutor {
     /// Evaluates the model on an object, and writes the answer to `self.answer`.
     fn answer_to(&mut self, text: &str) -> Result<(), Error> {
         self.answer.0.clear();
-        if !self.run_pass(text)? {
+        if !self.run_pass(text).map_err(|error| self.executor.failed(error))? {
             self.runs_by_value += 1;
             self.answer.0.clear();
             let names = self.executor.executor().inputs().iter().map(|input| &*input.name);
@@ -300,7 +300,7 @@ impl Clone for JsonExecutor {
 
 impl std::fmt::Debug for JsonExecutor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JsonExecutor").field("executor", &self.executor).finish_non_exhaustive()
+        self.executor.executor().inner().fmt_as("JsonExecutor", f)
     }
 }
 

@@ -199,6 +199,6 @@ impl<O> Clone for SerializeExecutor<O> {
 
 impl<O> std::fmt::Debug for SerializeExecutor<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SerializeExecutor").field("executor", &self.executor).finish_non_exhaustive()
+        f.debug_tuple("SerializeExecutor").field(&self.executor).finish()
     }
 }

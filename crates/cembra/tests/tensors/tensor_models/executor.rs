@@ -98,7 +98,7 @@ fn plans_together_hold_no_more_than_arrays_may() {
     const EACH: usize = 8_000;
     let model = Model::parse(&text).expect("a model");
     for (array_bytes, most) in [(400_000, 400_000 / EACH), (1 << 30, 64)] {
-        let limits = Limits { array_bytes, ..Limits::default() };
+        let limits = Limits::default().array_bytes(array_bytes);
         let executor = model.compile(&Options::default().limits(limits)).expect("an executor");
         let bytes = executor.memory_bytes();
         let run = |more: usize| {
@@ -127,7 +127,7 @@ fn plans_together_hold_no_more_than_arrays_may() {
 fn the_memory_of_runs_is_their_sessions() {
     const LEN: usize = 5_000;
     let model = Model::parse("input x: tensor[f64, 1], i: tensor[i64, 1]; output y = tensor.take(sqrt(x), i)");
-    let limits = Limits { array_bytes: 400_000, ..Limits::default() };
+    let limits = Limits::default().array_bytes(400_000);
     let executor = model.and_then(|model| model.compile(&Options::default().limits(limits))).expect("an executor");
     let bytes = executor.memory_bytes();
     let sessions: Vec<_> = (0..30)
@@ -243,7 +243,7 @@ fn runs_are_limited_by_their_options() {
     let x = counted(&[1000], 3);
     let values = [Value::from(x.clone())];
     let mut session = executor.session();
-    let small = |array_bytes| RunOptions::new().limits(Limits { array_bytes, ..Limits::default() });
+    let small = |array_bytes| RunOptions::new().limits(Limits::default().array_bytes(array_bytes));
     for _ in 0..2 {
         // What a run before had room for is no room for this one.
         assert!(session.run_tensors(std::slice::from_ref(&x)).is_ok() && session.evaluate(&values).is_ok());

@@ -420,7 +420,7 @@ fn long_chains_of_whole_tensors_do_not_recurse() {
         text.push_str(&format!("let t{} = (t{at} + x) * 0.5\n", at + 1));
     }
     text.push_str("output y = t50000\noutput z(\"i\") = t50000(\"i\")");
-    let limits = cembra::Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..cembra::Limits::default() };
+    let limits = cembra::Limits::default().nodes(1 << 20).source_bytes(1 << 24);
     let evaluate = move || {
         let options = Options::default().limits(limits);
         let model = Model::parse_within(&text, &limits).expect("a model");

@@ -354,7 +354,7 @@ fn a_statement_whose_graph_is_too_large_is_refused() {
     // Each sum is another node.
     let addends = vec!["a(\"i\")"; cembra::tensor::MOST_MODEL_NODES + 1].join(" + ");
     let text = format!("input a: tensor[f64, 1]\nb(\"i\") = {addends}");
-    let limits = Limits { nodes: 1 << 20, source_bytes: 1 << 24, ..Limits::default() };
+    let limits = Limits::default().nodes(1 << 20).source_bytes(1 << 24);
     let model = Model::parse_within(&text, &limits).expect("a text");
     let error = model.compile(&Options::default().limits(limits)).expect_err("too large");
     let kind = error.tensor_kind();

@@ -417,7 +417,7 @@ fn many_gradients_of_one_number_take_one_pass() {
     let mut text = format!("input {}: tensor[f64, 1]\n", names.join(": tensor[f64, 1], "));
     text += &format!("let s = tensor.sum({})\n", names.join(" * "));
     names.iter().for_each(|name| text += &format!("output g{name} = tensor.grad(s, {name})\n"));
-    let limits = cembra::Limits { compile_time: std::time::Duration::from_millis(1500), ..Default::default() };
+    let limits = cembra::Limits::default().compile_time(std::time::Duration::from_millis(1500));
     let executor = Model::parse(&text).expect("a model").compile(&Options::default().limits(limits));
     let executor = executor.expect("within a tenth of the time");
     let given = |at: usize| f64s(&[1], &[if at == 7 { 3.0 } else { 1.0 }]);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 fn limited(array_bytes: u64) -> Options {
-    Options::default().limits(Limits { array_bytes, ..Limits::default() })
+    Options::default().limits(Limits::default().array_bytes(array_bytes))
 }
 
 fn compiled(text: &str, options: &Options) -> Executor {
@@ -298,7 +298,7 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
         let y = exp(x + x)
         output out = tensor.sum(y * y / tensor.sum(y))
         output rest = y";
-    let within = |array_bytes: u64| RunOptions::new().limits(Limits { array_bytes, ..Limits::default() });
+    let within = |array_bytes: u64| RunOptions::new().limits(Limits::default().array_bytes(array_bytes));
     let x = [numbers(&[1000])];
     for threads in [1, 3] {
         let executor = compiled(text, &limited(1 << 30).min_parallel_elements(100));
@@ -383,7 +383,7 @@ fn lower_limits_hold_for_values_that_are_written_over_tensors() {
     let before = inputs[0].to_vec::<f64>().expect("floats");
     assert_eq!(before, [1.0; 64]);
     // The sums of rows are in memory of their own.
-    session.set_run_options(&RunOptions::new().limits(Limits { array_bytes: 63, ..Limits::default() }));
+    session.set_run_options(&RunOptions::new().limits(Limits::default().array_bytes(63)));
     assert_eq!(session.run_over(&mut inputs, 0).expect_err("a limit").code(), "limit");
     assert_eq!(inputs[0].to_vec::<f64>().expect("floats"), before);
 }

@@ -56,7 +56,7 @@ impl Tilings {
 
 /// Returns the options of a run that takes at most `most` bytes.
 pub(crate) fn most_bytes(most: usize) -> RunOptions {
-    RunOptions::new().limits(Limits { array_bytes: most as u64, ..Limits::default() })
+    RunOptions::new().limits(Limits::default().array_bytes(most as u64))
 }
 
 /// Elements as `f64`.

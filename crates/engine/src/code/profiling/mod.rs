@@ -139,7 +139,7 @@ fn symbol(model: &str, kind: &str) -> String {
 pub const fn tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Quick => "quick",
-        Tier::Optimised => "optimised",
+        _ => "optimised",
     }
 }
 

@@ -27,8 +27,8 @@ const SMALL: usize = 500;
 fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
     match highest {
         Tier::Quick => &[Tier::Quick],
-        Tier::Optimised if steps <= SMALL && !every_tier => &[Tier::Optimised],
-        Tier::Optimised => &[Tier::Quick, Tier::Optimised],
+        _ if steps <= SMALL && !every_tier => &[Tier::Optimised],
+        _ => &[Tier::Quick, Tier::Optimised],
     }
 }
 
@@ -36,7 +36,7 @@ fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
 const fn rung(tier: Tier) -> usize {
     match tier {
         Tier::Quick => 1,
-        Tier::Optimised => 2,
+        _ => 2,
     }
 }
 

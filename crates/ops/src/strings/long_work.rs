@@ -1,0 +1,88 @@
+//! Long work on strings: whoever takes long for each byte looks at the token of the evaluation for each MiB, so that a deadline ends it soon.
+
+use cembra_runtime::{Cancellation, Context, Fault, FaultKind};
+
+/// The bytes between two looks at the token.
+pub(super) const LOOKED_EVERY: usize = 1 << 20;
+
+/// How far long work on a string has come.
+pub(super) struct LongWork {
+    /// The token; `None` for a string that is not long.
+    token: Option<Cancellation>,
+    /// The position of the next look.
+    next: usize,
+}
+
+impl LongWork {
+    /// Begins work on `bytes` bytes.
+    pub(super) fn of(context: &Context, bytes: usize) -> LongWork {
+        let token = if bytes > LOOKED_EVERY { context.cancellation() } else { None };
+        LongWork { next: if token.is_some() { LOOKED_EVERY } else { usize::MAX }, token }
+    }
+
+    /// Looks at the token if the work came past another MiB.
+    ///
+    /// # Errors
+    /// The evaluation is to end.
+    #[inline]
+    pub(super) fn reached(&mut self, position: usize) -> Result<(), Fault> {
+        if position < self.next { Ok(()) } else { self.look(position) }
+    }
+
+    #[cold]
+    fn look(&mut self, position: usize) -> Result<(), Fault> {
+        self.next = position.saturating_add(LOOKED_EVERY);
+        match &self.token {
+            Some(token) if token.is_cancelled() => Err(Fault::new(FaultKind::Cancelled)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Pieces of a text of about a MiB each, and where each begins. A short text is one piece.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    pieces_to(text, |rest| rest.floor_char_boundary(LOOKED_EVERY))
+}
+
+/// Such pieces that end behind white space, or with the text, so that no word is cut.
+pub(super) fn pieces_of_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    pieces_to(text, |rest| {
+        let from = LOOKED_EVERY.min(rest.len());
+        let space = rest.as_bytes()[from..].iter().position(u8::is_ascii_whitespace);
+        space.map_or(rest.len(), |behind| from + behind + 1)
+    })
+}
+
+/// The pieces whose ends `end` finds, each in what is left of the text.
+fn pieces_to(text: &str, end: impl Fn(&str) -> usize) -> impl Iterator<Item = (usize, &str)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[from..];
+        let piece = &rest[..if rest.len() <= LOOKED_EVERY { rest.len() } else { end(rest) }];
+        let begin = from;
+        from += piece.len();
+        (!piece.is_empty()).then_some((begin, piece))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_text_and_cut_no_character_and_no_word() {
+        let words = "\u{e9}\u{3a3} a\u{3a3}\n".repeat(400_000);
+        for text in ["", "a", "\u{e9}", &*words, &*"\u{1f600}".repeat(300_000)] {
+            let (mut whole, mut lowered) = (String::new(), String::new());
+            for (at, piece) in pieces(text) {
+                assert_eq!(at, whole.len());
+                assert!(piece.len() <= LOOKED_EVERY);
+                whole.push_str(piece);
+            }
+            assert!(whole == text);
+            pieces_of_words(text).for_each(|(_, piece)| lowered.push_str(&piece.to_lowercase()));
+            assert!(lowered == text.to_lowercase());
+        }
+        assert!(pieces(&words).count() > 2 && pieces_of_words(&words).count() > 2);
+    }
+}
