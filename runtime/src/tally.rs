@@ -38,6 +38,7 @@ pub struct Evaluations(Mutex<Tallies>);
 
 #[derive(Debug, Default)]
 struct Tallies {
+    /// The tallies of contexts: at most twice as many as are alive, and 64.
     live: Vec<Arc<Tally>>,
     /// The evaluations of tallies that are gone, and those of batches.
     ended: u64,

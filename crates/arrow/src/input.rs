@@ -129,6 +129,31 @@ impl<'a> Input<'a> {
     }
 }
 
+impl<'a> Input<'a> {
+    /// The lists of a column for an input whose default is `[]`: those that are null are empty.
+    ///
+    /// # Errors
+    /// Those of [`of`](Input::of).
+    pub(crate) fn with_empty_lists(name: &str, array: &'a dyn Array, qtype: &QType) -> Result<Input<'a>, Error> {
+        let mut found = Input::of(name, array, qtype)?;
+        if let (Data::Lists(offsets, _), Some(nulls)) = (&found.data, &found.nulls) {
+            // A list that is null and has elements all the same stays null, which is an error of its row.
+            let are_empty = match offsets {
+                ListOffsets::I32(points) => all_empty(points, nulls),
+                ListOffsets::I64(points) => all_empty(points, nulls),
+                ListOffsets::Fixed { size, .. } => *size == 0,
+            };
+            found.nulls = found.nulls.filter(|_| !are_empty);
+        }
+        Ok(found)
+    }
+}
+
+/// True if the lists that are null have no elements.
+fn all_empty<T: PartialEq>(points: &[T], nulls: &NullBuffer) -> bool {
+    points.windows(2).zip(nulls).all(|(ends, is_there)| is_there || ends[0] == ends[1])
+}
+
 /// Lists, whose elements are neither lists nor dictionaries.
 fn lists<'a>(name: &str, array: &'a dyn Array, nulls: Option<NullBuffer>, qtype: &QType) -> Result<Input<'a>, Error> {
     let rows = array.len();

@@ -151,6 +151,7 @@ fn evaluate(
     let input = |input: &cembra::Field| {
         let name = &*input.name;
         match table.column_by_name(name) {
+            Some(column) if input.is_empty_by_default => Input::with_empty_lists(name, column, &input.qtype),
             Some(column) => Input::of(name, column, &input.qtype),
             None if input.default.is_some() => Input::of(name, &absent, &input.qtype),
             None => Err(Error::NoColumn { name: name.to_owned() }),

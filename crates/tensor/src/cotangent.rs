@@ -20,6 +20,9 @@ pub(crate) struct Cotangent {
     pub(crate) is_zero_elsewhere: bool,
 }
 
+/// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
+pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
+
 /// How an operation carries the cotangent of its result to an operand. All of them are linear, with factors that are 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {

@@ -1,7 +1,7 @@
 //! Derivatives: from a graph to a larger one, in which the cotangents of its nodes are nodes like all others. What an operator on elements
 //! does to a cotangent is said by its record; what is said here is about the operations of graphs.
 
-use crate::cotangent::{Carried, Cotangent};
+use crate::cotangent::{Carried, Cotangent, OperandCotangents};
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::reverse_pass::ReversePass;
 use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -10,9 +10,6 @@ use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use smallvec::{SmallVec, smallvec};
-
-/// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
-pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
 /// The graph as records of operators see it, and the error that they cannot tell of.
 struct Elementwise<'g> {

@@ -1,9 +1,8 @@
 //! Reverse mode that can be continued: a [`ReversePass`] keeps the cotangents that it gathered, so the derivatives of one number by many nodes,
 //! asked for one after the other, take one pass over the graph together.
 
-use crate::cotangent::Cotangent;
+use crate::cotangent::{Cotangent, OperandCotangents};
 use crate::custom_gradient::CustomVjp;
-use crate::gradient::OperandCotangents;
 use crate::node::{Node, Operation};
 use crate::residuals::Copies;
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};

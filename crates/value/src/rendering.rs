@@ -120,7 +120,10 @@ impl Renderer {
             let notes = if index + 1 == problems.len() { notes } else { &[] };
             let shown = self.0.render(&report(level, one, notes, source));
             // The empty group before a line that is cut.
-            shown.strip_prefix('\n').map(str::to_owned).unwrap_or(shown)
+            match shown.strip_prefix('\n') {
+                Some(shown) => shown.to_owned(),
+                None => shown,
+            }
         });
         shown.collect::<Vec<_>>().join("\n\n")
     }

@@ -40,7 +40,7 @@ fn by_rule(name: &str, value: &Value) -> Value {
     let qtype = value.qtype();
     let resolved = def.resolve(&[Argument { qtype: &qtype, literal: None }]).expect("a call");
     let mut tape = Tape::new();
-    let machine = qtype.scalar().and_then(cembra::Scalar::machine_type).expect("a number");
+    let machine = qtype.scalar().and_then(Scalar::machine_type).expect("a number");
     let x = Cell::num(tape.input(machine));
     let overload = &def.overloads()[usize::from(resolved.overload.expect("an overload"))];
     let result = record(&mut tape, def.presence, overload, &[x]).val(&mut tape);
@@ -358,7 +358,7 @@ fn structs_have_fields_of_them() {
 /// Which operators take them is a decision: a new operator on any scalar must say what it does with a date.
 #[test]
 fn operators_that_take_a_date_are_known() {
-    let date = QType::Scalar(cembra::Scalar::Date);
+    let date = QType::Scalar(Scalar::Date);
     let takes = |count: usize| {
         let all = Registry::standard().iter().map(|(_, def)| def);
         let args = vec![Argument { qtype: &date, literal: None }; count];
@@ -485,7 +485,7 @@ fn durations_are_those_of_a_library_and_of_wider_integers() {
 
 /// A request as a service has it: one struct for serde and for the model.
 #[derive(serde::Deserialize, serde::Serialize, cembra::Input, Clone, PartialEq, Debug)]
-struct Visit {
+struct Arrival {
     on: Date,
     at: Timestamp,
     stay: Duration,
@@ -496,22 +496,22 @@ struct Visit {
 #[test]
 fn dates_and_moments_are_the_texts_of_json_to_serde() {
     let text = r#"{"on":"2026-11-20","at":"2026-11-20T10:15:00.5Z","stay":"PT36H","left":null,"paid":true}"#;
-    let visit: Visit = serde_json::from_str(text).expect("a visit");
+    let visit: Arrival = serde_json::from_str(text).expect("a visit");
     assert_eq!((visit.on, visit.stay, visit.paid.0), (Date(20_777), Duration(129_600_000_000), true));
     let again = serde_json::to_string(&visit).expect("JSON");
     assert_eq!(again, text.replace("PT36H", "P1DT12H"));
     // What data may write is read, and rounded down; what is left out is missing.
     let late = r#"{"on":"2026-11-20","at":"1969-12-31 23:59:59.999999999+00:00","stay":"-PT0.000000001S","paid":null}"#;
-    let visit: Visit = serde_json::from_str(late).expect("a visit");
+    let visit: Arrival = serde_json::from_str(late).expect("a visit");
     assert_eq!((visit.at, visit.stay, visit.paid.0), (Timestamp(-1), Duration(-1), false));
     assert_eq!(visit.left.get(), None);
-    let wrong = serde_json::from_str::<Visit>(&text.replace("2026-11-20\",", "2026-13-20\",")).expect_err("no month");
+    let wrong = serde_json::from_str::<Arrival>(&text.replace("2026-11-20\",", "2026-13-20\",")).expect_err("no month");
     assert!(wrong.to_string().contains("expected a date as 2026-11-20"), "{wrong}");
 
     // The struct is a row of the model in place, and one of serde.
     let model = Model::parse("output y = (left ?? at) + stay; output d: date = on + 1").expect("a model");
-    let mut typed = model.executor::<Visit, Timestamp>(&Options::default()).expect("it fits");
-    let visit: Visit = serde_json::from_str(text).expect("a visit");
+    let mut typed = model.executor::<Arrival, Timestamp>(&Options::default()).expect("it fits");
+    let visit: Arrival = serde_json::from_str(text).expect("a visit");
     let expected = Timestamp(visit.at.0 + visit.stay.0);
     assert_eq!(typed.run(&visit).expect("a result"), expected);
     let types = [("at", Scalar::Timestamp), ("stay", Scalar::Duration), ("on", Scalar::Date)];
@@ -554,7 +554,7 @@ fn the_types_of_chrono_are_fields() {
     let zone = chrono::FixedOffset::east_opt(7_200).expect("a zone");
     for backend in [Backend::Interpreter, Backend::Native] {
         let mut executor = model.executor::<Stay, Ends>(&Options::default().backend(backend)).expect("it fits");
-        let random = &mut fastrand::Rng::with_seed(9);
+        let random = &mut Rng::with_seed(9);
         for round in 0..2_000 {
             // Before 1970, too, and with nanoseconds.
             let (at, rest, length) = (

@@ -7,10 +7,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray,
-    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray,
-    RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StringArray, StringViewArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt8Array,
-    UInt16Array, UInt32Array, UInt64Array,
+    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeListArray, LargeStringArray,
+    ListArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StringArray,
+    StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use cembra::doors::OutputRoom;
@@ -499,4 +499,21 @@ fn a_column_of_an_input_with_a_default_may_be_absent() {
     assert_eq!(made(with).as_primitive::<Int32Type>(), &Int32Array::from(vec![Some(14), None, Some(15)]));
     let neither = RecordBatch::try_from_iter([("y", y)]).unwrap();
     assert!(matches!(run(&batch, &RunOptions::new(), &neither), Err(Error::NoColumn { name }) if name == "x"));
+}
+
+#[test]
+fn lists_that_are_null_are_empty_by_default() {
+    let model = Model::parse("input k: f64, a: [f64] = []; k + sum(a)").unwrap();
+    let batch = model.batch(&Options::default()).unwrap();
+    let made = |table: RecordBatch| run(&batch, &RunOptions::new(), &table).unwrap().table.column(0).clone();
+    let k: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]));
+    let lists = [Some(vec![Some(10.0), Some(20.0)]), None, Some(vec![])];
+    let short: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Float64Type, _, _>(lists.clone()));
+    let large: ArrayRef = Arc::new(LargeListArray::from_iter_primitive::<Float64Type, _, _>(lists));
+    for a in [short, large] {
+        let table = RecordBatch::try_from_iter([("k", k.clone()), ("a", a)]).unwrap();
+        assert_eq!(made(table).as_primitive::<Float64Type>().values(), &[31.0, 2.0, 3.0]);
+    }
+    let without = RecordBatch::try_from_iter([("k", k)]).unwrap();
+    assert!(matches!(run(&batch, &RunOptions::new(), &without), Err(Error::NoColumn { name }) if name == "a"));
 }

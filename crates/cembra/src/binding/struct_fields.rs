@@ -14,17 +14,17 @@ use std::hash::{BuildHasher, Hash};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of fields, nor of elements of lists",
+    label = "not a type of fields",
+    note = "write `#[derive(cembra::Input)]` before `{Self}` if it is a struct that a model reads, `#[derive(cembra::Output)]` if a model writes it, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field"
+)]
 /// A type that is the field of a struct, alone, in an `Option`, or in a list: a struct with a derive, or a [`FieldType`](trait@crate::FieldType).
 /// `S` is the entry of the field table: [`InputField`] for structs of inputs, [`OutputField`] for structs of outputs. Only the derives implement it.
 ///
 /// # Safety
 /// FIELD-TABLE: what is written and read is of the type that is said.
 #[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a type of fields, nor of elements of lists",
-    label = "not a type of fields",
-    note = "write `#[derive(cembra::Input)]` before `{Self}` if it is a struct that a model reads, `#[derive(cembra::Output)]` if a model writes it, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field"
-)]
 pub unsafe trait Part<S>: Sized {
     /// Its QType.
     fn part_type() -> QType;

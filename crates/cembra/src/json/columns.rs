@@ -111,7 +111,9 @@ impl JsonColumns {
                 &input.qtype,
                 column.map_or(JsonColumnData::Values(Vec::new()), JsonColumnData::Column),
             );
-            columns.inputs.iter_mut().last().into_iter().for_each(|added| added.empty = input.empty_default());
+            if let Some(added) = columns.inputs.last_mut() {
+                added.empty = input.empty_default();
+            }
         }
         Ok(columns)
     }

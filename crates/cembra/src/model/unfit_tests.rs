@@ -4,7 +4,7 @@
 use super::model_tests;
 use crate::names::unknown_name;
 use crate::{Model, Signature, cast_literal, literal_type};
-use cembra_expr::{Expected, TestValue, print_literal, print_type};
+use cembra_expr::{Expected, TestValue, print_type};
 use cembra_ops::Registry;
 use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Warnings, dashed_code, near_names};

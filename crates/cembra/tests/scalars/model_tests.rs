@@ -206,7 +206,7 @@ fn optional_fields_and_optional_structs_may_be_left_out() {
     ] {
         let found = of(passes);
         // The list is no optional field: it has to be there.
-        let expected = if passes.contains("{ }") { 1 } else { 0 };
+        let expected = usize::from(passes.contains("{ }"));
         assert_eq!(found.len(), expected, "{passes}: {found:?}");
     }
     let unfit = |items: &str| {

@@ -26,8 +26,7 @@ fn casts_and_presence_are_asked_for() {
         let error = model.executor::<Row, Narrow>(&options).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "output `y` is f64?, but the result's type is f32; take an `Optional<..>`, give the model a \
-             default with `??`, or set `require_present`"
+            "output `y` is f64?, but the result's type is f32; declare `output y: f32 = cast(.., f32)`, or set `cast_outputs`"
         );
         assert_eq!(
             model.executor::<Row, Narrow>(&options.clone().require_present(true)).unwrap_err().code(),

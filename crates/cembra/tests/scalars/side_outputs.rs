@@ -163,7 +163,7 @@ fn side_outputs_are_cast_if_the_options_say_so() {
         let refused = model.executor_between::<_, Option<f64>, _>(&Fields::<Row>::new(), &listener, &options);
         assert_eq!(
             refused.unwrap_err().to_string(),
-            "output `n` is i32, but the result's type is f64?; take the plain type, or set `cast_outputs`"
+            "output `n` is i32, but the result's type is f64?; declare `output n: f64? = ..`, or set `cast_outputs`"
         );
         let options = options.cast_outputs(true);
         let mut run = model.executor_between::<_, Option<f64>, _>(&Fields::<Row>::new(), &listener, &options).unwrap();

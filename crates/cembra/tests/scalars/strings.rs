@@ -213,10 +213,9 @@ fn literal_patterns_and_formats_are_checked_with_the_model() {
     }
     // What is known only with the rows fails there.
     each("input s, p: text?, f: text; output a = contains_regex(s, p); output b = printf(f, 1.5)", |session| {
-        let error = |p, f: &str| {
+        let mut error = |p, f: &str| {
             session.evaluate(&[optional(Some("a")), optional(p), Value::from(f)]).map_err(|error| error.code())
         };
-        let mut error = error;
         assert_eq!(error(Some("("), "%f"), Err("invalid"));
         assert_eq!(error(Some("a"), "%d"), Err("invalid"));
         assert_eq!(error(None, "%.1f"), Ok(vec![Value::Missing(cembra::Scalar::Unit), Value::from("1.5")]));

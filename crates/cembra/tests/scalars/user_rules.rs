@@ -83,7 +83,7 @@ fn texts_made_of_numbers_are_refused() {
 #[test]
 fn messages_of_faults_are_texts_that_were_given() {
     let failing = |operands: fn(&mut Tape) -> [Option<Val>; 2], kind: FaultKind| {
-        UserOperator::new("my.rule").with_rule(Fallible(|x: f64| Ok(x)), move |tape, args| {
+        UserOperator::new("my.rule").with_rule(Fallible(|x: f64| Ok::<_, &str>(x)), move |tape, args| {
             let x = args[0].val(tape);
             let nan = tape.is_nan(x);
             let operands = operands(tape);

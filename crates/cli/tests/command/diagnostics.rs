@@ -122,8 +122,7 @@ fn warnings() {
     // Types from the data are known: nothing is told that `check` says of inputs without a type.
     let typed = shell.run(&["eval", "-e", "numbers f32; n * 0.5", "rows.csv"]);
     assert!(typed.stderr.starts_with("warning[lost-digits]"), "{typed}");
-    let tensors =
-        "numbers f32; input a: tensor[i64, 1]; output m = tensor.mean(a, 0); output h = a * 0.5f32; output s = tensor.sum(a, 0)";
+    let tensors = "numbers f32; input a: tensor[i64, 1]; output m = tensor.mean(a, 0); output h = a * 0.5f32; output s = tensor.sum(a, 0)";
     let told = shell.run(&["check", "-e", tensors]).stderr;
     assert_eq!(told.matches("warning[lost-digits]").count(), 1, "{told}");
 }

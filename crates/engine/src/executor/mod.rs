@@ -391,6 +391,9 @@ impl Executable {
     }
 
     /// Formats a line for a log about `kind`, which runs this model: the name and the numbers of inputs and outputs.
+    ///
+    /// # Errors
+    /// Those of the formatter.
     pub fn fmt_as(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = f.debug_struct(kind);
         line.field("name", &self.origin.options.model_name());

@@ -190,6 +190,7 @@ pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
 #[derive(Debug, Default)]
 pub struct Counters {
     evaluations: Option<Arc<Evaluations>>,
+    /// The faults by code: at most one number for each code of the library and of the program's operators.
     faults: Mutex<BTreeMap<&'static str, u64>>,
     failed_compilations: AtomicU64,
     reloads: AtomicU64,

@@ -531,10 +531,10 @@ fn copies_of_a_body_know_body_and_call() {
 fn the_builder_makes_the_nodes_of_the_text() {
     let b = Builder::new();
     let (x, y) = (b.typed_leaf("x", QType::FLOAT64), b.leaf("y"));
-    let t = (x + 1.5) * y - 2 / y % x + -y;
+    let t = (x + 1.5) * y - (2 / y).remainder(x) + -y;
     let c = !x.lt(1).and(y.ge(x)).or(x.eq_(y).and(y.ne_(0.5)).and(x.le(y)).and(x.gt(y)));
     b.output("t", t);
-    b.output("w", Expr::where_(c, x.floordiv(2).pow(0.5), (x & c) | y.or_default(3)));
+    b.output("w", Expr::where_(c, x.floor_divide(2).pow(0.5), (x & c) | y.or_default(3)));
     let scale = b.function(&["v"], |args| args[0] * y);
     b.output("f", b.tuple(&[scale, b.operator("math.sqrt"), scale.apply(&[x])]));
     b.output("r", b.named_tuple(&[("a", x), ("odd name", y)]).named_field("a"));

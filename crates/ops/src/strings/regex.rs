@@ -36,17 +36,17 @@ pub(super) fn with_pattern<T>(
     use_it: impl FnOnce(&mut Context, &mut Pattern, &mut Option<Long>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     with_kept(|kept| {
-        find(&mut kept.patterns, pattern.as_str()).map_err(|refused| fault_of(context, &refused))?;
+        find(&mut kept.patterns, pattern.as_str()).map_err(|refused| fault_of(context, refused))?;
         kept.patterns[0].charge_compiling(context)?;
         use_it(context, &mut kept.patterns[0], &mut kept.long)
     })
 }
 
 /// The fault of a pattern that is refused.
-fn fault_of(context: &mut Context, refused: &Cow<'static, str>) -> Fault {
+fn fault_of(context: &mut Context, refused: Cow<'static, str>) -> Fault {
     match refused {
         Cow::Borrowed(reason) => Reason(reason).into(),
-        Cow::Owned(reason) => match copied(context, reason) {
+        Cow::Owned(reason) => match copied(context, &reason) {
             Ok(text) => text_fault(FaultKind::Invalid, text),
             Err(full) => full,
         },

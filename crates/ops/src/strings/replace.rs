@@ -21,7 +21,7 @@ fn replace<S: Chars>(context: &mut Context, s: S, old: S, new: S, most: Option<i
     let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let old = old.bytes();
     let mut work = LongWork::of(context, s.bytes().len());
-    let mut count = 0;
+    let mut count = 0_usize;
     for at in places(s, old).take(most) {
         work.reached(at)?;
         count += 1;

@@ -232,20 +232,6 @@ pub struct Fallible<F>(pub F);
 
 /// Why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and its code. Whatever displays
 /// becomes one, with the code `invalid`.
-///
-/// ```
-/// use cembra::{Limits, Model, Options, Reason, Registry, UserOperator, Value};
-///
-/// let rate = |currency: &str| match currency {
-///     "CHF" => Ok(0.93),
-///     other => Err(Reason::new("no-rate", format!("no rate for {other}"))),
-/// };
-/// let registry = Registry::with_operators([UserOperator::new("fx.rate").fallible(rate)])?;
-/// let model = Model::parse_with("input currency: text; fx.rate(currency)", registry, &Limits::default())?;
-/// let error = model.compile(&Options::default())?.session().evaluate(&[Value::from("XYZ")]).unwrap_err();
-/// assert_eq!((error.code(), error.message().as_str()), ("no-rate", "fx.rate: no rate for XYZ"));
-/// # Ok::<(), cembra::Error>(())
-/// ```
 #[derive(Clone, Debug)]
 pub struct Reason {
     code: Option<&'static str>,

@@ -358,13 +358,13 @@ impl Typer<'_> {
             _ => self.structure(model, node, op, given),
         };
         if let (Some(_), Some(check)) = (made, self.registry.get(op).literals) {
-            if let Err(fault) = check(&model.graph.arguments(given)) {
-                self.unresolved(model, node, op, given, &fault);
-                return None;
-            }
-            // A regular expression of a few bytes can take a millisecond to compile.
+            // A regular expression of a few bytes can take milliseconds to compile: none is once the time is over.
             if let Err(problem) = self.budget.check_time() {
                 self.report(node, problem);
+                return None;
+            }
+            if let Err(fault) = check(&model.graph.arguments(given)) {
+                self.unresolved(model, node, op, given, &fault);
                 return None;
             }
         }

@@ -51,7 +51,8 @@ fn columns_come_in_the_order_wanted_and_others_are_not_looked_at() {
         csv(text, &[("b", Some(QType::INT32)), ("a", Some(QType::INT64))]),
         Ok(vec![vec![Value::from(2), Value::from(1_i64)]])
     );
-    assert_eq!(csv(text, &[("bad", None)]), Err("rows.csv:2: column `bad`: not UTF-8: `\u{fffd}`".to_owned()));
+    let said = "rows.csv:2: column `bad`: not UTF-8: `\u{fffd}`; save the file as UTF-8, or write `iconv -f latin1 -t utf-8 old.csv > new.csv`";
+    assert_eq!(csv(text, &[("bad", None)]), Err(said.to_owned()));
 }
 
 #[test]
