@@ -242,7 +242,7 @@ impl Batch {
         };
         if let Some(evaluations) = watch.evaluations() {
             // Of a run that a row ends, those up to this row.
-            let ended = made.as_ref().err().map(|error| error.row().map_or(0, |row| row + 1));
+            let ended = made.as_ref().err().map(|error| error.row().map_or(0, |row| row.saturating_add(1)));
             evaluations.add(ended.unwrap_or(rows) as u64);
         }
         let (finished, row_by_row) = made.inspect_err(|error| watch.record_fault(error))?;

@@ -410,6 +410,9 @@ pub struct Example {
     pub value: &'static str,
 }
 
+/// A look at the literals among the arguments of a call, which says what is wrong with one.
+pub(crate) type LiteralRule = fn(&[Argument<'_>]) -> Result<(), TypeFault>;
+
 /// The record of an operator. Only this crate makes them: the kernels of their overloads are trusted.
 #[non_exhaustive]
 pub struct OpDef {
@@ -435,7 +438,7 @@ pub struct OpDef {
     /// The check of the literals among its arguments that are in a language of their own, as formats and regular expressions are; `None`
     /// if there are none. Preparation calls it once for each call in the text whose types are settled, and a problem is one of the model.
     /// Operators that are given such a text by other ways check it themselves at each row.
-    pub literals: Option<fn(&[Argument<'_>]) -> Result<(), TypeFault>>,
+    pub literals: Option<LiteralRule>,
     /// Laws it obeys.
     pub laws: &'static [Law],
     /// Examples, each run by a test in both backends.

@@ -407,6 +407,6 @@ mod tests {
         let lists = LargeListArray::try_new(field, ends, values, Some(there)).expect("lists");
         let made = with_empty_lists(lists).expect("lists");
         assert_eq!((made.null_count(), made.value_offsets()), (0, &[0, 2, 2, 2, 3][..]));
-        assert_eq!(made.values().as_primitive::<arrow_array::types::Int64Type>().values(), &[1, 2, 6]);
+        assert_eq!(made.values().as_primitive::<Int64Type>().values(), &[1, 2, 6]);
     }
 }

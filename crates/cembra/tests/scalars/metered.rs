@@ -71,7 +71,7 @@ fn every_door_counts_an_evaluation_once_and_its_fault_once() {
                 scope.spawn(|| {
                     (1..=500_i64).for_each(|x| {
                         pool.with(|session| session.evaluate(&[Value::from(x)])).unwrap();
-                    })
+                    });
                 });
             }
         });

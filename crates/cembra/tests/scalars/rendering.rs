@@ -244,7 +244,8 @@ fn an_error_that_main_returns_shows_its_lines() {
     let read = Model::parse("input x: f64\noutput y = x + a b").map(|_| ()).unwrap_err();
     assert!(format!("{read:?}").contains(" --> model:2:18\n  |\n2 | output y = x + a b\n"), "{read:?}");
     let model = Model::parse("input x: f64\noutput y = x + \"a\"").unwrap().named("sum.cem");
-    let doors: [fn(&Model, &Options) -> Result<(), Error>; 6] = [
+    type Door = fn(&Model, &Options) -> Result<(), Error>;
+    let doors: [Door; 6] = [
         |model, options| model.compile(options).map(|_| ()),
         |model, options| model.batch(options).map(|_| ()),
         |model, options| model.signature(options).map(|_| ()),

@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             args.data_options.check_origins(None, !args.set.is_empty(), false, NAME)?;
             let types: BTreeMap<_, _> = args.model.types().collect();
             let given = constant_values(&model, &types, &args.set, &args.data_options.spelling(), NAME)?;
-            options = given.iter().fold(options, |options, (name, value)| options.input_type(*name, value.qtype()));
+            options = given.iter().fold(options, |options, (name, value)| options.input_type(name, value.qtype()));
             RowOrigin::Random { seed: args.seed, given }
         }
         Some(dataset) => {
@@ -264,16 +264,16 @@ fn rows_of_data(
 /// Rows that are evaluated again and again.
 enum ReadyRows<'v> {
     /// In frames.
-    Loaded(LoadedRows<'v>),
+    Loaded(Box<LoadedRows<'v>>),
     /// As values, for a session, and its results.
-    Given { session: Session, rows: &'v [Vec<Value>], results: Vec<Value> },
+    Given { session: Box<Session>, rows: &'v [Vec<Value>], results: Vec<Value> },
 }
 
 impl<'v> ReadyRows<'v> {
     fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<Self, Error> {
         Ok(match has_arrays(executor)? {
-            true => ReadyRows::Given { session: executor.session(), rows, results: Vec::new() },
-            false => ReadyRows::Loaded(LoadedRows::of(executor, rows)?),
+            true => ReadyRows::Given { session: Box::new(executor.session()), rows, results: Vec::new() },
+            false => ReadyRows::Loaded(Box::new(LoadedRows::of(executor, rows)?)),
         })
     }
 

@@ -140,7 +140,7 @@ impl<'p> Translation<'p> {
         if repeated {
             return Err(Reason("the pattern repeats a repetition"));
         }
-        let last = self.last.ok_or_else(|| Reason("the pattern repeats nothing"))?;
+        let last = self.last.ok_or(Reason("the pattern repeats nothing"))?;
         if !self.flags.is_empty() {
             // What is before the flags may be a repetition.
             self.made.insert_str(last, "(?:");
@@ -283,7 +283,7 @@ impl<'p> Translation<'p> {
     /// The character that is behind a backslash.
     fn escaped(&mut self) -> Result<char, Reason> {
         let octal = |char: Option<char>| char.and_then(|char| char.to_digit(8));
-        Ok(match self.next().ok_or_else(|| Reason("the pattern ends with a backslash"))? {
+        Ok(match self.next().ok_or(Reason("the pattern ends with a backslash"))? {
             'a' => '\x07',
             'f' => '\x0c',
             'n' => '\n',

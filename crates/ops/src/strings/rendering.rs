@@ -118,8 +118,7 @@ impl Form {
             (Rendered::Boolean(_) | Rendered::Integer(..), b's') | (Rendered::String(_), _) => Err(mismatch()),
             (Rendered::Boolean(value), _) => self.body(Rendered::Integer(value.into(), value.into()), digits),
             (Rendered::Integer(_, bits), b'c') if self.field.wide => {
-                let char =
-                    char::from_u32(bits as u32).ok_or_else(|| Reason("a field `%lc` is for numbers of characters"))?;
+                let char = char::from_u32(bits as u32).ok_or(Reason("a field `%lc` is for numbers of characters"))?;
                 let _ = digits.write_char(char);
                 Ok(Body::plain(self.cut(digits.as_bytes())))
             }
