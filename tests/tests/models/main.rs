@@ -13,6 +13,7 @@ mod laziness;
 mod limits;
 mod maps;
 mod nesting;
+mod numbers;
 mod pieces;
 mod rewrites;
 mod selections;

@@ -36,7 +36,9 @@ impl Kinds {
     /// Of a `missing` without a type, which is of the kind of what it meets.
     const NONE: Kinds = Kinds(0);
     /// Integers.
-    const WHOLE: Kinds = Kinds(1);
+    const WHOLE: Kinds = Kinds(1 | Kinds::UNSIGNED.0);
+    /// Integers that no operator casts by itself.
+    const UNSIGNED: Kinds = Kinds(32);
     /// Fractions that are written.
     const WEAK: Kinds = Kinds(2);
     /// Floats that make an f32 of an integer.
@@ -44,7 +46,7 @@ impl Kinds {
     /// Floats of 64 bits, which make one of an integer.
     const WIDE: Kinds = Kinds(8);
     const OTHER: Kinds = Kinds(16);
-    const ANY: Kinds = Kinds(31);
+    const ANY: Kinds = Kinds(63);
 
     fn may_be(self, kinds: Kinds) -> bool {
         self.0 & kinds.0 != 0
@@ -71,7 +73,8 @@ impl Kinds {
         };
         match scalar {
             Some(Scalar::Float64) => Kinds::WIDE,
-            Some(scalar) if scalar.is_whole() => Kinds::WHOLE,
+            Some(Scalar::UInt64) => Kinds::UNSIGNED,
+            Some(scalar) if scalar.is_whole() => Kinds::WHOLE.without(Kinds::UNSIGNED),
             Some(Scalar::WeakFloat) => Kinds::WEAK,
             Some(scalar) if scalar.is_float() => Kinds::NARROW.without(Kinds::WEAK),
             _ => Kinds::OTHER,
@@ -313,13 +316,14 @@ pub(super) trait Marker {
     fn beside(&mut self, operand: NodeId, other: NodeId) -> Result<NodeId, Self::Stop> {
         let (graph, vocabulary, known) = self.known();
         let [own, met] = [operand, other].map(|node| known.kinds(graph, vocabulary, node));
-        // Beside an f64 an integer becomes one without a mark.
-        let is_integer = own.may_be(Kinds::WHOLE) && met.may_be(Kinds::NARROW);
+        // Beside an f64 an integer becomes one without a mark, but a u64.
+        let is_integer = own.may_be(Kinds::WHOLE) && met.may_be(Kinds::NARROW)
+            || own.may_be(Kinds::UNSIGNED) && met.may_be(Kinds::WIDE);
         let is_literal = matches!(graph.node(other), Node::Literal(_));
         let is_fraction = own.may_be(Kinds::WEAK) && met.may_be(Kinds::WEAK) && !is_literal;
         match () {
             () if operand == other || !is_integer && !is_fraction => Ok(operand),
-            () if met.is(Kinds::NARROW) && !is_fraction => self.widened(operand),
+            () if met.is(Kinds::NARROW | Kinds::WIDE) && !is_fraction => self.widened(operand),
             () => self.mark(BESIDE, &[operand, other]),
         }
     }
