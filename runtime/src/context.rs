@@ -47,7 +47,7 @@ pub struct Context {
     time_limit: Option<TimeLimit>,
     /// The last reason that an operator of the user gave for a fault, and its code, if that is one of its own.
     reason: (Box<str>, Option<&'static str>),
-    /// Where evaluations are counted, if they are.
+    /// The counter of evaluations, if there is one.
     tally: Option<Arc<Tally>>,
     /// True if there is a time limit or a tally: one byte to look at for those without.
     is_watched: bool,

@@ -290,7 +290,7 @@ impl Rows {
         }
     }
 
-    /// Who is told of the model.
+    /// The metrics of the model.
     fn watch(&self) -> &Watch {
         match self {
             Rows::Plan(plan) => plan.watch(),

@@ -31,11 +31,11 @@ pub(crate) const IN_VALUE: &str = "core._in_value";
 /// `lookup(x, {"CH": 1.08}, 1.0)`: what stands there in braces is a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
-/// What a power of written integers is cast by that no i64 holds.
+/// The cast of a power of written integers that no i64 holds.
 pub(crate) const TO_INT64: &str = "core.to_int64";
 /// Arolla's floor division, which the builder has beside that of texts: of floats, the quotient is rounded before its floor is taken.
 pub(crate) const FLOORDIV: &str = "math.floordiv";
-/// What Arolla's floor division leaves.
+/// The remainder of Arolla's floor division.
 pub(crate) const MOD: &str = "math.mod";
 
 /// The operator whose second operand is a type, whatever else its name is.

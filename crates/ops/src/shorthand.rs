@@ -153,7 +153,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
         let half = g.literal(Value::Scalar(ScalarValue::Float64(0.5)));
         g.apply(id::MATH_QUANTILE, &[args[0], half, args[1]])
     }),
-    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
+    faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Own,
     examples: &[
         ex("median([5, missing, 1, 3, 9])", "f64?{4}"),

@@ -402,7 +402,7 @@ impl TypedGraph {
         registry.resolve(op, &self.arguments(operands))
     }
 
-    /// What typing knows of operands some of which are no nodes yet.
+    /// The operands as typing sees them; some of them are no nodes yet.
     pub(crate) fn arguments<'a>(&'a self, operands: &[Operand<'a>]) -> SmallVec<[Argument<'a>; 4]> {
         let argument = |operand: &Operand<'a>| match *operand {
             Operand::Node(id) => self.argument(id),

@@ -23,7 +23,7 @@ pub(crate) struct Cotangent {
 /// The cotangents that a node gives its differentiated operands, in their order; `None` for an operand that gets none.
 pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// How an operation carries the cotangent of its result to an operand. All of them are linear, with factors that are 0 or 1.
+/// The way in which an operation carries the cotangent of its result to an operand. All of them are linear, with factors that are 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
     /// Each element of the operand gets one of the numbers.
@@ -55,7 +55,7 @@ impl Cotangent {
         self.exists.is_some_and(|exists| !graph.extents(exists).is_empty())
     }
 
-    /// The same where another mask holds, too.
+    /// The cotangent where its mask and another one hold.
     pub(crate) fn within(self, graph: &mut TensorGraph, mask: Option<TensorNodeId>) -> Result<Cotangent, Error> {
         let exists = match (self.exists, mask) {
             (Some(own), Some(mask)) => Some(graph.map(id::LOGICAL_AND, &[own, mask])?),

@@ -158,7 +158,7 @@ impl TensorGraph {
         self.cotangents(&reverse, tangents, &seeds)
     }
 
-    /// What the cotangent of a node's result makes of its operands. Where the result was not chosen, no operand has a cotangent through it.
+    /// The cotangents of a node's operands, from that of its result. Where the result was not chosen, no operand has a cotangent through it.
     pub(crate) fn operand_cotangents(
         &mut self,
         id: TensorNodeId,

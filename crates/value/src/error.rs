@@ -171,7 +171,7 @@ impl Error {
         self.with(|fault| fault.place = element)
     }
 
-    /// The same error, of a model that was read from these texts. An error that has texts already keeps them.
+    /// Adds the texts that the model was read from, for its excerpts. An error that has texts already keeps them.
     #[must_use]
     pub fn in_sources(mut self, sources: Option<&Arc<Texts>>) -> Self {
         match Arc::make_mut(&mut self.0) {
@@ -265,7 +265,7 @@ impl Error {
         self.with_tensors(|tensors| tensors.fault = Some((kind, operator.map(str::to_owned))))
     }
 
-    /// The same fault of an element, under this code.
+    /// Sets the code of a fault of an element.
     #[must_use]
     pub fn of_code(self, code: &'static str) -> Self {
         self.with_tensors(|tensors| tensors.code = Some(code))

@@ -22,12 +22,12 @@ macro_rules! remainder {
 }
 
 remainder! {
-    /// What is left of `x` after the floor division by `y`, rounded once; the sign is that of `y`. NaN for an infinite `x` and for `y = 0`.
+    /// The rest of the floor division of `x` by `y`, rounded once; the sign is that of `y`. NaN for an infinite `x` and for `y = 0`.
     remainder_f64: f64
 }
 
 remainder! {
-    /// What is left of `x` after the floor division by `y`, rounded once; the sign is that of `y`. NaN for an infinite `x` and for `y = 0`.
+    /// The rest of the floor division of `x` by `y`, rounded once; the sign is that of `y`. NaN for an infinite `x` and for `y = 0`.
     remainder_f32: f32
 }
 

@@ -70,7 +70,7 @@ impl Folder {
     /// Reads a file, which is called by its path. A byte order mark is left out.
     ///
     /// # Errors
-    /// The file cannot be read, is a link to what lies outside of the folder, or is not UTF-8.
+    /// The file cannot be read, is a link that leads out of the folder, or is not UTF-8.
     pub fn read(&self, path: &Path) -> io::Result<UsedFile> {
         let text = text_of_file(&self.followed(path)?, self.most_bytes)?;
         Ok(UsedFile { name: shown(path), text: text.into() })

@@ -223,7 +223,7 @@ impl Model {
         step().map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
 
-    /// Compiles the model by `compile`. Metrics are told if that fails.
+    /// Calls `compile`, and sends the metrics an event if it fails.
     pub(crate) fn compiled<A>(
         &self,
         options: &Options,

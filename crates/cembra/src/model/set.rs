@@ -136,7 +136,7 @@ impl fmt::Display for FailedModel {
     }
 }
 
-/// What it displays as, for a `main` that returns it.
+/// Its message with the lines that it is about, as `Display` has it, for a `main` that returns it.
 impl fmt::Debug for FailedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -192,7 +192,7 @@ impl<T> ModelSet<T> {
         Ok(set)
     }
 
-    /// The same set, whose reloads are told to these metrics and not to the [installed](crate::install_metrics) ones.
+    /// Sets the metrics that get the events of reloads, in the place of the [installed](crate::install_metrics) ones.
     ///
     /// ```
     /// use cembra::{Counters, ModelSet};

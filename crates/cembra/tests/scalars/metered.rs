@@ -1,4 +1,4 @@
-//! What metrics are told of evaluations: how many there were, through every door, which faults ended them, and models and folders that could not be
+//! Metrics of evaluations: their number through every door, the faults that ended them, and the models and folders that could not be
 //! read.
 
 use cembra::{

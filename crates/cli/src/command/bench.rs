@@ -1,8 +1,8 @@
 //! `cembra bench`: how long a model takes to get ready and to evaluate a row, in both backends.
 //!
 //! All that is measured runs once per round, one after the other, so that a slow spell of the machine hits both backends
-//! alike; what is told is the median of the rounds. Rows are loaded before the clock starts, but for models with arrays, which sessions
-//! evaluate.
+//! alike. It reports the median of the rounds. Rows are loaded before the clock starts; models with arrays are evaluated by sessions,
+//! which take rows as they are.
 
 use super::random_rows::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
 use super::{options_with_types, print, print_json};
@@ -146,7 +146,7 @@ fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model)
     model.compile(&options.clone().backend(backend)).map_err(|error| text.blame(&error))
 }
 
-/// Where the rows come from.
+/// The source of the rows.
 enum RowOrigin<'a> {
     Data(Feed),
     /// Random values for the inputs that are not given one for all rows.
@@ -265,7 +265,7 @@ fn rows_of_data(
 enum ReadyRows<'v> {
     /// In frames.
     Loaded(Box<LoadedRows<'v>>),
-    /// As values, for a session, and its results.
+    /// Values for a session, and the results of the row before.
     Given { session: Box<Session>, rows: &'v [Vec<Value>], results: Vec<Value> },
 }
 

@@ -344,7 +344,7 @@ fn meant(name: &str) -> Option<String> {
     Some(format!("is `{command}` meant?"))
 }
 
-/// What the rule for the numbers of a session is called among its definitions; no name is.
+/// The key of the statement `numbers ..` among the definitions of a session. No name of the language has a space.
 const NUMBERS: &str = "numbers f64";
 
 /// True for a test: the word may also be a name.

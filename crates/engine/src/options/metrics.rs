@@ -1,5 +1,5 @@
-//! What is told to whoever counts: compilations, fallbacks, tiers, executors, faults, reloads. Never a call of a model: calls are too short to
-//! be told one by one, and are counted on request. Nothing is told if nobody listens.
+//! Events of models for a host's metrics: compilations, fallbacks, tiers, executors, faults, reloads. A call of a model is no event, because it is too
+//! short for one; calls are counted on request. Without metrics no event is made.
 
 use crate::options::choice::RowPlayer;
 use cembra_native::Tier;
@@ -66,16 +66,16 @@ pub enum Event<'e> {
     },
     /// A model could not be compiled.
     CompilationFailed {
-        /// Why.
+        /// The error.
         error: &'e Error,
     },
-    /// An evaluation ended with a fault: of an operator, by a deadline or a token, or at a limit. Of a batch in which rows may fail, those whose
-    /// errors it keeps are told.
+    /// An evaluation ended with a fault: of an operator, by a deadline or a token, or at a limit. A batch in which rows may fail makes an
+    /// event for each error that it keeps.
     Fault {
         /// The code of its error, such as `div-by-zero` or `deadline`.
         code: &'static str,
     },
-    /// A folder of models was read, which is told of the first time, too. The name of the model is that of the folder.
+    /// A folder of models was read. The first time is an event, too. The name of the model is that of the folder.
     Reloaded {
         /// The number of models that were added, replaced or removed.
         changed: usize,
@@ -121,7 +121,7 @@ pub trait Metrics: Send + Sync + Debug {
     /// Takes note of an event of a model that is called so (`Options::name`).
     fn record(&self, model: &str, event: &Event<'_>);
 
-    /// Where the evaluations of a model are counted; `None`, as by default, if they are not, which costs nothing then. It is asked once for each
+    /// The counter of a model's evaluations. It is `None` by default: then they are not counted, and that costs nothing. It is asked once for each
     /// session, executor of structs and batch. A counted evaluation takes up to 2 nanoseconds more. Runs of a raw function are not counted.
     fn evaluations(&self, _model: &str) -> Option<Arc<Evaluations>> {
         None
@@ -243,9 +243,9 @@ pub struct Counts {
     pub deadlines: u64,
     /// Models that could not be compiled.
     pub failed_compilations: u64,
-    /// How often a folder of models was read.
+    /// The number of times that a folder of models was read.
     pub reloads: u64,
-    /// Files that were no models then.
+    /// The number of files in it that were no models.
     pub failed_files: u64,
 }
 
@@ -361,7 +361,7 @@ impl Watch {
         }
     }
 
-    /// Where evaluations are counted, if they are.
+    /// The counter of evaluations, if there is one.
     pub(crate) fn evaluations(&self) -> Option<Arc<Evaluations>> {
         self.metrics.as_ref()?.evaluations(self.model())
     }

@@ -19,7 +19,7 @@ use std::ops::BitOr;
 /// The rule for numbers that a file says at its head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Numbers {
-    /// Nothing is said: integers become f64, and fractions are as wide as what they meet.
+    /// A file without a head: integers become f64, and fractions are as wide as what they meet.
     #[default]
     Unsaid,
     /// `numbers f64`: integers become f64, and fractions are f64.
@@ -33,7 +33,7 @@ pub(super) enum Numbers {
 struct Kinds(u8);
 
 impl Kinds {
-    /// Of a `missing` without a type, which is of the kind of what it meets.
+    /// A `missing` without a type, which is of the kind of what it meets.
     const NONE: Kinds = Kinds(0);
     /// Integers.
     const WHOLE: Kinds = Kinds(1 | Kinds::UNSIGNED.0);
@@ -98,19 +98,19 @@ enum ResultKinds {
     Other,
     /// Floats, or what no rule says. What makes floats of integers makes no integers of anything.
     Floats,
-    /// What its first operand has.
+    /// The kinds of the first operand.
     First,
-    /// What is at a place of its first operand.
+    /// The kinds of the elements of the first operand.
     Element,
-    /// What its operands from this position on have.
+    /// The kinds of the operands from this position on.
     All(usize),
-    /// What its operands have. Of dates days are made, which are integers, but no floats without a float.
+    /// The kinds of all operands. A difference of dates is an integer; no float is made without a float.
     Sum,
-    /// Likewise, with floats in the place of integers. Of durations it makes an f64.
+    /// The kinds of all operands with floats in the place of integers. A quotient of durations is an f64.
     Quotient,
-    /// What the type says that it is declared to be of, or is cast to.
+    /// The kind of the type that the operand is declared to be of, or is cast to.
     Typed,
-    /// What its first operand has, which a declared type reaches.
+    /// The kinds of the first operand once a declared type has reached it.
     Reached,
     /// `core._wide`
     Wide,
@@ -144,7 +144,7 @@ impl ResultKinds {
     }
 }
 
-/// What is known of the nodes and operators of a graph.
+/// The kinds of the nodes of a graph, as far as they were asked for.
 #[derive(Debug, Default)]
 pub(super) struct NodeKinds {
     /// The kinds of the first nodes.
@@ -231,7 +231,7 @@ impl NodeKinds {
     }
 }
 
-/// What makes the nodes of the rule in a graph.
+/// A maker of the marks of the rule in a graph.
 pub(super) trait Marker {
     /// The reason why a node is not made.
     type Stop;

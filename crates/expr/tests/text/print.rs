@@ -63,7 +63,7 @@ fn integers_that_become_floats_are_marked() {
         ("a < missing", "a < missing"),
         ("a < \"b\"", "a < \"b\""),
         ("a * 0.5f32", "core._wide(a) * 0.5f32"),
-        ("a * 0.5f64", "a * 0.5f64"),
+        ("a * 0.5f64", "core._wide(a) * 0.5f64"),
         ("if c then a else 1.5", "if c then core._wide(a) else 1.5"),
         ("if c then a", "if c then a"),
         ("a / 2 / b", "core._wide(a) / 2.0f64 / core._wide(b)"),
@@ -105,7 +105,7 @@ fn files_say_how_their_numbers_are_computed() {
         let program = read_with(text, &OperatorsOnNumbers);
         print_expression(&program.graph, program.outputs[0].node)
     };
-    assert_eq!(told("numbers f64; a * 0.5 + sqrt(2)"), "a * 0.5f64 + math.sqrt(2.0f64)");
+    assert_eq!(told("numbers f64; a * 0.5 + sqrt(2)"), "core._wide(a) * 0.5f64 + math.sqrt(2.0f64)");
     assert_eq!(told("numbers f64; WEAK_FLOAT{0.5} * -inf"), "0.5 * f64{-inf}");
     assert_eq!(told("numbers f64; a / 2"), "core._wide(a) / 2.0f64");
     assert_eq!(told("numbers f32; a * 0.5 + a / 2 + sqrt(2)"), "a * 0.5 + a / 2 + math.sqrt(2)");

@@ -110,7 +110,7 @@ ordered! {
     f64, |number| number.to_bits(), |number| number;
 }
 
-/// What is looked for in the elements of each group.
+/// The statistic of each group.
 #[derive(Clone, Copy)]
 enum Sought<'f> {
     /// The element before which a number of elements go, told how many there are.
@@ -207,7 +207,7 @@ fn on_line(low: f64, high: f64, weight: f64) -> f64 {
     }
 }
 
-/// What is sought in each group of the operand `into`.
+/// The statistic of each group of the operand `into`.
 fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Sought<'_>) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(into, array.len())?;

@@ -1,4 +1,4 @@
-//! What a text makes of integers, once types are known. The parser knows no types: it writes `core._wide(x)` where integers become f64, and
+//! Marks of integers that a text makes f64, taken apart once types are known. The parser knows no types: it writes `core._wide(x)` where integers become f64, and
 //! `core._beside(x, y)` where they do so beside a float. Both stand for a cast, or for `x` itself.
 
 use crate::definition::{BINARY, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, UNARY, ex};
@@ -35,8 +35,8 @@ fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeRe
     }
 }
 
-/// What an operand of one type is where a text makes f64 of integers, if it does not stay what it is: an f64 in the place of an integer, if
-/// nothing or a float is beside it, and in that of a written fraction beside one that may be missing, which Arolla compares as f32.
+/// The type that a marked operand becomes; `None` if it stays what it is. An integer becomes an f64 if it stands alone or beside a float. A written
+/// fraction becomes one beside a fraction that may be missing, because Arolla compares these as f32.
 #[must_use]
 pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
     let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);

@@ -1,4 +1,4 @@
-//! What `//` and `%` mean in texts: the floor of the exact quotient, and what it leaves. Arolla's `math.floordiv` and `math.mod`, which round
+//! The operators `//` and `%` of texts: the floor of the exact quotient, and what it leaves. Arolla's `math.floordiv` and `math.mod`, which round
 //! the quotient before they take its floor, are in `division.rs`, with the rules of integers, which are the same.
 
 use super::division::{INT_FLOORDIV_RULE, INT_MOD_RULE, ZERO, int_floordiv, int_mod, quotient};
@@ -19,13 +19,13 @@ macro_rules! float {
 struct Division {
     /// The whole part of the rounded quotient: the floor of the exact quotient, or 1 more.
     whole: Val,
-    /// What that leaves.
+    /// The rest of that division.
     rest: Val,
     /// The rest with the sign of the divisor.
     signed: Val,
     /// True where these two differ: the whole part is 1 too large, and the rest lacks a divisor.
     is_above: Mask,
-    /// Where none of this holds: the quotient is too large, or a NaN, or the divisor is infinite.
+    /// Set where none of this holds: the quotient is too large, or a NaN, or the divisor is infinite.
     is_special: Mask,
 }
 

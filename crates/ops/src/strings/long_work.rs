@@ -5,7 +5,7 @@ use cembra_runtime::{Cancellation, Context, Fault, FaultKind};
 /// The bytes between two looks at the token.
 pub(super) const LOOKED_EVERY: usize = 1 << 20;
 
-/// How far long work on a string has come.
+/// The progress of long work on a string.
 pub(super) struct LongWork {
     /// The token; `None` for a string that is not long.
     token: Option<Cancellation>,

@@ -230,8 +230,8 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Fallible<F>(pub F);
 
-/// Why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and its code. Whatever displays
-/// becomes one, with the code `invalid`.
+/// The reason why an operator has no result: the message of the evaluation's error, which is cut beyond 1,000 characters, and its code. A value that
+/// implements `Display` becomes one with the code `invalid`.
 #[derive(Clone, Debug)]
 pub struct Reason {
     code: Option<&'static str>,

@@ -294,7 +294,7 @@ impl Dialect {
     }
 }
 
-/// What to do with a file that is not UTF-8.
+/// The help for a file that is not UTF-8.
 pub(crate) const AS_UTF8: &str = "save the file as UTF-8, or write `iconv -f latin1 -t utf-8 old.csv > new.csv`";
 
 /// The error that bytes are no text.

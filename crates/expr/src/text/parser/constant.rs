@@ -17,7 +17,7 @@ pub(crate) struct WrittenInteger {
     is_long: bool,
 }
 
-/// What makes a float of the digits of an integer.
+/// The ending that makes a float of the digits of an integer.
 const FRACTION: &str = ".0";
 
 /// A result that its type does not hold.

@@ -113,7 +113,7 @@ pub(super) struct Parser<'s, 'v> {
     files: Files<'s>,
     /// The rule of the file being read.
     rule: FileRule,
-    /// What the rule needs to know of the nodes so far.
+    /// The kinds of the nodes so far, which the rule asks for.
     known: NodeKinds,
     vocabulary: &'v dyn Vocabulary,
     program: Program,

@@ -1,4 +1,4 @@
-//! What a program is without the marks of its numbers. A text has no marks: reading it makes them again.
+//! Programs without the marks of their numbers. A text has no marks: reading it makes them again.
 
 use crate::infix::{BESIDE, WIDE};
 use crate::text::numbers::{Marker, NodeKinds};
