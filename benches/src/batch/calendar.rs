@@ -162,8 +162,8 @@ pub fn run(plan: &Plan) -> Result<Vec<Record>, Error> {
             &ages,
             &dates,
             |to| ColumnMut::values(to),
-            |to: &mut [i32]| {
-                to.iter_mut().zip(&born).for_each(|(to, born)| *to = age(*born, black_box(today)));
+            |to: &mut [i64]| {
+                to.iter_mut().zip(&born).for_each(|(to, born)| *to = age(*born, black_box(today)).into());
                 true
             },
         )?;

@@ -42,7 +42,9 @@ pub(crate) static UPCAST: OpDef = OpDef {
         }
         QType::Scalar(Scalar::Date) | QType::Optional(Scalar::Date) => {
             let origin = g.literal(Value::from(Date(0)));
-            Ok(g.apply(id::SUBTRACT, &[args[1], origin])?)
+            // A date is an i32, so that the cast never fails.
+            let days = g.apply(id::SUBTRACT, &[args[1], origin])?;
+            Ok(g.apply(id::TO_INT32, &[days])?)
         }
         QType::Scalar(scalar) | QType::Optional(scalar) if scalar.is_quoted() => {
             Ok(g.apply(id::DURATION_MICROS, &args[1..])?)

@@ -140,9 +140,9 @@ fn months_and_weeks_are_those_of_a_library() {
             let date = |date: NaiveDate| Value::from(Date::from(date));
             let expected = [
                 date(sum),
-                Value::from(months),
+                Value::from(i64::from(months)),
                 // Theirs are anniversaries, counted from the earlier day.
-                Value::from(if d <= e { years } else { months / 12 }),
+                Value::from(i64::from(if d <= e { years } else { months / 12 })),
                 Value::from(d.iso_week().week() as i32),
                 Value::from(d.iso_week().year()),
                 Value::from(d.month0() as i32 / 3 + 1),
@@ -321,10 +321,10 @@ struct Visit {
 
 #[derive(Output, Debug, PartialEq)]
 struct Found {
-    age: Option<i32>,
+    age: Option<i64>,
     next: Date,
     begins: cembra::Optional<Timestamp>,
-    left: Option<i32>,
+    left: Option<i64>,
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn structs_have_fields_of_them() {
             age: Some(10),
             next: Date::of(2024, 2, 29).expect("a day"),
             begins: Some(Timestamp(0)).into(),
-            left: Some(-born.0 - 10),
+            left: Some(i64::from(-born.0 - 10)),
         };
         assert_eq!(run.run(&visit).expect("no fault"), expected);
         let visit = Visit { born, seen: None.into(), until: None };

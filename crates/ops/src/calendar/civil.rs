@@ -51,6 +51,12 @@ pub(super) fn whole(t: &mut Tape, x: Val) -> Cell {
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 }
 
+/// A float without a fraction that an i32 holds, as an i64. Lanes have an instruction for each of the two steps, and none for both.
+pub(super) fn long(t: &mut Tape, x: Val) -> Cell {
+    let x = t.un(Un::Convert(MachineType::I32), x);
+    Cell::num(t.un(Un::Convert(MachineType::I64), x))
+}
+
 /// Days from 1970 of a date or a timestamp.
 pub(super) fn days(t: &mut Tape, cell: Cell) -> Val {
     let x = cell.val(t);

@@ -1,6 +1,6 @@
 //! Counting in months and years: sums, differences, and where months begin and end.
 
-use super::civil::{FromMarch, check, days, first_day, first_day_after, float, number, plus, times, whole};
+use super::civil::{FromMarch, check, days, first_day, first_day_after, float, long, number, plus, times, whole};
 use super::truncating::OF_MONTH;
 use crate::Rule;
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
@@ -100,7 +100,7 @@ fn months_between(t: &mut Tape, a: &[Cell]) -> Val {
 
 const MONTHS_BETWEEN_RULE: Rule = |t, a| {
     let months = months_between(t, a);
-    whole(t, months)
+    long(t, months)
 };
 
 const YEARS_BETWEEN_RULE: Rule = |t, a| {
@@ -111,17 +111,20 @@ const YEARS_BETWEEN_RULE: Rule = |t, a| {
     let months = t.bin(Bin::Add, months, half);
     let years = times(t, months, 1.0 / 12.0);
     let years = t.un(Un::Trunc, years);
-    whole(t, years)
+    long(t, years)
 };
 
 pub(crate) static MONTHS_BETWEEN: OpDef = OpDef {
     name: "date.months_between",
     summary: "Full months from one date to another, negative if it is before: from 31 January to 28 February there is none.",
     params: &[param("from"), param("to")],
-    meaning: Meaning::Overloads(&[strict!(|from: Date, to: Date| -> i32 { from.months_to(to) }, MONTHS_BETWEEN_RULE)]),
+    meaning: Meaning::Overloads(&[strict!(
+        |from: Date, to: Date| -> i64 { from.months_to(to).into() },
+        MONTHS_BETWEEN_RULE
+    )]),
     examples: &[
-        ex("date.months_between(date\"2026-01-31\", date\"2026-11-20\")", "9"),
-        ex("date.months_between(date\"2026-02-28\", date\"2026-01-31\")", "0"),
+        ex("date.months_between(date\"2026-01-31\", date\"2026-11-20\")", "i64{9}"),
+        ex("date.months_between(date\"2026-02-28\", date\"2026-01-31\")", "i64{0}"),
     ],
     ..OVERLOADED
 };
@@ -130,8 +133,11 @@ pub(crate) static YEARS_BETWEEN: OpDef = OpDef {
     name: "date.years_between",
     summary: "Full years from one date to another, as ages are counted, negative if it is before: from 29 February 2004 to 28 February 2005 there is none.",
     params: &[param("from"), param("to")],
-    meaning: Meaning::Overloads(&[strict!(|from: Date, to: Date| -> i32 { from.years_to(to) }, YEARS_BETWEEN_RULE)]),
-    examples: &[ex("date.years_between(date\"1990-11-21\", date\"2026-11-20\")", "35")],
+    meaning: Meaning::Overloads(&[strict!(
+        |from: Date, to: Date| -> i64 { from.years_to(to).into() },
+        YEARS_BETWEEN_RULE
+    )]),
+    examples: &[ex("date.years_between(date\"1990-11-21\", date\"2026-11-20\")", "i64{35}")],
     ..OVERLOADED
 };
 

@@ -36,19 +36,31 @@ pub(crate) static ADD: OpDef = OpDef {
 };
 
 const SUBTRACT_RULE: Rule = |t, a| two(t, Bin::Sub, a);
+const DAYS_BETWEEN_RULE: Rule = |t, a| {
+    let [x, y] = [a[0], a[1]].map(|cell| {
+        let days = cell.val(t);
+        t.un(Un::Convert(MachineType::I64), days)
+    });
+    Cell::num(t.bin(Bin::Sub, x, y))
+};
+
 pub(crate) static SUBTRACT: OpDef = OpDef {
     name: "math.subtract",
     aliases: &["subtract"],
-    summary: "The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`.",
+    summary: "The difference of two numbers; of two dates, in days, an i64; the date so many days earlier. Integers wrap around, a date and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: f32, y: f32| -> f32 { x - y }, SUBTRACT_RULE),
         strict!(|x: f64, y: f64| -> f64 { x - y }, SUBTRACT_RULE),
         strict!(|x: Date, y: i32| -> Date { Date(x.0.wrapping_sub(y)) }, SUBTRACT_RULE),
-        strict!(|x: Date, y: Date| -> i32 { x.0.wrapping_sub(y.0) }, SUBTRACT_RULE),
+        strict!(|x: Date, y: Date| -> i64 { i64::from(x.0) - i64::from(y.0) }, DAYS_BETWEEN_RULE),
     ]),
-    examples: &[ex("5 - 7", "-2"), ex("1f64 - 0.5", "f64{0.5}"), ex("date\"2026-11-20\" - date\"2026-01-01\"", "323")],
+    examples: &[
+        ex("5 - 7", "-2"),
+        ex("1f64 - 0.5", "f64{0.5}"),
+        ex("date\"2026-11-20\" - date\"2026-01-01\"", "i64{323}"),
+    ],
     derivative: Some(|d| {
         let minus = d.minus(d.cotangent)?;
         all([d.cotangent, minus])
