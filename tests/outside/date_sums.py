@@ -41,7 +41,7 @@ def part(bench, name, model, header, rows, expected):
         if len(found) != len(rows):
             bench.tally(name, WRONG, f"{len(found)} of {len(rows)} rows: {brief(done.err)}", again(*arguments))
             continue
-        for at, (row, made, wanted) in enumerate(zip(rows, found, expected)):
+        for at, (row, made, wanted) in enumerate(zip(rows, found, expected), 1):
             faulty = "time-range" in str(failed.get(at, {}))
             right = faulty if wanted is None else (made[0] if made else "") == wanted and at not in failed
             bench.tally(name, RIGHT if right else WRONG, f"{row}: {made}, {failed.get(at)}, expected {wanted}", again(*arguments))

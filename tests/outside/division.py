@@ -86,8 +86,10 @@ def judge(bench, kind, pairs, found, command):
     if len(found) != len(pairs):
         bench.tally(kind, WRONG, f"{len(found)} results of {len(pairs)} pairs", command)
         return
+    # Results are printed with the fewest digits that name a float of their type, so they are read as floats of that type.
+    of = TYPES[kind[:3]][2]
     for (x, y), (q, r), wanted in zip(pairs, found, [expected(x, y, kind[:3]) for x, y in pairs]):
-        for sign, made, right in (("//", q, wanted[0]), ("%", r, wanted[1])):
+        for sign, made, right in (("//", of(q), wanted[0]), ("%", of(r), wanted[1])):
             verdict = RIGHT if same(made, right) else WRONG
             bench.tally(f"{kind}, {sign}", verdict, f"{x!r} {sign} {y!r} is {made}, not {right!r}", command)
 
@@ -139,4 +141,5 @@ def beside_numpy(bench):
                 bench.tally(f"{kind}, {sign} beside NumPy", RIGHT if same(own, numpys) else WRONG, f"{x!r} {sign} {y!r}: {own}, {numpys}")
 
 
-main("floor division", rows, arrays, tensors, beside_numpy)
+if __name__ == "__main__":
+    main("floor division", rows, arrays, tensors, beside_numpy)

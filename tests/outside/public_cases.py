@@ -1,7 +1,7 @@
 """Public reports of users of other systems, and findings of new users: each is right, or refused with what to write, or wrong.
 
-The cases are folders with a file `cmd.txt` of commands; here is the right answer of each command, as rows of results or as words of a refusal. Those
-about values and meanings, which are of a later issue, are told and not counted.
+The cases are folders with a file `cmd.txt` of commands. Here is the right answer of each command, as rows of results or as words of a refusal. A
+value that the pages document, and that its reporter did not expect, is told and not counted.
 
     PYTHON tests/outside/public_cases.py target/debug/cembra FOLDER-OF-CASES
 """
@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from cases import REFUSED, RIGHT, WRONG, Bench, brief
 
-LATER = {"15", "16", "17", "18", "19", "22", "40", "41"}
+# Integers of 32 bits wrap around in products, as `docs/guide/data.md` says of columns of Parquet and Arrow.
+DOCUMENTED = {"18"}
 
 
 def rows(*lines):
@@ -175,7 +176,12 @@ def answers(folder):
         ],
         "13": [either(rows("2"), refused("`a`", "twice")), either(rows("2"), refused("twice"))],
         "14": [rows("0"), either(rows("0"), refused("declare")), rows("0", "3.5", "4"), refused("items")],
-        "15": [rows("149.63", "815.96", "-61.09", "34700.05", "3.77"), rows("2889.74,2889.75", "1572.3,1572.3"), rows("110")],
+        "15": [
+            rows("149.63", "815.96", "-61.09", "34700.05", "3.77"),
+            rows("2889.74,2889.75", "1572.3,1572.3"),
+            # The quotient is 109.49999999999999: Excel rounds to 15 digits first, and has 110.
+            rows("109"),
+        ],
         "16": [rows("1.99,2", "2.34,2", "2.36,2", "-0.12,-0", "0.5,0", "1.5,2", "1e22,1e22")],
         "17": [
             holds(lambda text: text.splitlines()[1:7] == ["2,1,true", "-3,2,true", "-3,-2,true", "2,-1,true", "-1,5,true", "-1,2,true"]),
@@ -183,8 +189,8 @@ def answers(folder):
         ],
         "18": [either(rows("2147483666"), refused("i32")), either(rows("5000000000"), refused("i32")), rows("8000000000,200"), rows("5000000000")],
         "19": [
-            rows("152399025,12345,4115", "281475010265089,16777217,5592405.666666667", "9e18,3000000000,1e9"),
-            rows("152399025", "281475010265089", "9e18"),
+            rows("152399025,12345,4115", "281475010265089,16777217,5592405.666666667", "9000000000000000000,3000000000,1000000000"),
+            rows("152399025", "281475010265089", "9000000000000000000"),
             rows("129140163"),
         ],
         "20": [either(refused("NaN"), refused("nan"))],
@@ -194,7 +200,8 @@ def answers(folder):
                 and [row[2:] for row in list(csv.reader(text.splitlines()))[1:]] == [["2", "2"], ["0", "5"], ["0", "5"], ["", ""], ["", ""]]
             )
         ],
-        "22": [rows("25", "1.5", "5", ""), rows("32.5", "1.75", "5", "")],
+        # `math.inverse_cdf` has an element, as Arolla's does; `quantile`, which interpolates, is in `quantiles.py`.
+        "22": [rows("25", "1.5", "5", ""), rows("30", "2", "5", "")],
         "23": [
             holds(
                 lambda text: (lambda found: abs(found[0][0] - 5 / 12) < 1e-12 and 0 <= found[1][0] < 1e-20 and found[2] == [1, 1])(
@@ -332,10 +339,10 @@ def all_cases(bench, source, lines):
                     lambda text: list(csv.reader(text.splitlines(keepends=True)))[1:]
                     in ([["2", "x, y", 'p "q" r'], ["3", f"multi{end}line", "last"]] for end in ("\n", "\r\n"))
                 )
-            record(bench, lines, folder.name, at + 1, judge, done, text, f"cd {folder.name}; {command}", key in LATER)
+            record(bench, lines, folder.name, at + 1, judge, done, text, f"cd {folder.name}; {command}", key in DOCUMENTED)
 
 
-def record(bench, lines, name, at, judge, done, text, shown, is_later=False):
+def record(bench, lines, name, at, judge, done, text, shown, is_documented=False):
     verdict = WRONG
     if judge is not None and not done.broke():
         try:
@@ -343,8 +350,8 @@ def record(bench, lines, name, at, judge, done, text, shown, is_later=False):
         except Exception as error:
             print(f"{name} {at}: {type(error).__name__}: {error}")
     found = brief(text if done.status == 0 else done.err, 160).replace("|", "\\|")
-    if verdict == WRONG and is_later:
-        lines.append((name, at, "of a later issue", found))
+    if verdict == WRONG and is_documented:
+        lines.append((name, at, "as documented", found))
         return
     lines.append((name, at, {RIGHT: "right", REFUSED: "refused with help", WRONG: "WRONG"}[verdict], found))
     bench.tally("public cases" if not name.startswith("finding") else "findings", verdict, found, shown)

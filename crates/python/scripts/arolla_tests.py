@@ -10,7 +10,10 @@ checkout may be newer than the package: what fails there too is listed apart, an
 
 import argparse
 import collections
+import concurrent.futures
+import dataclasses
 import importlib
+import multiprocessing
 import pathlib
 import re
 import sys
@@ -116,6 +119,54 @@ class Result(unittest.TestResult):
             self._failed(subtest, err)
 
 
+@dataclasses.dataclass
+class Found:
+    """What became of the tests of one file."""
+
+    tests: int = 0
+    evaluations: int = 0
+    passed: int = 0
+    with_arolla: int = 0
+    words: int = 0
+    needs: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    failed: list = dataclasses.field(default_factory=list)
+
+
+def run(file, options):
+    """Runs the tests of one file, in a process of its own: some of the modules leave another evaluation to those behind them."""
+    global evaluate
+    module, _, name = options.eval.rpartition(".")
+    evaluate = getattr(importlib.import_module(module), name)
+    # The tests are modules of the package, which a wheel has not.
+    arolla.__path__.append(str(options.checkout / "py/arolla"))
+    from absl import flags
+
+    importlib.import_module("arolla.operator_tests.backend_test_base")
+    flags.FLAGS(["arolla_tests", f"--eval_fn={__name__}.counted"])
+    original = arolla.arolla.eval
+    if options.direct:
+        arolla.arolla.eval = both(original)
+    try:
+        tests = importlib.import_module(f"arolla.operator_tests.{file}")
+    except Exception as error:
+        print(f"{file}: not loaded: {error}", file=sys.stderr)
+        return Found(needs=collections.Counter([f"a newer package arolla: {type(error).__name__}"]))
+    result = Result()
+    unittest.defaultTestLoader.loadTestsFromModule(tests).run(result)
+    print(f"{file}: {result.testsRun} tests, {len(result.failed)} failed", file=sys.stderr)
+    evaluate = arolla.arolla.eval = original
+    again = {}
+    for test, *_ in result.failed:
+        whole = getattr(test, "test_case", test)
+        if whole.id() not in again:
+            once = unittest.TestResult()
+            whole.run(once)
+            again[whole.id()] = once.wasSuccessful()
+    failed = [(test.id(), *said) for test, *said in result.failed if again[getattr(test, "test_case", test).id()]]
+    with_arolla = len(result.failed) - len(failed)
+    return Found(result.testsRun, evaluations, result.passed, with_arolla, len(result.words), result.needs, failed)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("checkout", type=pathlib.Path, help="the folder of Arolla's repository")
@@ -126,49 +177,27 @@ def main():
     folder = options.checkout / "py/arolla/operator_tests"
     if not folder.is_dir():
         parser.error(f"{folder} is no folder")
-    module, _, name = options.eval.rpartition(".")
-    global evaluate
-    evaluate = getattr(importlib.import_module(module), name)
-    # The tests are modules of the package, which a wheel has not.
-    arolla.__path__.append(str(folder.parent))
-    from absl import flags
-
-    importlib.import_module("arolla.operator_tests.backend_test_base")
-    flags.FLAGS(["arolla_tests", f"--eval_fn={__name__}.counted"])
-    original = arolla.arolla.eval
-    if options.direct:
-        arolla.arolla.eval = both(original)
-    result, began = Result(), time.monotonic()
     files = sorted(path.stem for path in folder.glob("*_test.py") if re.fullmatch(options.only, path.stem))
+    began, all_found = time.monotonic(), []
     for file in files:
-        try:
-            tests = importlib.import_module(f"arolla.operator_tests.{file}")
-        except Exception as error:
-            result.needs[f"a newer package arolla: {type(error).__name__}"] += 1
-            print(f"{file}: not loaded: {error}", file=sys.stderr)
-            continue
-        before, count = len(result.failed), result.testsRun
-        unittest.defaultTestLoader.loadTestsFromModule(tests).run(result)
-        print(f"{file}: {result.testsRun - count} tests, {len(result.failed) - before} failed", file=sys.stderr)
-    evaluate = arolla.arolla.eval = original
-    again = {}
-    for test, *_ in result.failed:
-        whole = getattr(test, "test_case", test)
-        if whole.id() not in again:
-            once = unittest.TestResult()
-            whole.run(once)
-            again[whole.id()] = once.wasSuccessful()
-    failed = [found for found in result.failed if again[getattr(found[0], "test_case", found[0]).id()]]
-    print(f"{len(files)} files, {result.testsRun} tests, {evaluations} evaluations, {time.monotonic() - began:.0f} s")
-    print(f"passed       {result.passed}")
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            try:
+                all_found.append(process.submit(run, file, options).result())
+            except concurrent.futures.process.BrokenProcessPool as error:
+                all_found.append(Found(failed=[(file, type(error).__name__, str(error))]))
+    total = {field.name: sum(getattr(found, field.name) for found in all_found) for field in dataclasses.fields(Found)[:5]}
+    needs = sum((found.needs for found in all_found), collections.Counter())
+    failed = [of for found in all_found for of in found.failed]
+    print(f"{len(files)} files, {total['tests']} tests, {total['evaluations']} evaluations, {time.monotonic() - began:.0f} s")
+    print(f"passed       {total['passed']}")
     print(f"failed       {len(failed)}")
-    print(f"with Arolla  {len(result.failed) - len(failed)} (fail with arolla.eval too)")
-    print(f"words        {len(result.words)} (the same error, said otherwise)")
-    print(f"unsupported  {sum(result.needs.values())}")
-    for what, count in result.needs.most_common():
+    print(f"with Arolla  {total['with_arolla']} (fail with arolla.eval too)")
+    print(f"words        {total['words']} (the same error, said otherwise)")
+    print(f"unsupported  {sum(needs.values())}")
+    for what, count in needs.most_common():
         print(f"  {count:6}  {what}")
     for test, error, message in failed:
-        print(f"FAILED {test.id()}: {error}: {message}")
+        print(f"FAILED {test}: {error}: {message}")
     return 1 if failed else 0
 
 
