@@ -88,6 +88,8 @@ pub enum Integers {
     Stay,
     /// All of them, as in `a / b`.
     Widen,
+    /// The first one, as in `tensor.softmax(x, 0)`.
+    WidenFirst,
     /// The operands from this position on, if one of these is a float: all in `a + b`, the branches in `where(c, a, b)`.
     WidenBesideFloats(usize),
 }

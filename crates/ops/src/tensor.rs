@@ -6,6 +6,7 @@ use crate::derivative::{self, FLAT, all};
 use crate::kernel::{SAME, strict};
 use crate::math::extremes::{INT_MAX_RULE, INT_MIN_RULE};
 use crate::{Promotion, Rule, id};
+use cembra_expr::Integers;
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
@@ -198,6 +199,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     name: "tensor.where",
     summary: "`x` if the truth value is true, else `y`. Both are evaluated.",
     params: &[param("condition"), param("x"), param("y")],
+    integers: Integers::WidenBesideFloats(1),
     meaning: choices!(bool i32 i64 f32 f64),
     examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
     derivative: Some(derivative::chosen),

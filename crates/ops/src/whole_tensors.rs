@@ -3,7 +3,7 @@
 
 use crate::definition::{Example, OWN, OpDef, Typing, ex, param, param_or};
 use crate::typing::TypeFault;
-use cembra_expr::Parameter;
+use cembra_expr::{Integers, Parameter};
 use cembra_value::{Code, ScalarValue, Value};
 
 const fn integer(value: i32) -> Value {
@@ -25,7 +25,7 @@ const AXIS: Parameter = param_or("axis", integer(-1));
 const KEEP: Parameter = param_or("keep", Value::Scalar(ScalarValue::Boolean(false)));
 
 macro_rules! whole {
-    ($($id:ident $name:literal ($($params:expr),*) $text:literal $summary:literal;)*) => {
+    ($($id:ident $name:literal ($($params:expr),*) $text:literal $summary:literal $(, $integers:ident)?;)*) => {
         $(pub(crate) static $id: OpDef = OpDef {
             name: $name,
             summary: $summary,
@@ -35,6 +35,7 @@ macro_rules! whole {
                 const EXAMPLES: &[Example] = &[ex($text, "1")];
                 EXAMPLES
             },
+            $(integers: Integers::$integers,)?
             ..WHOLE
         };)*
     };
@@ -60,7 +61,7 @@ whole! {
     WHOLE_ABSMAX "tensor._whole.absmax" (param("x")) "fn f(x) = tensor._whole.absmax(x); 1"
         "The largest magnitude of all elements. Written `x(\"i,j\").absmax()`.";
     WHOLE_NORM "tensor._whole.norm" (param("x")) "fn f(x) = tensor._whole.norm(x); 1"
-        "The square root of the sum of all squares. Written `x(\"i,j\").norm()`.";
+        "The square root of the sum of all squares. Written `x(\"i,j\").norm()`.", WidenFirst;
     WHOLE_SQUARED_NORM "tensor._whole.squared_norm" (param("x")) "fn f(x) = tensor._whole.squared_norm(x); 1"
         "The sum of all squares. Written `x(\"i,j\").squared_norm()`.";
     WHOLE_TRACE "tensor._whole.trace" (param("x")) "fn f(x) = tensor._whole.trace(x); 1"
@@ -82,19 +83,19 @@ whole! {
     ALL "tensor.all" (param("x"), AXES, KEEP) "fn f(x) = tensor.all(x); 1"
         "True if all are, over some axes or over all.";
     MEAN "tensor.mean" (param("x"), AXES, KEEP) "fn f(x) = tensor.mean(x, 0); 1"
-        "The sum over some axes, or over all, divided by how many were added.";
+        "The sum over some axes, or over all, divided by how many were added.", WidenFirst;
     SOFTMAX "tensor.softmax" (param("x"), AXIS) "fn f(x) = tensor.softmax(x); 1"
-        "`e / sum(e)` along an axis, by default the last, where `e` is `exp(x - max(x))`.";
+        "`e / sum(e)` along an axis, by default the last, where `e` is `exp(x - max(x))`.", WidenFirst;
     LOG_SOFTMAX "tensor.log_softmax" (param("x"), AXIS) "fn f(x) = tensor.log_softmax(x); 1"
-        "The logarithm of `tensor.softmax`.";
+        "The logarithm of `tensor.softmax`.", WidenFirst;
     LOGSUMEXP "tensor.logsumexp" (param("x"), AXIS) "fn f(x) = tensor.logsumexp(x, 0); 1"
-        "`log(sum(exp(x)))` along an axis, which the result does not have.";
+        "`log(sum(exp(x)))` along an axis, which the result does not have.", WidenFirst;
     LAYER_NORM "tensor.layer_norm" (param("x"), AXIS, param_or("eps", Value::Scalar(ScalarValue::WeakFloat(1e-5))))
         "fn f(x) = tensor.layer_norm(x, -1, 1e-6); 1"
-        "`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis.";
+        "`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis.", WidenFirst;
     CROSS_ENTROPY "tensor.softmax_cross_entropy" (param("z"), param("y"))
         "fn f(z, y) = tensor.softmax_cross_entropy(z, y); 1"
-        "The mean over rows of `-sum(y * log_softmax(z))`, for two matrices.";
+        "The mean over rows of `-sum(y * log_softmax(z))`, for two matrices.", Widen;
     OF_ARRAY "tensor.of_array" (param("x")) "fn f(x) = tensor.of_array(x); 1"
         "The elements of an array as a tensor of one axis. A missing element is an error.";
     TO_ARRAY "array.of_tensor" (param("x")) "fn f(x) = array.of_tensor(x); 1"

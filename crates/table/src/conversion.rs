@@ -10,7 +10,7 @@ use super::place::Places;
 use super::structs::{self, Lacking};
 use super::{Decoded, Form, Keep, Named, Request, Room, Spelling, types};
 use crate::error::{DataCode, DataError};
-use crate::schema::{Column, ColumnPlace, absent_columns, quoted};
+use crate::schema::{Column, ColumnPlace, absent_columns, empty_list_hint, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -557,8 +557,7 @@ impl Reading<'_> {
         let ends = lists.value_offsets();
         let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
         for row in (0..rows).filter(|row| lists.is_null(*row)) {
-            let message = format!("expected {qtype}, found a missing value");
-            self.refuse(row, DataError::new(DataCode::MissingValue, message).in_column(place.path));
+            self.refuse(row, missing_list(qtype, place));
         }
         for (element, error) in inner.wrong {
             // The last list that begins before the element or with it: those before it may be empty.
@@ -604,10 +603,7 @@ impl Reading<'_> {
                 let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
                 let lost = (at(row)..at(row + 1)).find(|place| elements.is_null(*place) && was_there(*place));
                 let error = match lost {
-                    _ if lists.is_null(row) => {
-                        let message = format!("expected {qtype}, found a missing value");
-                        DataError::new(DataCode::MissingValue, message).in_column(place.path)
-                    }
+                    _ if lists.is_null(row) => missing_list(qtype, place),
                     Some(lost) => {
                         let shown = foreign::text(lists.values(), lost);
                         let path = format!("{}.{}", place.path, lost - at(row));
@@ -624,6 +620,12 @@ impl Reading<'_> {
             Err(_) => nothing(),
         }
     }
+}
+
+/// The error of a list that is missing.
+fn missing_list(qtype: &QType, place: ColumnPlace<'_>) -> DataError {
+    let message = format!("expected {qtype}, found a missing value");
+    DataError::new(DataCode::MissingValue, message).in_column(place.path).hint(empty_list_hint(place.path))
 }
 
 /// True for days, moments and lengths of time.

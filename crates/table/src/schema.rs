@@ -191,6 +191,14 @@ pub fn declared_name(name: &str) -> Cow<'_, str> {
     if is_plain_name(name) { name.into() } else { print_value(&Value::from(name)).into() }
 }
 
+/// The hint for a list that is missing, at the path of its column: an input may have a default, a field of a struct has none.
+pub(crate) fn empty_list_hint(path: &str) -> &'static str {
+    match path.contains('.') {
+        true => "write `[]`: a list is always there, and may be empty",
+        false => "write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty",
+    }
+}
+
 /// The error that a value is missing where `scalar` is not optional.
 pub(crate) fn missing_value(scalar: Scalar) -> DataError {
     DataError::new(DataCode::MissingValue, format!("expected {}, found a missing value", QType::Scalar(scalar)))

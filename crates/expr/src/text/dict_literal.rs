@@ -173,7 +173,7 @@ impl Cursor<'_> {
     /// The dictionary of entries whose types are what they have in common.
     fn made_of(&mut self, entries: Entries, braces: Span) -> Option<Dict> {
         let key = common(entries.keys.iter());
-        let value = common(entries.values.iter().flatten());
+        let value = common(entries.values.iter().flatten()).map(|value| wide_beside_integers(value, &entries.values));
         match (key, value) {
             (Ok(Some(key)), Ok(Some(value))) => self.dict_of(entries, key, value, braces),
             // There is nothing in it: whatever is looked up there is not found.
@@ -215,6 +215,15 @@ fn common<'v>(mut values: impl Iterator<Item = &'v ScalarValue>) -> Result<Optio
     let Some(first) = values.next() else { return Ok(None) };
     let join = |common, value: &ScalarValue| common_scalar(common, value.scalar()).ok_or((common, value.scalar()));
     values.try_fold(first.scalar(), join).map(Some)
+}
+
+/// The type of values that are floats: an f64 if integers are among them, whose digits an f32 does not hold.
+fn wide_beside_integers(common: Option<Scalar>, values: &[Option<ScalarValue>]) -> Option<Scalar> {
+    let is_whole = |value: &ScalarValue| value.scalar().is_whole();
+    common.map(|common| match common.is_float() && values.iter().flatten().any(is_whole) {
+        true => Scalar::Float64,
+        false => common,
+    })
 }
 
 /// Writes a dictionary with its types.

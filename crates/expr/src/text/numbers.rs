@@ -120,7 +120,10 @@ enum ResultKinds {
 
 impl ResultKinds {
     fn of(name: &str, integers: Integers) -> ResultKinds {
-        let by_call = if integers == Integers::Widen { ResultKinds::Floats } else { ResultKinds::Any };
+        let by_call = match integers {
+            Integers::Widen | Integers::WidenFirst => ResultKinds::Floats,
+            Integers::Stay | Integers::WidenBesideFloats(_) => ResultKinds::Any,
+        };
         let by_token = |operation: &Operation| match operation {
             Operation::Divide | Operation::Power => ResultKinds::Quotient,
             Operation::PresenceAnd | Operation::Negate | Operation::Plus => ResultKinds::First,
@@ -266,9 +269,10 @@ pub(super) trait Marker {
         let is_of_numbers = operands.first().is_none_or(|first| known.kinds(graph, vocabulary, *first) != Kinds::OTHER);
         match integers {
             Integers::Stay => {}
-            Integers::Widen if !is_of_numbers => return Ok(None),
-            Integers::Widen => {
-                for operand in &mut marked {
+            Integers::Widen | Integers::WidenFirst if !is_of_numbers => return Ok(None),
+            Integers::Widen | Integers::WidenFirst => {
+                let count = if integers == Integers::Widen { marked.len() } else { 1 };
+                for operand in marked.iter_mut().take(count) {
                     *operand = self.widened(*operand)?;
                 }
             }
@@ -290,6 +294,18 @@ pub(super) trait Marker {
             }
         }
         Ok(Some(marked))
+    }
+
+    /// The default of a parameter beside arguments. An f32 becomes a written fraction if one of these may be one, which would be an f32 beside it.
+    fn default_beside(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
+        let (graph, vocabulary, known) = self.known();
+        let mut kinds = arguments.iter().map(|argument| known.kinds(graph, vocabulary, *argument));
+        match default {
+            Value::Scalar(ScalarValue::Float32(value)) if kinds.any(|kinds| kinds.may_be(Kinds::WEAK)) => {
+                Value::Scalar(ScalarValue::WeakFloat(f64::from(*value)))
+            }
+            _ => default.clone(),
+        }
     }
 
     /// An operand as an f64 if it is an integer.

@@ -6,6 +6,7 @@ use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
 use crate::definition::{Meaning, OpDef, OverArrays, Typing, ex, param};
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, no_common_type, refuse};
+use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
 use cembra_value::{Array, Edge, Value};
 use std::borrow::Cow;
@@ -37,6 +38,7 @@ pub(crate) static INTERLEAVE: OpDef = OpDef {
     name: "array.interleave",
     summary: "The elements of arrays, cast to what they have in common, first all first ones, then all second ones, with the edge that has those of one place in one group. Scalars are the same at each place; of scalars alone the array is of them, with the edge to a scalar.",
     typing: Typing::Rule(|args| types(INTERLEAVE.name, args)),
+    integers: Integers::WidenBesideFloats(0),
     meaning: Meaning::Expand(|g, args| {
         let found: Vec<QType> = args.iter().map(|arg| g.qtype(*arg)).collect();
         let common = common_of(&found).and_then(|common| common.of_each().scalar());

@@ -225,11 +225,22 @@ fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     get_known(g, set, dict, key, absent)
 }
 
+/// The type that a default becomes beside the values. If one of both is an integer and the other a float, it is an f64, because an f32 does not hold
+/// the digits of either.
+fn default_type(values: &QType, default: &QType) -> QType {
+    let is_mixed =
+        |values: Scalar, own: Scalar| values.is_whole() && own.is_float() || values.is_float() && own.is_whole();
+    match values.scalar().zip(default.scalar()) {
+        Some((values, own)) if is_mixed(values, own) => QType::of(Scalar::Float64, default.is_optional()),
+        _ => default.clone(),
+    }
+}
+
 pub(crate) static LOOKUP: OpDef = OpDef {
     name: "dict.lookup",
     of_structs: Some(id::TABLE_LOOKUP),
     aliases: &["lookup"],
-    summary: "The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing.",
+    summary: "The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing. An integer and a fraction, one of them the default, make an f64.",
     params: &[param("key"), param("dict"), param_or("default", Value::Nothing)],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
@@ -241,7 +252,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
             Some(Value::Dict(dict)) if dict.is_empty() && *default != QType::Nothing => default.to_optional(),
             _ => QType::Optional(value),
         };
-        let Some(common) = common_type(&value, default) else {
+        let Some(common) = common_type(&value, &default_type(&value, default)) else {
             return refuse(2, format!("{} finds {value}, and the default is {default}", LOOKUP.name));
         };
         let is_there = !default.is_optional() && *default != QType::Nothing && !args[0].qtype.is_optional();
@@ -253,6 +264,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
         let value = value_type(&g.qtype(*dict));
         let absent = match g.qtype(*default) {
             QType::Nothing => g.literal(Value::Missing(value)),
+            given if default_type(&QType::Scalar(value), &given) != given => g.apply(id::TO_FLOAT64, &[*default])?,
             _ => *default,
         };
         let found = get(g, LOOKUP.name, *dict, *key, absent)?;
@@ -269,6 +281,8 @@ pub(crate) static LOOKUP: OpDef = OpDef {
         ex("lookup(\"FR\", {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float{1}"),
         ex("lookup(missing[text], {\"CH\": 1.08, \"DE\": 1.19}, 1.0)", "weak_float?{NA}"),
         ex("lookup(7, {1: \"one\", 2: \"two\"})", "text?{NA}"),
+        ex("lookup(\"DE\", {\"CH\": 1, \"DE\": 1.19})", "f64?{1.19}"),
+        ex("lookup(\"DE\", {\"CH\": 1.08, \"DE\": 1.19}, 1)", "f64{1.19}"),
     ],
     ..DICT
 };

@@ -5,7 +5,7 @@ use crate::Spelling;
 use crate::csv::spelling::OfInferred;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
-use crate::schema::{ColumnPlace, carried_as, missing_value, quoted, spelled};
+use crate::schema::{ColumnPlace, carried_as, empty_list_hint, missing_value, quoted, spelled};
 use cembra::doors::{JsonKind, JsonMisfit, JsonText};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
@@ -70,7 +70,7 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
         _ => DataError::new(DataCode::ColumnType, format!("expected {expected}, found {shown}")),
     };
     let error = error.in_column(&path);
-    let error = match always_there(expected).filter(|_| is_null) {
+    let error = match always_there(expected, &path).filter(|_| is_null) {
         Some(hint) => error.hint(hint),
         None if key.is_some() => error,
         None => advised(error, whole, misfit),
@@ -87,18 +87,15 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
     }
 }
 
-const ALWAYS_THERE: &str =
-    "write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty";
-
 /// The hint for `null` where a type has no missing values, but empty ones.
-fn always_there(qtype: &QType) -> Option<&'static str> {
+fn always_there(qtype: &QType, path: &str) -> Option<&'static str> {
     match qtype {
         QType::Tuple(_) if qtype.as_optional_struct().is_some() => None,
         QType::Tuple(_) if qtype.as_map().is_some() => {
             Some("write `{}`: a dictionary is always there, and may be empty")
         }
-        QType::Array(..) => Some(ALWAYS_THERE),
-        QType::Tuple(_) if qtype.element().is_some() => Some(ALWAYS_THERE),
+        QType::Array(..) => Some(empty_list_hint(path)),
+        QType::Tuple(_) if qtype.element().is_some() => Some(empty_list_hint(path)),
         _ => None,
     }
 }

@@ -181,7 +181,8 @@ fn logsumexp_takes_infinities() {
 /// As `softmax` makes them: no difference of integers wraps, and none has to be infinite.
 #[test]
 fn logsumexp_of_integers_is_of_floats() {
-    let text = "input x: tensor[i32, 2], n: tensor[i64, 1]
+    let text = "numbers f32
+        input x: tensor[i32, 2], n: tensor[i64, 1]
         output y = tensor.logsumexp(x, 1)
         output z = tensor.logsumexp(n)
         output w = tensor.softmax(x, 1)";
@@ -196,6 +197,41 @@ fn logsumexp_of_integers_is_of_floats() {
     );
     assert!((made[1].to_vec::<f32>().expect("f32")[0] - (5.0 + 2_f32.ln())).abs() < 1e-6);
     assert!(made[2].to_vec::<f32>().is_ok());
+}
+
+/// Without a head, and with the rule of f64: 16777217 and 0.1 have more digits than an f32.
+#[test]
+fn functions_of_floats_and_branches_make_f64_of_integers() {
+    let text = "input n: tensor[i64, 1], x: tensor[f32, 1]
+        output mean = tensor.mean(n)
+        output norm = n(\"i\").norm()
+        output weights = tensor.softmax(n, 0)
+        output logarithms = tensor.log_softmax(n, 0)
+        output layer = tensor.layer_norm(n, 0, 0.0)
+        output chosen = tensor.where(n > 16777217, n, x)
+        output behind = tensor.concat((n, x), 0)";
+    let n = Tensor::new(&[2], vec![16_777_217_i64, 16_777_218]).expect("a tensor");
+    let x = Tensor::new(&[2], vec![0.5_f32, 0.1]).expect("a tensor");
+    let e = 1.0_f64.exp();
+    let expected = [
+        vec![16_777_217.5],
+        vec![(16_777_217.0_f64 * 16_777_217.0 + 16_777_218.0 * 16_777_218.0).sqrt()],
+        vec![1.0 / (1.0 + e), e / (1.0 + e)],
+        vec![-(1.0 + e).ln(), 1.0 - (1.0 + e).ln()],
+        vec![-1.0, 1.0],
+        vec![0.5, 16_777_218.0],
+        vec![16_777_217.0, 16_777_218.0, 0.5, f64::from(0.1_f32)],
+    ];
+    for head in ["", "numbers f64\n"] {
+        let made = evaluated(&format!("{head}{text}"), &tensors([("n", n.clone()), ("x", x.clone())]));
+        for (made, expected) in made.iter().zip(&expected) {
+            let made = made.to_vec::<f64>().expect("f64");
+            assert!(
+                made.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-15 * b.abs().max(1.0)),
+                "{made:?} {expected:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::lower::Lowering;
 use super::tilings::beyond;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, Scalar};
 use cembra_tensor::{Extents, Reduction, Slice, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
@@ -158,7 +158,12 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
         let error = Error::tensors(TensorErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
-    let nodes = fields.iter().map(|field| Ok(lowering.whole(*field)?.node)).collect::<Result<Vec<_>, Error>>()?;
+    let mut nodes = fields.iter().map(|field| Ok(lowering.whole(*field)?.node)).collect::<Result<Vec<_>, Error>>()?;
+    // An f32 does not hold the digits of an integer, and a tuple has no operands that the rule of a file marks.
+    let has = |is: fn(Scalar) -> bool| nodes.iter().any(|node| is(lowering.graph.scalar(*node)));
+    if has(Scalar::is_whole) && has(Scalar::is_float) {
+        nodes = nodes.iter().map(|node| lowering.graph.cast(*node, Scalar::Float64)).collect::<Result<_, _>>()?;
+    }
     let rank = nodes.first().map_or(0, |node| lowering.graph.extents(*node).len());
     let axis = axis_of(lowering, axis, rank)?;
     lowering.graph.concat(&nodes, axis)

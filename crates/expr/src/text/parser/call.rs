@@ -525,7 +525,10 @@ impl<'s> Parser<'s, '_> {
         if !order.is_empty() {
             let argument = |bound: &Bound| match bound {
                 Bound::Argument(index) => Ok(arguments[*index]),
-                Bound::Default(value) => self.literal(value.clone(), call),
+                Bound::Default(value) => {
+                    let value = self.default_of_file(value, arguments);
+                    self.literal(value, call)
+                }
             };
             *arguments = order.iter().map(argument).collect::<Result<_, _>>()?;
         }

@@ -7,6 +7,7 @@ use super::expression::Operand;
 use crate::NodeId;
 use crate::infix::{Operation, TO_INT64};
 use crate::text::cursor::Stop;
+use crate::text::numbers::Numbers;
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
@@ -17,7 +18,7 @@ pub(crate) struct WrittenInteger {
     is_long: bool,
 }
 
-/// The ending that makes a float of the digits of an integer.
+/// The ending that makes an f64 of the digits of an integer, but in a file of `numbers f32`.
 const FRACTION: &str = ".0";
 
 /// A result that its type does not hold.
@@ -122,7 +123,7 @@ impl Parser<'_, '_> {
         };
         made.unwrap_or_else(|beyond| {
             let first = self.cursor.text(Span { end: operands[0].span.end, ..span });
-            let problem = beyond.problem(self.cursor.text(span), first).at(span);
+            let problem = beyond.problem(self.cursor.text(span), first, self.float_ending()).at(span);
             if !self.may_be_reached() {
                 self.cursor.report(problem);
                 return None;
@@ -131,6 +132,11 @@ impl Parser<'_, '_> {
             self.noted.overflow(problem, span, long.is_some());
             long
         })
+    }
+
+    /// The ending that makes an f64 of the digits of an integer.
+    fn float_ending(&self) -> &'static str {
+        if self.rule.numbers == Numbers::Narrow { "f64" } else { FRACTION }
     }
 
     /// The node of a power of two written integers, whose value is known unless its type does not hold it; none of other powers. Where a type is
@@ -162,8 +168,8 @@ impl Beyond {
         i64::try_from(value).ok().map(|value| WrittenInteger { value, is_long: true })
     }
 
-    /// What is wrong with the expression `text`, which begins with the operand `first`, and what to write.
-    fn problem(self, text: &str, first: &str) -> Diagnostic {
+    /// What is wrong with the expression `text`, which begins with the operand `first`, and what to write. `float` is the ending of the digits of an f64.
+    fn problem(self, text: &str, first: &str, float: &str) -> Diagnostic {
         let digits = |c: char| c.is_ascii_digit() || c == '_';
         let start = first.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
         let number = &first[start..];
@@ -186,7 +192,7 @@ impl Beyond {
             Beyond::Power(value, scalar) => {
                 let value = value.map(|value| format!("is {value}, which ")).unwrap_or_default();
                 let message = format!("`{text}` {value}is too large for {scalar}");
-                (message, suffixed(if self.as_long().is_some() { "i64" } else { FRACTION }))
+                (message, suffixed(if self.as_long().is_some() { "i64" } else { float }))
             }
         };
         Diagnostic::new(Code::Literal, message).hint(hint)

@@ -64,6 +64,11 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// The default of a parameter as the file reads it beside the arguments of the call.
+    pub(super) fn default_of_file(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
+        if self.rule.numbers == Numbers::Unsaid { self.default_beside(default, arguments) } else { default.clone() }
+    }
+
     /// The operands of an operator as the file makes them; none if it leaves them as they are.
     pub(super) fn operands_of_file(&mut self, name: NameId, operands: &[NodeId]) -> Result<Option<Vec<NodeId>>, Stop> {
         if self.rule.numbers == Numbers::Narrow { Ok(None) } else { self.marked_operands(name, operands) }
