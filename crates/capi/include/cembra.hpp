@@ -122,6 +122,8 @@ public:
     value(const char *given) noexcept : value(std::string_view(given)) {}
     value(const cembra_array &given) noexcept : raw_(of(CEMBRA_KIND_ARRAY)) { raw_.as.array = &given; }
     value(const cembra_tensor &given) noexcept : raw_(of(CEMBRA_KIND_TENSOR)) { raw_.as.tensor = &given; }
+    value(const cembra_struct &given) noexcept : raw_(of(CEMBRA_KIND_STRUCT)) { raw_.as.structure = &given; }
+    value(const cembra_list &given) noexcept : raw_(of(CEMBRA_KIND_LIST)) { raw_.as.list = &given; }
 
     value(std::optional<std::int32_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_I32)) {}
     value(std::optional<std::int64_t> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_I64)) {}
@@ -320,6 +322,15 @@ inline cembra_column column(const std::vector<cembra_text> &all) noexcept {
 /* Memory for a column, with a byte of presence for each value; as many as there are rows. */
 inline cembra_column_mut column(std::vector<double> &all, std::vector<std::uint8_t> &presence) noexcept {
     return cembra_column_mut{CEMBRA_KIND_F64, CEMBRA_PRESENCE_BYTES, all.data(), sizeof(double), presence.data(), 1, 0};
+}
+
+/* A struct whose fields are described by `members`, as an input that is a struct. It views both. */
+template <class T, std::size_t N> cembra_struct structure(const T &one, const cembra_member (&members)[N]) noexcept {
+    return cembra_struct{&one, members, N};
+}
+/* Structs whose fields are described by `members`, as an input that is a list or a dictionary. It views both. */
+template <class T, std::size_t N> cembra_list list(const std::vector<T> &items, const cembra_member (&members)[N]) noexcept {
+    return cembra_list{{CEMBRA_KIND_STRUCT, CEMBRA_PRESENCE_ALL, items.data(), sizeof(T), nullptr, 0, 0}, items.size(), members, N};
 }
 
 } // namespace cembra

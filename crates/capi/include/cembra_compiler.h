@@ -147,8 +147,13 @@ enum {
     CEMBRA_KIND_ARRAY = 13,
     /* In rows only. Elements are bool, i32, i64, f32 or f64. */
     CEMBRA_KIND_TENSOR = 14,
-    /* In rows only: a value of another type, such as a struct or a list, as the language writes it. */
-    CEMBRA_KIND_LITERAL = 15
+    /* In rows only: a value of another type, such as a struct or a list, as the language writes it. Inputs and outputs of such types have this
+     * kind. */
+    CEMBRA_KIND_LITERAL = 15,
+    /* In rows, for an input that is a struct: a struct of C, in the place of CEMBRA_KIND_LITERAL. */
+    CEMBRA_KIND_STRUCT = 16,
+    /* In rows, for an input that is a list of structs or a dictionary: structs of C, in the place of CEMBRA_KIND_LITERAL. */
+    CEMBRA_KIND_LIST = 17
 };
 
 /* An input or an output. Texts are valid as long as the program. */
@@ -286,6 +291,51 @@ typedef struct {
 
 CEMBRA_ASSERT(sizeof(cembra_array) == 56 && sizeof(cembra_tensor) == 32, "unexpected layout");
 
+/* A field of a struct of C. Fields are found by the names that the model's type has; fields that it does not have are left alone. Such a
+ * description is constant, as `offsetof` is, so a program can write it once. */
+typedef struct cembra_member {
+    cembra_text name;
+    /* One of CEMBRA_KIND_*, the one that the model's type needs: up to CEMBRA_KIND_BYTES; CEMBRA_KIND_STRUCT; or CEMBRA_KIND_ARRAY,
+     * CEMBRA_KIND_TENSOR or CEMBRA_KIND_LIST for a field that is a `cembra_array`, `cembra_tensor` or `cembra_list`. */
+    uint32_t kind;
+    /* CEMBRA_PRESENCE_ALL; or CEMBRA_PRESENCE_BYTES if the struct has a byte that is 0 where the value is missing. */
+    uint32_t presence_form;
+    /* Bytes from the start of the struct to the value. A truth value is a byte; a text is a `cembra_text`. */
+    size_t offset;
+    /* Of CEMBRA_PRESENCE_BYTES, bytes from the start of the struct to the byte. */
+    size_t presence_offset;
+    /* Of CEMBRA_KIND_STRUCT, the fields of the struct, with offsets from its own start; else null. */
+    const struct cembra_member *members;
+    size_t member_count;
+} cembra_member;
+
+/* A struct of C. */
+typedef struct {
+    /* Its address, from which fields have their offsets. */
+    const void *data;
+    const cembra_member *members;
+    size_t member_count;
+} cembra_struct;
+
+/* The structs of a list. Of a dictionary each struct is an entry, with the fields `key` and `value`. */
+typedef struct {
+    /* Where the structs lie, as values of the kind CEMBRA_KIND_STRUCT: the first one, and the bytes from one to the next. Presence is for lists of
+     * optional structs. */
+    cembra_column items;
+    size_t len;
+    const cembra_member *members;
+    size_t member_count;
+} cembra_list;
+
+CEMBRA_ASSERT(sizeof(cembra_member) == 56 && sizeof(cembra_struct) == 24 && sizeof(cembra_list) == 72, "unexpected layout");
+
+/* A `cembra_member` for the field `field` of the struct `type`, which has its name in the model too; `kind` is one of CEMBRA_KIND_*. */
+#define CEMBRA_MEMBER(type, field, kind) { { #field, sizeof #field - 1 }, kind, CEMBRA_PRESENCE_ALL, offsetof(type, field), 0, NULL, 0 }
+/* The same for a field that is a `cembra_optional_*`. */
+#define CEMBRA_OPTIONAL_MEMBER(type, field, kind) { { #field, sizeof #field - 1 }, kind, CEMBRA_PRESENCE_BYTES, offsetof(type, field.value), offsetof(type, field.present), NULL, 0 }
+/* The same for a field that is a struct, whose fields are in the array `members`. */
+#define CEMBRA_STRUCT_MEMBER(type, field, members) { { #field, sizeof #field - 1 }, CEMBRA_KIND_STRUCT, CEMBRA_PRESENCE_ALL, offsetof(type, field), 0, members, sizeof members / sizeof members[0] }
+
 /* A value of a row. */
 typedef struct {
     /* One of CEMBRA_KIND_*. */
@@ -306,13 +356,16 @@ typedef struct {
         cembra_bytes bytes;
         const cembra_array *array;
         const cembra_tensor *tensor;
+        const cembra_struct *structure;
+        const cembra_list *list;
     } as;
 } cembra_value;
 
 CEMBRA_ASSERT(sizeof(cembra_value) == 24 && offsetof(cembra_value, as) == 8, "unexpected layout");
 
-/* Evaluates one row: a value for each input and a place for each output, in the order of the program and of exactly its kinds. Inputs at the end
- * that have defaults may be left out. `inputs` may be null if `input_count` is 0. Inputs are read before outputs are written: both may be the
+/* Evaluates one row: a value for each input and a place for each output, in the order of the program and of exactly its kinds (a struct or a list of
+ * C for CEMBRA_KIND_LITERAL). A value that is not present, for an input that is not optional, is the error ``input `x` is missing``. Inputs at the
+ * end that have defaults may be left out. `inputs` may be null if `input_count` is 0. Inputs are read before outputs are written: both may be the
  * same memory. Texts, arrays and tensors that come out are valid until the session is used again. */
 CEMBRA_MUST_USE cembra_error *cembra_session_evaluate(cembra_session *session, const cembra_value *inputs, size_t input_count, cembra_value *outputs, size_t output_count);
 

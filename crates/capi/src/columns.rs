@@ -8,15 +8,17 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts::{Column, ColumnMut};
 use crate::memory::{
-    AnyBits, ByteString, Flag, Presence, PresenceMemory, PresenceMut, Strided, StridedMut, Text, gathered, roomy, slice,
+    AnyBits, ByteString, Flag, KnownPresence, Presence, PresenceMemory, PresenceMut, Strided, StridedMut, Text,
+    gathered, roomy, slice,
 };
-use crate::row_value::not_given;
+use crate::row_value::{RowPath, not_given};
 use crate::session::{Session, with_session};
 use compiler::{
     Array, ArrayBuilder, ArrayData, ArrayView, Bitmap, Date, Duration, InputColumn, OutputColumn, QType, Scalar,
     ScalarValue, Timestamp, Value,
 };
 use std::collections::HashMap;
+use std::fmt::Display;
 
 /// A number's type in Rust, and its scalar type.
 macro_rules! for_each_number {
@@ -31,11 +33,29 @@ pub(crate) struct Loaded<'a> {
     scalar: Scalar,
     count: usize,
     values: Values<'a>,
-    presence: Option<Vec<u64>>,
-    /// True if no value is present.
-    is_missing: bool,
+    presence: KnownPresence,
     /// True if all values are one, so that there is no memory behind their number.
     is_one: bool,
+}
+
+/// The presence of the values of a column.
+///
+/// # Safety
+/// C-MEMORY: as the header says of the presence of a `cembra_column` of `count` values.
+pub(crate) unsafe fn presence(
+    column: &Column,
+    count: usize,
+    what: impl Display + Copy,
+) -> Result<KnownPresence, Failure> {
+    let Column { presence_form: form, presence: first, presence_stride: stride, presence_bit: bit, .. } = *column;
+    let memory = PresenceMemory { form, first, stride, bit };
+    // SAFETY: C-MEMORY, promised by the caller.
+    unsafe { Presence::new(memory, count, format_args!("the presence of {what}")) }?.read()
+}
+
+/// The string at an index, or the one that all indices share.
+fn string<T: Copy>(all: &[T], at: usize) -> Option<T> {
+    all.get(at).or_else(|| all.first()).copied()
 }
 
 macro_rules! values {
@@ -58,26 +78,27 @@ macro_rules! values {
             ///
             /// # Safety
             /// C-MEMORY: as the header says of a `cembra_column` of `count` values.
-            pub(crate) unsafe fn of(column: &Column, count: usize, what: &str) -> Result<Self, Failure> {
+            pub(crate) unsafe fn of(column: &Column, count: usize, what: impl Display + Copy) -> Result<Self, Failure> {
+                // SAFETY: C-MEMORY, promised by the caller.
+                unsafe { Loaded::with(column, count, presence(column, count, what)?, what) }
+            }
+
+            /// The values of a column whose presence is known. A missing text is not read.
+            ///
+            /// # Safety
+            /// C-MEMORY: as for `of`.
+            pub(crate) unsafe fn with(
+                column: &Column,
+                count: usize,
+                presence: KnownPresence,
+                what: impl Display + Copy,
+            ) -> Result<Self, Failure> {
                 let scalar = kinds::scalar(column.kind)
                     .ok_or_else(|| Failure::unknown("CEMBRA_KIND_* of a column", column.kind))?;
-                let memory = PresenceMemory {
-                    form: column.presence_form,
-                    first: column.presence,
-                    stride: column.presence_stride,
-                    bit: column.presence_bit,
-                };
-                // SAFETY: C-MEMORY, promised by the caller.
-                let presence = unsafe { Presence::new(memory, count, &format!("the presence of {what}")) }?;
-                let is_missing = matches!(presence, Presence::None);
-                let presence = presence.words()?;
-                let is_there = |at: usize| {
-                    let bit = |words: &Vec<u64>| words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0);
-                    !is_missing && presence.as_ref().is_none_or(bit)
-                };
+                let is_there = |at: usize| presence.is_present(at);
                 let (data, stride) = (column.data, column.stride);
                 let values = match scalar {
-                    _ if is_missing => Values::Units,
+                    _ if presence.is_none => Values::Units,
                     Scalar::Unit => Values::Units,
                     // SAFETY: C-MEMORY, likewise.
                     Scalar::Boolean => Values::Flags(unsafe { Strided::new(data, stride, count, what) }?),
@@ -95,11 +116,40 @@ macro_rules! values {
                     $(Scalar::$scalar => Values::$scalar(unsafe { Strided::new(data, stride, count, what) }?),)*
                     Scalar::WeakFloat => return Err(Failure::unknown("CEMBRA_KIND_* of a column", column.kind)),
                 };
-                let is_one = count > 0 && presence.is_none() && (is_missing || scalar == Scalar::Unit || stride == 0);
-                Ok(Loaded { scalar, count, values, presence, is_missing, is_one })
+                let are_alike = presence.is_none || scalar == Scalar::Unit || stride == 0;
+                let is_one = count > 0 && presence.words.is_none() && are_alike;
+                Ok(Loaded { scalar, count, values, presence, is_one })
             }
 
-            /// The value that all share, if they share one.
+            /// How many values there are.
+            pub(crate) const fn count(&self) -> usize {
+                self.count
+            }
+
+            /// The presence of the values.
+            pub(crate) const fn presence(&self) -> &KnownPresence {
+                &self.presence
+            }
+
+            /// The first value that is missing although `outer`, the presence of the structs that have the values, says that its struct is present.
+            pub(crate) fn first_missing(&self, outer: Option<&KnownPresence>) -> Option<usize> {
+                if !self.presence.is_none && self.presence.words.is_none() {
+                    return None;
+                }
+                let is_here = |at: usize| outer.is_none_or(|outer| outer.is_present(at));
+                (0..self.count).find(|at| !self.presence.is_present(*at) && is_here(*at))
+            }
+
+            /// The value that all share, for an input or a field of the type `qtype`; `None` if they share none.
+            pub(crate) fn one(&self, qtype: &QType) -> Option<Value> {
+                if self.presence.is_none {
+                    return Some(Value::Missing(self.scalar));
+                }
+                let one = if self.is_one { self.shared() } else { None }?;
+                Some(if qtype.is_optional() { Value::Present(one) } else { Value::Scalar(one) })
+            }
+
+            /// The value at the first index.
             fn shared(&self) -> Option<ScalarValue> {
                 Some(match &self.values {
                     Values::Units => ScalarValue::Unit,
@@ -110,56 +160,70 @@ macro_rules! values {
                 })
             }
 
-            /// The array of the values.
-            pub(crate) fn array(self, most: u64) -> Result<Array, Failure> {
+            /// An error if an array of the values would have more than `most` bytes.
+            pub(crate) fn check_size(&self, most: u64) -> Result<(), Failure> {
                 let (count, scalar) = (self.count, self.scalar);
                 let size = if scalar == Scalar::Unit { 0 } else { QType::Scalar(scalar).layout().size as usize };
                 // Memory lies behind all but what is one value, and units, which take a bit each if any is missing.
                 let bytes = count.checked_mul(size).and_then(|bytes| bytes.checked_add(count.div_ceil(8)));
                 let exceeds = || Failure::argument(format!("an array of {count} elements exceeds the limit `array_bytes`"));
                 let bytes = bytes.filter(|bytes| *bytes as u64 <= most).ok_or_else(exceeds)?;
-                if self.is_missing && scalar == Scalar::Unit {
-                    let none = vec![0; count.div_ceil(64)];
-                    return Array::from_parts(scalar, count, ArrayData::Units, Some(none))
-                        .ok_or_else(|| Failure::argument("an array of units that cannot be"));
+                if !scalar.is_string() {
+                    return Ok(());
                 }
-                if self.is_missing {
-                    let mut made = ArrayBuilder::new(scalar, count);
-                    (0..count).for_each(|_| made.push(None));
-                    return Ok(made.finish());
-                }
-                let presence = self.presence;
-                let bits = presence.as_ref().and_then(|words| Bitmap::of_words(words, count));
-                let is_there = |at: usize| bits.is_none_or(|bits| bits.get(at));
                 // Each element has its own copy, also of a text that several share.
-                let strings_fit = |len: &dyn Fn(usize) -> usize| {
-                    let strings = (0..count).filter(|at| is_there(*at)).map(len).fold(bytes, usize::saturating_add);
-                    if strings as u64 > most { Err(exceeds()) } else { Ok(()) }
+                let len = |at: usize| match &self.values {
+                    Values::Texts(texts) => string(texts, at).map_or(0, str::len),
+                    Values::Bytes(all) => string(all, at).map_or(0, <[u8]>::len),
+                    _ => 0,
                 };
-                match self.values {
-                    Values::Units => Array::from_parts(scalar, count, ArrayData::Units, presence)
-                        .ok_or_else(|| Failure::argument("an array of units that cannot be")),
+                let present = (0..count).filter(|at| self.presence.is_present(*at));
+                let bytes = present.map(len).fold(bytes, usize::saturating_add);
+                if bytes as u64 > most { Err(exceeds()) } else { Ok(()) }
+            }
+
+            /// Adds the values to an array of their type. A missing one is added as a zero if `is_full`.
+            pub(crate) fn add_to(&self, made: &mut ArrayBuilder, is_full: bool) {
+                let is_there = |at: usize| self.presence.is_present(at);
+                let bits = |at: usize, bits: u64| if is_there(at) { Some(bits) } else { is_full.then_some(0) };
+                let indices = 0..self.count;
+                match &self.values {
+                    _ if self.presence.is_none => {
+                        let zero = is_full.then(|| ScalarValue::zero(self.scalar));
+                        indices.for_each(|_| made.push(zero.as_ref()));
+                    }
+                    Values::Units => indices.for_each(|at| made.push_bits(bits(at, 0))),
                     Values::Flags(flags) => {
-                        let mut made = ArrayBuilder::new(scalar, count);
                         let all = flags.iter().enumerate();
-                        all.for_each(|(at, flag)| made.push_bits(is_there(at).then_some(flag.is_set().into())));
-                        Ok(made.finish())
+                        all.for_each(|(at, flag)| made.push_bits(bits(at, flag.is_set().into())));
                     }
                     Values::Texts(texts) => {
-                        let text = |at: usize| texts.get(at).or_else(|| texts.first()).copied();
-                        strings_fit(&|at| text(at).map_or(0, str::len))?;
-                        let mut made = ArrayBuilder::new(scalar, count);
-                        (0..count).for_each(|at| made.push_text(text(at).filter(|_| is_there(at))));
-                        Ok(made.finish())
+                        let text = |at: usize| string(texts, at).filter(|_| is_there(at)).or(is_full.then_some(""));
+                        indices.for_each(|at| made.push_text(text(at)));
                     }
                     Values::Bytes(all) => {
-                        let bytes = |at: usize| all.get(at).or_else(|| all.first()).copied();
-                        strings_fit(&|at| bytes(at).map_or(0, <[u8]>::len))?;
-                        let mut made = ArrayBuilder::new(scalar, count);
-                        (0..count).for_each(|at| made.push_bytes(bytes(at).filter(|_| is_there(at))));
-                        Ok(made.finish())
+                        let bytes = |at: usize| string(all, at).filter(|_| is_there(at)).or(is_full.then_some(b"".as_slice()));
+                        indices.for_each(|at| made.push_bytes(bytes(at)));
                     }
                     $(Values::$scalar(all) => {
+                        let all = all.iter().enumerate();
+                        all.for_each(|(at, number)| made.push_bits(bits(at, ScalarValue::$scalar(number).bits())));
+                    })*
+                }
+            }
+
+            /// The array of the values.
+            pub(crate) fn array(mut self, most: u64) -> Result<Array, Failure> {
+                self.check_size(most)?;
+                let (count, scalar) = (self.count, self.scalar);
+                match &self.values {
+                    Values::Units if scalar == Scalar::Unit => {
+                        let none = self.presence.is_none.then(|| vec![0; count.div_ceil(64)]);
+                        Array::from_parts(scalar, count, ArrayData::Units, none.or(self.presence.words.take()))
+                            .ok_or_else(|| Failure::argument("an array of units that cannot be"))
+                    }
+                    $(Values::$scalar(all) => {
+                        let bits = self.presence.words.as_ref().and_then(|words| Bitmap::of_words(words, count));
                         let copied;
                         let elements: &[$rust] = match all.contiguous() {
                             Some(elements) => elements,
@@ -173,6 +237,11 @@ macro_rules! values {
                         let view = ArrayView::new(elements);
                         Ok(bits.and_then(|bits| view.present(bits)).unwrap_or(view).array())
                     })*
+                    _ => {
+                        let mut made = ArrayBuilder::new(scalar, count);
+                        self.add_to(&mut made, false);
+                        Ok(made.finish())
+                    }
                 }
             }
         }
@@ -196,7 +265,12 @@ macro_rules! values {
             ///
             /// # Safety
             /// C-MEMORY: as the header says of a `cembra_column_mut` for `rows` values of this type.
-            unsafe fn of(column: &ColumnMut, scalar: Scalar, rows: usize, what: &str) -> Result<Places, Failure> {
+            unsafe fn of(
+                column: &ColumnMut,
+                scalar: Scalar,
+                rows: usize,
+                what: impl Display + Copy,
+            ) -> Result<Places, Failure> {
                 let (data, stride) = (column.data, column.stride);
                 Ok(match scalar {
                     Scalar::Unit => Places::Units,
@@ -278,10 +352,8 @@ macro_rules! staged {
             /// The column of an input of this type.
             fn of(loaded: Loaded<'a>, qtype: &QType) -> Result<Input<'a>, Failure> {
                 let (rows, scalar) = (loaded.count, loaded.scalar);
-                let staged = if loaded.is_missing {
-                    Staged::Shared(Value::Missing(scalar))
-                } else if loaded.is_one && let Some(one) = loaded.shared() {
-                    Staged::Shared(if qtype.is_optional() { Value::Present(one) } else { Value::Scalar(one) })
+                let staged = if let Some(one) = loaded.one(qtype) {
+                    Staged::Shared(one)
                 } else {
                     match loaded.values {
                         Values::Units => Staged::Column(InputColumn::units(rows)),
@@ -294,7 +366,7 @@ macro_rules! staged {
                         }),)*
                     }
                 };
-                Ok(Input { staged, presence: loaded.presence, rows })
+                Ok(Input { staged, presence: loaded.presence.words, rows })
             }
         }
     };
@@ -355,7 +427,7 @@ impl Output {
             bit: column.presence_bit,
         };
         // SAFETY: C-MEMORY, promised by the caller.
-        let presence = unsafe { PresenceMut::new(memory, rows, &format!("the presence of {what}")) }?;
+        let presence = unsafe { PresenceMut::new(memory, rows, format_args!("the presence of {what}")) }?;
         // SAFETY: C-MEMORY, likewise.
         Ok(Output { places: unsafe { Places::of(column, scalar, rows, &what) }?, presence })
     }
@@ -411,7 +483,7 @@ impl Session {
                     return Err(Failure::values(message + ": evaluate rows one by one, or a table of Arrow"));
                 }
                 // SAFETY: C-MEMORY, promised by the caller.
-                _ => Input::of(unsafe { Loaded::of(column, rows, &format!("input `{}`", field.name)) }?, &field.qtype)?,
+                _ => Input::of(unsafe { Loaded::of(column, rows, &RowPath::input(&field.name)) }?, &field.qtype)?,
             });
         }
         // SAFETY: C-MEMORY, likewise.

@@ -26,6 +26,12 @@ impl Failure {
         Failure::Values(message.into())
     }
 
+    /// A value that must not be missing.
+    #[cold]
+    pub(crate) fn missing(what: impl Display) -> Failure {
+        Failure::Values(format!("{what} is missing"))
+    }
+
     /// A pointer that is null.
     #[cold]
     pub(crate) fn null(what: impl Display) -> Failure {

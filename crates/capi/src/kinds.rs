@@ -1,6 +1,7 @@
 //! The numbers that the header gives to types, `CEMBRA_KIND_*`, and what they are in models; and those of forms of presence.
 
 use compiler::{QType, Scalar};
+use std::borrow::Cow;
 
 pub(crate) const NONE: u32 = 0;
 pub(crate) const UNIT: u32 = 1;
@@ -18,6 +19,8 @@ pub(crate) const BYTES: u32 = 12;
 pub(crate) const ARRAY: u32 = 13;
 pub(crate) const TENSOR: u32 = 14;
 pub(crate) const LITERAL: u32 = 15;
+pub(crate) const STRUCT: u32 = 16;
+pub(crate) const LIST: u32 = 17;
 
 /// The number of a scalar type.
 pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
@@ -53,6 +56,20 @@ pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
         TEXT => Scalar::Text,
         BYTES => Scalar::Bytes,
         _ => return None,
+    })
+}
+
+/// The words for values of a kind in messages; `None` if no kind has the number.
+pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
+    Some(match (scalar(kind), kind) {
+        (Some(scalar), _) => QType::Scalar(scalar).to_string().into(),
+        (None, NONE) => "nothing".into(),
+        (None, ARRAY) => "an array".into(),
+        (None, TENSOR) => "a tensor".into(),
+        (None, LITERAL) => "a literal".into(),
+        (None, STRUCT) => "a struct".into(),
+        (None, LIST) => "a list of structs".into(),
+        (None, _) => return None,
     })
 }
 

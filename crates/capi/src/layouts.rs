@@ -95,6 +95,41 @@ pub struct Tensor {
     pub strides: *const isize,
 }
 
+/// `cembra_member`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Member<'m> {
+    pub name: Text<'m>,
+    pub kind: u32,
+    pub presence_form: u32,
+    pub offset: usize,
+    pub presence_offset: usize,
+    pub members: *const Member<'m>,
+    pub member_count: usize,
+}
+
+/// `cembra_struct`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct Struct<'m> {
+    pub data: *const c_void,
+    pub members: *const Member<'m>,
+    pub member_count: usize,
+}
+
+/// `cembra_list`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "the header says what the fields are")]
+pub struct List<'m> {
+    pub items: Column,
+    pub len: usize,
+    pub members: *const Member<'m>,
+    pub member_count: usize,
+}
+
 /// `cembra_value`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -120,6 +155,8 @@ pub union Payload<'v> {
     pub bytes: ByteString<'v>,
     pub array: *const Array,
     pub tensor: *const Tensor,
+    pub structure: *const Struct<'v>,
+    pub list: *const List<'v>,
 }
 
 impl fmt::Debug for Value<'_> {

@@ -9,7 +9,7 @@
 //! | `kinds` | the numbers of types |
 //! | `failure`, `errors` | what went wrong, and how C is told; panics |
 //! | `options`, `program`, `session` | the handles |
-//! | `given`, `rows`, `tensors` | one row: values, arrays, tensors |
+//! | `row_value`, `rows`, `tensors`, `structs` | one row: values, arrays, tensors, structs and lists of structs |
 //! | `views` | what C sees of the values that a row came to |
 //! | `columns` | many rows in C's memory |
 //! | `arrow` | tables by Arrow's C data interface |
@@ -28,6 +28,7 @@ pub mod program;
 mod row_value;
 pub mod rows;
 pub mod session;
+mod structs;
 mod tensors;
 mod views;
 

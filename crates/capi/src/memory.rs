@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::kinds::{PRESENCE_ALL, PRESENCE_BITS, PRESENCE_BYTES};
 use compiler::{Date, Duration, InputColumn, Scalar, Timestamp};
 use std::ffi::{c_char, c_void};
+use std::fmt::Display;
 use std::marker::PhantomData;
 
 /// A truth value of C: a byte, of which any but 0 is true. A `bool` of Rust may be no other byte than 0 and 1.
@@ -62,11 +63,15 @@ impl<'a> Text<'a> {
         Text { ptr, len, lives: PhantomData }
     }
 
-    /// The text; an error that names it if it is none.
-    pub(crate) fn read(self, what: &str) -> Result<&'a str, Failure> {
+    /// The bytes of the text, which may be no UTF-8; an error that names it if they cannot be.
+    pub(crate) fn bytes(self, what: impl Display + Copy) -> Result<&'a [u8], Failure> {
         // SAFETY: C-MEMORY: whoever made the view vouched for its bytes.
-        let bytes = unsafe { slice(self.ptr.cast::<u8>(), self.len, what) }?;
-        std::str::from_utf8(bytes).map_err(|error| {
+        unsafe { slice(self.ptr.cast::<u8>(), self.len, what) }
+    }
+
+    /// The text; an error that names it if it is none.
+    pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a str, Failure> {
+        std::str::from_utf8(self.bytes(what)?).map_err(|error| {
             Failure::argument(format!("{what} is not UTF-8: byte {} begins no character", error.valid_up_to()))
         })
     }
@@ -92,7 +97,7 @@ impl<'a> ByteString<'a> {
     }
 
     /// The bytes; an error that names them if they cannot be.
-    pub(crate) fn read(self, what: &str) -> Result<&'a [u8], Failure> {
+    pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a [u8], Failure> {
         // SAFETY: C-MEMORY: whoever made the view vouched for its bytes.
         unsafe { slice(self.ptr, self.len, what) }
     }
@@ -117,7 +122,11 @@ any_bits!(u8, i32, i64, u64, f32, f64, Flag, Date, Timestamp, Duration, Text<'_>
 ///
 /// # Safety
 /// C-MEMORY: `count` values are at the pointer for as long as the slice is used, or the pointer is null.
-pub(crate) unsafe fn slice<'a, T: Copy>(first: *const T, count: usize, what: &str) -> Result<&'a [T], Failure> {
+pub(crate) unsafe fn slice<'a, T: Copy>(
+    first: *const T,
+    count: usize,
+    what: impl Display + Copy,
+) -> Result<&'a [T], Failure> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -130,14 +139,14 @@ pub(crate) unsafe fn slice<'a, T: Copy>(first: *const T, count: usize, what: &st
 ///
 /// # Safety
 /// C-MEMORY: as for [`slice`].
-pub(crate) unsafe fn pointed<'a, T: Copy>(at: *const T, what: &str) -> Result<&'a T, Failure> {
+pub(crate) unsafe fn pointed<'a, T: Copy>(at: *const T, what: impl Display + Copy) -> Result<&'a T, Failure> {
     // SAFETY: C-MEMORY, promised by the caller.
     let one = unsafe { slice(at, 1, what) }?;
     one.first().ok_or_else(|| Failure::null(what))
 }
 
 /// Checks the address and its alignment, and that `count` values with this stride are within memory.
-fn check<T>(first: *const u8, stride: isize, count: usize, what: &str) -> Result<(), Failure> {
+fn check<T>(first: *const u8, stride: isize, count: usize, what: impl Display + Copy) -> Result<(), Failure> {
     if first.is_null() {
         return Err(Failure::null(what));
     }
@@ -175,7 +184,12 @@ impl<'a, T: AnyBits> Strided<'a, T> {
     ///
     /// # Safety
     /// C-MEMORY: there is a value at each place for as long as they are used, or the address is null.
-    pub(crate) unsafe fn new(first: *const c_void, stride: isize, count: usize, what: &str) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(
+        first: *const c_void,
+        stride: isize,
+        count: usize,
+        what: impl Display + Copy,
+    ) -> Result<Self, Failure> {
         if count > 0 {
             check::<T>(first.cast(), stride, count, what)?;
             if stride != 0 && stride.unsigned_abs() < size_of::<T>() && count > 1 {
@@ -226,7 +240,12 @@ impl<T: Copy> StridedMut<T> {
     ///
     /// # Safety
     /// C-MEMORY: each place can be written for as long as this is used, or the address is null.
-    pub(crate) unsafe fn new(first: *mut c_void, stride: isize, count: usize, what: &str) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(
+        first: *mut c_void,
+        stride: isize,
+        count: usize,
+        what: impl Display + Copy,
+    ) -> Result<Self, Failure> {
         if count > 0 {
             check::<T>(first.cast(), stride, count, what)?;
             if stride.unsigned_abs() < size_of::<T>() && count > 1 {
@@ -299,7 +318,7 @@ pub(crate) struct PresenceMemory<P> {
 }
 
 /// How many bytes there are from the one with the first bit to that with the last.
-fn bytes_of_bits(first: usize, count: usize, what: &str) -> Result<usize, Failure> {
+fn bytes_of_bits(first: usize, count: usize, what: impl Display + Copy) -> Result<usize, Failure> {
     let end =
         first.checked_add(count).ok_or_else(|| Failure::argument(format!("{what} has no memory of so many bits")))?;
     Ok(end.div_ceil(8))
@@ -310,7 +329,11 @@ impl<'a> Presence<'a> {
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, or the address is null.
-    pub(crate) unsafe fn new(memory: PresenceMemory<*const u8>, count: usize, what: &str) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(
+        memory: PresenceMemory<*const u8>,
+        count: usize,
+        what: impl Display + Copy,
+    ) -> Result<Self, Failure> {
         let PresenceMemory { form, first, stride, bit } = memory;
         match form {
             PRESENCE_ALL => Ok(Presence::All),
@@ -334,15 +357,43 @@ impl<'a> Presence<'a> {
         }
     }
 
-    /// A bit for each value that is there; none if all are.
-    pub(crate) fn words(self) -> Result<Option<Vec<u64>>, Failure> {
-        match self {
-            Presence::All | Presence::None => Ok(None),
-            Presence::Bytes(bytes) => gathered(bytes.iter().map(|byte| byte != 0)).map(Some),
+    /// Reads the presence of all values.
+    pub(crate) fn read(self) -> Result<KnownPresence, Failure> {
+        let words = match self {
+            Presence::All | Presence::None => None,
+            Presence::Bytes(bytes) => Some(gathered(bytes.iter().map(|byte| byte != 0))?),
             Presence::Bits(bytes, first, count) => {
                 let bit = |at: usize| bytes.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 != 0);
-                gathered((first..first.saturating_add(count)).map(bit)).map(Some)
+                Some(gathered((first..first.saturating_add(count)).map(bit))?)
             }
+        };
+        Ok(KnownPresence { is_none: matches!(self, Presence::None), words })
+    }
+}
+
+/// The presence of values, read.
+#[derive(Debug)]
+pub(crate) struct KnownPresence {
+    /// True if no value is present.
+    pub(crate) is_none: bool,
+    /// A bit for each value, set where it is present; `None` if all values are alike.
+    pub(crate) words: Option<Vec<u64>>,
+}
+
+impl KnownPresence {
+    /// True if the value at this index is present.
+    pub(crate) fn is_present(&self, at: usize) -> bool {
+        let bit = |words: &Vec<u64>| words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0);
+        !self.is_none && self.words.as_ref().is_none_or(bit)
+    }
+
+    /// Makes each value missing that `outer` says to be missing.
+    pub(crate) fn limit_to(&mut self, outer: &KnownPresence) {
+        self.is_none |= outer.is_none;
+        match (&mut self.words, &outer.words) {
+            (Some(words), Some(outer)) => words.iter_mut().zip(outer).for_each(|(word, outer)| *word &= outer),
+            (words @ None, Some(outer)) => *words = Some(outer.clone()),
+            (_, None) => {}
         }
     }
 }
@@ -387,7 +438,11 @@ impl PresenceMut {
     ///
     /// # Safety
     /// C-MEMORY: there is a byte, or a bit, for each value, that can be written, or the address is null.
-    pub(crate) unsafe fn new(memory: PresenceMemory<*mut u8>, count: usize, what: &str) -> Result<Self, Failure> {
+    pub(crate) unsafe fn new(
+        memory: PresenceMemory<*mut u8>,
+        count: usize,
+        what: impl Display + Copy,
+    ) -> Result<Self, Failure> {
         let PresenceMemory { form, first, stride, bit } = memory;
         match form {
             PRESENCE_ALL => Ok(PresenceMut::Nowhere),

@@ -3,11 +3,50 @@
 use crate::failure::Failure;
 use crate::layouts::{Payload, Value};
 use crate::memory::slice;
+use std::fmt;
 
 /// Returns the value of an input that is not given.
 pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
     let value = field.left_out();
     value.ok_or_else(|| Failure::values(format!("input `{}` is not given, and has no default", field.name)))
+}
+
+/// The path to a value in a row, as messages call it: an input, or a field inside of one, such as ``input `order.items.price` ``.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowPath<'p> {
+    /// The struct or list that has the field; `None` for an input.
+    outer: Option<&'p RowPath<'p>>,
+    name: &'p str,
+}
+
+impl<'p> RowPath<'p> {
+    /// The place of an input.
+    pub(crate) const fn input(name: &'p str) -> Self {
+        RowPath { outer: None, name }
+    }
+
+    /// The place of a field inside.
+    pub(crate) const fn field(&'p self, name: &'p str) -> Self {
+        RowPath { outer: Some(self), name }
+    }
+
+    /// Writes the names from the input to the field.
+    fn write_path(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Types nest only as deep as the text that spelled them.
+        if let Some(outer) = self.outer {
+            outer.write_path(f)?;
+            f.write_str(".")?;
+        }
+        f.write_str(self.name)
+    }
+}
+
+impl fmt::Display for RowPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("input `")?;
+        self.write_path(f)?;
+        f.write_str("`")
+    }
 }
 
 /// A value of a row, as C gave it.

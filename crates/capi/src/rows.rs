@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts;
 use crate::memory::{StridedMut, pointed};
-use crate::row_value::{RowValue, member, not_given};
+use crate::row_value::{RowPath, RowValue, member, not_given};
 use crate::session::{Session, with_session};
-use crate::tensors;
 use crate::views::{Terms, write_row};
+use crate::{structs, tensors};
 use compiler::doors::OutputRoom;
 use compiler::{Date, Duration, Literal, QType, ScalarValue, Timestamp, Value, cast_literal};
 
@@ -35,10 +35,10 @@ impl Session {
         for (at, (field, given)) in fields.iter().zip(given).enumerate() {
             if let Some(old) = self.row.get_mut(at) {
                 if !is_written_over(old, given) {
-                    *old = value(field, given, most)?;
+                    *old = value(field, given, std::mem::replace(old, Value::Nothing), most)?;
                 }
             } else {
-                self.row.push(value(field, given, most)?);
+                self.row.push(value(field, given, Value::Nothing, most)?);
             }
         }
         let mut token = None;
@@ -69,15 +69,15 @@ fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
     true
 }
 
-/// What C gave for an input.
+/// What C gave for an input, in the memory of `before`, its value in the row before, if that can be used again.
 #[inline(never)]
-fn value(field: &compiler::Field, given: RowValue<'_>, most: u64) -> Result<Value, Failure> {
-    let kind = given.kind();
+fn value(field: &compiler::Field, given: RowValue<'_>, before: Value, most: u64) -> Result<Value, Failure> {
+    let (kind, place) = (given.kind(), &RowPath::input(&field.name));
     if kind == kinds::NONE {
         return not_given(field);
     }
     if !given.is_present() {
-        return missing(field, kind);
+        return missing(field, kind, place);
     }
     let scalar = match kind {
         kinds::UNIT => ScalarValue::Unit,
@@ -90,43 +90,49 @@ fn value(field: &compiler::Field, given: RowValue<'_>, most: u64) -> Result<Valu
         kinds::DATE => ScalarValue::Date(Date(member!(given, i32))),
         kinds::TIMESTAMP => ScalarValue::Timestamp(Timestamp(member!(given, i64))),
         kinds::DURATION => ScalarValue::Duration(Duration(member!(given, i64))),
-        kinds::TEXT => ScalarValue::Text(member!(given, text).read(&of_input(field))?.into()),
-        kinds::BYTES => ScalarValue::Bytes(member!(given, bytes).read(&of_input(field))?.into()),
+        kinds::TEXT => ScalarValue::Text(member!(given, text).read(place)?.into()),
+        kinds::BYTES => ScalarValue::Bytes(member!(given, bytes).read(place)?.into()),
         kinds::ARRAY => {
-            let (what, at) = (of_input(field), member!(given, array));
+            let at = member!(given, array);
             // SAFETY: C-MEMORY: the value is an array, and the caller promised what it points to.
-            let array = unsafe { pointed(at, &what) }?;
-            return tensors::array(array, &what, most);
+            let array = unsafe { pointed(at, place) }?;
+            return tensors::array(array, place, most);
         }
         kinds::TENSOR => {
-            let (what, at) = (of_input(field), member!(given, tensor));
+            let at = member!(given, tensor);
             // SAFETY: C-MEMORY: the value is a tensor, and the caller promised what it points to.
-            let tensor = unsafe { pointed(at, &what) }?;
-            return tensors::tensor(tensor, &what, most);
+            let tensor = unsafe { pointed(at, place) }?;
+            return tensors::tensor(tensor, place, most);
         }
-        kinds::LITERAL => return literal(field, member!(given, text).read(&of_input(field))?),
+        kinds::STRUCT => {
+            let at = member!(given, structure);
+            // SAFETY: C-MEMORY: the value is a struct, and the caller promised what it points to.
+            return unsafe { structs::structure(pointed(at, place)?, &field.qtype, before, place, most) };
+        }
+        kinds::LIST => {
+            let at = member!(given, list);
+            // SAFETY: C-MEMORY: the value is a list, and the caller promised what it points to.
+            return unsafe { structs::list(pointed(at, place)?, &field.qtype, before, place, most) };
+        }
+        kinds::LITERAL => return literal(field, member!(given, text).read(place)?),
         other => return Err(Failure::unknown("CEMBRA_KIND_*", other)),
     };
     Ok(if field.qtype.is_optional() { Value::Present(scalar) } else { Value::Scalar(scalar) })
 }
 
-/// What messages call an input.
-fn of_input(field: &compiler::Field) -> String {
-    format!("input `{}`", field.name)
-}
-
 /// A value of a kind that is missing.
-fn missing(field: &compiler::Field, kind: u32) -> Result<Value, Failure> {
-    if let Some(scalar) = kinds::scalar(kind) {
-        return Ok(Value::Missing(scalar));
-    }
-    let of = match (kind, &field.qtype) {
-        (kinds::LITERAL, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
-        (kinds::LITERAL, qtype) => qtype.as_optional_struct().and_then(|of| Value::optional_struct(of, None)),
-        (kinds::ARRAY | kinds::TENSOR, _) => None,
-        (other, _) => return Err(Failure::unknown("CEMBRA_KIND_*", other)),
+fn missing(field: &compiler::Field, kind: u32, place: &RowPath<'_>) -> Result<Value, Failure> {
+    let missing = match (kinds::scalar(kind), kind, &field.qtype) {
+        (Some(scalar), ..) => Some(Value::Missing(scalar)),
+        (None, kinds::LITERAL | kinds::STRUCT, QType::Optional(scalar)) => Some(Value::Missing(*scalar)),
+        (None, kinds::LITERAL | kinds::STRUCT, of) => {
+            of.as_optional_struct().and_then(|of| Value::optional_struct(of, None))
+        }
+        (None, kinds::ARRAY | kinds::TENSOR | kinds::LIST, _) => None,
+        (None, other, _) => return Err(Failure::unknown("CEMBRA_KIND_*", other)),
     };
-    of.ok_or_else(|| Failure::values(format!("input `{}` is {}, which cannot be missing", field.name, field.qtype)))
+    let may_be = field.qtype.is_optional() || field.qtype.as_optional_struct().is_some();
+    missing.filter(|_| may_be).ok_or_else(|| Failure::missing(place))
 }
 
 /// A value as the language writes it.

@@ -9,16 +9,17 @@ use crate::layouts;
 use crate::memory::{AnyBits, Flag, roomy, slice};
 use compiler::tensor::{Element, Layout};
 use compiler::{ArrayKind, Tensor, Value};
+use std::fmt::Display;
 
 /// The array of elements of C.
-pub(crate) fn array(array: &layouts::Array, what: &str, most: u64) -> Result<Value, Failure> {
+pub(crate) fn array(array: &layouts::Array, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     // SAFETY: C-MEMORY: whoever gave the array vouched for its elements.
     let loaded = unsafe { Loaded::of(&array.elements, array.len, what) }?;
     loaded.array(most).map(|made| Value::Array(ArrayKind::Dense, made.into()))
 }
 
 /// The tensor of elements of C.
-pub(crate) fn tensor(tensor: &layouts::Tensor, what: &str, most: u64) -> Result<Value, Failure> {
+pub(crate) fn tensor(tensor: &layouts::Tensor, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     let made = match tensor.element {
         kinds::BOOL => read::<Flag, bool>(tensor, what, most, |flags| flags.iter().map(|flag| flag.is_set()).collect()),
         kinds::I32 => read::<i32, i32>(tensor, what, most, <[i32]>::to_vec),
@@ -33,7 +34,7 @@ pub(crate) fn tensor(tensor: &layouts::Tensor, what: &str, most: u64) -> Result<
 /// The tensor of elements of a type.
 fn read<T: AnyBits, E: Element>(
     tensor: &layouts::Tensor,
-    what: &str,
+    what: impl Display + Copy,
     most: u64,
     copied: impl Fn(&[T]) -> Vec<E>,
 ) -> Result<Tensor, Failure> {
@@ -43,7 +44,7 @@ fn read<T: AnyBits, E: Element>(
         return Err(Failure::argument(message));
     }
     // SAFETY: C-MEMORY: whoever gave the tensor vouched for its extents, strides and elements.
-    let extents: &[usize] = unsafe { slice(tensor.extents, rank, &format!("the extents of {what}")) }?;
+    let extents: &[usize] = unsafe { slice(tensor.extents, rank, format_args!("the extents of {what}")) }?;
     if extents.contains(&0) {
         return Ok(Tensor::new(extents, Vec::<E>::new())?);
     }
@@ -51,7 +52,7 @@ fn read<T: AnyBits, E: Element>(
         (Layout::row_major(extents)?.strides().to_vec(), 0)
     } else {
         // SAFETY: C-MEMORY, likewise.
-        let strides: &[isize] = unsafe { slice(tensor.strides, rank, &format!("the strides of {what}")) }?;
+        let strides: &[isize] = unsafe { slice(tensor.strides, rank, format_args!("the strides of {what}")) }?;
         let back = reach(extents, strides, |stride| stride < 0);
         (strides.to_vec(), back.ok_or_else(|| no_memory(what))?)
     };
@@ -88,6 +89,6 @@ fn reach(extents: &[usize], strides: &[isize], counts: fn(isize) -> bool) -> Opt
 }
 
 #[cold]
-fn no_memory(what: &str) -> Failure {
+fn no_memory(what: impl Display + Copy) -> Failure {
     Failure::argument(format!("{what} has extents and strides that no memory has"))
 }

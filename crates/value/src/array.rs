@@ -403,6 +403,19 @@ impl ArrayBuilder {
         ArrayBuilder { made: Array { scalar, len: 0, data, presence: None }, is_wide }
     }
 
+    /// An array without elements, in the memory of another array of this type, whose elements are dropped.
+    #[must_use]
+    pub fn over(old: Array) -> Self {
+        let new = ArrayBuilder::new(old.scalar, 0);
+        // An array without elements may have words all the same.
+        if old.is_empty() {
+            return new;
+        }
+        let mut made = ArrayBuilder { made: old, ..new };
+        made.truncate(0);
+        made
+    }
+
     /// How many elements there are.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -606,6 +619,22 @@ mod tests {
                 assert!(made.finish().iter().eq(expected), "{scalar} {keep}");
             }
         }
+    }
+
+    #[test]
+    fn an_array_over_another_has_none_of_its_elements() {
+        for scalar in Scalar::ALL {
+            let element = |at: usize| (at % 4 != 2).then(|| ScalarValue::zero(scalar));
+            for (before, after) in [(0, 3), (70, 3), (3, 70)] {
+                let mut made = ArrayBuilder::over(Array::from_scalars(scalar, (0..before).map(element)));
+                (0..after).for_each(|at| made.push(element(at + 1).as_ref()));
+                assert!(made.finish().iter().eq((0..after).map(|at| element(at + 1))), "{scalar} {before}");
+            }
+        }
+        let spare = Array::from_parts(Scalar::Int64, 0, ArrayData::Numbers(vec![7, 8].into()), Some(vec![0])).unwrap();
+        let mut made = ArrayBuilder::over(spare);
+        made.push_bits(Some(5));
+        assert_eq!(made.finish().numbers::<i64>(), Some(&[5][..]));
     }
 
     #[test]

@@ -62,6 +62,12 @@ impl<T> Parts<T> {
     }
 }
 
+impl<T: Clone> Clone for Parts<T> {
+    fn clone(&self) -> Self {
+        Parts { form: self.form.clone(), ..Parts::new(self.members.clone(), self.names.clone()) }
+    }
+}
+
 impl<T: PartialEq> PartialEq for Parts<T> {
     fn eq(&self, other: &Self) -> bool {
         self.members == other.members && self.names == other.names && self.form == other.form
@@ -112,14 +118,19 @@ impl<T> Fields<T> {
     where
         T: Clone,
     {
-        match Arc::get_mut(&mut self.0) {
-            Some(parts) => parts.form = form,
-            None => {
-                let parts = Parts::new(self.0.members.clone(), self.0.names.clone());
-                self.0 = Arc::new(Parts { form, ..parts });
-            }
-        }
+        Arc::make_mut(&mut self.0).form = form;
         self
+    }
+
+    /// The members, to be written in place. They are copied first if another clone shares them.
+    pub fn members_mut(&mut self) -> &mut [T]
+    where
+        T: Clone,
+    {
+        let parts = Arc::make_mut(&mut self.0);
+        // The answer was about the members as they were.
+        parts.holds = OnceLock::new();
+        &mut parts.members
     }
 
     /// Where the field with this name is.
@@ -303,6 +314,18 @@ mod tests {
         assert!(!Fields::from([1, 0, 3]).all_once(look));
         // What was asked is no part of what they are.
         assert!(fields == Fields::from([1, 2, 3]));
+    }
+
+    #[test]
+    fn members_are_written_in_place_unless_they_are_shared() {
+        let mut fields: Fields<i32> = [1, 2].into();
+        let place = fields.as_ptr();
+        assert!(fields.all_once(|member| *member > 0));
+        fields.members_mut()[0] = -1;
+        assert!(fields.as_ptr() == place && !fields.all_once(|member| *member > 0));
+        let other = fields.clone();
+        fields.members_mut()[1] = 7;
+        assert_eq!((&fields[..], &other[..]), (&[-1, 7][..], &[-1, 2][..]));
     }
 
     #[test]

@@ -45,18 +45,18 @@ fn compile(text: &str, options: Option<&Options>) -> Result<Box<Program>, Box<Er
     }
 }
 
-fn session(text: &str) -> Box<Session> {
+pub(crate) fn session(text: &str) -> Box<Session> {
     let program = compile(text, None).unwrap_or_else(|error| panic!("{error:?}"));
     let mut made = place();
     assert!(cembra_session_new(Some(&program), Some(&mut made)).is_none());
     taken(made).expect("a session")
 }
 
-fn code(error: &Error) -> &str {
+pub(crate) fn code(error: &Error) -> &str {
     cembra_error_code(Some(error)).as_str().expect("text")
 }
 
-fn message(error: &Error) -> &str {
+pub(crate) fn message(error: &Error) -> &str {
     cembra_error_message(Some(error)).as_str().expect("text")
 }
 
@@ -66,9 +66,9 @@ fn refused(done: Option<Box<Error>>, expected: (&str, &str)) {
     cembra_error_free(Some(error));
 }
 
-const NOTHING: Value<'static> = Value { kind: 0, present: Flag(0), r#as: Payload { u64: 0 } };
+pub(crate) const NOTHING: Value<'static> = Value { kind: 0, present: Flag(0), r#as: Payload { u64: 0 } };
 
-fn f64(value: f64) -> Value<'static> {
+pub(crate) fn f64(value: f64) -> Value<'static> {
     Value { kind: F64, present: Flag(1), r#as: Payload { f64: value } }
 }
 
@@ -80,7 +80,10 @@ fn missing(kind: u32) -> Value<'static> {
     Value { kind, ..NOTHING }
 }
 
-fn evaluate<const N: usize>(session: &mut Session, inputs: &[Value<'_>]) -> Result<[Value<'static>; N], Box<Error>> {
+pub(crate) fn evaluate<const N: usize>(
+    session: &mut Session,
+    inputs: &[Value<'_>],
+) -> Result<[Value<'static>; N], Box<Error>> {
     let mut outputs = [NOTHING; N];
     // SAFETY: C-MEMORY: both arrays are as long as is said.
     let done = unsafe {
@@ -89,7 +92,7 @@ fn evaluate<const N: usize>(session: &mut Session, inputs: &[Value<'_>]) -> Resu
     done.map_or(Ok(outputs), Err)
 }
 
-fn number(value: &Value<'_>) -> Option<f64> {
+pub(crate) fn number(value: &Value<'_>) -> Option<f64> {
     assert_eq!(value.kind, F64);
     // SAFETY: C-MEMORY: the value is a number.
     value.present.is_set().then_some(unsafe { value.r#as.f64 })

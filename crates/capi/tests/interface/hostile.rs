@@ -9,7 +9,7 @@ use cembra::columns::cembra_session_run_columns;
 use cembra::errors::{
     Error, cembra_error_code, cembra_error_free, cembra_error_message, cembra_error_problem, cembra_error_rendered,
 };
-use cembra::layouts::{Array, Column, ColumnMut, Payload, Tensor, Value};
+use cembra::layouts::{Array, Column, ColumnMut, List, Member, Payload, Struct, Tensor, Value};
 use cembra::memory::{Flag, Text};
 use cembra::options::{
     Options, cembra_options_add_output, cembra_options_free, cembra_options_new, cembra_options_set_backend,
@@ -26,7 +26,7 @@ use cembra::session::{
 use fastrand::Rng;
 use std::mem::MaybeUninit;
 
-const MODELS: [&str; 10] = [
+const MODELS: [&str; 11] = [
     "input x: f64; input y: f64?; output z = x * (y ?? 1.0); output w = y",
     "input n: i64; output q = 100 // n; output half = n % 7",
     "input t: text; input u: text?; output both = t + \"-\" + (u ?? \"none\"); output long = strings.length(t) > 3",
@@ -37,10 +37,11 @@ const MODELS: [&str; 10] = [
     "output one = 1.0; output two = \"two\"",
     "input d: date; input k: u64; input s: bytes; output e = d; output f = k; output g = s",
     "input x: f32? = 0.5; input i: i32; output y = x * to_float32(i)",
+    "input p: {x: f64, t: text?, i: {n: i64}?}; input items: [{x: f64?, t: text, i: {n: i64}}]; output s = sum(items.x); output t = p.t",
 ];
 
 /// The kinds of the inputs of each model, and how many outputs it has.
-const KINDS: [(&[u32], usize); 10] = [
+const KINDS: [(&[u32], usize); 11] = [
     (&[7, 7], 2),
     (&[4], 2),
     (&[11, 11], 2),
@@ -51,10 +52,12 @@ const KINDS: [(&[u32], usize); 10] = [
     (&[], 2),
     (&[8, 5, 12], 3),
     (&[6, 3], 1),
+    (&[16, 17], 2),
 ];
 
 /// Those of outputs.
-const MADE: [&[u32]; 10] = [&[7, 7], &[4, 4], &[11, 1], &[2, 3], &[7, 0], &[0], &[0, 11], &[7, 11], &[8, 5, 12], &[6]];
+const MADE: [&[u32]; 11] =
+    [&[7, 7], &[4, 4], &[11, 1], &[2, 3], &[7, 0], &[0], &[0, 11], &[7, 11], &[8, 5, 12], &[6], &[7, 11]];
 
 const PIECES: [&str; 30] = [
     "input ",
@@ -128,7 +131,7 @@ impl Hostile {
         match (self.random.u8(0..20), wanted) {
             (0, _) => self.random.u32(..),
             (3.., Some(wanted)) => wanted,
-            _ => self.random.u32(0..17),
+            _ => self.random.u32(0..19),
         }
     }
 
@@ -206,6 +209,32 @@ impl Hostile {
             presence_stride: self.one(&[1, 2, 0, -1, 9, isize::MAX]),
             presence_bit: self.one(&[0, 1, 7, 9, usize::MAX]),
         }
+    }
+
+    /// Fields of structs that lie among texts: only texts are read where these are, and any bits are a number.
+    fn members(&mut self, inner: &[Member<'static>]) -> Vec<Member<'static>> {
+        let known = [("x", 7), ("t", 11), ("i", 16), ("n", 4), ("y", 3)];
+        let count = self.random.usize(0..9).max(3);
+        let mut all = Vec::new();
+        for at in 0..count {
+            let (name, kind) = if self.random.u8(0..9) > 0 { known[at % 5] } else { self.one(&known) };
+            let kind = if self.random.u8(0..20) > 0 { kind } else { self.random.u32(0..20) };
+            let offset = match kind {
+                11 | 12 => self.one(&[0, 0, 16, 16, 32, 4]),
+                _ => self.one(&[0, 8, 8, 16, 24, 24, 3]),
+            };
+            let is_far = self.random.u8(0..50) == 0;
+            all.push(Member {
+                name: Text::new(name),
+                kind,
+                presence_form: if self.random.u8(0..30) == 0 { self.random.u32(..) } else { self.random.u32(0..2) },
+                offset: if is_far { usize::MAX - offset } else { offset },
+                presence_offset: self.one(&[0, 0, 5, 16, 40]),
+                members: if self.random.u8(0..20) == 0 { std::ptr::null() } else { inner.as_ptr() },
+                member_count: inner.len(),
+            });
+        }
+        all
     }
 
     fn column_mut(&mut self) -> ColumnMut {
@@ -301,6 +330,26 @@ fn row(hostile: &mut Hostile, session: &mut Session, at: usize, seen: &mut [usiz
             strides: if hostile.random.bool() { std::ptr::null() } else { strides.as_ptr() },
         })
         .collect();
+    let inner = hostile.members(&[]);
+    let members = hostile.members(&inner);
+    let member_count = members.len();
+    // The middle of the texts, so that lists may go back.
+    let data = hostile.texts[32..].as_ptr().cast();
+    let lists: Vec<List<'_>> = (0..4)
+        .map(|_| {
+            let stride = hostile.one(&[16, 16, 32, 48, 0, -16, 12, 17, isize::MIN, isize::MAX]);
+            let kind = if hostile.random.u8(0..9) > 0 { 16 } else { hostile.kind() };
+            let data = if hostile.random.u8(0..20) > 0 { data } else { std::ptr::null() };
+            let items = Column { kind, data, stride, ..hostile.column() };
+            List { items, len: hostile.count(), members: members.as_ptr(), member_count }
+        })
+        .collect();
+    let structs: Vec<Struct<'_>> = (0..4)
+        .map(|_| {
+            let data = if hostile.random.u8(0..20) > 0 { data } else { std::ptr::null() };
+            Struct { data, members: members.as_ptr(), member_count }
+        })
+        .collect();
     hostile.want(kinds);
     let values: Vec<Value<'_>> = (0..4)
         .map(|at| {
@@ -312,7 +361,9 @@ fn row(hostile: &mut Hostile, session: &mut Session, at: usize, seen: &mut [usiz
                 },
                 13 if hostile.random.u8(0..9) > 0 => Payload { array: &raw const arrays[at] },
                 14 if hostile.random.u8(0..9) > 0 => Payload { tensor: &raw const tensors[at] },
-                13 | 14 => Payload { array: std::ptr::null() },
+                16 if hostile.random.u8(0..9) > 0 => Payload { structure: &raw const structs[at] },
+                17 if hostile.random.u8(0..9) > 0 => Payload { list: &raw const lists[at] },
+                13 | 14 | 16 | 17 => Payload { array: std::ptr::null() },
                 _ => Payload { u64: hostile.random.u64(..) },
             };
             Value { kind, present: Flag(hostile.random.u8(0..4)), r#as }

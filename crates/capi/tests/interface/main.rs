@@ -4,4 +4,5 @@ mod calls;
 mod header;
 mod hostile;
 mod programs;
+mod structs;
 mod tables;

@@ -88,6 +88,14 @@ fn compiled(folder: &TempDir, source: &Path, more: &[&str], link: Link) -> Optio
     command.args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"]).arg(&program);
     command.arg("-I").arg(root().join("crates/capi/include")).arg("-I").arg(root().join("runtime/include"));
     command.arg("-I").arg(folder.path()).arg(source).args(more);
+    // A program must be under the address sanitizer if the library that it links is.
+    if std::env::var_os("CEMBRA_WATCHED").is_some() {
+        command.arg("-fsanitize=address");
+    }
+    // A program must be under the address sanitizer if the library that it links is.
+    if std::env::var_os("CEMBRA_WATCHED").is_some() {
+        command.arg("-fsanitize=address");
+    }
     let from = libraries();
     match link {
         Link::Shared => command.arg("-L").arg(&from).arg("-lcembra").arg(format!("-Wl,-rpath,{}", from.display())),
@@ -128,6 +136,42 @@ fn the_guide_begins_with_a_program() {
         fs::write(&source, text).expect("written");
         let Some(program) = compiled(&folder, &source, &[], Link::Shared) else { continue };
         assert_eq!(succeed(&mut Command::new(program)), "2.5\n", "{name}");
+    }
+}
+
+#[test]
+fn the_guide_shows_how_structs_go_in() {
+    let page = fs::read_to_string(root().join("docs/guide/c-structs.md")).expect("the chapter");
+    let blocks: Vec<&str> =
+        page.split("```c\n").skip(1).map(|block| block.split("```").next().expect("an end")).collect();
+    let model = "input items: [{price: f64, count: i64, sku: text}]; sum(items.price * items.count)";
+    let (members, call) = (blocks[0], blocks[1]);
+    let text = format!(
+        "#include \"cembra_compiler.h\"\n#include <stdio.h>\n#include <string.h>\n{members}int main(void) {{\n\
+         const char *text = \"{model}\";\ncembra_program *program; cembra_session *session; cembra_value output;\n\
+         cembra_error *error = cembra_compile((cembra_text){{ text, strlen(text) }}, NULL, &program);\n\
+         if (error || (error = cembra_session_new(program, &session))) return 1;\n{call}\
+         if (error) return 2;\nprintf(\"%g\\n\", output.as.f64);\n\
+         cembra_session_free(session);\ncembra_program_free(program);\nreturn 0;\n}}\n"
+    );
+    let cpp = format!(
+        "#include \"cembra.hpp\"\n#include <cstdio>\n{members}\
+         struct order {{ bool urgent; item first; }};\n\
+         static const cembra_member order_members[] = {{ CEMBRA_STRUCT_MEMBER(order, first, item_members), \
+         CEMBRA_MEMBER(order, urgent, CEMBRA_KIND_BOOL) }};\n\
+         int main() {{\ncembra::program program(\"input order: {{urgent: bool, first: {{price: f64, weight: f64?}}}}; \
+         {model} + (order.first.price & (order.urgent == true))\");\ncembra::session session(program);\n\
+         std::vector<item> all = {{ {{2.5, 4, cembra::text_of(\"a\"), {{}}}}, {{4, 3, cembra::text_of(\"b\"), {{true, 1}}}} }};\n\
+         order one{{true, {{0.25, 1, {{}}, {{}}}}}};\n\
+         auto total = session.evaluate({{cembra::structure(one, order_members), cembra::list(all, item_members)}})[0].as_f64();\n\
+         std::printf(\"%g\\n\", *total);\n}}\n"
+    );
+    for (name, text, expected) in [("structs.c", text, "22\n"), ("structs.cpp", cpp, "22.25\n")] {
+        let folder = TempDir::new().expect("a folder");
+        let source = folder.path().join(name);
+        fs::write(&source, text).expect("written");
+        let Some(program) = compiled(&folder, &source, &[], Link::Shared) else { continue };
+        assert_eq!(succeed(&mut Command::new(program)), expected, "{name}");
     }
 }
 

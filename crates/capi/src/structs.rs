@@ -1,0 +1,377 @@
+//! Structs, lists of structs and dictionaries of one row, as C gives them: an address, and a description of the fields behind it. Fields are found
+//! by their names. Values are written over those of the row before, so that a call uses its memory again. Arrays and tensors are in `tensors`.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::columns::{Loaded, presence};
+use crate::failure::Failure;
+use crate::kinds;
+use crate::layouts::{self, Column, Member};
+use crate::memory::{KnownPresence, pointed, slice};
+use crate::row_value::RowPath;
+use crate::tensors;
+use compiler::{Array, ArrayBuilder, QType, Scalar, ScalarValue, Value};
+use std::sync::Arc;
+
+/// The most bytes of an array that are kept for the next row.
+const MOST_KEPT: usize = 1 << 20;
+
+/// The names that C has for the two parts of an entry of a dictionary.
+const ENTRY: [&str; 2] = ["key", "value"];
+
+/// The struct of C that is the value of an input of the type `qtype`, in the memory of `before`, the value of the row before.
+///
+/// # Safety
+/// C-MEMORY: the struct has its fields, and what they point to.
+pub(crate) unsafe fn structure(
+    given: &layouts::Struct<'_>,
+    qtype: &QType,
+    before: Value,
+    place: &RowPath<'_>,
+    most: u64,
+) -> Result<Value, Failure> {
+    let column = Column {
+        kind: kinds::STRUCT,
+        presence_form: kinds::PRESENCE_ALL,
+        data: given.data,
+        stride: 0,
+        presence: std::ptr::null(),
+        presence_stride: 0,
+        presence_bit: 0,
+    };
+    // SAFETY: C-MEMORY, promised by the caller.
+    let source = unsafe { Source::of(column, given.members, given.member_count, place) }?;
+    let mut value = reused(before, qtype);
+    // SAFETY: C-MEMORY, likewise.
+    unsafe { source.write(&mut value, qtype, Rows { count: 1, presence: None, is_map: false, most }, place) }?;
+    Ok(value)
+}
+
+/// The list of C that is the value of an input of the type `qtype`, a list of structs or a dictionary, likewise.
+///
+/// # Safety
+/// C-MEMORY: as for [`structure`], for each item.
+pub(crate) unsafe fn list(
+    given: &layouts::List<'_>,
+    qtype: &QType,
+    before: Value,
+    place: &RowPath<'_>,
+    most: u64,
+) -> Result<Value, Failure> {
+    let Some(element) = qtype.element() else { return Err(misfit(place, qtype, kinds::LIST)) };
+    // SAFETY: C-MEMORY, promised by the caller.
+    let source = unsafe { Source::of(given.items, given.members, given.member_count, place) }?;
+    let mut value = reused(before, qtype);
+    let rows = Rows { count: given.len, presence: None, is_map: qtype.as_map().is_some(), most };
+    // SAFETY: C-MEMORY, likewise.
+    unsafe { source.write(&mut value, element, rows, place) }?;
+    Ok(value)
+}
+
+/// The value to write over: the one of the row before, or one without content if that has another type.
+fn reused(before: Value, qtype: &QType) -> Value {
+    if before.is_of(qtype) { before } else { blank(qtype) }
+}
+
+/// A value of this type whose lists are empty and whose scalars are zero.
+fn blank(qtype: &QType) -> Value {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Tuple(parts) => Value::Tuple(parts.map(blank)),
+        leaf => Value::nothing_of(leaf).or_else(|| Value::empty_list(leaf)).unwrap_or(Value::Nothing),
+    }
+}
+
+/// The memory of a field, or of a whole input: its values in one struct, or in each item of a list, and its own fields if it is a struct.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    column: Column,
+    members: &'a [Member<'a>],
+}
+
+/// The structs that a field is read in.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    /// How many structs there are: one, or as many as a list has items.
+    count: usize,
+    /// The presence of the optional struct around the field; `None` if no struct around it is optional.
+    presence: Option<&'a KnownPresence>,
+    /// True for the entries of a dictionary.
+    is_map: bool,
+    /// The most bytes of an array.
+    most: u64,
+}
+
+impl<'a> Source<'a> {
+    /// The source of these values, with the fields inside of them.
+    ///
+    /// # Safety
+    /// C-MEMORY: `count` fields are described at `members` for as long as the source is used, or the pointer is null.
+    unsafe fn of(
+        column: Column,
+        members: *const Member<'a>,
+        count: usize,
+        place: &RowPath<'_>,
+    ) -> Result<Source<'a>, Failure> {
+        // SAFETY: C-MEMORY, promised by the caller.
+        let members = unsafe { slice(members, count, format_args!("the array of fields of {place}")) }?;
+        Ok(Source { column, members })
+    }
+
+    /// The field that is number `at` in the model's struct, has the type `of` there, and is called `name`.
+    ///
+    /// # Safety
+    /// C-MEMORY: the structs have their fields.
+    unsafe fn field(&self, at: usize, name: &str, of: &QType, place: &RowPath<'_>) -> Result<Source<'a>, Failure> {
+        // Most often C has the fields in the model's order.
+        for member in self.members.get(at).into_iter().chain(self.members) {
+            if member.name.bytes(format_args!("the name of a field beside {place}"))? != name.as_bytes() {
+                continue;
+            }
+            let Member { kind, presence_form, offset, presence_offset, .. } = *member;
+            if ![kinds::PRESENCE_ALL, kinds::PRESENCE_BYTES].contains(&presence_form) {
+                return Err(Failure::unknown("CEMBRA_PRESENCE_* of a field", presence_form));
+            }
+            let Column { data, stride, .. } = self.column;
+            if data.addr().checked_add(offset.max(presence_offset)).is_none() {
+                return Err(Failure::argument(format!("{place} has an offset that no memory has")));
+            }
+            let first = data.cast::<u8>();
+            let column = Column {
+                kind,
+                presence_form,
+                data: first.wrapping_add(offset).cast(),
+                stride,
+                presence: first.wrapping_add(presence_offset),
+                presence_stride: stride,
+                presence_bit: 0,
+            };
+            // SAFETY: C-MEMORY, promised by the caller.
+            return unsafe { Source::of(column, member.members, member.member_count, place) };
+        }
+        let known: Vec<&str> = self.members.iter().filter_map(|member| member.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(Failure::values(format!("{place} is {of}, but the struct has no field `{name}`; it has {known}")))
+    }
+
+    /// Writes the values over `value`. It has the type `of`, or in a list an array of such values in the place of each.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for [`structure`], for each of the structs.
+    unsafe fn write(&self, value: &mut Value, of: &QType, rows: Rows<'_>, place: &RowPath<'_>) -> Result<(), Failure> {
+        // Types nest only as deep as the text that spelled them.
+        // SAFETY: C-MEMORY, promised by the caller.
+        unsafe {
+            match of {
+                QType::Scalar(scalar) | QType::Optional(scalar) => self.write_leaf(value, of, *scalar, rows, place),
+                QType::Array(_, scalar) => {
+                    let array = tensors::array(self.inner(kinds::ARRAY, of, rows, place)?, place, rows.most)?;
+                    if !matches!(&array, Value::Array(_, array) if array.scalar() == *scalar) {
+                        return Err(Failure::values(format!("{place} is {of}, found {}", array.qtype())));
+                    }
+                    *value = array;
+                    Ok(())
+                }
+                QType::Tensor(..) => {
+                    *value = tensors::tensor(self.inner(kinds::TENSOR, of, rows, place)?, place, rows.most)?;
+                    Ok(())
+                }
+                _ if of.as_optional_struct().is_some() => self.write_optional(value, of, rows, place),
+                _ if of.as_tuple().is_some() => {
+                    self.expect(kinds::STRUCT, of, place)?;
+                    self.require(rows, place)?;
+                    self.write_fields(value, of, rows, place)
+                }
+                _ if of.element().is_some() => {
+                    let given: &layouts::List<'_> = self.inner(kinds::LIST, of, rows, place)?;
+                    *value = list(given, of, std::mem::replace(value, Value::Nothing), place, rows.most)?;
+                    Ok(())
+                }
+                _ => Err(misfit(place, of, self.column.kind)),
+            }
+        }
+    }
+
+    /// Writes a scalar, or a column of them.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for `write`.
+    unsafe fn write_leaf(
+        &self,
+        value: &mut Value,
+        of: &QType,
+        scalar: Scalar,
+        rows: Rows<'_>,
+        place: &RowPath<'_>,
+    ) -> Result<(), Failure> {
+        self.expect(kinds::of_scalar(scalar), of, place)?;
+        // SAFETY: C-MEMORY, promised by the caller.
+        let loaded = unsafe { self.load(self.column.kind, rows, place) }?;
+        if !of.is_optional()
+            && let Some(at) = loaded.first_missing(rows.presence)
+        {
+            return Err(self.missing(at, place));
+        }
+        if let Value::Array(_, array) = value {
+            return write_array(array, &loaded, !of.is_optional(), rows.most);
+        }
+        *value = loaded.one(of).ok_or_else(|| misfit(place, of, self.column.kind))?;
+        Ok(())
+    }
+
+    /// Writes an optional struct, or a list of such.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for `write`.
+    unsafe fn write_optional(
+        &self,
+        value: &mut Value,
+        of: &QType,
+        rows: Rows<'_>,
+        place: &RowPath<'_>,
+    ) -> Result<(), Failure> {
+        self.expect(kinds::STRUCT, of, place)?;
+        // SAFETY: C-MEMORY, promised by the caller.
+        let loaded = unsafe { self.load(kinds::UNIT, rows, place) }?;
+        let (Value::Tuple(parts), Some(inner)) = (value, of.as_optional_struct()) else {
+            return Err(misfit(place, of, self.column.kind));
+        };
+        let [has, value] = parts.members_mut() else { return Err(misfit(place, of, self.column.kind)) };
+        let rows = match has {
+            Value::Array(_, array) => {
+                write_array(array, &loaded, false, rows.most)?;
+                Rows { presence: Some(loaded.presence()), ..rows }
+            }
+            _ if loaded.first_missing(None).is_some() => {
+                *has = Value::Missing(Scalar::Unit);
+                *value = blank(inner);
+                return Ok(());
+            }
+            _ => {
+                *has = Value::Present(ScalarValue::Unit);
+                rows
+            }
+        };
+        // SAFETY: C-MEMORY, likewise.
+        unsafe { self.write_fields(value, inner, rows, place) }
+    }
+
+    /// Writes the fields of a struct, or of a list of such.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for `write`.
+    unsafe fn write_fields(
+        &self,
+        value: &mut Value,
+        of: &QType,
+        rows: Rows<'_>,
+        place: &RowPath<'_>,
+    ) -> Result<(), Failure> {
+        if rows.count > 0 && self.column.data.is_null() {
+            return Err(Failure::null(place));
+        }
+        let (Value::Tuple(parts), Some(fields)) = (value, of.as_tuple()) else {
+            return Err(misfit(place, of, self.column.kind));
+        };
+        for (at, (part, of)) in parts.members_mut().iter_mut().zip(fields.iter()).enumerate() {
+            let label = fields.label(at);
+            let name = ENTRY.get(at).filter(|_| rows.is_map).copied().unwrap_or(&label);
+            let place = &place.field(name);
+            // SAFETY: C-MEMORY, promised by the caller.
+            unsafe { self.field(at, name, of, place)?.write(part, of, rows, place) }?;
+        }
+        Ok(())
+    }
+
+    /// The values as those of a column of this kind.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for `write`.
+    unsafe fn load(&self, kind: u32, rows: Rows<'_>, place: &RowPath<'_>) -> Result<Loaded<'a>, Failure> {
+        let column = Column { kind, ..self.column };
+        // SAFETY: C-MEMORY, promised by the caller.
+        let mut known = unsafe { presence(&column, rows.count, place) }?;
+        if let Some(outer) = rows.presence {
+            known.limit_to(outer);
+        }
+        // SAFETY: C-MEMORY, likewise.
+        unsafe { Loaded::with(&column, rows.count, known, place) }
+    }
+
+    /// The array, tensor or list that a struct of C has in a field of the kind that the model's type needs.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for `write`; `T` is the struct of the header for this kind.
+    unsafe fn inner<T: Copy>(
+        &self,
+        kind: u32,
+        of: &QType,
+        rows: Rows<'_>,
+        place: &RowPath<'_>,
+    ) -> Result<&'a T, Failure> {
+        self.expect(kind, of, place)?;
+        // SAFETY: C-MEMORY, promised by the caller.
+        unsafe {
+            self.require(rows, place)?;
+            pointed(self.column.data.cast(), place)
+        }
+    }
+
+    /// An error if a value is missing.
+    ///
+    /// # Safety
+    /// C-MEMORY: as for `write`.
+    unsafe fn require(&self, rows: Rows<'_>, place: &RowPath<'_>) -> Result<(), Failure> {
+        if self.column.presence_form == kinds::PRESENCE_ALL {
+            return Ok(());
+        }
+        // SAFETY: C-MEMORY, promised by the caller.
+        match unsafe { self.load(kinds::UNIT, rows, place) }?.first_missing(rows.presence) {
+            Some(at) => Err(self.missing(at, place)),
+            None => Ok(()),
+        }
+    }
+
+    /// The failure that a value must not be missing; of the values in a list it is number `at`.
+    #[cold]
+    fn missing(&self, at: usize, place: &RowPath<'_>) -> Failure {
+        let is_item = self.column.stride != 0;
+        if is_item { Failure::values(format!("{place} is missing in item {at}")) } else { Failure::missing(place) }
+    }
+
+    /// An error if the values are of another kind.
+    fn expect(&self, kind: u32, of: &QType, place: &RowPath<'_>) -> Result<(), Failure> {
+        if self.column.kind == kind { Ok(()) } else { Err(misfit(place, of, self.column.kind)) }
+    }
+}
+
+/// Writes values over an array, or to a new one if somebody else has the array. A missing value is zero if `is_full`.
+fn write_array(array: &mut Arc<Array>, values: &Loaded<'_>, is_full: bool, most: u64) -> Result<(), Failure> {
+    values.check_size(most)?;
+    let scalar = array.scalar();
+    let old = Arc::get_mut(array).filter(|old| old.memory_bytes() <= MOST_KEPT);
+    match old {
+        Some(old) => {
+            // Any array will do until the new one takes its place.
+            let empty = ArrayBuilder::new(Scalar::Unit, 0).finish();
+            let mut made = ArrayBuilder::over(std::mem::replace(old, empty));
+            values.add_to(&mut made, is_full);
+            *old = made.finish();
+        }
+        None => {
+            let mut made = ArrayBuilder::new(scalar, values.count());
+            values.add_to(&mut made, is_full);
+            *array = made.finish().into();
+        }
+    }
+    Ok(())
+}
+
+/// The failure that a value is of another kind than the model's type needs.
+#[cold]
+fn misfit(place: &RowPath<'_>, of: &QType, kind: u32) -> Failure {
+    match kinds::called(kind) {
+        Some(found) => Failure::values(format!("{place} is {of}, found {found}")),
+        None => Failure::unknown("CEMBRA_KIND_* of a field", kind),
+    }
+}
