@@ -26,7 +26,7 @@ pub use cembra_prepare::{AskedInputs, AskedValue};
 pub use code::cache::{Cache, NewValue, hash_of};
 pub use code::machine_code::refusal;
 pub use code::profiling::{Profile, profile_code, tier_name};
-pub use executor::{Executable, Executor, LoadedRows, WholeMemory, check_token};
+pub use executor::{Executable, Executor, LoadedRows, MixedModel, ModelPart, PartInput, WholeMemory, check_token};
 pub use options::choice::{Backend, RowPlayer, Tiering};
 pub use options::compile_options::{CompileOptions, Started};
 pub use options::metrics::{Counters, Counts, Event, Metrics, install_metrics, tell};

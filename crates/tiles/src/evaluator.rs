@@ -68,6 +68,36 @@ impl Evaluator {
         }
     }
 
+    /// Compares what each rank was given for something that all of them compute by themselves: facts, each with a name that an error says. All ranks
+    /// call it, or [`give_up`](Evaluator::give_up).
+    ///
+    /// # Errors
+    /// A fact differs, or a rank gave up: the same error on all ranks.
+    pub fn agreed(&self, facts: &[(String, String)]) -> Result<(), Error> {
+        self.workers.several().map_or(Ok(()), |ranks| ranks.agree(facts))
+    }
+
+    /// Carries out what each rank does by itself, maybe with steps of all among it. If it fails on one of them, all have the error.
+    ///
+    /// # Errors
+    /// That of `work` here or on another rank.
+    pub fn settled<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        let Some(ranks) = self.workers.several() else { return work() };
+        let before = ranks.shared_errors();
+        // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
+        match work() {
+            Err(error) if ranks.shared_errors() > before => Err(error),
+            Err(error) => Err(ranks.begin_step(Err(error.clone().into())).err().unwrap_or(error)),
+            Ok(made) => ranks.begin_step(Ok(0)).map(|_| made),
+        }
+    }
+
+    /// The token that ends evaluations, if there is one.
+    #[must_use]
+    pub fn token(&self) -> Option<&Cancellation> {
+        self.workers.token.as_ref()
+    }
+
     /// Which rank owns which tile of results. Without a map each tile is made where the fewest tiles have to move: a product by the grid of ranks for
     /// which that is so, other results where the first tile is that they are made of.
     #[must_use]

@@ -2,10 +2,12 @@
 //! the iterations of Newton and Schulz. After each step what became small is dropped, so sparse matrices stay sparse. They are examples of what
 //! statements do as much as they are a library: nothing here knows of tiles but the shape of the identity.
 
+use super::parts::of_number;
 use super::run::Run;
 use crate::{Error, Scalar};
-use cembra_tensor::{Tensor, TensorErrorKind};
-use cembra_tiles::{Screening, Shape, Tiled, Tiling, Tiling1};
+use cembra_tensor::TensorErrorKind;
+use cembra_tiles::{Screening, Shape, Tiled};
+use cembra_value::ScalarValue;
 
 /// When an iteration ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -203,8 +205,7 @@ impl Run {
 
 /// A number as a tensor without axes.
 fn number(number: f64, scalar: Scalar) -> Result<Tiled, Error> {
-    let tensor = if scalar == Scalar::Float32 { Tensor::scalar(number as f32) } else { Tensor::scalar(number) };
-    Tiled::from_tensor(&tensor, &Tiling::new(std::iter::empty::<Tiling1>())?, &Screening::threshold(0.0))
+    of_number(&if scalar == Scalar::Float32 { ScalarValue::from(number as f32) } else { ScalarValue::from(number) })
 }
 
 /// The identity in the tiles of a square matrix.

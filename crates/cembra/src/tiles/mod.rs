@@ -17,6 +17,7 @@
 //! ```
 
 mod iterations;
+mod parts;
 mod run;
 mod session;
 mod world;
@@ -29,6 +30,7 @@ pub use cembra_tiles::{
     Segment, Shape, Step, StepKind, Tile, TileMap, TileOperation, TilePlace, Tiled, Tiling, Tiling1,
 };
 pub use iterations::{Solution, Stop};
+pub use parts::TiledValue;
 pub use run::Run;
 pub use session::{Known, Operand, TiledSession};
 pub use world::{TileExecutor, World};

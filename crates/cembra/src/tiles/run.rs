@@ -1,7 +1,8 @@
 //! Texts that are evaluated on tiled tensors: they are compiled for the types of the tensors, and kept. A compiled text is a model (`session.rs`);
 //! `cembra-tiles` evaluates the model's graph on tiles.
 
-use super::session::{TiledGraph, TiledModel, TiledSession, TimedEvaluator};
+use super::parts::{Evaluation, TiledModel, TiledValue};
+use super::session::{TiledSession, TimedEvaluator};
 use crate::{Error, Executor, Model, QType, Registry, RunOptions, Scalar};
 use cembra_engine::{Cache, NewValue, hash_of};
 use cembra_tensor::{MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -69,12 +70,8 @@ pub(super) fn instructions() -> &'static str {
 /// The key of a compiled text: the text, and the name and the type of each tensor, sorted by name.
 type TextKey = (Box<str>, Vec<(Box<str>, QType)>);
 
-/// A compiled text, its graph for tensors, and the tensors in the order of the inputs.
-struct BoundText<'i> {
-    model: Arc<TiledModel>,
-    graph: Arc<TiledGraph>,
-    inputs: Vec<&'i Tiled>,
-}
+/// A compiled text, and the tensors in the order of its inputs.
+type BoundText = (Arc<TiledModel>, Vec<TiledValue>);
 
 impl Run {
     /// Makes a run that evaluates texts with `options`. Expressions of elements are compiled with `compile`, which sets the backend and the
@@ -135,8 +132,9 @@ impl Run {
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<Step>, Error> {
-        let BoundText { graph, inputs, .. } = self.graph_of(text, inputs)?;
-        self.graph_plan(&graph.graph, &graph.outputs, &inputs)
+        let (model, inputs) = self.bound(text, inputs)?;
+        let begun = self.evaluator.begin();
+        Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&model, &inputs)
     }
 
     /// The number that a text makes: `(a("i,j") * b("i,j")).sum()`, or `tensor.sum(a * b)`.
@@ -241,18 +239,19 @@ impl Run {
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
         // Other ranks begin to evaluate, and learn that this one does not.
-        let BoundText { model, graph, inputs } =
-            self.graph_of(text, inputs).map_err(|error| self.evaluator().give_up(error))?;
-        let made = self.graph(&graph.graph, &graph.outputs, &inputs)?;
-        Ok(model.executor.outputs().iter().map(|field| field.name.clone()).zip(made).collect())
+        let (model, inputs) = self.bound(text, inputs).map_err(|error| self.evaluator().give_up(error))?;
+        let begun = self.evaluator.begin();
+        let made = Evaluation::new(&begun, &self.elements, &self.evaluator.beside).evaluate(&model, &inputs)?;
+        let names = model.executor.outputs().iter().map(|field| field.name.clone());
+        names.zip(made).map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
     }
 
-    /// Returns the model and the graph of a text, and the tensors that the text is evaluated on.
-    fn graph_of<'i>(
+    /// Returns the model of a text, and the tensors that the text is evaluated on.
+    fn bound<'i>(
         &self,
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
-    ) -> Result<BoundText<'i>, Error> {
+    ) -> Result<BoundText, Error> {
         let given: BTreeMap<&str, &Tiled> = inputs.into_iter().collect();
         // A tiling has at most 16 axes.
         let qtype = |tiled: &Tiled| QType::Tensor(tiled.scalar_type(), tiled.tiling().rank() as u8);
@@ -273,10 +272,9 @@ impl Run {
                 let message = format!("no tiled tensor is given for `{}`", field.name);
                 return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give it beside the text"));
             };
-            tiled.push(*given);
+            tiled.push(TiledValue::Tiled((*given).clone()));
         }
-        let graph = model.graph_for(&tiled)?;
-        Ok(BoundText { model, graph, inputs: tiled })
+        Ok((model, tiled))
     }
 
     /// Compiles a text as a model with the inputs `declared`.

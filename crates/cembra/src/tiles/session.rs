@@ -2,13 +2,14 @@
 //! meet the cuts of labels: dense tensors are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked
 //! when the model is compiled.
 
-use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar};
+use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number};
+use crate::{AxisCut, Error, Field, QType, RunOptions, Scalar, Value};
 use cembra_runtime::Excerpt;
-use cembra_tensor::{Extents, Tensor, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_tiles::{Evaluator, Options, Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
+use cembra_tensor::{Tensor, TensorErrorKind};
+use cembra_tiles::{Evaluator, Options, Screening, Shape, Step, Tiled, Tiling, Tiling1};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A value for an input of a model that is evaluated in tiles.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,15 @@ pub enum Operand<'o> {
     Tiled(&'o Tiled),
     /// A dense tensor, which is cut as the model says. A number is one without axes.
     Dense(&'o Tensor),
+    /// Any value of the input's type: a text, an optional number, an array. One that is present may be given without being optional. A tensor is cut as
+    /// `Dense` is.
+    Value(&'o Value),
+}
+
+impl<'o> From<&'o Value> for Operand<'o> {
+    fn from(value: &'o Value) -> Operand<'o> {
+        Operand::Value(value)
+    }
 }
 
 impl<'o> From<&'o Tiled> for Operand<'o> {
@@ -81,6 +91,8 @@ impl<'k> Known<'k> {
         match *self {
             Known::Operand(Operand::Tiled(tiled)) => tiled.tiling().extents().to_vec().into(),
             Known::Operand(Operand::Dense(tensor)) => tensor.extents().into(),
+            Known::Operand(Operand::Value(Value::Tensor(tensor))) => tensor.extents().into(),
+            Known::Operand(Operand::Value(_)) => Cow::Borrowed(&[]),
             Known::Shape(shape) => shape.tiling().extents().to_vec().into(),
             Known::Extents(extents) | Known::Part { extents, .. } => extents.into(),
         }
@@ -96,63 +108,6 @@ impl<'k> Known<'k> {
     }
 }
 
-/// A compiled model, with the graph for its last inputs. Inputs of the same extents have the same graph, if the graph does not depend on tiles or the
-/// tilings are the same too.
-#[derive(Debug)]
-pub(super) struct TiledModel {
-    pub(super) executor: Executor,
-    last: Mutex<Option<Arc<TiledGraph>>>,
-}
-
-/// The graph of a model for the extents of its inputs.
-#[derive(Debug)]
-pub(super) struct TiledGraph {
-    extents: Vec<Extents>,
-    /// The tiling of each input, if the graph depends on tilings.
-    tilings: Option<Vec<Tiling>>,
-    pub(super) graph: TensorGraph,
-    pub(super) outputs: Vec<TensorNodeId>,
-}
-
-impl TiledModel {
-    pub(super) fn new(executor: Executor) -> TiledModel {
-        TiledModel { executor, last: Mutex::default() }
-    }
-
-    /// Returns the graph for tiled tensors, one for each input.
-    ///
-    /// # Errors
-    /// Tensors do not fit the inputs or each other, or the model has other values.
-    pub(super) fn graph_for(&self, tiled: &[&Tiled]) -> Result<Arc<TiledGraph>, Error> {
-        let has_blocks = self.executor.has_blocks();
-        let is_for = |known: &&Arc<TiledGraph>| {
-            let is_cut_so = |known: &[Tiling]| known.iter().zip(tiled).all(|(own, tiled)| own == tiled.tiling());
-            known.extents.iter().zip(tiled).all(|(own, tiled)| *own == tiled.tiling().extents())
-                && known.tilings.as_deref().is_none_or(is_cut_so)
-        };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = last.as_ref().filter(is_for) {
-            return Ok(known.clone());
-        }
-        let extents: Vec<Extents> = tiled.iter().map(|tiled| tiled.tiling().extents()).collect();
-        let slices: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
-        let cuts = |tiled: &&Tiled| tiled.tiling().axes().iter().map(cut_of).collect();
-        let cuts: Vec<Vec<Option<AxisCut>>> = tiled.iter().map(cuts).collect();
-        let (graph, outputs) = self.executor.graph_for_tiles(&slices, &cuts)?;
-        let tilings = has_blocks.then(|| tiled.iter().map(|tiled| tiled.tiling().clone()).collect());
-        Ok(last.insert(Arc::new(TiledGraph { extents, tilings, graph, outputs })).clone())
-    }
-}
-
-/// Returns the cut of an axis; `None` if the axis is one tile.
-fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
-    match axis.tile_size() {
-        Some(size) if axis.tiles() > 1 => Some(AxisCut::Blocks(size)),
-        Some(_) => None,
-        None => Some(AxisCut::Boundaries(axis.boundaries().collect())),
-    }
-}
-
 /// An evaluator, and the time limit of each run with it.
 #[derive(Clone, Debug)]
 pub(super) struct TimedEvaluator {
@@ -160,11 +115,13 @@ pub(super) struct TimedEvaluator {
     pub(super) untimed: Evaluator,
     /// The options of which each run has a token of its own, if they have a time limit.
     options: Option<RunOptions>,
+    /// The limits and threads of what is computed beside tensors.
+    pub(super) beside: RunOptions,
 }
 
 impl From<Evaluator> for TimedEvaluator {
     fn from(untimed: Evaluator) -> TimedEvaluator {
-        TimedEvaluator { untimed, options: None }
+        TimedEvaluator { untimed, options: None, beside: RunOptions::new() }
     }
 }
 
@@ -175,7 +132,9 @@ impl TimedEvaluator {
         let token = if timed.is_some() { None } else { options.token() };
         let options_of_limit = timed.or(self.options.filter(|_| token.is_none()));
         let evaluator = token.into_iter().fold(self.untimed, Evaluator::cancellation);
-        TimedEvaluator { untimed: with_resources(evaluator, options), options: options_of_limit }
+        let beside = options.run_limits().copied().into_iter().fold(self.beside, RunOptions::limits);
+        let beside = options.thread_count().into_iter().fold(beside, RunOptions::threads);
+        TimedEvaluator { untimed: with_resources(evaluator, options), options: options_of_limit, beside }
     }
 
     /// Returns the evaluator with a change.
@@ -200,6 +159,9 @@ fn with_resources(evaluator: Evaluator, options: &RunOptions) -> Evaluator {
 }
 
 /// A model that is evaluated on tiled tensors. It keeps the graph of the last inputs, for inputs of the same extents.
+///
+/// A model may have other values beside tensors: optional values, texts, arrays. What tensors are computed from is evaluated before them, on each rank,
+/// and what is computed from numbers of tensors behind them. An array of a tensor of one axis is made on each rank.
 #[derive(Debug)]
 pub struct TiledSession {
     pub(super) evaluator: TimedEvaluator,
@@ -231,7 +193,8 @@ impl TiledSession {
 
     /// Evaluates the model on one tensor for each input, by name, and returns the outputs by name. The axes of an input `tiled[f64, "i,j"]` are cut
     /// as the model cuts their labels: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an input
-    /// `tensor[f64, 2]`. If a model says nothing of tiles, tensors keep the tiles that they have.
+    /// `tensor[f64, 2]`. If a model says nothing of tiles, tensors keep the tiles that they have. [`evaluate`](TiledSession::evaluate) has outputs of other
+    /// types, too.
     ///
     /// ```
     /// use cembra::tensor::Tensor;
@@ -255,9 +218,7 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// An input has no tensor, or one of another type or rank; an axis has another extent than the boundaries of its label, or than another axis
-    /// of that label; a tiled tensor is cut otherwise; the model has other values than tensors; or those of
-    /// [`Evaluator::evaluate`](cembra_tiles::Evaluator::evaluate).
+    /// An output is neither a tensor nor a number of `f32` or `f64`, or those of [`evaluate`](TiledSession::evaluate).
     pub fn run<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -275,27 +236,68 @@ impl TiledSession {
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
         known: BTreeMap<String, Tiled>,
-        mut after: impl FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error>,
+        after: impl FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error>,
     ) -> Result<BTreeMap<String, Tiled>, Error> {
-        let outputs = self.model.executor.outputs();
-        let names: Vec<&str> = outputs.iter().map(|field| &*field.name).collect();
-        let place = |name: &str| names.iter().position(|known| *known == name);
-        let mut made = known;
-        let places: Vec<(usize, Tiled)> =
-            made.iter().filter_map(|(name, tiled)| Some((place(name)?, tiled.clone()))).collect();
-        let mut after = |at: usize, tiled: &Tiled| {
-            made.insert(names[at].to_owned(), tiled.clone());
-            after(&made)
-        };
-        let resumed = Resumed { known: &places, after: &mut after };
-        let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
-        let evaluator = self.evaluator.begin();
-        let bound = self.bound(known.collect()).map_err(|error| evaluator.give_up(error));
-        let (graph, inputs) = bound?;
-        let inputs: Vec<&Tiled> = inputs.iter().map(|tiled| &**tiled).collect();
-        let host = self.elements.host();
-        let made = evaluator.evaluate_from(&graph.graph, &graph.outputs, &inputs, &host, resumed)?;
-        Ok(outputs.iter().map(|field| field.name.to_string()).zip(made).collect())
+        if let Some(field) = self.model.executor.outputs().iter().find(|field| !is_tensor(&field.qtype)) {
+            let message = format!("output `{}` is {}", Excerpt::quoted(&field.name), field.spelled_type());
+            let error = Error::tensors(TensorErrorKind::ElementType, format!("{message}, and no tensor is made of it"));
+            return Err(self.evaluator().give_up(error.hint("`TiledSession::evaluate` has outputs of all types")));
+        }
+        let made = self.evaluate_from(inputs, known, after)?;
+        made.into_iter().map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
+    }
+
+    /// Evaluates the model as [`run`](TiledSession::run) does, and returns the outputs of all types by name: tensors in tiles, and other values as they are.
+    ///
+    /// ```
+    /// use cembra::tensor::Tensor;
+    /// use cembra::tiles::{Operand, Options, TileExecutor, World};
+    /// use cembra::{Model, Value};
+    ///
+    /// let text = r#"
+    ///     tile i = 2
+    ///     input a: tiled[f64, "i"], n: f64?, s: text
+    ///     let by = if s == "double" then 2.0 else 1.0
+    ///     output b = a * by * (n ?? 1.0)
+    ///     output said = strings.join(s, if tensor.sum(b) > 10.0 then ": many" else ": few")
+    /// "#;
+    /// let model = Model::parse(text)?.compile(&cembra::Options::default())?;
+    /// let (a, s) = (Tensor::new(&[3], vec![1.0, 2.0, 3.0])?, Value::from("double"));
+    /// let session = model.tiled(&World::alone(), Options::default())?;
+    /// let made = session.evaluate([("a", Operand::Dense(&a)), ("s", (&s).into())])?;
+    /// assert_eq!(made["b"].to_value()?, Tensor::new(&[3], vec![2.0, 4.0, 6.0])?.into());
+    /// assert_eq!(made["said"].to_value()?, Value::from("double: many"));
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An input has no value, unless it is optional or has a default; or one of another type or rank; an axis has another extent than the boundaries of its
+    /// label, or than another axis of that label; a tiled tensor is cut otherwise; the model has no tensors; ranks are given different values; a fault of
+    /// what is evaluated beside tensors; or those of [`Evaluator::evaluate`](cembra_tiles::Evaluator::evaluate).
+    pub fn evaluate<'o>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
+    ) -> Result<BTreeMap<String, TiledValue>, Error> {
+        self.evaluate_from(inputs, BTreeMap::new(), |_| Ok(()))
+    }
+
+    /// Evaluates the model as [`evaluate`](TiledSession::evaluate) does, with some tensors known as [`run_from`](TiledSession::run_from) has them. `after` is
+    /// given outputs that are tensors.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](TiledSession::evaluate); a known output is of another type or other extents; or those of `after`.
+    pub fn evaluate_from<'o>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
+        known: BTreeMap<String, Tiled>,
+        mut after: impl FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error>,
+    ) -> Result<BTreeMap<String, TiledValue>, Error> {
+        let inputs = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
+        let begun = self.evaluator.begin();
+        let inputs = self.inputs(inputs.collect(), false).map_err(|error| begun.give_up(error))?;
+        let evaluation = Evaluation::new(&begun, &self.elements, &self.evaluator.beside);
+        let made = evaluation.known(known, &mut after).evaluate(&self.model, &inputs)?;
+        Ok(self.model.executor.outputs().iter().map(|field| field.name.to_string()).zip(made).collect())
     }
 
     /// The steps that an evaluation of a model would take, from what is known of its inputs: with the tiles of each result, of all that its grid
@@ -326,24 +328,16 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// Those of [`run`](TiledSession::run), except for the making of tiles; a part that is not from 0 to 1; or a tensor with more tiles than there
-    /// may be.
+    /// Those of [`evaluate`](TiledSession::evaluate), except for the making of tiles; a part that is not from 0 to 1; a tensor with more tiles than there
+    /// may be; a value that is not known though tensors depend on it by way of other values; or tensors that depend on tensors so.
     pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
-        let (graph, inputs) = self.bound(inputs.into_iter().collect())?;
-        let inputs: Vec<&Tiled> = inputs.iter().map(|tiled| &**tiled).collect();
-        self.evaluator.begin().plan_graph(&graph.graph, &graph.outputs, &inputs, &self.elements.host())
+        let inputs = self.inputs(inputs.into_iter().collect(), true)?;
+        let begun = self.evaluator.begin();
+        Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&self.model, &inputs)
     }
 
-    /// Returns the graph of the model for inputs that are known as far as `given` says, and a tensor for each input, in the tiles that the model
-    /// sets.
-    fn bound<'k>(&self, given: BTreeMap<&str, Known<'k>>) -> Result<(Arc<TiledGraph>, Vec<Cow<'k, Tiled>>), Error> {
-        let inputs = self.cut_all(given)?;
-        let graph = self.model.graph_for(&inputs.iter().map(|tiled| &**tiled).collect::<Vec<&Tiled>>())?;
-        Ok((graph, inputs))
-    }
-
-    /// The tensors for the inputs of a model, by name, in the tiles that the model says. Ranks that are threads can share them: they evaluate the model
-    /// on the same tiles, and each does not cut its own.
+    /// The tensors for the inputs of a model, by name, in the tiles that the model says, and its numbers of `f32` and `f64`. Ranks that are threads can share
+    /// them: they evaluate the model on the same tiles, and each does not cut its own. Values of other types are given beside them.
     ///
     /// # Errors
     /// The errors of [`run`](TiledSession::run) that are about inputs.
@@ -352,34 +346,69 @@ impl TiledSession {
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
     ) -> Result<BTreeMap<String, Tiled>, Error> {
         let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
-        let cut = self.cut_all(known.collect())?;
-        Ok((self.model.executor)
-            .inputs()
-            .iter()
-            .map(|field| field.name.to_string())
-            .zip(cut.into_iter().map(Cow::into_owned))
-            .collect())
+        let cut = self.inputs(known.collect(), false)?;
+        let names = self.model.executor.inputs().iter().map(|field| field.name.to_string());
+        let tiled = |(name, value): (String, TiledValue)| match value {
+            TiledValue::Tiled(tiled) => Some(Ok((name, tiled))),
+            TiledValue::Value(Value::Scalar(number)) if is_float_number(&number) => {
+                Some(of_number(&number).map(|tiled| (name, tiled)))
+            }
+            TiledValue::Value(_) => None,
+        };
+        names.zip(cut).filter_map(tiled).collect()
     }
 
-    /// The inputs of a model, in their order, cut into the tiles that the model states.
-    fn cut_all<'k>(&self, given: BTreeMap<&str, Known<'k>>) -> Result<Vec<Cow<'k, Tiled>>, Error> {
+    /// The inputs of a model, in their order: tensors cut into the tiles that the model states, and other values as they are. A plan may lack some of these.
+    fn inputs(&self, given: BTreeMap<&str, Known<'_>>, is_plan: bool) -> Result<Vec<TiledValue>, Error> {
         let model = &self.model.executor;
+        // An error if the model has no tensors.
+        model.tensor_evaluator()?;
         let mut labels = Labels { cuts: model.cuts().collect(), known: BTreeMap::new() };
-        let mut inputs: Vec<Cow<'k, Tiled>> = Vec::with_capacity(model.inputs().len());
+        let mut inputs = Vec::with_capacity(model.inputs().len());
         let mut tiles = 0_usize;
         for field in model.inputs() {
-            let name = Excerpt::quoted(&field.name);
-            let Some(known) = given.get(&*field.name).copied() else {
-                let message = format!("no tensor is given for `{name}`");
+            let known = given.get(&*field.name).copied();
+            if let Some(value) = other_value(field, known)? {
+                inputs.push(TiledValue::Value(value));
+                continue;
+            }
+            let is_whole = matches!(field.qtype, QType::Tensor(..));
+            let Some(known) = known.filter(|_| is_tensor(&field.qtype)) else {
+                if is_plan && !is_whole {
+                    inputs.push(TiledValue::unknown()?);
+                    continue;
+                }
+                let what = if is_whole { "tensor" } else { "value" };
+                let message = format!("no {what} is given for `{}`", Excerpt::quoted(&field.name));
                 return Err(Error::tensors(TensorErrorKind::UnknownName, message));
             };
             let options = self.evaluator().options().clone().beside_tiles(tiles)?;
             let cut = cut(model.is_tiled(), field, known, &mut labels, &options)?;
             tiles = tiles.saturating_add(if cut.is_lazy() { 0 } else { cut.shape().len() });
-            inputs.push(cut);
+            inputs.push(TiledValue::Tiled(cut.into_owned()));
         }
         Ok(inputs)
     }
+}
+
+/// The value of an input that is not a tensor; `None` for a tensor, and where no value is known. An optional input may be left out.
+fn other_value(field: &Field, known: Option<Known<'_>>) -> Result<Option<Value>, Error> {
+    let value = match (&field.qtype, known) {
+        (QType::Tensor(..), _) => return Ok(None),
+        (QType::Optional(scalar), Some(Known::Operand(Operand::Value(Value::Scalar(number)))))
+            if number.scalar() == *scalar =>
+        {
+            Value::Present(number.clone())
+        }
+        (_, Some(Known::Operand(Operand::Value(value)))) => value.clone(),
+        (_, Some(Known::Operand(Operand::Dense(tensor)))) => field.value_of(tensor)?,
+        (_, Some(Known::Operand(Operand::Tiled(tiled)))) if tiled.is_planned() => return Ok(None),
+        (_, Some(Known::Operand(Operand::Tiled(tiled)))) => field.value_of(&tiled.to_tensor()?)?,
+        (_, Some(_)) => return Ok(None),
+        (QType::Optional(scalar), None) => return Ok(Some(Value::Missing(*scalar))),
+        (_, None) => return Ok(field.left_out()),
+    };
+    if value.is_of(&field.qtype) { Ok(Some(value)) } else { Err(field.misfit(&value)) }
 }
 
 /// Returns the tensor for an input, in the tiles of the input; a planned tensor if only a shape is known. `is_tiled` says that the text of the model
@@ -420,6 +449,14 @@ fn cut<'k, 'l>(
         return Err(error.hint("cut the tensor anew by `Tiled::retile`"));
     }
     let most_tiles = || options.screening(scalar).map(|screening| screening.most_tiles);
+    let of_tensor = |tensor: &Tensor| {
+        let screening = match tensor.extents() {
+            // A tensor without axes is not screened.
+            [] => Screening::threshold(0.0),
+            _ => options.screening(tensor.scalar_type())?,
+        };
+        Tiled::from_tensor(tensor, &tiling, &screening).map(Cow::Owned)
+    };
     match known {
         Known::Operand(Operand::Tiled(tiled)) => Ok(Cow::Borrowed(tiled)),
         Known::Shape(shape) => Tiled::planned(shape, scalar).map(Cow::Owned),
@@ -427,14 +464,9 @@ fn cut<'k, 'l>(
         Known::Part { part, seed, .. } => {
             Tiled::planned(&Shape::random(&tiling, part, seed, most_tiles()?)?, scalar).map(Cow::Owned)
         }
-        Known::Operand(Operand::Dense(tensor)) => {
-            let screening = match tensor.extents() {
-                // A tensor without axes is not screened.
-                [] => Screening::threshold(0.0),
-                _ => options.screening(tensor.scalar_type())?,
-            };
-            Tiled::from_tensor(tensor, &tiling, &screening).map(Cow::Owned)
-        }
+        Known::Operand(Operand::Dense(tensor)) => of_tensor(tensor),
+        Known::Operand(Operand::Value(Value::Tensor(tensor))) => of_tensor(tensor),
+        Known::Operand(Operand::Value(other)) => Err(field.misfit(other)),
     }
 }
 
@@ -459,6 +491,6 @@ impl<'l> Labels<'l> {
 }
 
 /// An axis that is one tile.
-fn one_tile(extent: usize) -> Result<Tiling1, Error> {
+pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
     Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }

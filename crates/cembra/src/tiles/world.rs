@@ -1,7 +1,8 @@
 //! Who computes together: this process alone, processes that a launcher of MPI started, or threads of this process. What computes is a [`Run`].
 
+use super::parts::TiledModel;
 use super::run::Run;
-use super::session::{TiledModel, TiledSession};
+use super::session::TiledSession;
 use crate::{Error, Executor};
 use cembra_tiles::link::{Link, Ranks, Sent, run_ranks};
 use cembra_tiles::{Evaluator, Options};
@@ -219,13 +220,13 @@ pub trait TileExecutor {
     /// ```
     ///
     /// # Errors
-    /// The model has other values than tensors.
+    /// The model has no tensors.
     fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error>;
 }
 
 impl TileExecutor for Executor {
     fn tiled(&self, world: &World, options: Options) -> Result<TiledSession, Error> {
-        let elements = self.tensor_evaluator()?.clone();
+        let elements = self.tensor_evaluator()?;
         Ok(TiledSession {
             evaluator: world.joined(options).into(),
             elements,

@@ -196,6 +196,9 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
         }
         (None, None) => Form::Text,
     };
+    if form == Form::Checkpoint {
+        eval_tiles::check_outputs(model, &only)?;
+    }
     let count = if only.is_empty() { model.outputs().len() } else { only.len() };
     if form == Form::Npy && count != 1 {
         let message =
@@ -218,8 +221,6 @@ fn inputs(
     let known = || model.inputs().iter().map(|field| &*field.name);
     let mut tensors: BTreeMap<String, Tensor> = BTreeMap::new();
     let mut others: BTreeMap<&str, Value> = BTreeMap::new();
-    // An optional value without a default is computed apart from tensors.
-    let is_apart = |field: &Field| field.default.is_none() && field.qtype.is_optional();
     // All arrays have so many bytes together.
     let left = |tensors: &BTreeMap<String, Tensor>| {
         let taken = tensors
@@ -231,20 +232,14 @@ fn inputs(
     for constant in &args.set {
         check_among(&constant.name, "input", known(), "-s", NAME)?;
         let Some(field) = find(&constant.name) else { continue };
-        if field.qtype.scalar().is_some_and(|scalar| !scalar.is_tensor_element()) || is_apart(field) {
-            let Some(value) = constant.value(&field.qtype, &spelling) else {
-                let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
-                let said = field.qtype.scalar().filter(|scalar| scalar.is_quoted());
-                let said = said.and_then(|scalar| constant.said(scalar, &spelling));
-                let hint = said.map_or_else(String::new, |said| format!("; {said}"));
-                return Err(usage(NAME, message + &hint));
-            };
-            if others.insert(&*field.name, value).is_some() {
-                return Err(usage(NAME, format!("input `{}` is given twice", constant.name)));
+        match value_of(constant, field, &spelling, NAME)? {
+            Some(value) => {
+                if others.insert(&*field.name, value).is_some() {
+                    return Err(usage(NAME, format!("input `{}` is given twice", constant.name)));
+                }
             }
-            continue;
+            None => insert(&mut tensors, &constant.name, number_of(constant, field, NAME)?)?,
         }
-        insert(&mut tensors, &constant.name, number_of(constant, field, NAME)?)?;
     }
     for file in &args.input {
         check_among(&file.name, "input", known(), "--input", NAME)?;
@@ -303,6 +298,28 @@ pub(super) fn array_of(file: &ArrayFile, field: &Field, most_bytes: u64, left: u
     let (name, mut bytes) = bytes_of(&file.path, most_bytes)?;
     let read = bytes.array(left).and_then(|tensor| check_type(field, &tensor).map(|()| tensor));
     Ok(read.map_err(|error| error.in_file(&name))?)
+}
+
+/// The value that the command line says for an input; `None` if that is a number which tensors have.
+pub(super) fn value_of(
+    constant: &Assignment,
+    field: &Field,
+    spelling: &Spelling,
+    command: &'static str,
+) -> Result<Option<Value>, Failure> {
+    // An optional value without a default is computed apart from tensors.
+    let is_apart = field.default.is_none() && field.qtype.is_optional();
+    if !field.qtype.scalar().is_some_and(|scalar| !scalar.is_tensor_element()) && !is_apart {
+        return Ok(None);
+    }
+    let Some(value) = constant.value(&field.qtype, spelling) else {
+        let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
+        let said = field.qtype.scalar().filter(|scalar| scalar.is_quoted());
+        let said = said.and_then(|scalar| constant.said(scalar, spelling));
+        let hint = said.map_or_else(String::new, |said| format!("; {said}"));
+        return Err(usage(command, message + &hint));
+    };
+    Ok(Some(value))
 }
 
 /// The number that the command line says for an input, as a tensor.

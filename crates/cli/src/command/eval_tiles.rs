@@ -7,10 +7,10 @@ use crate::ranks;
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::link::Launch;
 use cembra::tiles::{
-    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, StepKind, TileMap, Tiled, Tiling, Tiling1,
-    World,
+    Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, StepKind, TileMap, Tiled, TiledValue,
+    Tiling, Tiling1, World,
 };
-use cembra::{Error, Executor, Limits, RunOptions, Sources, Tensor, Value};
+use cembra::{Error, Executor, Limits, QType, RunOptions, Sources, Tensor, Value};
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub(super) struct Task {
 }
 
 /// The outputs, on rank 0; none on others, and none if they became a checkpoint.
-pub(super) type Outputs = Vec<(Arc<str>, Tiled)>;
+pub(super) type Outputs = Vec<(Arc<str>, TiledValue)>;
 
 impl Task {
     /// Evaluates on the ranks that there are. An error that all ranks have is one of rank 0 alone here: `None` stands for it on others.
@@ -105,8 +105,7 @@ impl Task {
         };
         // Threads share the tiles of the inputs.
         let session = self.evaluator(&World::alone()).tiled(&self.model);
-        let inputs = self.tensors().and_then(|tensors| session.cut_inputs(self.operands(&tensors)));
-        let inputs = inputs.map_err(Some)?;
+        let inputs = session.cut_inputs(self.operands()).map_err(Some)?;
         let made = World::on_threads(ranks.get(), |world| self.on(&world, Some(&inputs)));
         // A rank that ended early is an error of the link on others. The error of that rank says why it ended.
         let is_first = |made: &Result<Outputs, Error>| {
@@ -122,24 +121,12 @@ impl Task {
         world.evaluator_with(self.tiles.options(), &self.options).run_options(&run)
     }
 
-    /// The values for the inputs that are not stored.
-    fn tensors(&self) -> Result<Vec<Arc<Tensor>>, Error> {
-        let tensor = |value: &Value| match value {
-            Value::Tensor(tensor) => Ok(tensor.clone()),
-            Value::Scalar(number) => Tensor::of_value(number).map(Arc::new),
-            other => {
-                Err(Error::values(format!("a value of type {} in a model that is evaluated in tiles", other.qtype())))
-            }
-        };
-        self.values.iter().map(tensor).collect()
-    }
-
-    /// The tensors for all inputs, by name.
-    fn operands<'o>(&'o self, tensors: &'o [Arc<Tensor>]) -> impl Iterator<Item = (&'o str, Operand<'o>)> {
+    /// The values for all inputs, by name.
+    fn operands(&self) -> impl Iterator<Item = (&str, Operand<'_>)> {
         let names =
             self.model.inputs().iter().map(|field| &*field.name).filter(|name| !self.stored.contains_key(*name));
-        let dense = names.zip(tensors.iter().map(|tensor| Operand::Dense(tensor)));
-        dense.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))))
+        let values = names.zip(self.values.iter().map(Operand::Value));
+        values.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))))
     }
 
     /// Evaluates as one rank, on inputs that were cut before or are cut here.
@@ -149,11 +136,10 @@ impl Task {
         let run = if world.rank() == 0 { run.journal(self.journal.clone()) } else { run };
         // Other ranks wait for the first step, and learn that this one does not take it.
         let give_up = |error| run.evaluator().give_up(error);
-        let tensors = self.tensors().map_err(give_up)?;
-        let inputs: Vec<(&str, Operand<'_>)> = match inputs {
-            Some(inputs) => inputs.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))).collect(),
-            None => self.operands(&tensors).collect(),
-        };
+        let inputs = self.operands().map(|(name, own)| match inputs.and_then(|inputs| inputs.get(name)) {
+            Some(cut) => (name, Operand::Tiled(cut)),
+            None => (name, own),
+        });
         let this_run = self.this_run().map_err(give_up)?;
         let known = self.known(&this_run, world.rank() == 0).map_err(give_up)?;
         let keep = |made: &BTreeMap<String, Tiled>| match (&self.directory, self.ranks.resume) {
@@ -163,13 +149,19 @@ impl Task {
             }
             _ => Ok(()),
         };
-        let mut made = run.tiled(&self.model).run_from(inputs, known, keep)?;
+        let mut made = run.tiled(&self.model).evaluate_from(inputs, known, keep)?;
         let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| *only == *name);
         if let Some(directory) = &self.directory {
-            // What is resumed was kept already.
-            if !self.ranks.resume {
-                let wanted = made.iter().filter(|(name, _)| is_wanted(name));
-                run.evaluator().checkpoint(directory, wanted.map(|(name, tiled)| (&**name, tiled)))?;
+            // What is resumed was kept already, but for numbers that are computed beside tensors.
+            let is_done = self.ranks.resume && made.values().all(|value| matches!(value, TiledValue::Tiled(_)));
+            if !is_done {
+                let is_kept = |value: &TiledValue| self.ranks.resume && matches!(value, TiledValue::Tiled(_));
+                let wanted = made.into_iter().filter(|(name, value)| is_wanted(name) || is_kept(value));
+                let wanted = wanted.map(|(name, value)| Ok((name, value.into_tiled()?)));
+                let wanted: Vec<(String, Tiled)> = wanted.collect::<Result<_, Error>>()?;
+                let of_run = self.ranks.resume.then_some((RUN, &this_run));
+                let wanted = wanted.iter().map(|(name, tiled)| (&**name, tiled));
+                run.evaluator().checkpoint(directory, wanted.chain(of_run))?;
             }
             return Ok(Outputs::new());
         }
@@ -177,9 +169,12 @@ impl Task {
         let to_first = TileMap::by(|_| 0);
         let mut outputs = Outputs::new();
         for field in self.model.outputs() {
-            if let Some(tiled) = made.remove(&*field.name) {
-                outputs.push((field.name.clone(), run.evaluator().distributed(&tiled, &to_first)?));
-            }
+            let Some(made) = made.remove(&*field.name) else { continue };
+            let made = match made {
+                TiledValue::Tiled(tiled) => TiledValue::Tiled(run.evaluator().distributed(&tiled, &to_first)?),
+                TiledValue::Value(value) => TiledValue::Value(value),
+            };
+            outputs.push((field.name.clone(), made));
         }
         Ok(if world.rank() == 0 { outputs } else { Outputs::new() })
     }
@@ -266,8 +261,26 @@ pub(super) fn shown(progress: Progress) -> String {
 }
 
 /// The outputs as dense values.
-pub(super) fn values(made: Vec<(Arc<str>, Tiled)>) -> Result<Vec<Value>, Error> {
-    made.into_iter().map(|(_, tiled)| tiled.to_tensor().map(Value::from)).collect()
+pub(super) fn values(made: Outputs) -> Result<Vec<Value>, Error> {
+    made.into_iter().map(|(_, value)| value.to_value()).collect()
+}
+
+/// Refuses a checkpoint of an output that is not a tensor. `only` has the outputs that are asked for; no names are all.
+pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Failure> {
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|only| *only == *name);
+    let is_held = |qtype: &QType| match qtype {
+        QType::Tensor(..) => true,
+        // A number without axes.
+        QType::Scalar(scalar) => scalar.is_float(),
+        _ => false,
+    };
+    match model.outputs().iter().find(|field| is_wanted(&field.name) && !is_held(&field.qtype)) {
+        Some(field) => {
+            let message = format!("output `{}` is {}, which checkpoints do not hold", field.name, field.spelled_type());
+            Err(usage(NAME, format!("{message}: name tensors by `--only`, or write `.json`")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The steps of an evaluation or a plan, a line for each: where it stands in the text, its tiles of all, its products of all, how much work that is, and

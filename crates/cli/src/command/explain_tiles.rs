@@ -11,6 +11,7 @@ use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::tiles::{Known, Step, StepKind, TileExecutor, Tiled, Tiling1, World};
 use cembra::{AxisCut, Executor, Field, QType, Sources, Tensor};
+use cembra_table::Spelling;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -28,7 +29,8 @@ pub(super) struct PlanArgs {
     #[arg(long, value_name = "NAME=PART", value_parser = Fill::parse)]
     fill: Vec<Fill>,
 
-    /// A number for an input of a model in tiles: `-s by=0.5`; without one, nothing is known of it
+    /// A value for an input of a model in tiles that is no tensor: `-s by=0.5`; without one, nothing is known of it, and an
+    /// optional value is missing
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
     set: Vec<Assignment>,
 
@@ -69,6 +71,8 @@ impl PlanArgs {
 /// What is known of an input.
 enum Input<'i> {
     Tensor(Tensor),
+    /// A value that is no tensor.
+    Other(cembra::Value),
     /// One of a checkpoint.
     Stored(&'i Tiled),
     Extents(Vec<usize>),
@@ -78,6 +82,7 @@ impl Input<'_> {
     fn extents(&self) -> Vec<usize> {
         match self {
             Input::Tensor(tensor) => tensor.extents().to_vec(),
+            Input::Other(_) => Vec::new(),
             Input::Stored(tiled) => tiled.tiling().extents().to_vec(),
             Input::Extents(extents) => extents.clone(),
         }
@@ -108,7 +113,11 @@ pub(super) fn run(
     }
     for constant in &args.set {
         let field = input(model, &constant.name, "-s")?;
-        insert(&mut inputs, field, Input::Tensor(eval_tensors::number_of(constant, field, NAME)?))?;
+        let known = match eval_tensors::value_of(constant, field, &Spelling::default(), NAME)? {
+            Some(value) => Input::Other(value),
+            None => Input::Tensor(eval_tensors::number_of(constant, field, NAME)?),
+        };
+        insert(&mut inputs, field, known)?;
     }
     let names = model.inputs().iter().map(|field| &*field.name).chain(model.inputs().iter().flat_map(labels_of));
     let extents = given(extents, "input or label", names)?;
@@ -120,7 +129,7 @@ pub(super) fn run(
     }
     let labels = extents_of_labels(text, model, &extents, &inputs)?;
     for field in model.inputs() {
-        if !inputs.contains_key(&*field.name) {
+        if !inputs.contains_key(&*field.name) && matches!(field.qtype, QType::Tensor(..) | QType::Scalar(_)) {
             inputs.insert(&field.name, Input::Extents(extents_by_labels(field, &labels)?));
         }
     }
@@ -128,6 +137,7 @@ pub(super) fn run(
     let known = inputs.iter().zip(0..).map(|((name, input), seed)| {
         let known: Known<'_> = match (input, fills.get(name)) {
             (Input::Tensor(tensor), _) => tensor.into(),
+            (Input::Other(value), _) => Known::Operand(value.into()),
             (Input::Stored(tiled), _) => (*tiled).into(),
             (Input::Extents(extents), Some(part)) => Known::Part { extents, part: *part, seed },
             (Input::Extents(extents), None) => Known::Extents(extents),

@@ -475,6 +475,77 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
     }
 }
 
+/// A model in tiles with other values.
+const BESIDE: &str = "tile i, j, k = 2
+input a: tiled[f64, \"i,j\"], n: f64?, s: text, few: f64? = 2.0
+output b(\"i,j\") = (n ?? 1.0) * few * a(\"i,k\") * a(\"k,j\")
+output sum = tensor.sum(b)
+output said = strings.join(s, if sum > 100.0 then \": much\" else \": little\")
+output share = n * sum
+output rows = array.of_tensor(tensor.sum(a, 1))
+";
+
+#[test]
+fn values_beside_tiles_are_given_and_printed_as_beside_dense_tensors() {
+    let dense = BESIDE.replace("tile i, j, k = 2\n", "").replace("tiled[f64, \"i,j\"]", "tensor[f64, 2]");
+    let shell = Shell::new().file("m.cem", BESIDE).file("dense.cem", dense);
+    let shell = shell.file("a.npy", f64s(&[3, 3], (1..10).map(f64::from)));
+    let of = |model: &str, more: &[&str]| shell.run(&[&["eval", model, "--input", "a=a.npy"], more].concat());
+    let none: &[&str] = &[];
+    for given in [&["-s", "s=x"][..], &["-s", "s=x", "-s", "n=1.5"], &["-s", "s=x", "-s", "n=0.25", "-s", "few=0.5"]] {
+        for form in [none, &["--format", "json"], &["--only", "said"]] {
+            let given = [given, form].concat();
+            let wanted = of("dense.cem", &given);
+            assert_eq!((wanted.status, wanted.stderr.as_str()), (Some(0), ""), "{wanted}");
+            for more in [none, &["--ranks", "1"], &["--ranks", "2"], &["--ranks", "4"], &["--threshold", "1e-12"]] {
+                let made = of("m.cem", &[&given[..], more].concat());
+                assert_eq!((made.stdout, made.stderr), (wanted.stdout.clone(), String::new()), "{given:?} {more:?}");
+            }
+        }
+    }
+    let given = ["-s", "s=x", "-s", "n=1.5"];
+    let with = |more: &[&'static str]| of("m.cem", &[&given[..], more].concat());
+    assert!(with(&["--verbose"]).stderr.contains("product"), "the tensors are in tiles");
+    for (more, said) in [
+        (&["-o", "out.tiles"][..], "output `said` is text, which checkpoints do not hold: name tensors by `--only`"),
+        (&["-o", "out.npz"], "output `said` is text, which NumPy's files do not hold"),
+        (&["-s", "n=many"], "`-s n=many` is no f64?"),
+    ] {
+        let refused = of("m.cem", &[&["-s", "s=x"], more].concat());
+        assert!(refused.status == Some(2) && refused.stderr.contains(said), "{refused}");
+    }
+    let left_out = of("m.cem", none);
+    assert!(left_out.stderr.contains("there is no array for the input `s` (text)"), "{left_out}");
+    // Tensors and floats alone, in a checkpoint.
+    assert_eq!(with(&["-o", "out.tiles", "--only", "b", "--ranks", "2"]).status, Some(0));
+    let again = "tile i, j = 2; input b: tiled[f64, \"i,j\"]; output sum = tensor.sum(b)";
+    let sum = shell.stdout(&["eval", "-e", again, "--input", "b=out.tiles"]);
+    assert_eq!(sum, with(&["--only", "sum"]).stdout);
+    for _ in 0..2 {
+        let kept = with(&["-o", "kept.tiles", "--resume", "--only", "b"]);
+        assert_eq!((kept.status, kept.stderr.as_str()), (Some(0), ""), "{kept}");
+    }
+    assert_eq!(shell.stdout(&["eval", "-e", again, "--input", "b=kept.tiles:b"]), sum);
+    // Steps do not depend on `s`, which is left out.
+    let explain =
+        |more: &[&str]| shell.run(&[&["explain", "m.cem", "--extents", "i=4", "--extents", "j=4"], more].concat());
+    for more in [none, &["-s", "n=1.5", "-s", "s=x"]] {
+        let shown = explain(more);
+        assert!(
+            shown.status == Some(0) && shown.stdout.contains("\nat most ") && shown.stdout.contains("product"),
+            "{shown}"
+        );
+        assert!(shown.stdout.contains("input n: f64?\ninput s: text\ninput few: f64? = 2.0\n"), "{shown}");
+    }
+    let chosen = "tile i = 2; input a: tiled[f64, \"i\"], s: text; output b = if s == \"x\" then a else exp(a)";
+    let shown = shell.run(&["explain", "-e", chosen, "--extents", "i=4"]);
+    assert!(
+        shown.stderr.contains("the steps depend on the value of `s`") && shown.stderr.contains("`-s s=..`"),
+        "{shown}"
+    );
+    assert_eq!(shell.run(&["explain", "-e", chosen, "--extents", "i=4", "-s", "s=x"]).status, Some(0));
+}
+
 /// A model in tiles, of a square matrix.
 const POLYNOMIAL: &str = "tile i, j, k = 2\ninput a: tiled[f64, \"i,j\"], by: f64\nlet s(\"i,j\") = a(\"i,k\") * a(\"k,j\")\n\
                           p(\"i,j\") = by * s(\"i,j\") + s(\"i,k\") * a(\"k,j\")\noutput t = p(\"i,i\").sum()\n";

@@ -1,10 +1,11 @@
 //! Compiled models with tensors and other values: up to three executables, one after the other. Values that tensors take are computed first, as
 //! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
-use crate::executor::{Executable, PartMemory};
+use crate::executor::{Executable, Executor, PartMemory};
 use crate::options::signature::Field;
 use crate::rows::ArrayView;
-use crate::tensors::lowering::{Origin, tensor_of};
+use crate::tensors::evaluator::Evaluator;
+use crate::tensors::lowering::{Origin, crossing_node, tensor_of};
 use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, QType};
@@ -16,32 +17,38 @@ use std::sync::Arc;
 
 /// A part of a model: its executable, and the source of each of its inputs.
 #[derive(Debug)]
-pub(crate) struct ModelPart {
+pub struct ModelPart {
     executable: Arc<Executable>,
     inputs: Vec<PartInput>,
 }
 
 /// Where an input of a part comes from.
 #[derive(Clone, Copy, Debug)]
-enum PartInput {
-    /// An input of the model.
+pub enum PartInput {
+    /// An input of the model, by its position.
     OfModel(usize),
     /// An output of the part before.
-    OfPart(usize),
+    OfPart {
+        /// The position of the output.
+        at: usize,
+        /// Where the value stands in the text; nowhere if there is no text.
+        span: Span,
+    },
 }
 
-/// A model with tensors and other values.
+/// A model with tensors and other values. Its parts are evaluated one after the other.
 #[derive(Debug)]
-pub(crate) struct MixedModel {
+pub struct MixedModel {
     /// Those of all parts, in the order of the program.
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    before: Option<ModelPart>,
-    tensors: Option<ModelPart>,
-    after: Option<ModelPart>,
+    /// Computes values from no tensor.
+    pub before: Option<ModelPart>,
+    /// Computes tensors, of inputs and of what `before` computes.
+    pub tensors: Option<ModelPart>,
+    /// Computes values from inputs and from what `tensors` computes. It may have tensors again.
+    pub after: Option<ModelPart>,
     origins: Box<[Origin]>,
-    /// Where the values that tensors take stand in the text, by the outputs of the first part.
-    spans: Box<[Option<Span>]>,
 }
 
 /// The memory that a session keeps between runs, for each part of the model; `None` before the part's first run.
@@ -97,9 +104,11 @@ impl MixedModel {
         let part = |executable: &Option<Arc<Executable>>, given: &Option<Arc<Executable>>| {
             let executable = executable.as_ref()?;
             let crossing = self::positions(outputs_of(given));
+            let span = |name: &str| program.graph.span(crossing_node(name)?);
             let from = |field: &Field| {
+                let of_part = |at| PartInput::OfPart { at, span: span(&field.name).unwrap_or_default() };
                 let of_model = positions.get(&*field.name).copied().map(PartInput::OfModel);
-                of_model.or_else(|| crossing.get(&*field.name).copied().map(PartInput::OfPart))
+                of_model.or_else(|| crossing.get(&*field.name).copied().map(of_part))
             };
             let inputs = executable.inputs.iter().filter_map(from).collect();
             Some(ModelPart { executable: executable.clone(), inputs })
@@ -114,12 +123,7 @@ impl MixedModel {
             outputs_of(of).get(at).cloned()
         };
         let outputs = origins.iter().filter_map(output).collect();
-        let span = |field: &Field| {
-            let node = field.name.strip_prefix('%')?.parse().ok()?;
-            program.graph.span(cembra_expr::NodeId::from_index(node))
-        };
-        let spans = outputs_of(&before).iter().map(span).collect();
-        MixedModel { outputs, spans, before: first, tensors: second, after: third, origins: origins.into(), inputs }
+        MixedModel { outputs, before: first, tensors: second, after: third, origins: origins.into(), inputs }
     }
 
     fn parts(&self) -> impl Iterator<Item = &ModelPart> {
@@ -128,18 +132,43 @@ impl MixedModel {
 }
 
 impl ModelPart {
-    /// Evaluates the part on inputs of the model and outputs of the part before, each converted to its input's type.
+    /// The part as a model.
+    #[must_use]
+    pub fn executor(&self) -> Executor {
+        Executor::of_part(&self.executable)
+    }
+
+    /// Where the inputs of the part come from, in the order of its inputs.
+    #[must_use]
+    pub fn inputs(&self) -> &[PartInput] {
+        &self.inputs
+    }
+
+    /// A value of the part before as the part's input of this type takes it: an array as a tensor, or a tensor as an array.
+    ///
+    /// # Errors
+    /// An element of an array is missing, or tensors have no such elements. The error is at `span`.
+    pub fn converted(value: &Value, qtype: &QType, span: Span) -> Result<Value, Error> {
+        match (value, qtype) {
+            (Value::Array(_, array), QType::Tensor(..)) => {
+                Ok(Value::from(tensor_of(array).map_err(|error| error.at(span))?))
+            }
+            (Value::Tensor(tensor), QType::Array(..)) => Ok(Value::Array(ArrayKind::Dense, array_of(tensor).into())),
+            _ => Ok(value.clone()),
+        }
+    }
+
+    /// Evaluates the part on inputs of the model and outputs of the part before.
     fn evaluate(
         &self,
         memory: &mut Option<PartMemory>,
         values: &[Value],
         terms: &RunTerms<'_>,
         given: &[Value],
-        convert: &dyn Fn(&Value, &QType, usize) -> Result<Value, Error>,
     ) -> Result<Vec<Value>, Error> {
         let inputs = self.inputs.iter().zip(&self.executable.inputs).map(|(from, field)| match *from {
             PartInput::OfModel(at) => Ok(values[at].clone()),
-            PartInput::OfPart(at) => convert(&given[at], &field.qtype, at),
+            PartInput::OfPart { at, span } => ModelPart::converted(&given[at], &field.qtype, span),
         });
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         let memory = memory.get_or_insert_with(|| self.executable.part_memory());
@@ -151,6 +180,20 @@ impl MixedModel {
     /// Returns the inputs and the outputs, each with its type.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
+    }
+
+    /// The evaluator of elements of its tensors; `None` if it computes no tensor.
+    pub(crate) fn tensor_evaluator(&self) -> Option<Arc<Evaluator>> {
+        self.parts().find_map(|part| part.executable.tensor_evaluator().ok().flatten())
+    }
+
+    /// The values of the outputs of the model, in their order, from those of the parts' outputs.
+    pub fn results<'v, V>(&self, before: &'v [V], tensors: &'v [V], after: &'v [V]) -> impl Iterator<Item = &'v V> {
+        self.origins.iter().filter_map(move |origin| match *origin {
+            Origin::Before(at) => before.get(at),
+            Origin::Tensors(at) => tensors.get(at),
+            Origin::After(at) => after.get(at),
+        })
     }
 
     /// The tier of the machine code of elements of tensors; `None` if the interpreter runs them.
@@ -173,32 +216,15 @@ impl MixedModel {
     ) -> Result<(), Error> {
         let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(part) = &self.before {
-            before = part.evaluate(&mut memory.before, values, terms, &[], &|value, _, _| Ok(value.clone()))?;
+            before = part.evaluate(&mut memory.before, values, terms, &[])?;
         }
         if let Some(part) = &self.tensors {
-            let convert = |value: &Value, qtype: &QType, at: usize| match (value, qtype) {
-                (Value::Array(_, array), QType::Tensor(..)) => {
-                    let span = self.spans.get(at).copied().flatten().unwrap_or_default();
-                    Ok(Value::from(tensor_of(array).map_err(|error| error.at(span))?))
-                }
-                _ => Ok(value.clone()),
-            };
-            tensors = part.evaluate(&mut memory.tensors, values, terms, &before, &convert)?;
+            tensors = part.evaluate(&mut memory.tensors, values, terms, &before)?;
         }
         if let Some(part) = &self.after {
-            let convert = |value: &Value, qtype: &QType, _: usize| match (value, qtype) {
-                (Value::Tensor(tensor), QType::Array(..)) => {
-                    Ok(Value::Array(ArrayKind::Dense, array_of(tensor).into()))
-                }
-                _ => Ok(value.clone()),
-            };
-            after = part.evaluate(&mut memory.after, values, terms, &tensors, &convert)?;
+            after = part.evaluate(&mut memory.after, values, terms, &tensors)?;
         }
-        results.extend(self.origins.iter().filter_map(|origin| match *origin {
-            Origin::Before(at) => before.get(at).cloned(),
-            Origin::Tensors(at) => tensors.get(at).cloned(),
-            Origin::After(at) => after.get(at).cloned(),
-        }));
+        results.extend(self.results(&before, &tensors, &after).cloned());
         Ok(())
     }
 }

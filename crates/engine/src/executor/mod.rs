@@ -7,6 +7,7 @@ mod tensors;
 pub(crate) mod whole;
 
 pub use loaded::LoadedRows;
+pub use mixed::{MixedModel, ModelPart, PartInput};
 pub use whole::WholeMemory;
 
 use crate::arrays::loops::LoopPlan;
@@ -40,7 +41,7 @@ pub struct Executable {
     fallback: OnceLock<Box<Diagnostic>>,
     pub(crate) inputs: Box<[Field]>,
     pub(crate) outputs: Box<[Field]>,
-    origin: Box<Origin>,
+    pub(crate) origin: Box<Origin>,
 }
 
 /// The compiled form of a model, by where its values live.
@@ -81,9 +82,9 @@ impl PartMemory {
 
 /// The program and the options of a model, kept to compile the model again for many rows. A plan would take several times the memory.
 #[derive(Debug)]
-struct Origin {
-    program: Arc<Program>,
-    options: CompileOptions,
+pub(crate) struct Origin {
+    pub(crate) program: Arc<Program>,
+    pub(crate) options: CompileOptions,
     batch: OnceLock<Batch>,
 }
 
@@ -627,6 +628,11 @@ impl Executor {
     #[doc(hidden)]
     pub fn inner(&self) -> &Arc<Executable> {
         &self.0
+    }
+
+    /// The executor of an executable that is a part of another one, and was started with it.
+    pub(crate) fn of_part(part: &Arc<Executable>) -> Executor {
+        Executor(part.clone())
     }
 
     pub(crate) fn shared(&self) -> Arc<Executable> {

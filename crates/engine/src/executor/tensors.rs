@@ -1,16 +1,18 @@
-//! Methods of executors that only models with tensors alone have: plans for extents, graphs, and access to single elements. Values are evaluated as
-//! by any other model; runs on tensors whose memory is kept are in `session.rs`.
+//! Methods of executors that only models with tensors have: plans for extents, graphs, access to single elements, tiles, and the parts of models that
+//! have other values, too. Values are evaluated as by any other model; runs on tensors whose memory is kept are in `session.rs`.
 
+use crate::executor::mixed::MixedModel;
 use crate::executor::whole::WholeModel;
 use crate::executor::{Executable, Executor};
 use crate::options::compile_options::Started;
 use crate::tensors::access::Reader;
 use crate::tensors::evaluator::Evaluator;
+use crate::tensors::lowering::{TileInputs, cuts, is_tiled};
 use crate::tensors::model::TensorModel;
 use crate::tensors::plan::TensorPlan;
-use cembra_expr::AxisCut;
+use cembra_expr::{AxisCut, Program};
 use cembra_tensor::{Tensor, TensorGraph, TensorNodeId};
-use cembra_value::{CacheCounters, Code, Diagnostic, Error};
+use cembra_value::{CacheCounters, Code, Diagnostic, Error, ScalarValue};
 use std::sync::Arc;
 
 impl Executable {
@@ -29,6 +31,23 @@ impl Executable {
             Some(WholeModel::Tensors(model)) => Ok(model),
             _ => Err(no_tensors()),
         }
+    }
+
+    /// The evaluator of elements of a model with tensors; `None` if no tensor is computed.
+    ///
+    /// # Errors
+    /// The model has no tensors among its inputs and values.
+    pub(crate) fn tensor_evaluator(&self) -> Result<Option<Arc<Evaluator>>, Error> {
+        match self.whole() {
+            Some(WholeModel::Mixed(model)) => Ok(model.tensor_evaluator()),
+            _ => Ok(Some(self.tensors()?.evaluator().clone())),
+        }
+    }
+
+    /// The program of a model that cuts tensors into tiles.
+    fn tiled_program(&self) -> Option<&Program> {
+        let has_tensors = matches!(self.whole(), Some(WholeModel::Tensors(_) | WholeModel::Mixed(_)));
+        Some(&*self.origin.program).filter(|program| has_tensors && is_tiled(program))
     }
 }
 
@@ -80,7 +99,7 @@ impl Executor {
 
     /// Returns the graph of a model for inputs of `extents`, whose axes are cut as `cuts` says, one list for each input. An axis without a cut is one
     /// tile. A block `a("i").block([0], [2])` then has the elements of the first two tiles. [`graph_for`](Executor::graph_for) takes cuts from the
-    /// text.
+    /// text. An input for which `numbers` has a number has no axes; it is that constant in the graph, and not a leaf.
     ///
     /// ```
     /// use cembra::{AxisCut, Model, Options};
@@ -89,29 +108,48 @@ impl Executor {
     /// let executor = Model::parse(text)?.compile(&Options::default())?;
     /// assert!(executor.has_blocks());
     /// let cut = Some(AxisCut::Boundaries([0, 17, 40, 61].into()));
-    /// let (graph, outputs) = executor.graph_for_tiles(&[&[61]], &[vec![cut]])?;
+    /// let (graph, outputs) = executor.graph_for_tiles(&[&[61]], &[vec![cut]], &[None])?;
     /// assert_eq!(graph.extents(outputs[0]), [44]);
     /// # Ok::<(), cembra::Error>(())
     /// ```
     ///
     /// # Errors
-    /// Cuts for another number of inputs or axes; a block of tiles that an axis does not have; or those of
-    /// [`graph_for`](Executor::graph_for).
+    /// Cuts or numbers for another number of inputs or axes; a number of another type than the input's; a block of tiles that an axis does not have; or
+    /// those of [`graph_for`](Executor::graph_for).
     pub fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
         cuts: &[Vec<Option<AxisCut>>],
+        numbers: &[Option<ScalarValue>],
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
-        self.inner().tensors()?.graph_for_tiles(extents, cuts)
+        self.inner().tensors()?.graph_for_tiles(extents, TileInputs { cuts, numbers })
     }
 
     /// Returns the evaluator of element expressions, for a model with tensors.
     ///
     /// # Errors
-    /// The model has other values.
+    /// The model has no tensors.
     #[doc(hidden)]
-    pub fn tensor_evaluator(&self) -> Result<&Arc<Evaluator>, Error> {
-        Ok(self.inner().tensors()?.evaluator())
+    pub fn tensor_evaluator(&self) -> Result<Arc<Evaluator>, Error> {
+        let known = self.inner().tensor_evaluator()?;
+        Ok(known.unwrap_or_else(|| Arc::new(Evaluator::new(&self.inner().origin.options))))
+    }
+
+    /// True if all values of the model are tensors or numbers, so that it has graphs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_of_tensors(&self) -> bool {
+        self.inner().tensors().is_ok()
+    }
+
+    /// The parts of a model with tensors and other values; `None` for any other model.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parts(&self) -> Option<&MixedModel> {
+        match self.inner().whole() {
+            Some(WholeModel::Mixed(model)) => Some(model),
+            _ => None,
+        }
     }
 
     /// True if a model with tensors takes blocks of tiles, so that its graph depends on how its inputs are cut.
@@ -123,7 +161,7 @@ impl Executor {
     /// True if the text of a model with tensors says how they are cut into tiles: it has `tile`, or an input of a tiled type.
     #[must_use]
     pub fn is_tiled(&self) -> bool {
-        self.inner().tensors().is_ok_and(TensorModel::is_tiled)
+        self.inner().tiled_program().is_some()
     }
 
     /// The labels that the text of a model with tensors cuts, each with its cut. The axes of other labels are one tile.
@@ -138,7 +176,7 @@ impl Executor {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
-        self.inner().tensors().into_iter().flat_map(TensorModel::cuts)
+        self.inner().tiled_program().into_iter().flat_map(cuts)
     }
 
     /// Access to the elements of an output of a model with tensors, one at a time: nothing is computed but the elements that it depends on.

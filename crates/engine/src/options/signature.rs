@@ -1,10 +1,12 @@
 //! Names and types: of an input or output, and of all of a model.
 
+use crate::tensors::lowering::crossing_node;
 use cembra_array::fullness;
 use cembra_expr::{Program, print_input_type, spelled_default};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, TypedGraph, TypedModel};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
+use cembra_tensor::Tensor;
 use cembra_value::Error;
 use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
@@ -59,9 +61,53 @@ impl Field {
     }
 
     /// The error that an input was given a value of another type.
+    #[doc(hidden)]
+    #[must_use]
     #[cold]
-    pub(crate) fn misfit(&self, found: &Value) -> Error {
+    pub fn misfit(&self, found: &Value) -> Error {
         Error::values(format!("input `{}` is {}, found {}", self.name, self.qtype, found.qtype()))
+    }
+
+    /// True for what a part of a model hands to the next part, and not for an input or output of a model.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        crossing_node(&self.name).is_some()
+    }
+
+    /// A tensor as a value of this type: without axes it is a scalar, or a mask.
+    ///
+    /// # Errors
+    /// A tensor without axes has no element.
+    #[doc(hidden)]
+    pub fn value_of(&self, tensor: &Tensor) -> Result<Value, Error> {
+        if !tensor.extents().is_empty() {
+            return Ok(Value::from(tensor.clone()));
+        }
+        let bits = tensor.positions().next().map(|at| tensor.data().bits(at));
+        let element = bits.and_then(|bits| ScalarValue::from_bits(tensor.scalar_type(), bits));
+        let value = element.map(|element| match (element, &self.qtype) {
+            (ScalarValue::Boolean(true), QType::Optional(Scalar::Unit)) => Value::Present(ScalarValue::Unit),
+            (ScalarValue::Boolean(false), QType::Optional(Scalar::Unit)) => Value::Missing(Scalar::Unit),
+            (element, QType::Optional(_)) => Value::Present(element),
+            (element, _) => Value::Scalar(element),
+        });
+        value.ok_or_else(|| Error::values("a tensor without axes has no element"))
+    }
+
+    /// The number that a tensor has for a value of this input: a mask is a truth value, and in the place of a missing value there is the default.
+    ///
+    /// # Errors
+    /// The value is not a number, or it is missing and there is no default.
+    #[doc(hidden)]
+    pub fn tensor_number(&self, value: &Value) -> Result<ScalarValue, Error> {
+        match (value, &self.default) {
+            (Value::Present(ScalarValue::Unit), _) => Ok(ScalarValue::Boolean(true)),
+            (Value::Missing(Scalar::Unit), _) => Ok(ScalarValue::Boolean(false)),
+            (Value::Scalar(scalar) | Value::Present(scalar), _) => Ok(scalar.clone()),
+            (Value::Missing(_), Some(default)) => Ok(default.clone()),
+            (other, _) => Err(self.misfit(other)),
+        }
     }
 
     /// The outputs of a prepared model.

@@ -6,15 +6,15 @@ use crate::options::compile_options::Started;
 use crate::options::signature::Field;
 use crate::tensors::access::Reader;
 use crate::tensors::evaluator::{Evaluator, TensorHost, made_in_time};
-use crate::tensors::lowering::{TensorProgram, misfit, shape_of};
+use crate::tensors::lowering::{TensorProgram, TileInputs, misfit, shape_of};
 use crate::tensors::plan::TensorPlan;
 use crate::tensors::runs::{OutputMemory, TensorRuns};
 use cembra_expr::AxisCut;
 use cembra_native::Tier;
-use cembra_runtime::{Cancellation, Excerpt, QType, Scalar};
+use cembra_runtime::{Cancellation, Excerpt};
 use cembra_tensor::{Node, Operation, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
 use cembra_value::RunTerms;
-use cembra_value::{CacheCounters, Error, Limit, ScalarValue, Value};
+use cembra_value::{CacheCounters, Error, Limit, Value};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -133,17 +133,6 @@ impl TensorModel {
         }
     }
 
-    /// True if the text says how tensors are cut into tiles.
-    pub(crate) fn is_tiled(&self) -> bool {
-        matches!(&self.origin, Origin::Program(program) if program.is_tiled())
-    }
-
-    /// How the axes of labels are cut into tiles.
-    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
-        let program = if let Origin::Program(program) = &self.origin { Some(program) } else { None };
-        program.into_iter().flat_map(TensorProgram::cuts)
-    }
-
     /// The graph for inputs of these extents, and the nodes of the outputs.
     pub(crate) fn graph_for(&self, extents: &[&[usize]]) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         match &self.origin {
@@ -154,20 +143,22 @@ impl TensorModel {
         }
     }
 
-    /// The same for inputs whose axes are cut so, one list for each input; an axis without a cut is one tile.
+    /// The same for inputs that are cut so, or are numbers.
     pub(crate) fn graph_for_tiles(
         &self,
         extents: &[&[usize]],
-        cuts: &[Vec<Option<AxisCut>>],
+        inputs: TileInputs<'_>,
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
+        let TileInputs { cuts, numbers } = inputs;
         let is_same = |(cuts, extents): (&Vec<Option<AxisCut>>, &&[usize])| cuts.len() == extents.len();
-        if cuts.len() != extents.len() || !cuts.iter().zip(extents).all(is_same) {
-            let message = "cuts for another number of inputs or axes than there are";
+        let counts = [cuts.len(), numbers.len()];
+        if counts != [extents.len(); 2] || !cuts.iter().zip(extents).all(is_same) {
+            let message = "cuts or numbers for another number of inputs or axes than there are";
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         match &self.origin {
             Origin::Graph { .. } => self.graph_for(extents),
-            Origin::Program(program) => program.graph(extents, Some(cuts)),
+            Origin::Program(program) => program.graph(extents, Some(inputs)),
         }
     }
 
@@ -352,19 +343,14 @@ impl TensorModel {
     ) -> Result<(), Error> {
         let mut inputs: SmallVec<[Tensor; 8]> = SmallVec::new();
         for (value, field) in values.iter().zip(&self.inputs) {
-            let tensor = match (value, &field.default) {
-                (Value::Tensor(tensor), _) => Ok(Tensor::clone(tensor)),
-                (Value::Present(ScalarValue::Unit), _) => Ok(Tensor::scalar(true)),
-                (Value::Missing(Scalar::Unit), _) => Ok(Tensor::scalar(false)),
-                (Value::Scalar(scalar) | Value::Present(scalar), _) => Tensor::of_value(scalar),
-                (_, Some(default)) => Tensor::of_value(default),
-                (other, None) => return Err(field.misfit(other)),
-            };
-            inputs.push(tensor?);
+            inputs.push(match value {
+                Value::Tensor(tensor) => Tensor::clone(tensor),
+                other => Tensor::of_value(&field.tensor_number(other)?)?,
+            });
         }
         self.run(&inputs, terms, runs)?;
         for (output, field) in runs.outputs().iter().zip(&self.outputs) {
-            results.push(value_of(output, &field.qtype)?);
+            results.push(field.value_of(output)?);
         }
         runs.give_back(&inputs);
         Ok(())
@@ -383,19 +369,4 @@ fn check_extents(graph: &TensorGraph, extents: &[&[usize]]) -> Result<(), Error>
 /// About how many bytes a plan has.
 fn plan_bytes(plan: &Result<Arc<TensorPlan>, Error>) -> u64 {
     plan.as_ref().map_or(0, |plan| plan.held_bytes())
-}
-
-/// A tensor as a value of the type of its output: a tensor without axes is a scalar.
-fn value_of(tensor: &Tensor, qtype: &QType) -> Result<Value, Error> {
-    if !tensor.extents().is_empty() {
-        return Ok(Value::from(tensor.clone()));
-    }
-    let bits = tensor.positions().next().map(|at| tensor.data().bits(at));
-    let element = bits.and_then(|bits| ScalarValue::from_bits(tensor.scalar_type(), bits));
-    let value = element.map(|element| match (element, qtype) {
-        (ScalarValue::Boolean(true), QType::Optional(Scalar::Unit)) => Value::Present(ScalarValue::Unit),
-        (ScalarValue::Boolean(false), QType::Optional(Scalar::Unit)) => Value::Missing(Scalar::Unit),
-        (element, _) => Value::Scalar(element),
-    });
-    value.ok_or_else(|| Error::values("a tensor without axes has no element"))
 }

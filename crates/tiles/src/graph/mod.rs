@@ -57,17 +57,10 @@ impl Evaluator {
         elements: &dyn Elements,
         resumed: Resumed<'_>,
     ) -> Result<Vec<Tiled>, Error> {
-        let workers = self.workers.clone();
-        let Some(ranks) = workers.several() else { return self.evaluated(graph, outputs, inputs, elements, resumed) };
-        agree(ranks, &self.facts, self.options(), self.workers.map.as_ref(), graph, outputs, inputs)?;
-        let before = ranks.shared_errors();
-        let made = self.evaluated(graph, outputs, inputs, elements, resumed);
-        // An error that this rank alone has is one for the others, which wait for its next step. All begin one at the end, so that one of them does.
-        match made {
-            Err(error) if ranks.shared_errors() > before => Err(error),
-            Err(error) => Err(ranks.begin_step(Err(error.clone().into())).err().unwrap_or(error)),
-            Ok(made) => ranks.begin_step(Ok(0)).map(|_| made),
+        if let Some(ranks) = self.workers.several() {
+            agree(ranks, &self.facts, self.options(), self.workers.map.as_ref(), graph, outputs, inputs)?;
         }
+        self.settled(|| self.evaluated(graph, outputs, inputs, elements, resumed))
     }
 
     /// The same on this rank.
@@ -91,6 +84,7 @@ impl Evaluator {
         }
         let (of_numbers, of_products) = (of_numbers(graph, outputs, &steps), of_products(graph, outputs, &steps));
         let steps = unknown(graph, outputs, steps, &values);
+        check_operations(graph, &steps)?;
         let last_uses = last_uses(graph, outputs, steps.iter().map(|step| read(graph, step).iter().copied()), |_| None);
         let unscreened = self.clone().with(|workers| workers.options = workers.options.clone().screen(false));
         let mut held = Held::new(graph.len());
@@ -359,6 +353,29 @@ fn read_by(
         }
     }
     is_read_by
+}
+
+/// An error if an operation is not for tiled tensors, at its place. What it reads may not be for them either, and says less.
+fn check_operations(graph: &TensorGraph, steps: &[GraphStep]) -> Result<(), Error> {
+    for (id, _) in steps.iter().filter(|(_, region)| region.is_none()) {
+        let operation = &graph.node(*id).operation;
+        let is_known = matches!(
+            operation,
+            Operation::Leaf(_)
+                | Operation::Map(_)
+                | Operation::Contract(_)
+                | Operation::Reduce(..)
+                | Operation::Axes(_)
+                | Operation::Reshape
+                | Operation::Slice(_)
+                | Operation::PlaceSlice(_)
+        );
+        if !is_known {
+            let error = not_for_tiles(operation);
+            return Err(graph.span(*id).map_or(error.clone(), |span| error.at(span)));
+        }
+    }
+    Ok(())
 }
 
 /// The values of nodes that were computed before.

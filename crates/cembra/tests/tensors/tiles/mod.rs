@@ -1,5 +1,6 @@
 //! Statements on tiled tensors: golden cases in random tiles, properties, and what is refused.
 
+mod beside;
 mod blocks;
 mod golden;
 mod gradients;

@@ -165,28 +165,6 @@ fn texts_of_statements_cut_nothing() {
     assert!(error.to_string().contains("do not cut") || error.to_string().contains("does not cut"), "{error}");
 }
 
-/// Such a model was evaluated as one of dense tensors, and nothing said so.
-#[test]
-fn values_that_have_no_place_among_tiles_are_refused_where_they_stand() {
-    let head = "tile i, j = 4\ninput a: tiled[f64, \"i,j\"], n: f64?, s: text, k: f64\n";
-    for (rest, place) in [
-        ("output y(\"i,j\") = 2.0 * a(\"i,j\")\noutput z = n ?? 3.0", "n ?? 3.0"),
-        ("output y = a * (n ?? 1.0)", "n ?? 1.0"),
-        ("output y = tensor.take(a, [1, 2])", "[1, 2]"),
-        ("output y = tensor.sum(a)\noutput t = strings.join(s, \"!\")", "strings.join(s, \"!\")"),
-        ("output y = tensor.sum(a)\noutput t = strings.as_text(y)", "strings.as_text(y)"),
-    ] {
-        let text = format!("{head}{rest}");
-        let error = compiled(&text).expect_err(&text);
-        assert_eq!((error.code(), error.span().map(|span| span.text(&text))), ("tensors", Some(place)), "{text}");
-        let model = Model::parse(&text).expect("a model");
-        assert_eq!(model.signature(&cembra::Options::default()).expect_err("refused").code(), "tensors");
-    }
-    // Numbers are tensors without axes.
-    let model = compiled(&format!("{head}output y = a * k + 1.0\noutput z = k * 2.0")).expect("a model");
-    assert!(model.is_tiled());
-}
-
 /// Sums of what has not the same labels are in tiles, too.
 #[test]
 fn addends_that_lack_labels_are_repeated_tile_by_tile() {

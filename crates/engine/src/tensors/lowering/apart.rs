@@ -1,6 +1,7 @@
 //! What is known of the values beside tensors while a program that has both is sorted: their types, and which of them tensors take.
 
 use super::made::LoweredTensor;
+use super::tilings::is_tiled;
 use super::type_of_input;
 use crate::options::compile_options::CompileOptions;
 use cembra_expr::{NodeId, Program};
@@ -34,14 +35,16 @@ pub(super) struct Apart<'p> {
     pub(super) arrays: BTreeMap<NodeId, QType>,
     /// A node without a type that a tensor was to take.
     pub(super) untyped: Option<NodeId>,
+    /// True if the program cuts tensors into tiles.
+    pub(super) is_tiled: bool,
 }
 
 impl<'p> Apart<'p> {
     pub(super) fn new(program: &'p Program, options: &'p CompileOptions) -> Self {
         let (stages, tuples_with_axes) =
             (vec![Stages::default(); program.graph.len()], vec![false; program.graph.len()]);
-        let (imports, arrays) = (BTreeMap::new(), BTreeMap::new());
-        Apart { program, options, stages, tuples_with_axes, types: None, imports, arrays, untyped: None }
+        let (imports, arrays, is_tiled) = (BTreeMap::new(), BTreeMap::new(), is_tiled(program));
+        Apart { program, options, stages, tuples_with_axes, types: None, imports, arrays, untyped: None, is_tiled }
     }
 
     /// True if a node is computed from a tensor.

@@ -48,6 +48,8 @@ pub(super) struct Lowering<'p> {
     pub(super) has_wide_numbers: bool,
     /// The types of the elements of labelled expressions, where integers may become f64.
     pub(super) labelled_types: FxHashMap<NodeId, Scalar>,
+    /// True if a branch is left out that a known condition does not choose. An evaluation in tiles knows the conditions that no tensor decides.
+    pub(super) leaves_out_branches: bool,
     /// How the axes of tensors are cut, if blocks of them are taken.
     pub(super) tilings: Tilings,
     /// What is known of values beside tensors; none once a program was taken apart.
@@ -81,6 +83,7 @@ impl<'p> Lowering<'p> {
                 .iter()
                 .any(|op| program.find_name(registry.get(*op).name).is_some()),
             labelled_types: FxHashMap::default(),
+            leaves_out_branches: false,
             tilings: Tilings::default(),
             apart: None,
             passes: FxHashMap::default(),
@@ -131,19 +134,16 @@ impl<'p> Lowering<'p> {
         let node = self.graph.leaf(&field.name, scalar, extents)?;
         // No node may use an input.
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
-            *made = NodeForm::Tensor(LoweredTensor {
-                is_mask: field.qtype == QType::Optional(Scalar::Unit),
-                ..LoweredTensor::of(node)
-            });
+            *made = NodeForm::Tensor(LoweredTensor { is_mask: is_mask(field), ..LoweredTensor::of(node) });
         }
         Ok(())
     }
 
-    /// Says that a leaf of the program is a number.
-    pub(super) fn set_default(&mut self, leaf: Option<NodeId>, value: &ScalarValue) -> Result<(), Error> {
+    /// Says that a leaf of the program is a number, or a mask as a truth value.
+    pub(super) fn set_number(&mut self, leaf: Option<NodeId>, value: &ScalarValue, is_mask: bool) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
-            *made = NodeForm::Tensor(LoweredTensor::of(node));
+            *made = NodeForm::Tensor(LoweredTensor { is_mask, ..LoweredTensor::of(node) });
         }
         Ok(())
     }
@@ -481,6 +481,11 @@ impl<'p> Lowering<'p> {
         found.reverse();
         Ok(found)
     }
+}
+
+/// True for an input that is a mask, which tensors have as a truth value.
+pub(super) fn is_mask(field: &Field) -> bool {
+    field.qtype == QType::Optional(Scalar::Unit)
 }
 
 /// The type of the elements of an array that is a tensor of one axis. Weak floats are `f64`, as they are in memory.

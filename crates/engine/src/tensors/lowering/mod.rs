@@ -30,7 +30,8 @@ use std::sync::Arc;
 use tilings::Tilings;
 
 pub(crate) use lower::tensor_of;
-pub(crate) use parts::{Origin, Parts};
+pub(crate) use parts::{Origin, Parts, crossing_node};
+pub(crate) use tilings::{cuts, is_tiled};
 
 /// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of
 /// gradients. A plan of so many nodes takes up to a gibibyte while it is made.
@@ -87,6 +88,15 @@ fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> 
     Err(problem.label(format!("declared {qtype} here")))
 }
 
+/// What a graph for tiles is made for, beside extents: a list and a value for each input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileInputs<'t> {
+    /// How the axes of inputs are cut; an axis without a cut is one tile.
+    pub(crate) cuts: &'t [Vec<Option<AxisCut>>],
+    /// The numbers that inputs are.
+    pub(crate) numbers: &'t [Option<ScalarValue>],
+}
+
 /// A program with tensors, sorted.
 #[derive(Debug)]
 pub(crate) enum Sorted {
@@ -128,7 +138,7 @@ impl TensorProgram {
             let (field, leaf) = (field_of(input, qtype), leaves.get(&*input.name).copied());
             match (&field.default, shape_of(&field)) {
                 (Some(default), Some(_)) if options.prepare.absent.contains(&*input.name) => {
-                    lowering.set_default(leaf, default)?;
+                    lowering.set_number(leaf, default, false)?;
                     absent.push((field.name, default.clone()));
                 }
                 (_, Some((scalar, rank))) => {
@@ -151,8 +161,7 @@ impl TensorProgram {
         lowered?;
         tilings::check_labels(&program, registry, &inputs)?;
         if let Some(parts) = lowering.taken_apart(&program)? {
-            let is_tiled = !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some());
-            return if is_tiled { Err(lowering.beside_tiles(&program)) } else { Ok(Sorted::Parts(parts)) };
+            return Ok(Sorted::Parts(parts));
         }
         let mut outputs = Vec::with_capacity(program.outputs.len());
         for output in &program.outputs {
@@ -167,16 +176,6 @@ impl TensorProgram {
     /// Inputs and outputs with their types, in the order of the program. Scalars are tensors without axes.
     pub(crate) fn fields(&self) -> [Box<[Field]>; 2] {
         [self.inputs.clone(), self.outputs.clone()]
-    }
-
-    /// How the axes of labels are cut into tiles.
-    pub(crate) fn cuts(&self) -> impl Iterator<Item = (&str, &AxisCut)> {
-        tilings::cuts(&self.program)
-    }
-
-    /// True if the text says how tensors are cut into tiles.
-    pub(crate) fn is_tiled(&self) -> bool {
-        !self.program.tiles.is_empty() || self.inputs.iter().any(|field| field.labels.is_some())
     }
 
     /// Where an output stands in the text.
@@ -213,23 +212,28 @@ impl TensorProgram {
     }
 
     /// The program as a graph, whose leaves are the inputs in their order, and the nodes of the outputs. Tensors are cut as the text says, if not
-    /// otherwise.
+    /// otherwise. Where there are cuts there is a number in place of some inputs, which the graph has as a constant in place of a leaf.
     ///
     /// # Errors
     /// Extents that do not fit the inputs or each other, tiles that an axis does not have, or a graph that becomes too large.
     pub(crate) fn graph(
         &self,
         extents: &[&[usize]],
-        cuts: Option<&[Vec<Option<AxisCut>>]>,
+        tiles: Option<TileInputs<'_>>,
     ) -> Result<(TensorGraph, Vec<TensorNodeId>), Error> {
         let program = &*self.program;
         let mut lowering = Lowering::new(&program.graph, self.registry, MOST_MODEL_NODES, true);
-        if cuts.is_some() {
+        if tiles.is_some() {
             lowering.graph.set_for_tiles();
+            lowering.leaves_out_branches = true;
         }
         if self.has_blocks() {
-            lowering.tilings = match cuts {
-                Some(cuts) => Tilings::of_tensors(cuts),
+            lowering.tilings = match tiles {
+                Some(TileInputs { cuts, numbers }) => {
+                    // A number is no leaf of the graph.
+                    let leaves = cuts.iter().zip(numbers).filter(|(_, number)| number.is_none());
+                    Tilings::of_tensors(leaves.map(|(cuts, _)| &**cuts))
+                }
                 None => Tilings::of_text(program, &self.inputs),
             };
         }
@@ -238,15 +242,23 @@ impl TensorProgram {
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let leaves = leaves(program);
-        for (field, own) in self.inputs.iter().zip(extents) {
+        for (at, (field, own)) in self.inputs.iter().zip(extents).enumerate() {
             let (scalar, rank) = shape_of(field).unwrap_or((Scalar::Unit, 0));
+            let leaf = leaves.get(&*field.name).copied();
             if own.len() != rank {
                 return Err(misfit(field, &format!("has {} axes", own.len())));
             }
-            lowering.set_input(field, leaves.get(&*field.name).copied(), scalar, own)?;
+            match tiles.and_then(|tiles| tiles.numbers.get(at)?.as_ref()) {
+                Some(number) if (number.scalar(), 0) == (scalar, rank) => {
+                    lowering.graph.set_span(leaf.and_then(|leaf| program.graph.span(leaf)));
+                    lowering.set_number(leaf, number, lower::is_mask(field))?;
+                }
+                Some(number) => return Err(misfit(field, &format!("is given as {}", number.scalar()))),
+                None => lowering.set_input(field, leaf, scalar, own)?,
+            }
         }
         for (name, default) in &self.absent {
-            lowering.set_default(leaves.get(&**name).copied(), default)?;
+            lowering.set_number(leaves.get(&**name).copied(), default, false)?;
         }
         lowering.lower(program.outputs.iter().map(|output| output.node))?;
         let nodes = program.outputs.iter().map(|output| Ok(lowering.output_of(output)?.node));

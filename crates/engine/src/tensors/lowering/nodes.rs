@@ -8,7 +8,7 @@ use super::made::{LoweredTensor, NodeForm};
 use cembra_expr::{Node, NodeId, tensor_form};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
-use cembra_tensor::{TensorErrorKind, TensorNodeId as Tensor};
+use cembra_tensor::{Operation, TensorErrorKind, TensorNodeId as Tensor};
 use cembra_value::Error;
 use cembra_value::{Value, near_names};
 
@@ -92,6 +92,22 @@ impl Lowering<'_> {
         }
     }
 
+    /// The branch that a known condition chooses, in the type of the choice; the choice itself if its extents are others.
+    fn known_branch(
+        &mut self,
+        choice: LoweredTensor,
+        condition: LoweredTensor,
+        branches: [LoweredTensor; 2],
+    ) -> Result<LoweredTensor, Error> {
+        let Operation::Constant(bits) = self.graph.node(condition.node).operation else { return Ok(choice) };
+        let chosen = branches[usize::from(bits == 0)].node;
+        if self.graph.extents(chosen) != self.graph.extents(choice.node) {
+            return Ok(choice);
+        }
+        let node = self.graph.cast(chosen, self.graph.scalar(choice.node))?;
+        Ok(LoweredTensor { node, ..choice })
+    }
+
     pub(super) fn operator(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
         let Some(op) = self.registry.find(name) else {
             let error = Error::tensors(
@@ -164,7 +180,13 @@ impl Lowering<'_> {
                     return Err(Error::tensors(TensorErrorKind::ElementType, format!("{name} of a mask")));
                 }
                 let made = self.of_elements(with_texts, &wholes).map_err(|error| self.with_meant(op, error))?;
-                Ok(NodeForm::Tensor(LoweredTensor { is_mask: is_scalar && makes_mask(op, &wholes), ..made }))
+                let made = LoweredTensor { is_mask: is_scalar && makes_mask(op, &wholes), ..made };
+                Ok(NodeForm::Tensor(match (of_elements(op), &wholes[..]) {
+                    (id::TENSOR_WHERE, &[condition, chosen, other]) if self.leaves_out_branches => {
+                        self.known_branch(made, condition, [chosen, other])?
+                    }
+                    _ => made,
+                }))
             }
         }
     }

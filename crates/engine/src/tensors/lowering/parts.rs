@@ -3,6 +3,9 @@
 //!
 //! The rest are values that are made of tensors, as a text of a sum is, and all that is made of those: tensors too. Such a program is taken
 //! apart again.
+//!
+//! Tiles have elements of floats alone. A program that cuts tensors into tiles leaves other numbers to the parts around the tensors, where no tensor
+//! with axes is among their operands.
 
 use super::apart::Apart;
 use super::lower::{Lowering, type_of};
@@ -10,7 +13,7 @@ use super::made::NodeForm;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
-use cembra_value::{Code, Diagnostic, Error, Value};
+use cembra_value::{Error, Value};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +42,11 @@ pub(crate) struct Parts {
 /// The name of a value that goes from one part to the next. No input of a text has a percent sign in its name.
 fn crossing(node: NodeId) -> Arc<str> {
     format!("%{}", node.index()).into()
+}
+
+/// The node whose value has this name between two parts; `None` for the name of an input or output of the model.
+pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
+    name.strip_prefix('%')?.parse().ok().map(NodeId::from_index)
 }
 
 /// An input of a part that another part computes.
@@ -122,33 +130,43 @@ impl Lowering<'_> {
         }))
     }
 
-    /// The error of a program that cuts tensors into tiles and was taken apart: what is in tiles is evaluated without other values. It names the
-    /// first of these.
-    pub(super) fn beside_tiles(&self, program: &Program) -> Error {
-        let taken = self.apart.iter().flat_map(|apart| apart.imports.keys().copied());
-        let made = program.outputs.iter().map(|output| output.node).filter(|node| self.is_apart(*node));
-        let span = taken.chain(made).filter_map(|node| program.graph.span(node)).min_by_key(|span| span.start);
-        let message =
-            "the model cuts tensors into tiles, and this value is no tensor and no number: it has no place among tiles";
-        let hint = "put what has texts, arrays and optional values into a model of its own, and give this one numbers, as `input n: f64`; \
-                    without `tile`, and with `tensor[f64, 2]` for `tiled[..]`, a model has both";
-        Diagnostic::new(Code::Tensors, message).at(span).hint(hint).into()
-    }
-
     /// True for a value that is computed apart, for a tuple of values none of which has axes, and for a literal that no tensor has.
     fn is_apart(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
             NodeForm::Apart => true,
             NodeForm::Tuple(_) => !self.has_axes(node),
+            NodeForm::Tensor(_) => self.is_beside_tiles(node),
             NodeForm::Nothing => match self.value(node) {
                 Some(Value::Scalar(value)) => {
-                    !value.scalar().is_tensor_element() && value.scalar() != Scalar::WeakFloat
+                    let is_element = value.scalar().is_tensor_element() && !self.is_beside_tiles(node);
+                    !is_element && value.scalar() != Scalar::WeakFloat
                 }
                 Some(Value::Present(_) | Value::Missing(_) | Value::Dict(_) | Value::Edge(_)) => true,
                 _ => false,
             },
             _ => false,
         }
+    }
+
+    /// True for a number that tiles do not have, of a program that cuts tensors into tiles, if it is computed from numbers alone.
+    fn is_beside_tiles(&self, node: NodeId) -> bool {
+        if !self.apart.as_ref().is_some_and(|apart| apart.is_tiled) || self.has_axes(node) {
+            return false;
+        }
+        let scalar = match (self.made[node.index()], self.value(node)) {
+            (NodeForm::Tensor(whole), _) => self.graph.scalar(whole.node),
+            (_, Some(Value::Scalar(value))) => value.scalar(),
+            _ => return false,
+        };
+        let is_of_numbers = match self.program.node(node) {
+            Node::Operator(name, operands) => {
+                let op = self.registry.find(self.program.name(name));
+                !op.is_some_and(|op| self.registry.get(op).typing.is_of_tensors())
+                    && !operands.iter().any(|operand| self.has_axes(*operand))
+            }
+            _ => true,
+        };
+        is_of_numbers && !scalar.is_float()
     }
 
     /// The tensor that a value is made of which goes to the last part.
@@ -183,13 +201,17 @@ impl Lowering<'_> {
                 _ => (None, &[][..]),
             };
             let to = if is_branch { &mut branches } else { &mut open };
+            let is_beside = self.is_beside_tiles(node);
             match self.made[node.index()] {
                 NodeForm::Tensor(_)
-                    if is_branch && op != Some(id::TENSOR_GRAD) && self.is_left_out(node, &mut failing) =>
+                    if is_branch
+                        && !is_beside
+                        && op != Some(id::TENSOR_GRAD)
+                        && self.is_left_out(node, &mut failing) =>
                 {
                     to.extend(operands);
                 }
-                NodeForm::Tensor(whole) => {
+                NodeForm::Tensor(whole) if !is_beside => {
                     exports.insert(node, type_of(&self.graph, whole));
                 }
                 _ => match (apart.arrays.get(&node), op, operands) {

@@ -6,6 +6,7 @@
 //! fit.
 
 use super::axis_tiles::AxisTiles;
+use super::parts::crossing_node;
 use crate::options::signature::Field;
 use cembra_expr::{AxisCut, Node as ExprNode, NodeId, Program};
 use cembra_ops::{Registry, id};
@@ -39,6 +40,8 @@ impl Tilings {
                 (Some(labels), _) if !labels.is_empty() => {
                     labels.split(',').map(|label| Some(AxisTiles::of(cuts.get(label).copied()))).collect()
                 }
+                // Only an evaluation in tiles knows the tiles of what another part made.
+                (_, Some((_, rank))) if crossing_node(&input.name).is_some() => vec![None; rank].into(),
                 (_, shape) => vec![Some(AxisTiles::One); shape.map_or(0, |(_, rank)| rank)].into(),
             }
         };
@@ -46,11 +49,10 @@ impl Tilings {
     }
 
     /// How tensors for the inputs are cut.
-    pub(super) fn of_tensors(cuts: &[Vec<Option<AxisCut>>]) -> Tilings {
-        let of_input = |cuts: &Vec<Option<AxisCut>>| -> Axes {
-            cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect()
-        };
-        Tilings { leaves: cuts.iter().map(of_input).collect(), known: FxHashMap::default(), is_of_tensors: true }
+    pub(super) fn of_tensors<'c>(cuts: impl Iterator<Item = &'c [Option<AxisCut>]>) -> Tilings {
+        let of_input =
+            |cuts: &[Option<AxisCut>]| -> Axes { cuts.iter().map(|cut| Some(AxisTiles::of(cut.as_ref()))).collect() };
+        Tilings { leaves: cuts.map(of_input).collect(), known: FxHashMap::default(), is_of_tensors: true }
     }
 
     /// How the axes of a node are cut.
@@ -170,19 +172,26 @@ struct LabelledAxis<'p> {
     block: Option<AxisTiles>,
 }
 
+/// True if a program says how tensors are cut into tiles.
+pub(crate) fn is_tiled(program: &Program) -> bool {
+    !program.tiles.is_empty() || program.inputs.iter().any(|input| input.labels.is_some())
+}
+
 /// Returns the labels that the text cuts, each with its cut.
-pub(super) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &AxisCut)> {
+pub(crate) fn cuts(program: &Program) -> impl Iterator<Item = (&str, &AxisCut)> {
     program.tiles.iter().flat_map(|rule| rule.labels.iter().map(|label| (&**label, &rule.cut)))
 }
 
 /// Returns an error if a value is used with labels that are not cut as its axes are, or if a block has tiles that an axis does not have.
 pub(super) fn check_labels(program: &Program, registry: &Registry, inputs: &[Field]) -> Result<(), Error> {
-    if program.tiles.is_empty() && inputs.iter().all(|input| input.labels.is_none()) {
+    if !is_tiled(program) {
         return Ok(());
     }
     let cuts: FxHashMap<&str, &AxisCut> = cuts(program).collect();
     let cut = |label: &str| cuts.get(label).copied();
-    let tensors = inputs.iter().filter(|input| matches!(input.qtype, QType::Tensor(..)));
+    // The cuts of a tensor that another part made were checked with the whole program.
+    let is_given = |input: &&Field| matches!(input.qtype, QType::Tensor(..)) && crossing_node(&input.name).is_none();
+    let tensors = inputs.iter().filter(is_given);
     let labelled: FxHashMap<&str, Option<Rc<[LabelledAxis<'_>]>>> =
         tensors.map(|input| (&*input.name, input.labels.as_deref().map(axes))).collect();
     let graph = &program.graph;

@@ -50,7 +50,10 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
         axes.map(|axis| Some(AxisCut::Boundaries(axis.boundaries().collect()))).collect()
     };
     let (graph, outputs) = match executor.has_blocks() {
-        true => executor.graph_for_tiles(&extents, &inputs.iter().map(cut).collect::<Vec<_>>())?,
+        true => {
+            let cuts: Vec<_> = inputs.iter().map(cut).collect();
+            executor.graph_for_tiles(&extents, &cuts, &vec![None; cuts.len()])?
+        }
         false => executor.graph_for(&extents)?,
     };
     let program = Program { graph, inputs, outputs, tilings, settings };

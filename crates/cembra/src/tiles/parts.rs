@@ -1,0 +1,424 @@
+//! Models that are evaluated in tiles, part by part. A model of tensors alone is one part, which is evaluated on tiles. One that has other values, too,
+//! is values that tensors take, then the tensors, then what is made of numbers and arrays of tensors, in which there may be tensors again. What is
+//! no tensor is evaluated by each rank for itself.
+//!
+//! How inputs are cut is in `session.rs`, and how a program is taken apart in `cembra-engine`.
+
+use super::session::one_tile;
+use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar, Value};
+use cembra_engine::{MixedModel, ModelPart, PartInput, hash_of};
+use cembra_runtime::Excerpt;
+use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
+use cembra_tiles::{Evaluator, Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
+use cembra_value::{ScalarValue, Span};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A value of a model that is evaluated in tiles.
+#[derive(Clone, Debug)]
+pub enum TiledValue {
+    /// A tensor in tiles. A number that is computed with the tensors is one without axes.
+    Tiled(Tiled),
+    /// Any other value: a text, an optional value, an array, a number.
+    Value(Value),
+}
+
+impl TiledValue {
+    /// A value of which a plan knows nothing.
+    pub(super) fn unknown() -> Result<TiledValue, Error> {
+        let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
+        Tiled::planned(&Shape::dense(&tiling, 1)?, Scalar::Float64).map(TiledValue::Tiled)
+    }
+
+    /// Returns the value whole. A tensor without axes is a number. Of a tensor that is shared out to ranks each has its own tiles:
+    /// [`Evaluator::gathered`] brings them together before.
+    ///
+    /// # Errors
+    /// A lazy tile cannot be made, or this rank does not have all tiles.
+    pub fn to_value(&self) -> Result<Value, Error> {
+        match self {
+            TiledValue::Value(value) => Ok(value.clone()),
+            TiledValue::Tiled(tiled) if tiled.tiling().rank() == 0 => match tiled.scalar_type() {
+                Scalar::Float32 => tiled.get::<f32>(&[]).map(Value::from),
+                _ => tiled.get::<f64>(&[]).map(Value::from),
+            },
+            TiledValue::Tiled(tiled) => tiled.to_tensor().map(Value::from),
+        }
+    }
+
+    /// Returns the tensor. A number of `f32` or `f64` becomes one without axes.
+    ///
+    /// # Errors
+    /// The value is of another type.
+    pub fn into_tiled(self) -> Result<Tiled, Error> {
+        match self {
+            TiledValue::Tiled(tiled) => Ok(tiled),
+            TiledValue::Value(Value::Scalar(number)) if is_float_number(&number) => of_number(&number),
+            TiledValue::Value(other) => {
+                let message = format!("a value of type {}, where a tensor is asked for", other.qtype());
+                Err(Error::tensors(TensorErrorKind::ElementType, message))
+            }
+        }
+    }
+}
+
+/// True for a tensor, and for a number that is one without axes in tiles.
+pub(super) fn is_tensor(qtype: &QType) -> bool {
+    match qtype {
+        QType::Tensor(..) => true,
+        QType::Scalar(scalar) => scalar.is_float(),
+        _ => false,
+    }
+}
+
+/// True for a number that tiles can have.
+pub(super) fn is_float_number(number: &ScalarValue) -> bool {
+    matches!(number.scalar(), Scalar::Float32 | Scalar::Float64)
+}
+
+/// A number of `f32` or `f64` as a tensor without axes.
+pub(super) fn of_number(number: &ScalarValue) -> Result<Tiled, Error> {
+    let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
+    Tiled::from_tensor(&cembra_tensor::Tensor::of_value(number)?, &tiling, &Screening::threshold(0.0))
+}
+
+/// A compiled model that is evaluated in tiles, or a part of one.
+#[derive(Debug)]
+pub(super) struct TiledModel {
+    pub(super) executor: Executor,
+    kind: Kind,
+}
+
+/// How a model is evaluated.
+#[derive(Debug)]
+enum Kind {
+    /// On tiles, with the graph for the last inputs. Inputs of the same extents have the same graph, if the graph does not depend on tiles or the
+    /// tilings are the same too.
+    Tensors(Mutex<Option<Arc<TiledGraph>>>),
+    /// As any model without tensors.
+    Values,
+    /// Part by part.
+    Parts(Box<TiledParts>),
+}
+
+/// The parts of a model.
+#[derive(Debug)]
+struct TiledParts {
+    before: Option<TiledPart>,
+    tensors: Option<TiledPart>,
+    after: Option<TiledPart>,
+}
+
+/// A part of a model, and the source of each of its inputs.
+#[derive(Debug)]
+struct TiledPart {
+    model: TiledModel,
+    inputs: Vec<PartInput>,
+}
+
+/// The graph of a model for the extents of its inputs, and for those that are numbers which tiles cannot have.
+#[derive(Debug)]
+struct TiledGraph {
+    extents: Vec<Extents>,
+    numbers: Vec<Option<ScalarValue>>,
+    /// The tiling of each input, if the graph depends on tilings.
+    tilings: Option<Vec<Tiling>>,
+    graph: TensorGraph,
+    outputs: Vec<TensorNodeId>,
+}
+
+/// What a graph of tensors is evaluated on: the tensors for its leaves.
+type Bound = (Arc<TiledGraph>, Vec<Tiled>);
+
+impl TiledModel {
+    pub(super) fn new(executor: Executor) -> TiledModel {
+        let part = |part: &Option<ModelPart>| {
+            let part = part.as_ref()?;
+            Some(TiledPart { model: TiledModel::new(part.executor()), inputs: part.inputs().to_vec() })
+        };
+        let parts = |mixed: &MixedModel| TiledParts {
+            before: part(&mixed.before),
+            tensors: part(&mixed.tensors),
+            after: part(&mixed.after),
+        };
+        let kind = match executor.parts() {
+            Some(mixed) => Kind::Parts(parts(mixed).into()),
+            None if executor.is_of_tensors() => Kind::Tensors(Mutex::default()),
+            None => Kind::Values,
+        };
+        TiledModel { executor, kind }
+    }
+}
+
+/// The value of an input of a part, and where it stands in the text if a part before computed it.
+#[derive(Clone, Copy)]
+struct Given<'v> {
+    value: &'v TiledValue,
+    span: Option<Span>,
+}
+
+impl Given<'_> {
+    /// An error at the place of the value.
+    fn at(&self, error: Error) -> Error {
+        self.span.map_or(error.clone(), |span| error.at(span))
+    }
+}
+
+impl TiledPart {
+    /// The inputs of the part, among those of the model and what the part before made.
+    fn given<'v>(&self, inputs: &[Given<'v>], before: &'v [TiledValue]) -> Vec<Given<'v>> {
+        let given = |from: &PartInput| match *from {
+            PartInput::OfModel(at) => inputs.get(at).copied(),
+            PartInput::OfPart { at, span } => before.get(at).map(|value| Given { value, span: Some(span) }),
+        };
+        self.inputs.iter().filter_map(given).collect()
+    }
+}
+
+/// What is done with outputs when they are made.
+type After<'e> = dyn FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error> + 'e;
+
+/// A run of a model in tiles.
+pub(super) struct Evaluation<'e> {
+    evaluator: &'e Evaluator,
+    elements: &'e cembra_engine::Evaluator,
+    /// The options of what is evaluated beside tensors.
+    beside: RunOptions,
+    /// The tensors that are outputs, as far as they are known.
+    made: BTreeMap<String, Tiled>,
+    after: Option<&'e mut After<'e>>,
+}
+
+impl<'e> Evaluation<'e> {
+    /// A run with an evaluator that was begun for it. `beside` has the threads and limits of what is evaluated beside tensors.
+    pub(super) fn new(
+        evaluator: &'e Evaluator,
+        elements: &'e cembra_engine::Evaluator,
+        beside: &RunOptions,
+    ) -> Evaluation<'e> {
+        let beside = beside.clone().cancellation(evaluator.token().cloned());
+        Evaluation { evaluator, elements, beside, made: BTreeMap::new(), after: None }
+    }
+
+    /// Knows some outputs already, and gives `after` all tensors among the outputs whenever one of them is made.
+    pub(super) fn known(self, made: BTreeMap<String, Tiled>, after: &'e mut After<'e>) -> Evaluation<'e> {
+        Evaluation { made, after: Some(after), ..self }
+    }
+
+    /// The outputs of a model, from a value for each input.
+    pub(super) fn evaluate(&mut self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<TiledValue>, Error> {
+        let given: Vec<Given<'_>> = inputs.iter().map(|value| Given { value, span: None }).collect();
+        self.outputs(model, &given)
+    }
+
+    /// The outputs of a model or a part. A model has a limited number of parts in parts.
+    fn outputs(&mut self, model: &TiledModel, inputs: &[Given<'_>]) -> Result<Vec<TiledValue>, Error> {
+        let (parts, mixed) = match (&model.kind, model.executor.parts()) {
+            (Kind::Parts(parts), Some(mixed)) => (parts, mixed),
+            (Kind::Tensors(last), _) => return self.tensors(&model.executor, last, inputs),
+            _ => return self.evaluator.settled(|| self.values(&model.executor, inputs)),
+        };
+        let before = self.before(parts, inputs).map_err(|error| self.evaluator.give_up(error))?;
+        self.evaluator.agreed(&facts(&model.executor, inputs))?;
+        let (mut tensors, mut after) = (Vec::new(), Vec::new());
+        if let Some(part) = &parts.tensors {
+            tensors = self.outputs(&part.model, &part.given(inputs, &before))?;
+        }
+        if let Some(part) = &parts.after {
+            after = self.outputs(&part.model, &part.given(inputs, &tensors))?;
+        }
+        Ok(mixed.results(&before, &tensors, &after).cloned().collect())
+    }
+
+    /// What is evaluated before the tensors. Other ranks do not wait for it.
+    fn before(&self, parts: &TiledParts, inputs: &[Given<'_>]) -> Result<Vec<TiledValue>, Error> {
+        let Some(part) = &parts.before else { return Ok(Vec::new()) };
+        self.values(&part.model.executor, &part.given(inputs, &[]))
+    }
+
+    /// Evaluates a part without tensors.
+    fn values(&self, executor: &Executor, inputs: &[Given<'_>]) -> Result<Vec<TiledValue>, Error> {
+        let values = executor.inputs().iter().zip(inputs).map(|(field, given)| self.value(field, *given));
+        let values = values.collect::<Result<Vec<Value>, Error>>()?;
+        let mut session = executor.session();
+        session.set_run_options(&self.beside);
+        Ok(session.evaluate(&values)?.into_iter().map(TiledValue::Value).collect())
+    }
+
+    /// A value as an input of a part without tensors takes it. An array of a tensor is made of all its tiles, on each rank.
+    fn value(&self, field: &Field, given: Given<'_>) -> Result<Value, Error> {
+        let tiled = match given.value {
+            TiledValue::Value(value) => return Ok(value.clone()),
+            TiledValue::Tiled(tiled) => tiled,
+        };
+        if tiled.is_planned() {
+            return Err(given.at(unknown(field)));
+        }
+        let whole = || {
+            let most = self.beside.run_limits().copied().unwrap_or_default().array_bytes;
+            check_bytes(tiled.scalar_type(), &tiled.tiling().extents(), most)?;
+            let value = TiledValue::Tiled(self.evaluator.gathered(tiled)?).to_value()?;
+            ModelPart::converted(&value, &field.qtype, Span::default())
+        };
+        whole().map_err(|error| given.at(error))
+    }
+
+    /// Evaluates tensors on tiles.
+    fn tensors(
+        &mut self,
+        executor: &Executor,
+        last: &Mutex<Option<Arc<TiledGraph>>>,
+        inputs: &[Given<'_>],
+    ) -> Result<Vec<TiledValue>, Error> {
+        // Other ranks begin to evaluate, and learn that this one does not.
+        let (graph, leaves) = self.bound(executor, last, inputs).map_err(|error| self.evaluator.give_up(error))?;
+        let leaves: Vec<&Tiled> = leaves.iter().collect();
+        let names: Vec<&str> = executor.outputs().iter().map(|field| &*field.name).collect();
+        let known = names.iter().enumerate().filter_map(|(at, name)| Some((at, self.made.get(*name)?.clone())));
+        let known: Vec<(usize, Tiled)> = known.collect();
+        let (made, handed) = (&mut self.made, &mut self.after);
+        let mut after = |at: usize, tiled: &Tiled| match handed {
+            // What goes on to the next part is no output.
+            Some(handed) if !executor.outputs()[at].goes_on() => {
+                made.insert(names[at].to_owned(), tiled.clone());
+                handed(made)
+            }
+            _ => Ok(()),
+        };
+        let resumed = Resumed { known: &known, after: &mut after };
+        let host = self.elements.host();
+        let made = self.evaluator.evaluate_from(&graph.graph, &graph.outputs, &leaves, &host, resumed)?;
+        Ok(made.into_iter().map(TiledValue::Tiled).collect())
+    }
+
+    /// The steps of the tensors of a model.
+    pub(super) fn plan(&self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<Step>, Error> {
+        let given: Vec<Given<'_>> = inputs.iter().map(|value| Given { value, span: None }).collect();
+        let before;
+        let (part, given) = match &model.kind {
+            Kind::Parts(parts) => {
+                if let Some(after) = parts.after.as_ref().filter(|part| !matches!(part.model.kind, Kind::Values)) {
+                    return Err(unplanned(after));
+                }
+                before = self.before(parts, &given)?;
+                let Some(part) = &parts.tensors else { return Ok(Vec::new()) };
+                (&part.model, part.given(&given, &before))
+            }
+            _ => (model, given),
+        };
+        let Kind::Tensors(last) = &part.kind else { return Ok(Vec::new()) };
+        let (graph, leaves) = self.bound(&part.executor, last, &given)?;
+        let leaves: Vec<&Tiled> = leaves.iter().collect();
+        self.evaluator.plan_graph(&graph.graph, &graph.outputs, &leaves, &self.elements.host())
+    }
+
+    /// The graph of tensors for these inputs, and the tensors for its leaves.
+    fn bound(
+        &self,
+        executor: &Executor,
+        last: &Mutex<Option<Arc<TiledGraph>>>,
+        inputs: &[Given<'_>],
+    ) -> Result<Bound, Error> {
+        let mut tiled: Vec<Option<Tiled>> = Vec::with_capacity(inputs.len());
+        let mut numbers = Vec::with_capacity(inputs.len());
+        for (field, given) in executor.inputs().iter().zip(inputs) {
+            let (tensor, number) = self.tensor(field, *given).map_err(|error| given.at(error))?;
+            tiled.push(tensor);
+            numbers.push(number);
+        }
+        let graph = graph_for(executor, last, &tiled, numbers)?;
+        Ok((graph, tiled.into_iter().flatten().collect()))
+    }
+
+    /// A value as an input of tensors takes it: a tensor in tiles, or a number that tiles cannot have.
+    fn tensor(&self, field: &Field, given: Given<'_>) -> Result<(Option<Tiled>, Option<ScalarValue>), Error> {
+        let value = match given.value {
+            TiledValue::Tiled(tiled) if tiled.is_planned() && !is_tensor(&field.qtype) => return Err(unknown(field)),
+            TiledValue::Tiled(tiled) => return Ok((Some(tiled.clone()), None)),
+            TiledValue::Value(value) => ModelPart::converted(value, &field.qtype, given.span.unwrap_or_default())?,
+        };
+        if let Value::Tensor(tensor) = &value {
+            // An array is one tile, as an input without labels is.
+            let axes = tensor.extents().iter().map(|extent| one_tile(*extent));
+            let tiling = Tiling::new(axes.collect::<Result<Vec<Tiling1>, Error>>()?)?;
+            let screening = self.evaluator.options().screening(tensor.scalar_type())?;
+            return Ok((Some(Tiled::from_tensor(tensor, &tiling, &screening)?), None));
+        }
+        let number = field.tensor_number(&value)?;
+        Ok(if is_float_number(&number) { (Some(of_number(&number)?), None) } else { (None, Some(number)) })
+    }
+}
+
+/// The graph of a model of tensors for tiled tensors, or numbers, one for each input.
+///
+/// # Errors
+/// Tensors do not fit the inputs or each other.
+fn graph_for(
+    executor: &Executor,
+    last: &Mutex<Option<Arc<TiledGraph>>>,
+    inputs: &[Option<Tiled>],
+    numbers: Vec<Option<ScalarValue>>,
+) -> Result<Arc<TiledGraph>, Error> {
+    let extents = |tiled: &Option<Tiled>| tiled.as_ref().map_or_else(Extents::default, |own| own.tiling().extents());
+    let extents: Vec<Extents> = inputs.iter().map(extents).collect();
+    let tilings = || inputs.iter().flatten().map(Tiled::tiling);
+    let is_for = |known: &&Arc<TiledGraph>| {
+        let is_cut_so = |known: &Vec<Tiling>| known.iter().eq(tilings());
+        known.extents == extents && known.numbers == numbers && known.tilings.as_ref().is_none_or(is_cut_so)
+    };
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = last.as_ref().filter(is_for) {
+        return Ok(known.clone());
+    }
+    let slices: Vec<&[usize]> = extents.iter().map(|extents| &extents[..]).collect();
+    let cuts = |tiled: &Option<Tiled>| tiled.iter().flat_map(|own| own.tiling().axes().iter().map(cut_of)).collect();
+    let cuts: Vec<Vec<Option<AxisCut>>> = inputs.iter().map(cuts).collect();
+    let (graph, outputs) = executor.graph_for_tiles(&slices, &cuts, &numbers)?;
+    let tilings = executor.has_blocks().then(|| tilings().cloned().collect());
+    Ok(last.insert(Arc::new(TiledGraph { extents, numbers, tilings, graph, outputs })).clone())
+}
+
+/// Returns the cut of an axis; `None` if the axis is one tile.
+fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
+    match axis.tile_size() {
+        Some(size) if axis.tiles() > 1 => Some(AxisCut::Blocks(size)),
+        Some(_) => None,
+        None => Some(AxisCut::Boundaries(axis.boundaries().collect())),
+    }
+}
+
+/// What ranks compare before each evaluates by itself: the values that are no tensors.
+fn facts(executor: &Executor, inputs: &[Given<'_>]) -> Vec<(String, String)> {
+    /// The most bytes of a value that an error shows.
+    const SHOWN: usize = 64;
+    let fact = |(field, given): (&Field, &Given<'_>)| {
+        let TiledValue::Value(value) = given.value else { return None };
+        let text = cembra_expr::print_value(value);
+        let text =
+            if text.len() > SHOWN { format!("one of {} ({:016x})", value.qtype(), hash_of(&text)) } else { text };
+        Some((format!("the value of `{}`", Excerpt::quoted(&field.name)), text))
+    };
+    executor.inputs().iter().zip(inputs).filter_map(fact).collect()
+}
+
+/// The error of a plan that depends on a value of which nothing is known.
+#[cold]
+fn unknown(field: &Field) -> Error {
+    let name = Excerpt::quoted(&field.name);
+    let message = format!("the steps depend on the value of `{name}`, which is not known");
+    let hint = format!("`-s {name}=..` says it, and `Known::Operand` in Rust");
+    Error::tensors(TensorErrorKind::UnknownName, message).hint(hint)
+}
+
+/// The error of a plan of tensors that depend on others by way of other values.
+#[cold]
+fn unplanned(part: &TiledPart) -> Error {
+    let message = "tensors depend on the value of this, which is known when tensors were evaluated, and not before";
+    let error =
+        Error::tensors(TensorErrorKind::Evaluation, message).hint("evaluate the model: `--verbose` shows its steps");
+    let span = part.inputs.iter().find_map(|input| match *input {
+        PartInput::OfPart { span, .. } => Some(span),
+        PartInput::OfModel(_) => None,
+    });
+    span.map_or(error.clone(), |span| error.at(span))
+}
