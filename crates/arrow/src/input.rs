@@ -39,8 +39,8 @@ enum Data<'a> {
     Views(Scalar, &'a [u128], Vec<&'a [u8]>),
     Dictionary(Keys<'a>, Box<Input<'a>>),
     Lists(ListOffsets<'a>, Box<Input<'a>>),
-    /// All of them null.
-    Missing(Value),
+    /// One value for all rows.
+    Shared(Value),
 }
 
 impl<'a> Input<'a> {
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
                 }));
                 Data::Units
             }
-            (DataType::Null, Some(scalar)) => Data::Missing(Value::Missing(scalar)),
+            (DataType::Null, Some(scalar)) => Data::Shared(Value::Missing(scalar)),
             (DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..), _) => {
                 return lists(name, array, nulls, qtype);
             }
@@ -122,7 +122,7 @@ impl<'a> Input<'a> {
                 Some(values) => InputColumn::lists(*offsets, values),
                 None => InputColumn::units(0),
             },
-            Data::Missing(value) => return InputColumn::shared(value),
+            Data::Shared(value) => return InputColumn::shared(value),
         };
         let bits = self.nulls.as_ref().and_then(|nulls| Bitmap::new(nulls.validity(), nulls.offset(), nulls.len()));
         bits.map_or(column, |bits| column.present(bits))
@@ -130,6 +130,11 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
+    /// A value that all rows share, of the input's type.
+    pub(crate) const fn shared(value: Value, rows: usize) -> Input<'a> {
+        Input { data: Data::Shared(value), nulls: None, rows }
+    }
+
     /// The lists of a column for an input whose default is `[]`: those that are null are empty.
     ///
     /// # Errors

@@ -154,6 +154,7 @@ fn evaluate(
             Some(column) if input.is_empty_by_default => Input::with_empty_lists(name, column, &input.qtype),
             Some(column) => Input::of(name, column, &input.qtype),
             None if input.default.is_some() => Input::of(name, &absent, &input.qtype),
+            None if let Some(empty) = input.empty_default() => Ok(Input::shared(empty, table.num_rows())),
             None => Err(Error::NoColumn { name: name.to_owned() }),
         }
     };

@@ -188,7 +188,7 @@ impl Feed {
                 }
                 None if input.is_empty_by_default
                     && is_absent(&name)
-                    && let Some(empty) = declared.and_then(Value::empty_list) =>
+                    && let Some(empty) = declared.and_then(Value::empty_collection) =>
                 {
                     let qtype = empty.qtype();
                     (Feeding::Constant(empty), qtype)

@@ -19,7 +19,8 @@ pub struct Input {
     /// What every use reads where the input is missing: of the scalar of its type, which is an optional one. The data may leave
     /// such an input out.
     pub default: Option<ScalarValue>,
-    /// True if the default is `[]`: the input is a list, and is read as the empty one where the data leave it out or have `null`.
+    /// True if the default is `[]` or `{}`: the input is a list or a dictionary, and is read as the empty one where the data leave it out or have
+    /// `null`.
     pub is_empty_by_default: bool,
     /// The labels of a tensor's axes with commas between them, if they say how it is cut into tiles: those of `tiled[f64, "i,j"]`.
     pub labels: Option<Arc<str>>,
@@ -60,17 +61,21 @@ impl Input {
     /// The default as the text language writes it; `None` if the input has no default.
     #[must_use]
     pub fn spelled_default(&self) -> Option<String> {
-        crate::text::spelled_default(self.default.as_ref(), self.is_empty_by_default)
+        crate::text::spelled_default(self.default.as_ref(), self.qtype.as_ref().filter(|_| self.is_empty_by_default))
     }
 
     /// Looks whether the default is one of the declared type.
     ///
     /// # Errors
-    /// The type is not optional, or the optional of another scalar; or the default is `[]`, and the type is not one of lists.
+    /// The type is not optional, or the optional of another scalar; or the default is empty, and the type is not one of lists or dictionaries.
     pub fn check_default(&self) -> Result<(), Diagnostic> {
-        if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_list).is_none() {
-            let problem = format!("the default of input `{}` is `[]`, and its type is not one of lists", self.name);
-            return Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint("declare it as `[f64]`"));
+        if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_collection).is_none() {
+            let problem = format!(
+                "the default of input `{}` is empty, and its type is not one of lists or dictionaries",
+                self.name
+            );
+            let hint = "declare it as `[f64]`, or `dict[text, f64]`";
+            return Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint(hint));
         }
         match (&self.default, &self.qtype) {
             (None, _) => Ok(()),

@@ -5,6 +5,7 @@
 
 pub(crate) mod numbers;
 
+use crate::cast::{TO_INT32, TO_INT64};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
@@ -42,6 +43,18 @@ fn widens(found: &QType, wanted: &QType) -> bool {
     }
 }
 
+/// The operator that makes integers of floats where a declared type asks for them.
+fn cast_to_integer(found: &QType, wanted: &QType) -> Option<&'static str> {
+    let is_array = |qtype: &QType| matches!(qtype, QType::Array(..));
+    let (from, to) = (found.of_each().scalar()?, wanted.of_each().scalar()?);
+    match to {
+        _ if !from.is_float() || is_array(found) != is_array(wanted) => None,
+        Scalar::Int32 => Some(TO_INT32.name),
+        Scalar::Int64 => Some(TO_INT64.name),
+        _ => None,
+    }
+}
+
 /// The fault of a value that is not of the declared type.
 fn misfit(found: &QType, wanted: &QType) -> TypeFault {
     let (spelled, declared) = (print_type(found), print_type(wanted));
@@ -60,6 +73,14 @@ fn misfit(found: &QType, wanted: &QType) -> TypeFault {
         (QType::Nothing, QType::Scalar(_)) => fault.hint(format!("declare it `{declared}?`")),
         (QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean), &QType::MASK) => {
             fault.hint("write `b == true`, or declare it `bool`")
+        }
+        _ if let Some(cast) = cast_to_integer(found, wanted) => {
+            let spelled = if *found == QType::Scalar(Scalar::WeakFloat) { "f64" } else { spelled.as_str() };
+            let default = if found.is_optional() && !wanted.is_optional() { " ?? 0" } else { "" };
+            fault.hint(format!(
+                "write `{cast}(x){default}`, which drops the fraction, or declare it `{spelled}`; of integers, `x * x` and `x // y` are integers, \
+                 and `x ** 2` and `x / y` are floats"
+            ))
         }
         _ if castable(found) && castable(wanted) => {
             let optional = if found.is_optional() && !wanted.is_optional() { "?" } else { "" };

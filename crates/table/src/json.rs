@@ -411,7 +411,7 @@ impl RowForm {
                 (found, qtype)
                     if column.is_empty_by_default
                         && found.is_none_or(|found| found == JsonText::NULL)
-                        && let Some(empty) = Value::empty_list(qtype) =>
+                        && let Some(empty) = Value::empty_collection(qtype) =>
                 {
                     Ok(empty)
                 }

@@ -131,21 +131,21 @@ impl Value {
         Some(list.finish())
     }
 
-    /// The list of this type without elements; `None` if the type is not one of lists.
+    /// The list of this type without elements, or the dictionary without entries; `None` if the type is not one of lists or dictionaries.
     ///
     /// ```
     /// use cembra_runtime::{ArrayKind, QType, Scalar};
     /// use cembra_value::Value;
     ///
     /// let list = QType::Array(ArrayKind::Dense, Scalar::Float64);
-    /// assert_eq!(Value::empty_list(&list).map(|list| list.to_string()).as_deref(), Some("[]"));
-    /// assert_eq!(Value::empty_list(&QType::FLOAT64), None);
+    /// assert_eq!(Value::empty_collection(&list).map(|list| list.to_string()).as_deref(), Some("[]"));
+    /// assert_eq!(Value::empty_collection(&QType::FLOAT64), None);
     /// ```
     #[must_use]
-    pub fn empty_list(qtype: &QType) -> Option<Value> {
+    pub fn empty_collection(qtype: &QType) -> Option<Value> {
         match qtype {
             QType::Array(kind, scalar) => Some(Value::Array(*kind, Array::from_scalars(*scalar, []).into())),
-            QType::Tuple(_) if qtype.as_map().is_none() => Some(ListBuilder::of(qtype)?.finish()),
+            QType::Tuple(_) => Some(ListBuilder::of(qtype)?.finish()),
             _ => None,
         }
     }

@@ -7,4 +7,5 @@ mod examples;
 mod golden;
 mod mutants;
 mod one_answer;
+mod printed;
 mod workloads;

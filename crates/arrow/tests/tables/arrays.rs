@@ -14,7 +14,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use cembra::doors::OutputRoom;
-use cembra::{Limits, Model, Options, RowPlayer, RunOptions};
+use cembra::{Backend, Limits, Model, Options, RowPlayer, RunOptions};
 use cembra_arrow::{
     Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with,
     to_model,
@@ -514,6 +514,15 @@ fn lists_that_are_null_are_empty_by_default() {
         let table = RecordBatch::try_from_iter([("k", k.clone()), ("a", a)]).unwrap();
         assert_eq!(made(table).as_primitive::<Float64Type>().values(), &[31.0, 2.0, 3.0]);
     }
-    let without = RecordBatch::try_from_iter([("k", k)]).unwrap();
-    assert!(matches!(run(&batch, &RunOptions::new(), &without), Err(Error::NoColumn { name }) if name == "a"));
+    // A table need not have the column, whatever the list is of.
+    let without = RecordBatch::try_from_iter([("k", k.clone())]).unwrap();
+    assert_eq!(made(without.clone()).as_primitive::<Float64Type>().values(), &[1.0, 2.0, 3.0]);
+    let text = "input k: f64, rates: dict[text, f64] = {}, items: [{v: f64}] = []; k + lookup(\"a\", rates, 0.5) + sum(items.v)";
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let batch = Model::parse(text).unwrap().batch(&Options::default().backend(backend)).unwrap();
+        let made = run(&batch, &RunOptions::new(), &without).unwrap().table.column(0).clone();
+        assert_eq!(made.as_primitive::<Float64Type>().values(), &[1.5, 2.5, 3.5]);
+    }
+    let strict = Model::parse("input k: f64, a: [f64]; k + sum(a)").unwrap().batch(&Options::default()).unwrap();
+    assert!(matches!(run(&strict, &RunOptions::new(), &without), Err(Error::NoColumn { name }) if name == "a"));
 }

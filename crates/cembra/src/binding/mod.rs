@@ -326,7 +326,7 @@ pub(crate) struct Transfers<S> {
 pub(crate) enum WholeInput {
     /// A field of the row.
     Field(MatchedField),
-    /// An accessor, and the empty list for what it leaves out, if that is the default of the input.
+    /// An accessor, and the empty list or dictionary for what it leaves out, if that is the default of the input.
     Read(Load, Option<Value>),
 }
 
@@ -598,7 +598,10 @@ fn add_input_types(program: &Program, source: &dyn Source, options: &mut Started
             if let Some(qtype) = source.qtype(&input.name, declared)? {
                 options.input_types.insert(input.name.to_string(), qtype);
             }
-        } else if input.default.is_some() || input.is_empty_by_default && matches!(declared, Some(QType::Array(..))) {
+        } else if input.default.is_some()
+            || input.is_empty_by_default
+                && declared.is_some_and(|of| matches!(of, QType::Array(..)) || of.as_map().is_some())
+        {
             options.prepare.absent.insert(input.name.to_string());
         } else if declared.is_none() {
             strange.push((&*input.name, input.span));

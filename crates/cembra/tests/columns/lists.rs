@@ -669,7 +669,70 @@ fn lists_may_be_empty_by_default() {
         ("input a: [f64] = [1.0]; sum(a)", "the default of a list is `[]`"),
         ("input a: [f64] = 1.0; sum(a)", "the default of a list is `[]`"),
         ("input a: (f64, f64) = []; a.0", "only an input that may be missing has a default"),
+        ("input a: dict[text, f64] = {\"a\": 1.0}; lookup(\"a\", a)", "the default of a dictionary is `{}`"),
+        ("input a: dict[text, f64] = []; lookup(\"a\", a)", "the default of a dictionary is `{}`"),
     ] {
         assert_eq!(Model::parse(wrong).expect_err(wrong).diagnostics()[0].message(), says);
     }
+}
+
+/// A dictionary that is left out is the empty one, if that is its default.
+#[test]
+fn dictionaries_may_be_empty_by_default() {
+    let text = "input k: text, rates: dict[text, f64] = {}, days: dict[i64, date] = {}
+        output rate = lookup(k, rates, 0.5)
+        output is_known = k in rates
+        output day = lookup(7, days)
+        test \"left out\" { k = \"a\" } => { rate = 0.5, is_known = missing, day = missing }
+        test \"given\" { k = \"a\", rates = {\"a\": 2} } => { rate = 2, is_known = present }";
+    let model = Model::parse(text).expect("a model");
+    let printed = cembra::print(model.program());
+    assert!(
+        printed.contains("rates: dict[text, f64] = {}\n") && printed.contains("days: dict[i64, date] = {}\n"),
+        "{printed}"
+    );
+    assert_eq!(
+        Model::parse(&printed).expect("what was printed").program(),
+        Model::parse(text.split("test").next().expect("a model")).expect("a model").program()
+    );
+    let again = Model::from_binary(&model.to_binary()).expect("what was written is read");
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let options = Options::default().backend(backend);
+        assert_eq!(model.run_tests(&options).failures.len(), 0);
+        for model in [&model, &again] {
+            let executor = model.compile(&options).expect("compiled");
+            assert_eq!(executor.inputs()[1].declaration(), "dict[text, f64] = {}");
+            let made = executor.session().evaluate(&[Value::from("a")]).expect("values");
+            assert_eq!(made, [Value::from(0.5), Value::Missing(Scalar::Unit), Value::Missing(Scalar::Date)]);
+        }
+    }
+    let model = Model::parse("input k: text, rates: dict[text, f64] = {}; lookup(k, rates, 0.5)").expect("a model");
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let options = Options::default().backend(backend);
+        let mut rows = model.executor_from::<_, f64>(&cembra::JsonRows, &options).expect("an executor");
+        let mut one = model.json_executor(&options).expect("an executor");
+        let mut objects = model.executor_from::<_, f64>(&cembra::Json, &options).expect("an executor");
+        let batch = model.batch(&options).expect("a batch");
+        let mut columns = cembra::JsonColumns::new(&batch).expect("columns");
+        let texts = ["{\"k\": \"a\"}", "{\"k\": \"a\", \"rates\": null}", "{\"k\": \"a\", \"rates\": {}}"];
+        for (text, expected) in
+            texts.map(|text| (text, 0.5)).into_iter().chain([("{\"k\": \"a\", \"rates\": {\"a\": 2}}", 2.0)])
+        {
+            assert_eq!(rows.run(&cembra::JsonRow::parse(text).expect("JSON")).expect("a rate"), expected, "{text}");
+            assert_eq!(one.run(text).expect("an answer"), format!("{{\"result\":{expected:?}}}"), "{text}");
+            let object: serde_json::Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(objects.run(&object).expect("a rate"), expected, "{text}");
+            columns.push(text).expect("a row");
+        }
+        let made = columns.with(|columns| batch.run(columns)).expect("rates");
+        let rates: Vec<_> = (0..4).map(|row| made[0].value(row).expect("a row")).collect();
+        assert_eq!(rates, [0.5, 0.5, 0.5, 2.0].map(Value::from));
+    }
+    // Structs of Rust without the field.
+    #[derive(cembra::Input)]
+    struct Key<'t> {
+        k: &'t str,
+    }
+    let mut executor = model.executor::<Key<'_>, f64>(&Options::default()).expect("an executor");
+    assert_eq!(executor.run(&Key { k: "a" }).expect("a rate"), 0.5);
 }

@@ -212,6 +212,47 @@ fn hints_say_what_works() {
         "{hint}"
     );
     assert_eq!(hints("input a: f64; output y: f32 = a"), ["declare it `f64`, or cast it: `cast(x, f32)`"]);
+    // Where a declared type asks for integers, what is told to be written is right for the value as it stands.
+    for (inputs, value, wanted, told) in [
+        ("input k: i64", "k ** 2", "i64", "write `core.to_int64(x)`, which drops the fraction, or declare it `f64`; "),
+        (
+            "input k: i64",
+            "3 * k ** 2 + 1",
+            "i32",
+            "write `core.to_int32(x)`, which drops the fraction, or declare it `f64`; ",
+        ),
+        (
+            "input k: i64?",
+            "k / 2",
+            "i64",
+            "write `core.to_int64(x) ?? 0`, which drops the fraction, or declare it `f64?`; ",
+        ),
+        (
+            "input k: [i64]",
+            "k ** 2",
+            "[i64]",
+            "write `core.to_int64(x)`, which drops the fraction, or declare it `[f64?]`; ",
+        ),
+        ("", "2.5", "i64", "write `core.to_int64(x)`, which drops the fraction, or declare it `f64`; "),
+    ] {
+        let [hint] = &hints(&format!("{inputs}\noutput y: {wanted} = {value}"))[..] else { panic!("one hint") };
+        assert!(hint.starts_with(told), "{hint}");
+        let written = hint.split('`').nth(1).expect("what to write").replace('x', value);
+        let declared = hint.split('`').nth(3).expect("another type");
+        for works in
+            [format!("{inputs}\noutput y: {wanted} = {written}"), format!("{inputs}\noutput y: {declared} = {value}")]
+        {
+            assert!(Model::parse(&works).unwrap().compile(&Options::default()).is_ok(), "{works}");
+        }
+    }
+    for works in ["k * k", "k // 2"] {
+        assert!(
+            Model::parse(&format!("input k: i64; output y: i64 = {works}"))
+                .unwrap()
+                .compile(&Options::default())
+                .is_ok()
+        );
+    }
     for works in
         ["input a: f32; output y: f64 = a", "input a: f64; output y: bool = a > 1.0", "fn f(x: bool) = x; f(1 > 2)"]
     {

@@ -21,7 +21,7 @@ use cembra_table::{Keep, Spelling, json_text, numpy, scalar};
 use cembra_value::{ValueRef, with_data};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -136,7 +136,10 @@ pub(super) fn run(
     };
     let mut buffered = BufWriter::new(deadline.writer(output));
     let written = match form {
-        Form::Text => write_text(&mut buffered, &shown),
+        Form::Text => {
+            let is_seen = args.output_path().is_none() && io::stdout().is_terminal();
+            write_text(&mut buffered, &shown, if is_seen { MOST_SHOWN } else { usize::MAX })
+        }
         Form::Json => write_json(&mut buffered, &shown),
         Form::Npy => arrays()?.first().map_or(Ok(()), |(_, tensor)| numpy::write_npy(&mut buffered, tensor)),
         // Written before, as tiles.
@@ -454,13 +457,20 @@ fn write_npz<'t>(
     io::copy(&mut archive, out).map(drop)
 }
 
-/// A line with type and extents of each output, and its elements below.
-fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)]) -> io::Result<()> {
+/// The most elements of a tensor that a terminal shows; of more it shows the first, and how many there are.
+const MOST_SHOWN: usize = 1000;
+
+/// A line with type and extents of each output, and its elements below; of one of more than `most_shown` elements a line alone, with the first.
+fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)], most_shown: usize) -> io::Result<()> {
     for (name, value) in outputs {
         let Some(tensor) = &as_tensor(value) else {
             writeln!(out, "{name}: {} = {}", cembra::print_type(&value.qtype()), cembra::print_value(value))?;
             continue;
         };
+        if tensor.layout().len() > most_shown {
+            writeln!(out, "{name}: {tensor}")?;
+            continue;
+        }
         let scalar = tensor.scalar_type().short_name();
         if tensor.extents().is_empty() {
             write!(out, "{name}: {scalar} = ")?;
@@ -555,4 +565,21 @@ fn write_elements(out: &mut impl Write, tensor: &Tensor, form: Form) -> io::Resu
 
 fn element_at(data: &Data, at: usize) -> ValueRef<'static> {
     with_data!(data, elements => elements[at].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminals_show_the_first_elements_of_large_tensors() {
+        let shown = |most_shown| {
+            let tensor = Tensor::new(&[3, 4], (0..12).map(f64::from).collect()).expect("a tensor");
+            let mut out = Vec::new();
+            write_text(&mut out, &[("y".into(), Value::Tensor(tensor.into()))], most_shown).expect("memory");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(shown(12), "y: f64 [3, 4]\n[[0, 1, 2, 3],\n [4, 5, 6, 7],\n [8, 9, 10, 11]]\n");
+        assert_eq!(shown(11), "y: tensor[f64, 2]{[3, 4]: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (12 elements)}\n");
+    }
 }

@@ -249,7 +249,7 @@ impl Session {
                         continue;
                     }
                     None if input.is_empty_by_default
-                        && let Some(empty) = declared.and_then(Value::empty_list) =>
+                        && let Some(empty) = declared.and_then(Value::empty_collection) =>
                     {
                         values.insert(name.clone(), empty);
                         continue;
@@ -286,7 +286,7 @@ impl Session {
         let found = executor.session().evaluate(&row).map_err(|error| text.blame(&error))?;
         let outputs = executor.outputs();
         Ok(match (outputs, &*found) {
-            ([one], [value]) if &*one.name == "result" => format!("{}\n", cembra::print_value(value)),
+            ([one], [value]) if &*one.name == "result" => format!("{}\n", shown(value)),
             _ => outputs.iter().zip(&found).map(|(field, value)| line(&field.name, value)).collect(),
         })
     }
@@ -381,7 +381,19 @@ fn joined(definitions: &[(String, String)]) -> String {
 }
 
 fn line(name: &str, value: &Value) -> String {
-    format!("{name} = {}\n", cembra::print_value(value))
+    format!("{name} = {}\n", shown(value))
+}
+
+/// The longest list that is shown whole, in elements; of a longer one the first are, and how many it has.
+const MOST_SHOWN: usize = 100;
+
+/// A value for people.
+fn shown(value: &Value) -> String {
+    let len = match value {
+        Value::Array(_, array) => array.len(),
+        _ => value.list_len().unwrap_or(0),
+    };
+    if len > MOST_SHOWN { value.to_string() } else { cembra::print_value(value) }
 }
 
 fn help() -> String {

@@ -205,3 +205,45 @@ fn lists_that_the_data_lack_are_empty_by_default() {
     let outcome = other.run(&["eval", "-e", "input a: [f64]; array.size(a)", "rows.jsonl"]);
     assert!(outcome.stderr.contains("or declare the input with the default `= []`"), "{outcome}");
 }
+
+#[test]
+fn people_see_the_first_elements_of_long_lists_and_files_have_all() {
+    let shell = Shell::new();
+    let list = |len: usize| format!("[{}]", (1..=len).map(|at| at.to_string()).collect::<Vec<_>>().join(", "));
+    let (whole, long) = (list(100), list(101));
+    let rows = format!(
+        "{{\"a\": {whole}, \"items\": [{{\"v\": 1}}]}}\n{{\"a\": {long}, \"items\": [{}]}}\n",
+        ["{\"v\": 2}"; 101].join(", ")
+    );
+    let shell = shell.file("rows.jsonl", rows);
+    let model = "input a: [i64], items: [{v: i64}]\noutput b = a\noutput of = items";
+    let table = shell.stdout(&["eval", "-e", model, "rows.jsonl", "--format", "table"]);
+    let [first, second] = [3, 4].map(|line| table.lines().nth(line).expect("a row").to_owned());
+    assert!(first.contains(&whole.replace(' ', "")) && first.contains("[{\"v\":1}]"), "{first}");
+    assert!(second.contains("[1,2,3,4,5,6,7,8,9,10, ... (101 elements)]"), "{second}");
+    assert!(second.contains(&format!("[{}, ... (101 elements)]", ["{\"v\":2}"; 10].join(","))), "{second}");
+    for form in ["csv", "jsonl"] {
+        let made = shell.stdout(&["eval", "-e", model, "rows.jsonl", "--format", form]);
+        assert!(made.contains(&long.replace(' ', "")) && !made.contains("elements"), "{made}");
+    }
+    let session = shell.feed(&["repl"], &format!("{whole}\n{long}\n:set x = {long}\n:set\n"));
+    let shown = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... (101 elements)]";
+    let lines: Vec<&str> = session.stdout.lines().collect();
+    assert_eq!(
+        lines,
+        [&*format!("[i32?]{{{}}}", &whole[1..whole.len() - 1]), shown, &*format!("x = {shown}")],
+        "{session}"
+    );
+}
+
+#[test]
+fn dictionaries_that_the_data_lack_are_empty_by_default() {
+    let model = "input k: text = \"a\", rates: dict[text, f64] = {}\noutput rate = lookup(k, rates, 0.5)\n"
+        .replace("text = ", "text? = ");
+    let rows = "{\"rates\": null}\n{}\n{\"rates\": {\"a\": 2}}\n";
+    let shell = Shell::new().file("m.cem", model).file("rows.jsonl", rows);
+    assert_eq!(shell.stdout(&["eval", "m.cem", "rows.jsonl"]), "rate\n0.5\n0.5\n2\n");
+    assert_eq!(shell.stdout(&["eval", "m.cem"]), "rate\n0.5\n");
+    assert_eq!(shell.stdout(&["eval", "m.cem", "-s", "rates={\"a\": 3}"]), "rate\n3\n");
+    assert!(shell.stdout(&["check", "m.cem"]).contains("input rates: dict[text, f64] = {}\n"));
+}

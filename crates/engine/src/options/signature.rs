@@ -24,7 +24,7 @@ pub struct Field {
     pub promise: Promise,
     /// What is read where the input is missing; data may leave such an input out. Outputs have none.
     pub default: Option<ScalarValue>,
-    /// True if the default is `[]`: the input is a list, and data may leave it out or have `null` in its place.
+    /// True if the default is `[]` or `{}`: the input is a list or a dictionary, and data may leave it out or have `null` in its place.
     pub is_empty_by_default: bool,
     /// The labels of a tensor's axes with commas between them, if they say how the input is cut into tiles. Outputs have none.
     pub labels: Option<Arc<str>>,
@@ -147,17 +147,17 @@ impl Field {
     /// The default as the text language writes it; `None` without one.
     #[must_use]
     pub fn spelled_default(&self) -> Option<String> {
-        spelled_default(self.default.as_ref(), self.is_empty_by_default)
+        spelled_default(self.default.as_ref(), Some(&self.qtype).filter(|_| self.is_empty_by_default))
     }
 
-    /// The empty list, if that is the default of the input.
+    /// The empty list or dictionary, if that is the default of the input.
     #[must_use]
     pub fn empty_default(&self) -> Option<Value> {
-        Value::empty_list(&self.qtype).filter(|_| self.is_empty_by_default)
+        Value::empty_collection(&self.qtype).filter(|_| self.is_empty_by_default)
     }
 
-    /// The value of an input that is left out: a missing one, in whose place the model reads the default, or the empty list that is the default.
-    /// `None` for an input without a default.
+    /// The value of an input that is left out: a missing one, in whose place the model reads the default, or the empty list or dictionary that is the
+    /// default. `None` for an input without a default.
     #[must_use]
     pub fn left_out(&self) -> Option<Value> {
         match &self.qtype {

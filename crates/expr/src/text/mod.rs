@@ -199,12 +199,12 @@ pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<Tile
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
 }
 
-/// The default of an input as text: a scalar, or `[]` if `is_empty`; `None` if there is no default.
+/// The default of an input as text: a scalar, or `[]` or `{}` if the default is the `empty` list or dictionary of a type; `None` if there is no default.
 #[must_use]
-pub fn spelled_default(default: Option<&ScalarValue>, is_empty: bool) -> Option<String> {
+pub fn spelled_default(default: Option<&ScalarValue>, empty: Option<&QType>) -> Option<String> {
     match default {
         Some(default) => Some(print_default(default)),
-        None => is_empty.then(|| "[]".to_owned()),
+        None => empty.map(|qtype| if qtype.as_map().is_some() { "{}" } else { "[]" }.to_owned()),
     }
 }
 

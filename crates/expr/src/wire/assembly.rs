@@ -186,7 +186,7 @@ impl<'l> Assembly<'l> {
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
 
-    /// The default `[]` of the input read last.
+    /// The default `[]` or `{}` of the input read last.
     pub(super) fn empty_default_of_input(&mut self) -> Result<(), Diagnostic> {
         let at = self.program.inputs.len().saturating_sub(1);
         let Some(input) = self.program.inputs.last_mut() else { return Ok(()) };

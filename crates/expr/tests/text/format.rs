@@ -1,7 +1,8 @@
 //! The layout that the formatter makes.
 
 use super::common::Operators;
-use cembra_expr::format;
+use crate::anything::Anything;
+use cembra_expr::{format, parse};
 use cembra_value::{Code, Limits};
 
 /// The text in its layout, which is its own layout.
@@ -255,8 +256,8 @@ fn conditions_that_are_too_long_are_broken_before_brackets_are() {
             if amount > limit then any(amount, rate) else any(limit * another_name_of_a_rate, other),
             5
         )
-        let inside = (if amount > limit and amount > other then some_long_name_of_a_rate
-            else other) * 100 + another_name
+        let inside = (if amount > limit and amount > other then some_long_name_of_a_rate else other) * 100
+            + another_name
         let nested = if amount > limit
             then if amount > other_limit then amount * rate else amount + other_rate
             else limit + rate
@@ -275,6 +276,96 @@ fn conditions_that_are_too_long_are_broken_before_brackets_are() {
             another_name_of_a_rate,
             a_third_name_of_rate
         )
+        "#,
+    );
+}
+
+#[test]
+fn expressions_that_are_too_long_are_broken_before_operators_that_bind_least() {
+    check(
+        r#"
+        output year_fee = lookup(kilowatts, power) * factor * lookup(region, regions, 1.25) * (lookup(begins, index) / 100)
+        let both = first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name / -100
+        let short = first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third
+        let call = 1.0 - lookup(age, {1: 0.5, 2: 0.25, 3: 0.125, 4: 0.5, 5: 0.25, 6: 0.125, 7: 0.5, 8: 0.25, 9: 0.1, 10: 1.0})
+        let after = lookup(age_of_the_customer, {1: 0.5, 2: 0.25, 3: 0.125, 4: 0.5, 5: 0.25, 6: 0.125, 7: 0.5}, 1.0) * 100 / days
+        let single = exp(first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name / 100)
+        let inside = any(first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name, 1)
+        let element = any(first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name_of_a_rate * 2, 1)
+        let logic = has(first_rate) and some_long_name_of_a_rate > 0 or other_rate in 1..25 and another_name != missing
+        let within = first_rate_of_the_year + some_long_name_of_a_rate in another_name_of_a_rate..a_third_name + 1
+        fn f(x, y: f64): f64 = x * some_long_name_of_a_rate + y * another_name_of_a_rate - a_third_name_of_a_rate / 100
+        let kept = first_rate * some_long_name_of_a_rate *
+            other_rate * another_name_of_a_rate
+        let part = first_rate
+            + some_long_name_of_a_rate * 2 + other_rate * another_name_of_a_rate - a_third_name_of_a_rate / 100 + a_fourth_name * 3
+        -first_rate * some_long_name_of_a_rate - other_rate * another_name_of_a_rate - -a_third_name_of_a_rate ** -2
+        -----
+        output year_fee = lookup(kilowatts, power)
+            * factor
+            * lookup(region, regions, 1.25)
+            * (lookup(begins, index) / 100)
+        let both = first_rate * some_long_name_of_a_rate
+            + other_rate * another_name_of_a_rate
+            - a_third_name / -100
+        let short = first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third
+        let call = 1.0
+            - lookup(
+                age,
+                {1: 0.5, 2: 0.25, 3: 0.125, 4: 0.5, 5: 0.25, 6: 0.125, 7: 0.5, 8: 0.25, 9: 0.1, 10: 1.0}
+            )
+        let after = lookup(
+            age_of_the_customer,
+            {1: 0.5, 2: 0.25, 3: 0.125, 4: 0.5, 5: 0.25, 6: 0.125, 7: 0.5},
+            1.0
+        ) * 100
+            / days
+        let single = exp(first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name / 100)
+        let inside = any(
+            first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name,
+            1
+        )
+        let element = any(
+            first_rate * some_long_name_of_a_rate
+                + other_rate * another_name_of_a_rate
+                - a_third_name_of_a_rate * 2,
+            1
+        )
+        let logic = has(first_rate) and some_long_name_of_a_rate > 0
+            or other_rate in 1..25 and another_name != missing
+        let within = first_rate_of_the_year + some_long_name_of_a_rate in another_name_of_a_rate..a_third_name + 1
+        fn f(x, y: f64): f64 = x * some_long_name_of_a_rate
+            + y * another_name_of_a_rate
+            - a_third_name_of_a_rate / 100
+        let kept = first_rate * some_long_name_of_a_rate *
+            other_rate * another_name_of_a_rate
+        let part = first_rate
+            + some_long_name_of_a_rate * 2
+            + other_rate * another_name_of_a_rate
+            - a_third_name_of_a_rate / 100
+            + a_fourth_name * 3
+        -first_rate * some_long_name_of_a_rate
+            - other_rate * another_name_of_a_rate
+            - -a_third_name_of_a_rate ** -2
+        =====
+        let choice = if first_rate > some_long_name_of_a_rate and other_rate > another and a_third_name > 1 then first_rate else 0
+        let branch = if first_rate > 1 then first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name else 0
+        let longer = if first_rate > some_long_name_of_a_rate and other_rate > another_name_of_a_rate and a_third_name > 1 then 1 else 0
+        let local = let k = first_rate * some_long_name_of_a_rate + other_rate * another_name in k * k + another_name * k
+        -----
+        let choice = if first_rate > some_long_name_of_a_rate and other_rate > another and a_third_name > 1
+            then first_rate
+            else 0
+        let branch = if first_rate > 1
+            then first_rate * some_long_name_of_a_rate + other_rate * another_name_of_a_rate - a_third_name
+            else 0
+        let longer = if first_rate > some_long_name_of_a_rate
+                and other_rate > another_name_of_a_rate
+                and a_third_name > 1
+            then 1
+            else 0
+        let local = let k = first_rate * some_long_name_of_a_rate + other_rate * another_name in k * k
+            + another_name * k
         "#,
     );
 }
@@ -333,10 +424,8 @@ fn brackets_are_flat_or_broken() {
         let list = [1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three"]
         let group = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)
         -----
-        let long = core.first("a rather long text", "another one") + core.second(
-            "one more",
-            "and the last."
-        )
+        let long = core.first("a rather long text", "another one")
+            + core.second("one more", "and the last.")
         let fits = core.first("a rather long text", "another one") + core.second("one more", "and the last")
         let keys = any(
             core.first(lookup(a, {"a rather long text": "another one", "one more": "the last", "x": "y"})),
@@ -346,7 +435,8 @@ fn brackets_are_flat_or_broken() {
             1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1, -2.5, "three", 1,
             -2.5, "three"
         ]
-        let group = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)
+        let group = (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+            + bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb)
         "#,
     );
 }
@@ -499,13 +589,75 @@ fn only_what_cannot_be_read_is_refused() {
     assert_eq!(refused(&nested), [(Code::Limit, Some(256))]);
 }
 
+/// A random expression of names of many lengths, with line ends and comments in it.
+fn expression(random: &mut dyn FnMut(usize) -> usize, depth: usize) -> String {
+    if depth == 0 || random(6) == 0 {
+        return "n".repeat(1 + random(if random(4) == 0 { 60 } else { 12 }));
+    }
+    let mut inner = || expression(random, depth - 1);
+    let (a, b, c) = (inner(), inner(), inner());
+    match random(15) {
+        0 => format!("({a})"),
+        1 => format!("call({a}, {b})"),
+        2 => format!("core.call({a},  # note\n {b}, {c})"),
+        3 => format!("one({a})"),
+        4 => format!("[{a}, {b}]"),
+        5 => format!("(if {a} then {b} else {c})"),
+        6 => format!("(let k = {a} in {b})"),
+        7 => format!("lookup({a}, {{\"CH\": 1.5, \"DE\": -2}}, {b})"),
+        8 => format!("map(fn(x) = {a}, {b})"),
+        9 => format!("(-{a})"),
+        10 => format!("({a} < {b} and not ({c} in 1..2))"),
+        11 => format!("call(\n{a}, k={b})"),
+        _ => {
+            let operators =
+                [" + ", " - ", " * ", " / ", " // ", " ?? ", " and ", " or ", " ** ", "\n+ ", " *\n", "\n# note\n- "];
+            let mut text = format!("({a})");
+            for operand in [b, c] {
+                let operator = operators[random(operators.len())];
+                text = format!("{text}{operator}{}", if random(2) == 0 { operand } else { format!("({operand})") });
+            }
+            text
+        }
+    }
+}
+
+#[test]
+fn long_expressions_keep_their_meaning_and_their_layout() {
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut lines = 0;
+    for round in 0..3_000 {
+        let text = match round % 4 {
+            0 => format!("output y: f64 = {}", expression(&mut random, 3)),
+            1 => {
+                let [a, b, c] = [0; 3].map(|_| expression(&mut random, 2));
+                format!("let y = if {a} then {b} else if {b} then {c} else {a}\nlet z = {b}")
+            }
+            2 => format!("fn f(x) = {}; {}", expression(&mut random, 2), expression(&mut random, 4)),
+            _ => format!("let k = ({}) + if 1 then 2 else {}", expression(&mut random, 2), expression(&mut random, 2)),
+        };
+        let program = |text: &str| parse(text, &Anything, &Limits::default()).ok();
+        let made = formatted(&text);
+        assert!(program(&text) == program(&made), "{text}\n{made}");
+        lines += made.lines().count();
+    }
+    assert!(lines > 10_000, "{lines}");
+}
+
 /// The time is not looked at: what is not linear would take hours.
 #[test]
 fn long_and_deep_texts_are_formatted() {
-    let chain = format!("let a = 1{}\n", " + a".repeat(1_000_000));
-    assert_eq!(formatted(&chain.replace(' ', "  ")), chain);
-    let lines = format!("let a = 1{}\n", "\n    + a".repeat(100_000));
-    assert_eq!(formatted(&lines), lines);
+    let lines = format!("let a = 1{}\n", "\n    + a".repeat(200_000));
+    assert!(formatted(&lines) == lines);
+    let chain = format!("let a = 1{}\n", "  +  a".repeat(200_000));
+    assert!(formatted(&chain) == lines);
+    // No line begins with `in`, and a name may be of any length.
+    let long = format!("let a = {} in {}\n", "b".repeat(100_000), "c + d * ".repeat(50_000) + "e");
+    assert!(formatted(&long) == long);
     let limits = Limits::default().nesting(200_000).source_bytes(1 << 30);
     for (open, close) in [
         ("(", ")"),

@@ -20,7 +20,7 @@ use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_form};
 use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
-use cembra_value::{Budget, Code, Diagnostic, Diagnostics, Limits, Promise, ScalarValue, Value};
+use cembra_value::{Array, Budget, Code, Diagnostic, Diagnostics, Dict, Limits, Promise, ScalarValue, Value};
 use days::Days;
 use external::Externs;
 use function::Functions;
@@ -180,7 +180,7 @@ enum Fallback<'a> {
     Missing(&'a ScalarValue),
     /// This: nobody gives the leaf.
     Absent(&'a ScalarValue),
-    /// The empty list: nobody gives the leaf.
+    /// The empty list or dictionary: nobody gives the leaf.
     Empty,
 }
 
@@ -202,6 +202,15 @@ fn defaults<'a>(program: &'a Program, model: &TypedModel, options: &Options) -> 
     };
     let found = model.leaves.iter().map(|(name, _)| name).map(default_of);
     found.map(|default| default.unwrap_or(Fallback::None)).collect()
+}
+
+/// The literal of an array without elements, or of a dictionary without entries; `None` for other types.
+fn empty_literal(qtype: &QType) -> Option<Value> {
+    if let Some((key, value)) = qtype.as_map() {
+        let [keys, values] = [key, value].map(|scalar| Array::from_scalars(scalar, []));
+        return Dict::new(keys, values).ok().map(|dict| Value::Dict(dict.into()));
+    }
+    Value::empty_collection(qtype).filter(|empty| matches!(empty, Value::Array(..)))
 }
 
 /// How many operands a problem looks at to show their types.
@@ -392,7 +401,7 @@ impl Typer<'_> {
         let (default, is_absent) = match self.defaults.get(at) {
             Some(Fallback::Missing(default)) if leaves[at].1.is_optional() => (*default, false),
             Some(Fallback::Absent(default)) => (*default, true),
-            Some(Fallback::Empty) if let Some(empty @ Value::Array(..)) = Value::empty_list(&leaves[at].1) => {
+            Some(Fallback::Empty) if let Some(empty) = empty_literal(&leaves[at].1) => {
                 graph.set_distinct(false);
                 return Some(graph.literal(empty, node));
             }

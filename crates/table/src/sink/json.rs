@@ -10,6 +10,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeListArray, RecordBatch};
 use arrow_buffer::NullBuffer;
 use cembra_runtime::QType;
+use std::io::Write;
+
+/// The longest list that people see whole, in elements.
+const MOST_SHOWN: usize = 100;
+
+/// The number of elements that people see of a longer one.
+const FIRST_SHOWN: usize = 10;
 
 /// What is around the objects of an array, each of which begins with a comma.
 pub(super) const ARRAY: Frame = Frame { first: Some(b'['), end: b"\n]\n", end_of_none: b"[]\n" };
@@ -141,6 +148,36 @@ impl<'a> Node<'a> {
             Node::Foreign(array) => foreign::write_json(out, *array, row),
             Node::Scalars(scalars) => write_scalar(out, &scalars.at(row)),
         }
+    }
+
+    /// Adds the value of a row for people: of a long list the first elements, and how many it has.
+    pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) {
+        let from = out.len();
+        let len = match self {
+            Node::Arrays(lists) => {
+                let elements = lists.at(row);
+                let len = elements.as_ref().map_or(0, ExactSizeIterator::len);
+                if len > MOST_SHOWN {
+                    let first = elements.into_iter().flatten().take(FIRST_SHOWN);
+                    write_all(out, b"[]", first, |out, element| write_scalar(out, &element));
+                }
+                len
+            }
+            Node::Structs(list, element) if list.is_valid(row) => {
+                let len = usize::try_from(list.value_length(row)).unwrap_or(0);
+                let first = usize::try_from(list.offsets()[row]).unwrap_or(0);
+                if len > MOST_SHOWN {
+                    write_all(out, b"[]", first..first + FIRST_SHOWN, |out, place| element.write(out, place));
+                }
+                len
+            }
+            _ => 0,
+        };
+        if out.len() == from {
+            return self.write(out, row);
+        }
+        out.pop();
+        let _never_fails = write!(out, ", ... ({len} elements)]");
     }
 }
 

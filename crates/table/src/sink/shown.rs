@@ -1,4 +1,5 @@
-//! Results as a table for people. A missing value is `NA`, or the string that stands for missing in CSV; numbers stand to the right. The table
+//! Results as a table for people. A missing value is `NA`, or the string that stands for missing in CSV; numbers stand to the right. Of a list of
+//! more than a hundred elements the table has the first ten, and how many there are. The table
 //! starts again under a new header every ten thousand rows, so that it needs no more memory than those. Control characters are escapes, on a
 //! terminal and elsewhere. On a terminal, what is wider than it breaks into groups of columns, one below the other.
 
@@ -82,7 +83,7 @@ impl Rows for TableSink {
         for row in 0..rows.num_rows() {
             let cells = flat.iter().map(|column| {
                 let mut text = Vec::new();
-                let present = column.write(&mut text, row);
+                let present = column.show(&mut text, row);
                 if self.decimal_comma && column.has_point() {
                     put_comma(&mut text);
                 }

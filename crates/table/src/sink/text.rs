@@ -127,6 +127,18 @@ impl Flat<'_> {
         }
     }
 
+    /// Adds the value of a row as text for people, who see of a long list the first elements alone; false if it is missing.
+    pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) -> bool {
+        match self {
+            Flat::Json(array, node) if array.is_valid(row) => {
+                node.show(out, row);
+                true
+            }
+            Flat::Part(there, part) => there.is_valid(row) && part.show(out, row),
+            _ => self.write(out, row),
+        }
+    }
+
     /// True if the text of a value may have a decimal point.
     pub(super) fn has_point(&self) -> bool {
         match self {

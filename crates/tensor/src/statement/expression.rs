@@ -187,6 +187,42 @@ impl Expression {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
         }
         let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
+        if let Some(unbound) = demands.unbound(&self.tree, &self.target_labels) {
+            return Err(unbound.at(self.target_span));
+        }
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()
+    }
+
+    /// The node of the expression, for an operator on it and on the target's elements, whose axes have these extents. It broadcasts along labels
+    /// of the target that no part has.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::{Expression, TensorGraph};
+    /// use cembra_value::Span;
+    ///
+    /// let mut g = TensorGraph::standard();
+    /// let e = g.leaf("e", Scalar::Float64, &[3])?;
+    /// let here = Span::default();
+    /// let mut rows = Expression::new("i,j", here)?;
+    /// rows.tensor(e, "j", here)?;
+    /// assert!(rows.lower(&mut g).is_err());
+    /// let row = rows.lower_beside(&mut g, &[2, 3])?;
+    /// assert_eq!(g.extents(row), [1, 3]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The target has another number of labels. Labels do not fit each other, the extents or the tensors, or the expression has no parts.
+    pub fn lower_beside(&self, graph: &mut TensorGraph, extents: &[usize]) -> Result<TensorNodeId, Error> {
+        if self.tree.parts.is_empty() {
+            return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
+        }
+        if extents.len() != self.target_labels.len() {
+            let message = format!("{} labels for a target of {} axes", self.target_labels.len(), extents.len());
+            return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
+        }
+        let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
+        Lowering::new(&self.tree, demands, graph, &self.nodes).value_beside(&self.target_labels, extents)
     }
 }

@@ -148,11 +148,6 @@ impl Demands {
             });
         }
         let root = tree.root() as usize;
-        // What else is wrong is said first: a label that stands nowhere is often another one that was misspelt.
-        let unbound = first(target & !own[root]).map(|label| {
-            let message = format!("nothing has the label `{}` of the target", name(tree, label));
-            Error::tensors(TensorErrorKind::UnboundTargetLabel, message).at(target_span)
-        });
         let mut wanted: Vec<Set> = vec![0; own.len()];
         let mut is_factor = vec![false; own.len()];
         let mut is_delivered = vec![false; own.len()];
@@ -203,14 +198,18 @@ impl Demands {
                 }
             }
         }
-        if let Some(unbound) = unbound {
-            return Err(unbound);
-        }
         if let Some(at) = wanted.iter().position(|labels| labels.count_ones() as usize > MOST_AXES) {
             let message = format!("a part of {} labels: tensors have up to {MOST_AXES} axes", wanted[at].count_ones());
             return Err(Error::tensors(TensorErrorKind::Limit, message).at(tree.spans[at]));
         }
         Ok(Demands { wanted, is_delivered, ..demands })
+    }
+
+    /// The error of a label of the target that no part has. What else is wrong is said first: such a label is often another one that was misspelt.
+    pub(super) fn unbound(&self, tree: &Tree, target_labels: &[u32]) -> Option<Error> {
+        let label = first(set(target_labels) & !self.own[tree.root() as usize])?;
+        let message = format!("nothing has the label `{}` of the target", name(tree, label));
+        Some(Error::tensors(TensorErrorKind::UnboundTargetLabel, message))
     }
 
     fn check_leaf(&self, tree: &Tree, part: u32, wanted: Set, is_factor: bool) -> Result<(), Error> {

@@ -53,6 +53,18 @@ impl<'s> Lowering<'s> {
         self.node(self.tree.root())
     }
 
+    /// The node of the whole expression beside a target, which has these labels and extents: it broadcasts along labels that no part has.
+    pub(super) fn value_beside(&mut self, target: &[u32], extents: &[usize]) -> Result<TensorNodeId, Error> {
+        for (label, extent) in target.iter().zip(extents) {
+            self.meet(*label, *extent)?;
+        }
+        let (node, root) = (self.value()?, self.tree.root());
+        if self.demands.wanted[root as usize] == 0 {
+            return Ok(node);
+        }
+        self.beside(root, target.iter().fold(0, |labels, label| labels | 1 << label))
+    }
+
     /// The node of a part that others need.
     fn node(&self, part: u32) -> Result<TensorNodeId, Error> {
         self.made[part as usize]

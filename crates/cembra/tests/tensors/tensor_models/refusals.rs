@@ -1,6 +1,6 @@
 //! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
 
-use super::{compiled, counted, f64s, refused, run, tensors, try_compiled};
+use super::{compiled, counted, evaluated, f64s, refused, run, tensors, try_compiled};
 use cembra::tensor::TensorErrorKind;
 use cembra::{Limits, Model, Options, Tensor};
 
@@ -254,6 +254,37 @@ fn what_people_mean_is_said() {
     let narrow =
         try_compiled("numbers f32; input i: tensor[i32, 1]; output y(\"i\") = 2.5 * i(\"i\")").expect_err("no float");
     assert_eq!(narrow.to_string(), "2.5 is no i32; cast what stands beside it to f32 or f64");
+}
+
+#[test]
+fn loops_have_no_tensors_and_no_gradients() {
+    let message = "tensors and gradients are not computed inside of loops, and of other functions that operators call";
+    for (rest, place) in [
+        (
+            "output y = core.while_loop({s: k}, fn(s) = s.s > 0.1, fn(s) = {s: s.s - 0.1 * tensor.grad(s.s * s.s, s.s)})",
+            "tensor.grad(s.s * s.s, s.s)",
+        ),
+        ("output y = seq.reduce(fn(s, n) = s - tensor.grad(s * s, s), seq.range(10), k)", "tensor.grad(s * s, s)"),
+        (
+            "fn step(w) = w - 0.1 * tensor.grad(tensor.sum(w * w), w)\noutput y = seq.reduce(fn(s, n) = step(s), seq.range(10), x)",
+            "tensor.sum(w * w)",
+        ),
+        ("output y = seq.reduce(fn(s, n) = s + tensor.sum(x * s), seq.range(10), k)", "x * s"),
+    ] {
+        let text = format!("input x: tensor[f64, 1], k: f64\n{rest}");
+        let error = try_compiled(&text).expect_err(rest);
+        let problem = &error.diagnostics()[0];
+        assert_eq!((problem.message(), error.span().map(|span| span.text(&text))), (message, Some(place)), "{rest}");
+        assert!(problem.hints()[0].starts_with("write the rounds below each other, `let w1 = step(w)`"), "{error}");
+    }
+    // What is told to be written.
+    let text = "input w: tensor[f64, 1]
+        fn step(w) = w - 0.25 * tensor.grad(tensor.sum(w * w), w)
+        let w1 = step(w)
+        let w2 = step(w1)
+        output y = w2";
+    let made = evaluated(text, &tensors([("w", f64s(&[2], &[4.0, -8.0]))]));
+    assert_eq!(made[0].to_vec::<f64>().expect("floats"), [1.0, -2.0]);
 }
 
 #[test]

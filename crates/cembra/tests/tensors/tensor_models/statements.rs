@@ -2,7 +2,7 @@
 
 use super::{Tensors, compiled, evaluated, f64s, refused, tensors, try_compiled};
 use cembra::tensor::TensorErrorKind;
-use cembra::{Model, Tensor, print};
+use cembra::{Backend, Model, Options, Tensor, print};
 
 const INPUTS: &str = "input a: tensor[f64, 2], b: tensor[f64, 2], v: tensor[f64, 1], s: f64\n";
 
@@ -271,6 +271,95 @@ fn addends_are_repeated_along_the_labels_that_they_lack() {
     let (code, message, place) = refused("input x: tensor[f64, 1]\ny(\"i\") = x(\"i\") + x(\"j\")");
     assert_eq!((code, place), ("labels", Some("x(\"j\")")));
     assert!(message.starts_with("the label `j` is not in the target"), "{message}");
+}
+
+/// The extents of what a line changes are known, so what lacks labels is repeated along them.
+#[test]
+fn lines_that_change_a_tensor_repeat_what_lacks_its_labels() {
+    for (line, expected) in [
+        (r#"a("i,j") += v("j")"#, [2.0, 12.0, 4.0, 14.0]),
+        (r#"a("i,j") += v("i")"#, [2.0, 3.0, 13.0, 14.0]),
+        (r#"a("j,i") -= v("j")"#, [0.0, 1.0, -7.0, -6.0]),
+        (r#"a("i,j") *= v("j")"#, [1.0, 20.0, 3.0, 40.0]),
+        (r#"a("i,j") -= 1"#, [0.0, 1.0, 2.0, 3.0]),
+        (r#"a("i,j") += s"#, [1.5, 2.5, 3.5, 4.5]),
+        (r#"a("i,j") *= 2.0 * s + 1"#, [2.0, 4.0, 6.0, 8.0]),
+        (r#"a("i,j") += v("k") * v("k")"#, [102.0, 103.0, 104.0, 105.0]),
+        (r#"a("i,j") += (v("j") + s) * v("j")"#, [2.5, 107.0, 4.5, 109.0]),
+        // The right side is that of before the line.
+        (r#"a("i,j") += a("j,j")"#, [2.0, 6.0, 4.0, 8.0]),
+        (r#"a("i,j") = v("j")"#, [1.0, 10.0, 1.0, 10.0]),
+        (r#"a("i,j") = v("i") * s"#, [0.5, 0.5, 5.0, 5.0]),
+        (r#"a("i,j") = 7"#, [7.0; 4]),
+        (r#"a("i,j") = v("i") + v("j")"#, [2.0, 11.0, 11.0, 20.0]),
+    ] {
+        assert_eq!(run(line), [output("a", &expected)], "{line}");
+        let text = format!("{INPUTS}{line}");
+        let model = Model::parse(&text).expect("a model");
+        let interpreted = Options::default().backend(Backend::Interpreter);
+        let executor = model.compile(&interpreted).expect("an executor");
+        assert_eq!(
+            super::run(&executor, &given()).expect("values")[0].to_vec::<f64>().expect("floats"),
+            expected,
+            "{line}"
+        );
+    }
+    // The value is of the type of what it changes.
+    let text = "input x: tensor[f32, 1], n: tensor[i64, 1], y: f64\nx(\"i\") += y\nn(\"i\") -= 2\nn(\"i\") += y";
+    let single = Tensor::new(&[2], vec![1.0_f32, 2.0]).expect("a tensor");
+    let whole = Tensor::new(&[2], vec![7_i64, i64::MAX]).expect("a tensor");
+    let made = evaluated(text, &tensors([("x", single), ("n", whole), ("y", Tensor::scalar(1.5))]));
+    assert_eq!(made[0].to_vec::<f32>().expect("f32"), [2.5, 3.5]);
+    assert_eq!(made[1].to_vec::<i64>().expect("i64"), [6, i64::MAX - 1]);
+    // A new name has no extents but those of its right side, and a label that is nowhere else is a typo.
+    for (line, message, place) in [
+        (r#"y("i,j") = v("j")"#, "nothing has the label `i` of the target", r#"("i,j") = v("j")"#),
+        (r#"a("i,j") += v("k")"#, "the label `k` is not in the target", r#"v("k")"#),
+        (r#"a("i,i") += v("i")"#, "the target has the label `i` twice", r#"("i,i")"#),
+        (r#"a("i,j,k") += v("k")"#, "3 labels for a target of 2 axes", r#"a("i,j,k")"#),
+        (
+            "let t(\"i,j\") = v(\"j\")\noutput y = t + 1.0",
+            "nothing has the label `i` of the target",
+            r#"("i,j") = v("j")"#,
+        ),
+    ] {
+        let text = format!("{INPUTS}{line}");
+        let (code, said, at) = refused(&text);
+        assert!(said.starts_with(message) && (code == "labels" || code == "shape"), "{line}: {code}: {said}");
+        assert!(at.is_some_and(|at| at.starts_with(place)), "{line}: {at:?}");
+    }
+    let text = "input a: tensor[f64, 2], v: tensor[f64, 1]\na(\"i,j\") += v(\"j\")";
+    for extent in [1, 3] {
+        let given = tensors([("a", f64s(&[2, 2], &[0.0; 4])), ("v", f64s(&[extent], &[1.0, 2.0, 3.0][..extent]))]);
+        let error = super::run(&compiled(text), &given).expect_err("other extents");
+        assert_eq!(error.tensor_kind(), Some(TensorErrorKind::SizeMismatch));
+        assert_eq!(error.to_string(), format!("the label `j` has 2 indices and {extent}"));
+    }
+}
+
+#[test]
+fn gradients_of_what_a_line_repeats_are_summed() {
+    let text = r#"
+        input a: tensor[f64, 2], v: tensor[f64, 1]
+        let t = a * 1.0
+        t("i,j") += v("j")
+        output loss("") = t("i,j") * t("i,j")
+        output of_a = tensor.grad(loss, a)
+        output of_v = tensor.grad(loss, v)
+        let u = a * 1.0
+        u("i,j") = v("j")
+        output other("") = u("i,j") * u("i,j")
+        output none = tensor.grad(other, a)
+        output four = tensor.grad(other, v)"#;
+    let given = tensors([("a", f64s(&[2, 2], &[1.0, 2.0, 3.0, 4.0])), ("v", f64s(&[2], &[1.0, 10.0]))]);
+    let made = evaluated(text, &given);
+    let at = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    assert_eq!(at(0), [2.0, 12.0, 4.0, 14.0]);
+    assert_eq!(at(2), [4.0, 24.0, 8.0, 28.0]);
+    assert_eq!(at(3), [12.0, 52.0]);
+    assert_eq!(at(4), [1.0, 10.0, 1.0, 10.0]);
+    assert_eq!(at(6), [0.0; 4]);
+    assert_eq!(at(7), [4.0, 40.0]);
 }
 
 #[test]

@@ -165,6 +165,38 @@ fn texts_of_statements_cut_nothing() {
     assert!(error.to_string().contains("do not cut") || error.to_string().contains("does not cut"), "{error}");
 }
 
+/// A line that changes a tensor repeats what lacks its labels, and the tensor is cut as it was.
+#[test]
+fn lines_that_change_a_tensor_in_tiles_repeat_what_lacks_its_labels() {
+    let text = r#"
+        tile i, j, k = 4
+        input a: tiled[f64, "i,j"], b: tiled[f64, "i,j"], c: tiled[f64, "i,j"], e: tiled[f64, "i"], s: f64
+        a("i,j") += e("j")
+        b("i,j") = e("j") * s
+        c("i,j") *= e("i")
+        c("i,j") -= 1.0
+        output d("i,k") = b("j,i") * a("j,k")"#;
+    let (a, e, s) = (tensor(&[9, 9]), tensor(&[9]), Tensor::scalar(0.5));
+    for backend in [Backend::Native, Backend::Interpreter] {
+        let options = cembra::Options::default().backend(backend);
+        let model = Model::parse(text).expect("a model").compile(&options).expect("an executor");
+        let mut session = model.session();
+        let given = [a.clone(), a.clone(), a.clone(), e.clone(), s.clone()];
+        let dense = session.run_tensors(&given).expect("values").to_vec();
+        let run = Run::new(Options::default(), &options);
+        let given = [("a", &a), ("b", &a), ("c", &a), ("e", &e), ("s", &s)];
+        let given = given.map(|(name, tensor)| (name, Operand::Dense(tensor)));
+        let made = run.tiled(&model).run(given).expect("tiles");
+        for (field, dense) in model.outputs().iter().zip(&dense) {
+            assert_eq!(floats(&made[&*field.name].to_tensor().expect("memory")), floats(dense), "{}", field.name);
+        }
+        let fours = Tiling1::blocked(9, 4).expect("tiles");
+        for name in ["a", "b", "c", "d"] {
+            assert_eq!(made[name].tiling().axes(), [fours.clone(), fours.clone()], "{name}");
+        }
+    }
+}
+
 /// Sums of what has not the same labels are in tiles, too.
 #[test]
 fn addends_that_lack_labels_are_repeated_tile_by_tile() {

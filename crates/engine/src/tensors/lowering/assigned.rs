@@ -3,7 +3,7 @@
 
 use super::lower::Lowering;
 use super::made::NodeForm;
-use cembra_expr::NodeId;
+use cembra_expr::{Node, NodeId};
 use cembra_ops::{OpId, id};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Expression, FullReduction, TensorErrorKind, TensorNodeId as Tensor};
@@ -39,9 +39,22 @@ impl Lowering<'_> {
         expression.lower(&mut self.graph)
     }
 
-    /// A value as the new one of what a line assigns to, whose axes have these labels: of its type, and of its extents.
+    /// A value as the new one of what a line assigns to, whose axes have these labels: of its type, and of its extents. It is repeated along
+    /// labels that it lacks.
     pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, Error> {
-        let (old, value) = (self.whole(old)?.node, self.whole(value)?.node);
+        let old = self.whole(old)?.node;
+        let scalar = self.graph.scalar(old);
+        if let (NodeForm::Unbound, Node::Operator(_, &[of, _])) = (self.made[value.index()], self.program.node(value)) {
+            let span = self.span(value);
+            let mut expression = Expression::new(labels, span)?;
+            self.add_parts(&mut expression, of, span)?;
+            let extents = self.graph.extents(old).to_vec();
+            let value = expression.lower_beside(&mut self.graph, &extents)?;
+            let value = self.graph.cast(value, scalar)?;
+            // Elements are never missing, so this is the value, with the extents and the tiles of the old tensor.
+            return self.graph.map(id::PRESENCE_OR, &[value, old]);
+        }
+        let value = self.whole(value)?.node;
         let (before, now) = (self.graph.extents(old), self.graph.extents(value));
         if before.len() != now.len() {
             let message = format!("{} labels for a target of {} axes", now.len(), before.len());
@@ -53,7 +66,6 @@ impl Lowering<'_> {
             let message = format!("the label `{label}` has {now} indices and {before}");
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
-        let scalar = self.graph.scalar(old);
         self.graph.cast(value, scalar)
     }
 }

@@ -241,7 +241,11 @@ impl<'p> Lowering<'p> {
                 );
                 Err(error.at(self.span(node)).hint("take a field of it: `t.0`, or `t.x` of one with names"))
             }
-            (NodeForm::Labelled, _) => {
+            (NodeForm::Unbound, Node::Operator(_, &[of, labels])) => {
+                let bound = self.bound(of, self.labels(labels)?, self.span(node));
+                bound.map(LoweredTensor::of).map_err(|error| error.at(self.span(node)))
+            }
+            (NodeForm::Labelled | NodeForm::Unbound, _) => {
                 let error =
                     Error::tensors(TensorErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
                 Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))

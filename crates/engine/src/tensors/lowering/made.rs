@@ -29,6 +29,8 @@ pub(super) enum NodeForm {
     Tensor(LoweredTensor),
     /// An expression over labelled tensors, which is lowered where it gets labels of its own.
     Labelled,
+    /// An expression over labelled tensors that lacks labels of what it is bound to. A line that changes a tensor repeats it along them.
+    Unbound,
     /// The tuple that this node makes.
     Tuple(NodeId),
     /// A value that is computed beside tensors: a text, an optional value, an array.

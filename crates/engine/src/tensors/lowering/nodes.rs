@@ -126,7 +126,11 @@ impl Lowering<'_> {
                 self.note_labelled(op, operands, node);
                 Ok(NodeForm::Labelled)
             }
-            (id::TENSOR_BIND, &[of, labels]) => whole(self.bound(of, self.labels(labels)?, self.span(node))),
+            (id::TENSOR_BIND, &[of, labels]) => match self.bound(of, self.labels(labels)?, self.span(node)) {
+                // A line that assigns may know the extents of these labels.
+                Err(error) if error.tensor_kind() == Some(TensorErrorKind::UnboundTargetLabel) => Ok(NodeForm::Unbound),
+                made => whole(made),
+            },
             (id::TENSOR_ASSIGN, &[old, of, labels]) => whole(self.assigned(old, of, self.labels(labels)?)),
             (_, &[of]) if let Some(number) = method(op) => whole(self.number_of(number, of, self.span(node))),
             (id::MAKE_TUPLE | id::MAKE_NAMED, _) => Ok(NodeForm::Tuple(node)),

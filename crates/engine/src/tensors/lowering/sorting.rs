@@ -11,6 +11,7 @@ use cembra_ops::id;
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_tensor::TensorErrorKind;
 use cembra_value::Error;
+use std::collections::BTreeSet;
 
 impl Lowering<'_> {
     /// Says that a leaf of the program is a value beside tensors, or a tensor.
@@ -49,7 +50,7 @@ impl Lowering<'_> {
             let stages = match made {
                 NodeForm::Tensor(_) | NodeForm::Nothing => Stages { depends, is_later: false },
                 NodeForm::Apart => Stages { depends, is_later: depends },
-                NodeForm::Labelled | NodeForm::Tuple(_) => Stages { depends, is_later },
+                NodeForm::Labelled | NodeForm::Unbound | NodeForm::Tuple(_) => Stages { depends, is_later },
             };
             apart.set_stages(node, stages);
             apart.tuples_with_axes[node.index()] = has_axes;
@@ -61,7 +62,7 @@ impl Lowering<'_> {
     pub(super) fn has_axes(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
             NodeForm::Tensor(whole) => !self.graph.extents(whole.node).is_empty(),
-            NodeForm::Labelled => true,
+            NodeForm::Labelled | NodeForm::Unbound => true,
             NodeForm::Tuple(made) => self.apart.as_ref().is_some_and(|apart| apart.tuples_with_axes[made.index()]),
             NodeForm::Apart | NodeForm::Nothing => false,
         }
@@ -166,13 +167,35 @@ impl Lowering<'_> {
         }
         match apart.type_of(node) {
             Some(qtype) => Ok(Err(qtype)),
+            None if self.has_free_parameter(node) => {
+                let message = "tensors and gradients are not computed inside of loops, and of other functions that operators call";
+                let hint = "write the rounds below each other, `let w1 = step(w)` and `let w2 = step(w1)` with a `fn step(w) = ..`; or evaluate the \
+                            model once for each round, with its output as the next input";
+                Err(Error::tensors(TensorErrorKind::ElementType, message).hint(hint))
+            }
             None => {
-                apart.untyped = Some(node);
-                let is_parameter = matches!(self.program.node(node), Node::Placeholder(_));
-                let what = if is_parameter { "a parameter of a function" } else { "a value without a type" };
-                Err(Error::tensors(TensorErrorKind::ElementType, format!("{what} meets a tensor")).at(span))
+                if let Some(apart) = &mut self.apart {
+                    apart.untyped = Some(node);
+                }
+                Err(Error::tensors(TensorErrorKind::ElementType, "a value without a type meets a tensor").at(span))
             }
         }
+    }
+
+    /// True for a value that is made of a parameter of a function around it.
+    fn has_free_parameter(&self, node: NodeId) -> bool {
+        let needed = self.program.reachable(std::iter::once(node));
+        let needed = || (0..needed.len()).filter(|at| needed[*at]).map(NodeId::from_index);
+        let mut bound = BTreeSet::new();
+        for node in needed() {
+            if let Node::Operator(name, [_, parameters @ ..]) = self.program.node(node)
+                && self.registry.find(self.program.name(name)) == Some(id::LAMBDA)
+            {
+                bound.extend(parameters.iter().copied());
+            }
+        }
+        let mut parameters = needed().filter(|node| matches!(self.program.node(*node), Node::Placeholder(_)));
+        parameters.any(|parameter| !bound.contains(&parameter))
     }
 
     fn keep_import(&mut self, node: NodeId, qtype: QType, whole: LoweredTensor) -> LoweredTensor {

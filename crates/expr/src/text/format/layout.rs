@@ -1,10 +1,12 @@
 //! The layout: which tokens begin a line, how far it is indented, and what stands between tokens of a line.
 //!
 //! What a line end means decides: outside of brackets, and between the cases of a table, every line ends where it did,
-//! and none ends elsewhere but for a `;`, and before a `then` or `else`, which go on with a statement wherever they stand.
+//! and none ends elsewhere but for a `;`, and before a `then`, an `else` or an operator, which go on with a statement
+//! wherever they stand.
 //! Inside of brackets line ends mean nothing. A bracket is broken, with each of its operands on a line of its own, if it
 //! was, or if it is too long; whatever else was broken there stays so. A condition that is too long is broken before the
-//! brackets in it are: before each `else`, and before a `then` whose line would be too long still.
+//! brackets in it are: before each `else`, and before a `then` whose line would be too long still. So is another expression:
+//! before the operators in it that bind least.
 
 use super::lines::Lines;
 use super::structure::{Bracket, BracketKind, Structure};
@@ -41,6 +43,8 @@ struct Frame {
     indentation: usize,
     /// How many conditions were begun outside of it.
     begun: usize,
+    /// True if the expression in it that is being written is broken before its operators, up to the next line end of the text.
+    breaks_chain: bool,
 }
 
 impl Frame {
@@ -79,6 +83,8 @@ enum Stretch {
     Condition,
     /// A branch, from its `then` up to the `else`.
     Branch,
+    /// An expression, and what follows it up to a condition. No bracket in it is broken before its operators are.
+    Chain,
 }
 
 /// What comes before a token.
@@ -97,6 +103,10 @@ pub(super) struct Layout<'t, 's> {
     lines: Lines,
     frames: Vec<Frame>,
     begun: Vec<Begun>,
+    /// What `Frame::breaks_chain` is, outside of brackets.
+    breaks_chain: bool,
+    /// True if the line so far is brackets that close.
+    is_closing_line: bool,
     /// The bracket that opens next.
     next_bracket: usize,
     /// The token written last.
@@ -113,6 +123,8 @@ impl<'t, 's> Layout<'t, 's> {
             lines: Lines::default(),
             frames: Vec::new(),
             begun: Vec::new(),
+            breaks_chain: false,
+            is_closing_line: false,
             next_bracket: 0,
             last: None,
             pending: 0,
@@ -147,6 +159,11 @@ impl<'t, 's> Layout<'t, 's> {
         let before = self.before(index);
         let is_line = self.lines.is_empty() || matches!(before, Before::Line { .. });
         self.write_before(index, before);
+        let closes = matches!(kind, TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly);
+        self.is_closing_line = closes && (is_line || self.is_closing_line);
+        if role.begins_chain || is_line && self.tokens.at(index).first_on_line && !closes {
+            self.begin_chain(index);
+        }
         match kind {
             TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => self.open(index),
             TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
@@ -159,6 +176,44 @@ impl<'t, 's> Layout<'t, 's> {
         self.begin_conditions(index, word, is_line);
         self.lines.write(self.tokens.text(index));
         self.last = Some(index);
+    }
+
+    /// Decides whether the expression that begins at a token, or goes on in this line of the text, is broken before its operators.
+    fn begin_chain(&mut self, index: usize) {
+        let may_break = match self.frames.last() {
+            None => true,
+            // The elements of a bracket that is broken have lines of their own; a bracket around one expression has its line ends.
+            Some(Frame { mode, bracket, .. }) => match mode {
+                Mode::Broken => true,
+                Mode::Flat => bracket.commas == 0 && !self.structure.roles[bracket.open].touches_before,
+                Mode::Filled | Mode::Raw | Mode::Table => false,
+            },
+        };
+        let breaks = may_break && !self.in_table() && !self.fits(index, Stretch::Chain);
+        self.set_chain_broken(breaks);
+    }
+
+    fn set_chain_broken(&mut self, breaks: bool) {
+        match self.frames.last_mut() {
+            Some(frame) => frame.breaks_chain = breaks,
+            None => self.breaks_chain = breaks,
+        }
+    }
+
+    /// True if the innermost expression is broken before its operators.
+    fn is_chain_broken(&self) -> bool {
+        self.frames.last().map_or(self.breaks_chain, |frame| frame.breaks_chain)
+    }
+
+    /// True if a line begins with an operator because the expression that it belongs to is too long. The operator stays behind a bracket that closes
+    /// on a line of its own.
+    fn breaks_chain(&self, index: usize) -> bool {
+        self.is_chain_broken() && self.structure.roles[index].is_joint && !self.is_closing_line
+    }
+
+    /// True in a table of cases.
+    fn in_table(&self) -> bool {
+        self.frames.first().is_some_and(|frame| frame.mode == Mode::Table)
     }
 
     /// How many conditions are begun outside of the innermost bracket.
@@ -196,6 +251,10 @@ impl<'t, 's> Layout<'t, 's> {
     /// Notes what begins with this word, or which part of it.
     fn begin_conditions(&mut self, index: usize, word: TokenKind, is_line: bool) {
         let begins_statement = self.structure.roles[index].begins_statement;
+        if word == TokenKind::If {
+            // The condition is another expression than the one before it.
+            self.set_chain_broken(false);
+        }
         // A bracket of several operands that is not broken would be, if a line ended in it.
         let may_break = self.frames.last().is_none_or(|frame| match frame.mode {
             Mode::Broken => true,
@@ -239,7 +298,7 @@ impl<'t, 's> Layout<'t, 's> {
         let is_broken = self.innermost().is_some_and(|begun| begun.is_broken);
         match word {
             TokenKind::Else => is_broken,
-            TokenKind::Then => is_broken && !self.fits(index, Stretch::Branch),
+            TokenKind::Then => is_broken && (self.is_chain_broken() || !self.fits(index, Stretch::Branch)),
             _ => false,
         }
     }
@@ -250,7 +309,8 @@ impl<'t, 's> Layout<'t, 's> {
         let role = self.structure.roles[index];
         let line = |indentation| Before::Line { indentation, may_be_apart: true };
         let word = self.word(index);
-        let begins_line = self.tokens.at(index).first_on_line || self.breaks_condition(index, word);
+        let begins_line =
+            self.tokens.at(index).first_on_line || self.breaks_condition(index, word) || self.breaks_chain(index);
         let Some(frame) = self.frames.last().copied() else {
             return match role.begins_statement {
                 true => line(0),
@@ -359,7 +419,7 @@ impl<'t, 's> Layout<'t, 's> {
     fn open(&mut self, index: usize) {
         let bracket = self.structure.brackets[self.next_bracket];
         // Rows of a table stay what they are, so that its columns do.
-        let in_table = self.frames.first().is_some_and(|frame| frame.mode == Mode::Table);
+        let in_table = self.in_table();
         let mode = match bracket.kind {
             BracketKind::Raw => Mode::Raw,
             BracketKind::Table => Mode::Table,
@@ -375,7 +435,7 @@ impl<'t, 's> Layout<'t, 's> {
         };
         self.next_bracket += 1;
         let indentation = self.lines.indentation;
-        self.frames.push(Frame { bracket, mode, indentation, begun: self.begun.len() });
+        self.frames.push(Frame { bracket, mode, indentation, begun: self.begun.len(), breaks_chain: false });
     }
 
     /// True if a stretch of tokens that begins at `open` fits on the line, up to the next place at which a line may end.
@@ -392,11 +452,23 @@ impl<'t, 's> Layout<'t, 's> {
         // The brackets that opened since, and how many of those before closed.
         let mut inside: Vec<Bracket> = Vec::new();
         let mut outside = self.frames.len();
+        // True if it is not decided yet whether the expression here is broken before its operators.
+        let mut is_open_chain = stretch == Stretch::Chain;
         for index in open..self.tokens.len() {
             let token = self.tokens.at(index);
+            if index > open && inside.is_empty() {
+                let role = self.structure.roles[index];
+                is_open_chain |= role.begins_chain;
+                let around = outside.checked_sub(1).map_or(self.breaks_chain, |at| self.frames[at].breaks_chain);
+                if role.is_joint && around && !is_open_chain {
+                    return true;
+                }
+            }
             if index > open && inside.is_empty() && outside == self.frames.len() {
                 let goes_on = self.tokens.kind(index + 1) == TokenKind::If;
                 match self.word(index) {
+                    TokenKind::If if stretch == Stretch::Chain => return true,
+                    TokenKind::Then if stretch == Stretch::Chain && self.in_broken_condition() => return true,
                     TokenKind::If if self.word(index - 1) != TokenKind::Else => own += 1,
                     TokenKind::Else if own > 0 => own -= usize::from(!goes_on),
                     TokenKind::Else if stretch == Stretch::Branch => return true,
@@ -431,7 +503,7 @@ impl<'t, 's> Layout<'t, 's> {
                 TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => {
                     let bracket = self.structure.brackets[next_bracket];
                     next_bracket += 1;
-                    let is_other = index > open;
+                    let is_other = index > open || stretch == Stretch::Chain;
                     let may_break = stretch == Stretch::Bracket && inside.is_empty() && bracket.may_break();
                     if is_other && (bracket.is_broken() || may_break) {
                         return true;
@@ -439,12 +511,20 @@ impl<'t, 's> Layout<'t, 's> {
                     inside.push(bracket);
                 }
                 TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
-                    outside = outside.saturating_sub(usize::from(inside.pop().is_none()));
+                    if inside.pop().is_none() {
+                        (outside, is_open_chain) = (outside.saturating_sub(1), false);
+                    }
                 }
                 _ => {}
             }
         }
         true
+    }
+
+    /// True in a condition of the innermost bracket that is too long for a line.
+    fn in_broken_condition(&self) -> bool {
+        let begun = self.begun.get(self.begun_outside()..).and_then(<[Begun]>::last);
+        begun.is_some_and(|begun| begun.is_broken)
     }
 
     /// True if a line ends before a token in a bracket that is laid out so, or in none.

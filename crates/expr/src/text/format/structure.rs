@@ -3,7 +3,7 @@
 //! that would hurt: no answer given here changes what a text means.
 
 use super::tokens::Tokens;
-use crate::infix::Operation;
+use crate::infix::{COMPARISON, Level, Operation};
 use crate::text::parser::{EXTERN, IN, NUMBERS, TEST, TILE, begins_table, table::TABLE};
 use crate::text::sources::USE;
 use crate::text::token::TokenKind;
@@ -29,6 +29,10 @@ pub(super) struct Role {
     pub(super) binds: bool,
     /// True for a `;` that the end of a line can stand for.
     pub(super) is_dropped: bool,
+    /// True if an expression begins here that may be broken before its operators.
+    pub(super) begins_chain: bool,
+    /// True for an operator before which its expression may be broken: of those outside of brackets, one that binds least.
+    pub(super) is_joint: bool,
     /// How many blanks more stand before it than there would be.
     pub(super) padding: u8,
 }
@@ -101,12 +105,42 @@ struct Open {
     is_call: bool,
 }
 
+/// An expression that is being read: the part of a bracket or statement between two of the words and signs around expressions.
+#[derive(Debug)]
+struct Chain {
+    /// Its first token.
+    start: usize,
+    /// How tightly the operators bind that bind least.
+    level: Level,
+    /// These operators.
+    joints: Vec<usize>,
+}
+
+impl Chain {
+    fn new(start: usize) -> Chain {
+        Chain { start, level: Level::MAX, joints: Vec::new() }
+    }
+
+    /// Adds an operator; before `None` no line may begin.
+    fn join(&mut self, level: Level, operator: Option<usize>) {
+        if level < self.level {
+            self.level = level;
+            self.joints.clear();
+        }
+        if level == self.level {
+            self.joints.extend(operator);
+        }
+    }
+}
+
 /// Finds the structure of a text.
 struct Scan<'t, 's> {
     tokens: &'t Tokens<'s>,
     roles: Vec<Role>,
     brackets: Vec<Bracket>,
     open: Vec<Open>,
+    /// The expressions that are being read, one outside of brackets and one for each that is open.
+    chains: Vec<Chain>,
     /// The local names whose values are being read, by how many brackets are open there.
     lets: Vec<usize>,
     /// True behind a whole operand.
@@ -124,6 +158,7 @@ impl Structure {
             roles: Vec::with_capacity(tokens.len()),
             brackets: Vec::new(),
             open: Vec::new(),
+            chains: vec![Chain::new(0)],
             lets: Vec::new(),
             behind_operand: false,
             in_test_head: false,
@@ -142,6 +177,7 @@ impl Scan<'_, '_> {
         let before = index.checked_sub(1).map(|before| self.tokens.kind(before));
         let begins = self.begins_statement(index, before);
         if begins {
+            self.begin_chain(index);
             self.lets.clear();
             self.behind_operand = false;
             let word = self.statement_word(index);
@@ -210,7 +246,52 @@ impl Scan<'_, '_> {
             }
             self.note_in_bracket(open, index, role);
         }
+        self.note_in_chain(index, role, was_behind_operand);
         self.roles.push(role);
+    }
+
+    /// Notes for the expression around a token what it needs to know of the token, which may end it.
+    fn note_in_chain(&mut self, index: usize, role: Role, behind_operand: bool) {
+        let (kind, next) = (self.tokens.kind(index), self.tokens.at(index + 1));
+        match kind {
+            _ if role.is_name => {}
+            TokenKind::Word if role.binds => self.begin_chain(index + 1),
+            TokenKind::Comma | TokenKind::Semicolon | TokenKind::Colon | TokenKind::Equals | TokenKind::End => {
+                self.begin_chain(index + 1);
+            }
+            TokenKind::If | TokenKind::Then | TokenKind::Else | TokenKind::Let => self.begin_chain(index + 1),
+            TokenKind::Word if behind_operand && self.tokens.text(index) == IN => self.join(COMPARISON, None),
+            _ if behind_operand && let Some(operation) = Operation::infix(kind) => {
+                // The beginning of an arrow, or of `+=`, and its end.
+                let is_sign = matches!(next.kind, TokenKind::Greater | TokenKind::Equals) || role.touches_before;
+                if !is_sign {
+                    // What goes on behind an operator at the end of a line is not broken before it.
+                    self.join(operation.level(), Some(index).filter(|_| !next.first_on_line));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, level: Level, operator: Option<usize>) {
+        if let Some(chain) = self.chains.last_mut() {
+            chain.join(level, operator);
+        }
+    }
+
+    /// Ends the innermost expression, and begins another one in its place.
+    fn begin_chain(&mut self, start: usize) {
+        if let Some(chain) = self.chains.pop() {
+            self.end_chain(&chain);
+        }
+        self.chains.push(Chain::new(start));
+    }
+
+    fn end_chain(&mut self, chain: &Chain) {
+        if !chain.joints.is_empty() {
+            self.roles[chain.start].begins_chain = true;
+            chain.joints.iter().for_each(|joint| self.roles[*joint].is_joint = true);
+        }
     }
 
     /// True if a statement begins at a token.
@@ -348,6 +429,7 @@ impl Scan<'_, '_> {
             is_call = kind == TokenKind::OpenRound && role.touches_before;
         }
         role.touches_behind = of != BracketKind::Case;
+        self.chains.push(Chain::new(index + 1));
         self.open.push(Open { bracket: self.brackets.len(), start: index, is_call });
         self.brackets.push(Bracket {
             kind: of,
@@ -364,6 +446,9 @@ impl Scan<'_, '_> {
     /// Closes a bracket; true if the token touches the one before it.
     fn close_bracket(&mut self, index: usize) -> bool {
         let Some(Open { bracket, start, .. }) = self.open.pop() else { return true };
+        if let Some(chain) = self.chains.pop() {
+            self.end_chain(&chain);
+        }
         while self.lets.pop_if(|depth| *depth > self.open.len()).is_some() {}
         let bracket = &mut self.brackets[bracket];
         bracket.close = index;

@@ -76,8 +76,8 @@ impl<'s> Parser<'s, '_> {
         }
         let (mut default, mut is_empty) = (None, false);
         if self.cursor.take(TokenKind::Equals) {
-            is_empty = Value::empty_list(&qtype).is_some();
-            default = if is_empty { self.empty_list()? } else { self.default_of(&qtype, spelled)? };
+            is_empty = self.is_empty_default(&qtype)?;
+            default = if is_empty { None } else { self.default_of(&qtype, spelled)? };
         }
         for input in self.program.inputs.iter_mut().skip(from) {
             (input.qtype, input.promise) = (Some(qtype.clone()), promise);
@@ -90,16 +90,34 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Reads `[]`, the only default of a list.
-    fn empty_list(&mut self) -> Result<Option<ScalarValue>, Stop> {
-        let open = self.cursor.token.span;
-        if self.cursor.token.kind != TokenKind::OpenSquare || self.cursor.peek().kind != TokenKind::CloseSquare {
-            let problem = Diagnostic::new(Code::InputType, "the default of a list is `[]`").at(open);
-            return Err(self.cursor.stop(problem.hint("write `= []`: a list that the data leave out has no elements")));
+    /// Reads `[]`, the only default of a list, or `{}`, that of a dictionary. False for inputs of other types.
+    fn is_empty_default(&mut self, qtype: &QType) -> Result<bool, Stop> {
+        if Value::empty_collection(qtype).is_none() {
+            return Ok(false);
+        }
+        let (open, close, closing, problem, hint) = match qtype.as_map() {
+            Some(_) => (
+                TokenKind::OpenCurly,
+                TokenKind::CloseCurly,
+                "`}`",
+                "the default of a dictionary is `{}`",
+                "write `= {}`: a dictionary that the data leave out has no entries",
+            ),
+            None => (
+                TokenKind::OpenSquare,
+                TokenKind::CloseSquare,
+                "`]`",
+                "the default of a list is `[]`",
+                "write `= []`: a list that the data leave out has no elements",
+            ),
+        };
+        let start = self.cursor.token.span;
+        if self.cursor.token.kind != open || self.cursor.peek().kind != close {
+            return Err(self.cursor.stop(Diagnostic::new(Code::InputType, problem).at(start).hint(hint)));
         }
         self.cursor.open()?;
-        self.cursor.close(TokenKind::CloseSquare, open, "`]`")?;
-        Ok(None)
+        self.cursor.close(close, start, closing)?;
+        Ok(true)
     }
 
     /// Reads the default of an input of a type that stands at a span. `None` if it is malformed, which is recorded.
