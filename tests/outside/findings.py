@@ -189,7 +189,7 @@ def labels(bench):
                     f"{text}: {made} {brief(done.err)}, not {wanted}",
                     again("eval", "l.cem", "t.npz", l_cem=model),
                 )
-    for text in ('output y("i,j") = e("i")', 'output y("i") = 1.0', 'v("i,j") += e("j")'):
+    for text in ('output y("i,j") = e("i")', 'output y("i") = 1.0'):
         done = bench.run("check", "-e", given + text)
         bench.refusal("labels that are lacking", done, ("error[labels]", "of the target"), again("check", "-e", given + text))
 
@@ -420,9 +420,9 @@ def single(bench):
             ["eval", "-e", "numbers f64\n" + fee, "-s", "a=2025-03-01", "-s", "b=2026-02-27", "-s", "price=123456.78"],
             rows("448147.821,122780.30449315069"),
         ),
-        ("8", ["eval", "n.cem", "--input", "h=h.npy", "--only", "z"], either(rows("3"), refused("n.cem:5", "help"))),
+        ("8", ["eval", "n.cem", "--input", "h=h.npy", "--only", "z"], holds(lambda text: text == "z: f64 = 3\n")),
         ("8", ["eval", "k.cem", "--input", "h=h.npy", "-o", "y.json"], either(refused("k.cem:3", "help"), holds(lambda text: True))),
-        ("8", ["explain", "n.cem", "--input", "h=h.npy"], refused("n.cem:5", "help")),
+        ("8", ["explain", "n.cem", "--input", "h=h.npy"], holds(lambda text: "2   4" in text)),
         ("9", ["check", "-e", 'input x: tensor[f64, 1]; output y("i") = x("i") + 1.0'], holds(lambda text: "output y: tensor[f64, 1]" in text)),
         ("10", ["eval", "-e", "sum([2147483647, 1])"], refused("does not fit into i32")),
         ("10", ["eval", "-e", "math.sum([2147483647, 1])"], rows("-2147483648")),

@@ -649,17 +649,18 @@ def fractions_that_may_be_missing(bench):
 
 # Texts in which integers meet floats elsewhere than by an operator, or fractions are alone: the type by the rule without a head, then the one by
 # `numbers f64` if it is another, and the type by `numbers f32`.
+# The type of each without a head, or without one and by `numbers f64`, and by `numbers f32`. Fields of tuples have what Arolla makes of them.
 PLACES = """
-lookup(k, {1: 0.1, 2: 1.5}, 1) | f64 | f32
-lookup(k, {1: 1, 2: 0.5}) | f64? | f32?
-lookup(k, {1: 5, 2: 7}, 0.5) | f64 | f32
+lookup(k, {1: 0.1, 2: 1.5}, 1) | f64 | f64
+lookup(k, {1: 1, 2: 0.5}) | f64? | f64?
+lookup(k, {1: 5, 2: 7}, 0.5) | f64 | f64
 lookup(k, {1: 0.1, 2: 0.2}, 0.5) | f64 | f64
 lookup(k, {1: 0.1}, 0.5) * x | f32, f64 | f32
 lookup(k, {1: 5, 2: 7}, 3) | i32 | i32
 lookup(k, {1: 5, 2: 7}) / 2 | f64? | f32?
 lookup(k, {1: 0.1, 2: 1.5}) ?? 1 | f64 | f32
-(if k > 1 then (n, 0.5) else (0.5, n)).0 | f64 | f32
-(if k > 1 then {p: n} else {p: x}).p | f64 | f32
+(if k > 1 then (n, 0.5) else (0.5, n)).0 | f32, f64 | f32
+(if k > 1 then {p: n} else {p: x}).p | f32, f32 | f32
 (n, 0.5).1 * x | f32, f64 | f32
 {p: n / 3, q: n}.p | f64 | f32
 (let t = n / 3 in t * x) | f64 | f32
@@ -687,7 +688,7 @@ softmax(l) | [f64?] | [f32?]
 round_decimal(n / 3, 2) | f64 | f32
 sigmoid(0.5) | f64 | f32
 sigmoid(0.5, 0.25) | f64 | f32
-math.cdf([0.5], [1.5]) | [f64?], [f64] | [f32?]
+math.cdf([0.5], [1.5]) | [f32?], [f64] | [f32?]
 to_float32(n) * 0.1 | f32, f64 | f32
 1h / 7min | f64 | f64
 sum([n, x]) / 2 | f64 | f32
@@ -707,7 +708,7 @@ def places(bench):
             bench.value(f"other places, {rule}", types.get("r", brief(done.err, 80)), wanted[rule], again("check", "m.cem", m_cem=model))
     for text, own, narrow in (
         ("tensor.where(t > 1, t, x)", "float64", "float32"),
-        ("tensor.concat((t, x), 0)", "float64", "float32"),
+        ("tensor.concat((t, x), 0)", "float64", "float64"),
         ("tensor.softmax(t, 0)", "float64", "float32"),
         ("tensor.logsumexp(t, 0)", "float64", "float32"),
         ("tensor.maximum(t, x)", "float64", "float32"),
