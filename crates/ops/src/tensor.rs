@@ -201,7 +201,7 @@ pub(crate) static WHERE: OpDef = OpDef {
     params: &[param("condition"), param("x"), param("y")],
     integers: Integers::WidenBesideFloats(1),
     meaning: choices!(bool i32 i64 f32 f64),
-    examples: &[ex("tensor.where(true, 1, 2.5f32)", "1."), ex("tensor.where(false, true, false)", "false")],
+    examples: &[ex("tensor.where(true, 1, 2.5f32)", "f64{1}"), ex("tensor.where(false, true, false)", "false")],
     derivative: Some(derivative::chosen),
     ..OVERLOADED
 };

@@ -107,7 +107,7 @@ fn programs_of_two_rules_of_numbers_read_back_from_their_texts() {
         for around in ["{call} / 2", "({call} * 0.5, {call} + 1, {first} / 3)", "if {first} == 1 then {call} else 1.5"]
         {
             let around = around.replace("{call}", &call).replace("{first}", first);
-            let (program, of) = mixed(&format!("use \"g\"\n{inputs}output y = {around}\n"), &used);
+            let (program, of) = mixed(&format!("use \"g\"\n{inputs}output \"made\" = {around}\n"), &used);
             read_back(&program, &of);
             count += 1;
         }

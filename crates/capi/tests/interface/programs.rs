@@ -88,14 +88,6 @@ fn compiled(folder: &TempDir, source: &Path, more: &[&str], link: Link) -> Optio
     command.args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"]).arg(&program);
     command.arg("-I").arg(root().join("crates/capi/include")).arg("-I").arg(root().join("runtime/include"));
     command.arg("-I").arg(folder.path()).arg(source).args(more);
-    // A program must be under the address sanitizer if the library that it links is.
-    if std::env::var_os("CEMBRA_WATCHED").is_some() {
-        command.arg("-fsanitize=address");
-    }
-    // A program must be under the address sanitizer if the library that it links is.
-    if std::env::var_os("CEMBRA_WATCHED").is_some() {
-        command.arg("-fsanitize=address");
-    }
     let from = libraries();
     match link {
         Link::Shared => command.arg("-L").arg(&from).arg("-lcembra").arg(format!("-Wl,-rpath,{}", from.display())),

@@ -4,7 +4,6 @@
 //!
 //! How inputs are cut is in `session.rs`, and how a program is taken apart in `cembra-engine`.
 
-use super::session::one_tile;
 use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar, Value};
 use cembra_engine::{MixedModel, ModelPart, PartInput, hash_of};
 use cembra_runtime::Excerpt;
@@ -60,6 +59,11 @@ impl TiledValue {
             }
         }
     }
+}
+
+/// An axis that is one tile.
+pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
+    Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }
 
 /// True for a tensor, and for a number that is one without axes in tiles.
@@ -152,12 +156,12 @@ impl TiledModel {
 
 /// The value of an input of a part, and where it stands in the text if a part before computed it.
 #[derive(Clone, Copy)]
-struct Given<'v> {
+struct InputValue<'v> {
     value: &'v TiledValue,
     span: Option<Span>,
 }
 
-impl Given<'_> {
+impl InputValue<'_> {
     /// An error at the place of the value.
     fn at(&self, error: Error) -> Error {
         self.span.map_or(error.clone(), |span| error.at(span))
@@ -166,10 +170,10 @@ impl Given<'_> {
 
 impl TiledPart {
     /// The inputs of the part, among those of the model and what the part before made.
-    fn given<'v>(&self, inputs: &[Given<'v>], before: &'v [TiledValue]) -> Vec<Given<'v>> {
+    fn given<'v>(&self, inputs: &[InputValue<'v>], before: &'v [TiledValue]) -> Vec<InputValue<'v>> {
         let given = |from: &PartInput| match *from {
             PartInput::OfModel(at) => inputs.get(at).copied(),
-            PartInput::OfPart { at, span } => before.get(at).map(|value| Given { value, span: Some(span) }),
+            PartInput::OfPart { at, span } => before.get(at).map(|value| InputValue { value, span: Some(span) }),
         };
         self.inputs.iter().filter_map(given).collect()
     }
@@ -207,12 +211,12 @@ impl<'e> Evaluation<'e> {
 
     /// The outputs of a model, from a value for each input.
     pub(super) fn evaluate(&mut self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<TiledValue>, Error> {
-        let given: Vec<Given<'_>> = inputs.iter().map(|value| Given { value, span: None }).collect();
+        let given: Vec<InputValue<'_>> = inputs.iter().map(|value| InputValue { value, span: None }).collect();
         self.outputs(model, &given)
     }
 
     /// The outputs of a model or a part. A model has a limited number of parts in parts.
-    fn outputs(&mut self, model: &TiledModel, inputs: &[Given<'_>]) -> Result<Vec<TiledValue>, Error> {
+    fn outputs(&mut self, model: &TiledModel, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let (parts, mixed) = match (&model.kind, model.executor.parts()) {
             (Kind::Parts(parts), Some(mixed)) => (parts, mixed),
             (Kind::Tensors(last), _) => return self.tensors(&model.executor, last, inputs),
@@ -231,13 +235,13 @@ impl<'e> Evaluation<'e> {
     }
 
     /// What is evaluated before the tensors. Other ranks do not wait for it.
-    fn before(&self, parts: &TiledParts, inputs: &[Given<'_>]) -> Result<Vec<TiledValue>, Error> {
+    fn before(&self, parts: &TiledParts, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let Some(part) = &parts.before else { return Ok(Vec::new()) };
         self.values(&part.model.executor, &part.given(inputs, &[]))
     }
 
     /// Evaluates a part without tensors.
-    fn values(&self, executor: &Executor, inputs: &[Given<'_>]) -> Result<Vec<TiledValue>, Error> {
+    fn values(&self, executor: &Executor, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let values = executor.inputs().iter().zip(inputs).map(|(field, given)| self.value(field, *given));
         let values = values.collect::<Result<Vec<Value>, Error>>()?;
         let mut session = executor.session();
@@ -246,7 +250,7 @@ impl<'e> Evaluation<'e> {
     }
 
     /// A value as an input of a part without tensors takes it. An array of a tensor is made of all its tiles, on each rank.
-    fn value(&self, field: &Field, given: Given<'_>) -> Result<Value, Error> {
+    fn value(&self, field: &Field, given: InputValue<'_>) -> Result<Value, Error> {
         let tiled = match given.value {
             TiledValue::Value(value) => return Ok(value.clone()),
             TiledValue::Tiled(tiled) => tiled,
@@ -268,7 +272,7 @@ impl<'e> Evaluation<'e> {
         &mut self,
         executor: &Executor,
         last: &Mutex<Option<Arc<TiledGraph>>>,
-        inputs: &[Given<'_>],
+        inputs: &[InputValue<'_>],
     ) -> Result<Vec<TiledValue>, Error> {
         // Other ranks begin to evaluate, and learn that this one does not.
         let (graph, leaves) = self.bound(executor, last, inputs).map_err(|error| self.evaluator.give_up(error))?;
@@ -293,7 +297,7 @@ impl<'e> Evaluation<'e> {
 
     /// The steps of the tensors of a model.
     pub(super) fn plan(&self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<Step>, Error> {
-        let given: Vec<Given<'_>> = inputs.iter().map(|value| Given { value, span: None }).collect();
+        let given: Vec<InputValue<'_>> = inputs.iter().map(|value| InputValue { value, span: None }).collect();
         let before;
         let (part, given) = match &model.kind {
             Kind::Parts(parts) => {
@@ -317,7 +321,7 @@ impl<'e> Evaluation<'e> {
         &self,
         executor: &Executor,
         last: &Mutex<Option<Arc<TiledGraph>>>,
-        inputs: &[Given<'_>],
+        inputs: &[InputValue<'_>],
     ) -> Result<Bound, Error> {
         let mut tiled: Vec<Option<Tiled>> = Vec::with_capacity(inputs.len());
         let mut numbers = Vec::with_capacity(inputs.len());
@@ -331,7 +335,7 @@ impl<'e> Evaluation<'e> {
     }
 
     /// A value as an input of tensors takes it: a tensor in tiles, or a number that tiles cannot have.
-    fn tensor(&self, field: &Field, given: Given<'_>) -> Result<(Option<Tiled>, Option<ScalarValue>), Error> {
+    fn tensor(&self, field: &Field, given: InputValue<'_>) -> Result<(Option<Tiled>, Option<ScalarValue>), Error> {
         let value = match given.value {
             TiledValue::Tiled(tiled) if tiled.is_planned() && !is_tensor(&field.qtype) => return Err(unknown(field)),
             TiledValue::Tiled(tiled) => return Ok((Some(tiled.clone()), None)),
@@ -388,10 +392,10 @@ fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
 }
 
 /// What ranks compare before each evaluates by itself: the values that are no tensors.
-fn facts(executor: &Executor, inputs: &[Given<'_>]) -> Vec<(String, String)> {
+fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)> {
     /// The most bytes of a value that an error shows.
     const SHOWN: usize = 64;
-    let fact = |(field, given): (&Field, &Given<'_>)| {
+    let fact = |(field, given): (&Field, &InputValue<'_>)| {
         let TiledValue::Value(value) = given.value else { return None };
         let text = cembra_expr::print_value(value);
         let text =

@@ -2,7 +2,7 @@
 //! meet the cuts of labels: dense tensors are cut, and tiled ones have to be cut so already. Whether labels of one axis are cut alike is checked
 //! when the model is compiled.
 
-use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number};
+use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number, one_tile};
 use crate::{AxisCut, Error, Field, QType, RunOptions, Scalar, Value};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind};
@@ -265,7 +265,7 @@ impl TiledSession {
     /// let (a, s) = (Tensor::new(&[3], vec![1.0, 2.0, 3.0])?, Value::from("double"));
     /// let session = model.tiled(&World::alone(), Options::default())?;
     /// let made = session.evaluate([("a", Operand::Dense(&a)), ("s", (&s).into())])?;
-    /// assert_eq!(made["b"].to_value()?, Tensor::new(&[3], vec![2.0, 4.0, 6.0])?.into());
+    /// assert_eq!(made["b"].to_value()?, Value::from(Tensor::new(&[3], vec![2.0, 4.0, 6.0])?));
     /// assert_eq!(made["said"].to_value()?, Value::from("double: many"));
     /// # Ok::<(), cembra::Error>(())
     /// ```
@@ -488,9 +488,4 @@ impl<'l> Labels<'l> {
         self.known.insert(label, tiling.clone());
         Ok(tiling)
     }
-}
-
-/// An axis that is one tile.
-pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
-    Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }

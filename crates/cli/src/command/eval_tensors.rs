@@ -14,7 +14,7 @@ use crate::ranks;
 use crate::source::ModelText;
 use cembra::tensor::Data;
 use cembra::tiles::Journal;
-use cembra::{Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
+use cembra::{Executor, Field, Model, Options, QType, Scalar, ScalarValue, Tensor, Value};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::output::Output;
 use cembra_table::{Keep, Spelling, json_text, numpy, scalar};
@@ -268,7 +268,8 @@ fn inputs(
     }
     let is_absent = |field: &&Field| {
         let is_given = tensors.contains_key(&*field.name) || others.contains_key(&*field.name);
-        !field.qtype.is_optional() && !is_given && !stored.contains_key(&*field.name)
+        let may_be_absent = field.qtype.is_optional() || field.left_out().is_some();
+        !may_be_absent && !is_given && !stored.contains_key(&*field.name)
     };
     if let Some(absent) = model.inputs().iter().find(is_absent) {
         let message = format!("there is no array for the input `{}` ({})", absent.name, absent.qtype);
@@ -291,7 +292,7 @@ fn inputs(
         }
         (None, _) if stored.contains_key(&*field.name) => None,
         (None, QType::Optional(scalar)) => others.remove(&*field.name).or(Some(Value::Missing(*scalar))),
-        (None, _) => others.remove(&*field.name),
+        (None, _) => others.remove(&*field.name).or_else(|| field.left_out()),
     };
     Ok(model.inputs().iter().filter_map(value).collect())
 }
@@ -303,7 +304,7 @@ pub(super) fn array_of(file: &ArrayFile, field: &Field, most_bytes: u64, left: u
     Ok(read.map_err(|error| error.in_file(&name))?)
 }
 
-/// The value that the command line says for an input; `None` if that is a number which tensors have.
+/// The value that the command line says for an input; `None` if the input is a tensor, or a number that tensors have.
 pub(super) fn value_of(
     constant: &Assignment,
     field: &Field,
@@ -312,7 +313,8 @@ pub(super) fn value_of(
 ) -> Result<Option<Value>, Failure> {
     // An optional value without a default is computed apart from tensors.
     let is_apart = field.default.is_none() && field.qtype.is_optional();
-    if !field.qtype.scalar().is_some_and(|scalar| !scalar.is_tensor_element()) && !is_apart {
+    let is_number = field.qtype.scalar().is_some_and(Scalar::is_tensor_element) && !is_apart;
+    if is_number || matches!(field.qtype, QType::Tensor(..)) {
         return Ok(None);
     }
     let Some(value) = constant.value(&field.qtype, spelling) else {

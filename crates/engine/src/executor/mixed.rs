@@ -2,10 +2,10 @@
 //! in any model; then the tensors; then the rest, which may have tensors again and is such a model then.
 
 use crate::executor::{Executable, Executor, PartMemory};
-use crate::options::signature::Field;
+use crate::options::signature::{Field, crossing_node};
 use crate::rows::ArrayView;
 use crate::tensors::evaluator::Evaluator;
-use crate::tensors::lowering::{Origin, crossing_node, tensor_of};
+use crate::tensors::lowering::{Origin, tensor_of};
 use cembra_expr::{Input, Program};
 use cembra_native::Tier;
 use cembra_runtime::{ArrayKind, QType};

@@ -1,8 +1,7 @@
 //! Names and types: of an input or output, and of all of a model.
 
-use crate::tensors::lowering::crossing_node;
 use cembra_array::fullness;
-use cembra_expr::{Program, print_input_type, spelled_default};
+use cembra_expr::{NodeId, Program, print_input_type, spelled_default};
 use cembra_plan::Plan;
 use cembra_prepare::{Id, TypedGraph, TypedModel};
 use cembra_runtime::{QType, Scalar};
@@ -11,6 +10,16 @@ use cembra_value::Error;
 use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
 use std::sync::Arc;
+
+/// The name of a value that goes from one part of a model to the next. No input of a text has a percent sign in its name.
+pub(crate) fn crossing_name(node: NodeId) -> Arc<str> {
+    format!("%{}", node.index()).into()
+}
+
+/// The node whose value has this name between two parts; `None` for the name of an input or output of the model.
+pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
+    name.strip_prefix('%')?.parse().ok().map(NodeId::from_index)
+}
 
 /// A named input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -104,7 +104,7 @@ enum ResultKinds {
     Element,
     /// The kinds of the operands from this position on.
     All(usize),
-    /// The kinds of all operands. A difference of dates is an integer; no float is made without a float.
+    /// The kinds of all operands. A difference of dates is an integer with a sign; no float is made without a float.
     Sum,
     /// The kinds of all operands with floats in the place of integers. A quotient of durations is an f64.
     Quotient,
@@ -222,7 +222,7 @@ impl NodeKinds {
             ResultKinds::Element => of(0),
             ResultKinds::All(first) => all_from(first),
             ResultKinds::Sum | ResultKinds::Quotient if is_wide() => Kinds::WIDE,
-            ResultKinds::Sum if all.may_be(Kinds::OTHER) => all | Kinds::WHOLE,
+            ResultKinds::Sum if all.may_be(Kinds::OTHER) => all | Kinds::WHOLE.without(Kinds::UNSIGNED),
             ResultKinds::Sum => all,
             ResultKinds::Quotient => all.without(Kinds::WHOLE) | Kinds::WIDE,
             ResultKinds::Typed => named().map_or(Kinds::ANY, Kinds::of),

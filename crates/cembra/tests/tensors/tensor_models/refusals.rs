@@ -246,7 +246,6 @@ fn what_people_mean_is_said() {
             "an extent of -1; each extent is written down: none is found from the others",
             "(-1, 2)",
         ),
-        (" = tensor.mean(i)", "the mean of elements of type i32; cast them to f32 or f64", "tensor.mean(i)"),
         ("(\"i,j\") = v * x(\"i,j\")", "0 labels for a tensor of 1 axes; name its axes behind it: `a(\"i,j\")`", "v"),
     ] {
         assert_eq!(said(output), (message.to_owned(), place.to_owned()));

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use tilings::Tilings;
 
 pub(crate) use lower::tensor_of;
-pub(crate) use parts::{Origin, Parts, crossing_node};
+pub(crate) use parts::{Origin, Parts};
 pub(crate) use tilings::{cuts, is_tiled};
 
 /// The most nodes of a graph that a text may become. Short texts become large graphs: by functions that call others twice, and by gradients of

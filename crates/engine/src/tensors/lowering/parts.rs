@@ -10,6 +10,7 @@
 use super::apart::Apart;
 use super::lower::{Lowering, type_of};
 use super::made::NodeForm;
+use crate::options::signature::crossing_name;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{QType, Scalar};
@@ -39,25 +40,15 @@ pub(crate) struct Parts {
     pub(crate) outputs: Vec<Origin>,
 }
 
-/// The name of a value that goes from one part to the next. No input of a text has a percent sign in its name.
-fn crossing(node: NodeId) -> Arc<str> {
-    format!("%{}", node.index()).into()
-}
-
-/// The node whose value has this name between two parts; `None` for the name of an input or output of the model.
-pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
-    name.strip_prefix('%')?.parse().ok().map(NodeId::from_index)
-}
-
 /// An input of a part that another part computes.
 fn input(program: &Program, node: NodeId, qtype: QType) -> Input {
     let span = program.graph.span(node);
-    Input { qtype: Some(qtype), ..Input::untyped(crossing(node), span) }
+    Input { qtype: Some(qtype), ..Input::untyped(crossing_name(node), span) }
 }
 
 /// An output of a part that another part takes.
 fn output(program: &Program, node: NodeId) -> Output {
-    Output { name: crossing(node), node, span: program.graph.span(node) }
+    Output { name: crossing_name(node), node, span: program.graph.span(node) }
 }
 
 /// The program with these outputs, in which other parts compute some nodes.
@@ -67,7 +58,7 @@ fn part(program: &Program, outputs: Vec<Output>, given: &BTreeMap<NodeId, QType>
     }
     let mut part = program.clone();
     for (node, qtype) in given {
-        part.graph.put_leaf(*node, &crossing(*node));
+        part.graph.put_leaf(*node, &crossing_name(*node));
         part.inputs.push(input(program, *node, qtype.clone()));
     }
     Some(Arc::new(program_of(&part, outputs)))

@@ -6,8 +6,7 @@
 //! fit.
 
 use super::axis_tiles::AxisTiles;
-use super::parts::crossing_node;
-use crate::options::signature::Field;
+use crate::options::signature::{Field, crossing_node};
 use cembra_expr::{AxisCut, Node as ExprNode, NodeId, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType};

@@ -77,7 +77,7 @@ struct Begun {
 /// Which tokens are to fit on a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stretch {
-    /// A bracket and what follows it. A line may end in a later bracket, which may be broken itself.
+    /// A bracket and what follows it. A line may end in a later bracket or expression, which may be broken itself.
     Bracket,
     /// A condition, from its `if` on, and what follows it. No bracket in it is broken before the condition is.
     Condition,
@@ -180,17 +180,20 @@ impl<'t, 's> Layout<'t, 's> {
 
     /// Decides whether the expression that begins at a token, or goes on in this line of the text, is broken before its operators.
     fn begin_chain(&mut self, index: usize) {
-        let may_break = match self.frames.last() {
-            None => true,
-            // The elements of a bracket that is broken have lines of their own; a bracket around one expression has its line ends.
-            Some(Frame { mode, bracket, .. }) => match mode {
-                Mode::Broken => true,
-                Mode::Flat => bracket.commas == 0 && !self.structure.roles[bracket.open].touches_before,
-                Mode::Filled | Mode::Raw | Mode::Table => false,
-            },
-        };
-        let breaks = may_break && !self.in_table() && !self.fits(index, Stretch::Chain);
+        let breaks = self.may_break_chain(self.frames.len()) && !self.fits(index, Stretch::Chain);
         self.set_chain_broken(breaks);
+    }
+
+    /// True if an expression may be broken before its operators that is in this many brackets.
+    fn may_break_chain(&self, brackets: usize) -> bool {
+        let Some(Frame { mode, bracket, .. }) = brackets.checked_sub(1).map(|at| self.frames[at]) else { return true };
+        let may_break = match mode {
+            // The elements of a bracket that is broken have lines of their own; a bracket around one expression has its line ends.
+            Mode::Broken => true,
+            Mode::Flat => bracket.commas == 0 && !self.structure.roles[bracket.open].touches_before,
+            Mode::Filled | Mode::Raw | Mode::Table => false,
+        };
+        may_break && !self.in_table()
     }
 
     fn set_chain_broken(&mut self, breaks: bool) {
@@ -460,7 +463,11 @@ impl<'t, 's> Layout<'t, 's> {
                 let role = self.structure.roles[index];
                 is_open_chain |= role.begins_chain;
                 let around = outside.checked_sub(1).map_or(self.breaks_chain, |at| self.frames[at].breaks_chain);
-                if role.is_joint && around && !is_open_chain {
+                let ends = match is_open_chain {
+                    true => stretch == Stretch::Bracket && self.may_break_chain(outside),
+                    false => around,
+                };
+                if role.is_joint && ends {
                     return true;
                 }
             }
@@ -510,10 +517,8 @@ impl<'t, 's> Layout<'t, 's> {
                     }
                     inside.push(bracket);
                 }
-                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly => {
-                    if inside.pop().is_none() {
-                        (outside, is_open_chain) = (outside.saturating_sub(1), false);
-                    }
+                TokenKind::CloseRound | TokenKind::CloseSquare | TokenKind::CloseCurly if inside.pop().is_none() => {
+                    (outside, is_open_chain) = (outside.saturating_sub(1), false);
                 }
                 _ => {}
             }
