@@ -62,7 +62,7 @@ pub(super) const CASES: &[Case] = &[
             "f60(a, b)",
         )
     }),
-    slow("10,000 calls of a body of 10,000", "limit nodes", || {
+    slow("10,000 calls of a body of 10,000", "limit instantiation", || {
         let body = joined(0..10_000, " + ", |n| format!("x * {n}"));
         lines(&format!("fn f(x) = {body}"), 0..10_000, |n| format!("let a{n} = f({n})"), "a1")
     }),
