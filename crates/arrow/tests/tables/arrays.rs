@@ -4,12 +4,15 @@ use arrow_array::builder::{
     BinaryBuilder, BinaryViewBuilder, ListBuilder, StringBuilder, StringDictionaryBuilder, StringViewBuilder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int8Type, Int32Type, Int64Type, UInt16Type, UInt32Type};
+use arrow_array::types::{
+    DurationMicrosecondType, Float64Type, Int8Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt16Type,
+    UInt32Type,
+};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, FixedSizeListArray,
-    Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeListArray, LargeStringArray,
-    ListArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StringArray,
-    StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, DurationNanosecondArray,
+    FixedSizeListArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, LargeListArray,
+    LargeStringArray, ListArray, NullArray, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader,
+    StringArray, StringViewArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
     TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
@@ -28,6 +31,19 @@ fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Er
     let schema = wanted.map(|wanted| Schema::new(vec![Field::new("y", wanted.clone(), true)]));
     let made = run_as(&batch, &RunOptions::new(), &table, schema.as_ref())?;
     Ok(made.table.column(0).clone())
+}
+
+/// Before 1970 too, and of durations below zero.
+#[test]
+fn nanoseconds_are_rounded_down() {
+    let nanos = vec![-1_001_i64, -1_000, -999, -1, 0, 999, 1_000];
+    let micros: Vec<i64> = vec![-2, -1, -1, -1, 0, 0, 1];
+    let moments: ArrayRef = Arc::new(TimestampNanosecondArray::from(nanos.clone()));
+    let made = identity(&moments, None).expect("timestamps");
+    assert_eq!(made.as_primitive::<TimestampMicrosecondType>().values(), &micros[..]);
+    let lengths: ArrayRef = Arc::new(DurationNanosecondArray::from(nanos));
+    let made = identity(&lengths, None).expect("durations");
+    assert_eq!(made.as_primitive::<DurationMicrosecondType>().values(), &micros[..]);
 }
 
 fn all_types(rows: usize) -> Vec<ArrayRef> {
