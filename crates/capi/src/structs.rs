@@ -78,7 +78,7 @@ fn blank(qtype: &QType) -> Value {
     // Types nest only as deep as the text that spelled them.
     match qtype {
         QType::Tuple(parts) => Value::Tuple(parts.map(blank)),
-        leaf => Value::nothing_of(leaf).or_else(|| Value::empty_list(leaf)).unwrap_or(Value::Nothing),
+        leaf => Value::nothing_of(leaf).or_else(|| Value::empty_collection(leaf)).unwrap_or(Value::Nothing),
     }
 }
 
