@@ -39,7 +39,7 @@ enum Data<'a> {
     Views(Scalar, &'a [u128], Vec<&'a [u8]>),
     Dictionary(Keys<'a>, Box<Input<'a>>),
     Lists(ListOffsets<'a>, Box<Input<'a>>),
-    /// One value for all rows.
+    /// A value that all rows share.
     Shared(Value),
 }
 

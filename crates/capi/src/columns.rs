@@ -86,7 +86,7 @@ macro_rules! values {
             /// The values of a column whose presence is known. A missing text is not read.
             ///
             /// # Safety
-            /// C-MEMORY: as for `of`.
+            /// C-MEMORY: the caller has given the address and the stride of `count` values.
             pub(crate) unsafe fn with(
                 column: &Column,
                 count: usize,
@@ -121,7 +121,7 @@ macro_rules! values {
                 Ok(Loaded { scalar, count, values, presence, is_one })
             }
 
-            /// How many values there are.
+            /// The number of values.
             pub(crate) const fn count(&self) -> usize {
                 self.count
             }

@@ -69,7 +69,7 @@ fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
     true
 }
 
-/// What C gave for an input, in the memory of `before`, its value in the row before, if that can be used again.
+/// The value that C gave for an input. It takes the memory of `before`, the value of the row before, if it has the same type.
 #[inline(never)]
 fn value(field: &compiler::Field, given: RowValue<'_>, before: Value, most: u64) -> Result<Value, Failure> {
     let (kind, place) = (given.kind(), &RowPath::input(&field.name));

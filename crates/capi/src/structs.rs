@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// The most bytes of an array that are kept for the next row.
 const MOST_KEPT: usize = 1 << 20;
 
-/// The names that C has for the two parts of an entry of a dictionary.
+/// The names of the fields of a dictionary's entry in C.
 const ENTRY: [&str; 2] = ["key", "value"];
 
-/// The struct of C that is the value of an input of the type `qtype`, in the memory of `before`, the value of the row before.
+/// The struct of C that is the value of an input of the type `qtype`. It takes the memory of `before`, the value of the row before.
 ///
 /// # Safety
 /// C-MEMORY: the struct has its fields, and what they point to.
@@ -42,15 +42,16 @@ pub(crate) unsafe fn structure(
     // SAFETY: C-MEMORY, promised by the caller.
     let source = unsafe { Source::of(column, given.members, given.member_count, place) }?;
     let mut value = reused(before, qtype);
-    // SAFETY: C-MEMORY, likewise.
+    // SAFETY: C-MEMORY, promised by the caller.
     unsafe { source.write(&mut value, qtype, Rows { count: 1, presence: None, is_map: false, most }, place) }?;
     Ok(value)
 }
 
-/// The list of C that is the value of an input of the type `qtype`, a list of structs or a dictionary, likewise.
+/// The list of C that is the value of an input of the type `qtype`, a list of structs or a dictionary. It takes the memory of `before`, the value of
+/// the row before.
 ///
 /// # Safety
-/// C-MEMORY: as for [`structure`], for each item.
+/// C-MEMORY: each item has its fields, and what they point to.
 pub(crate) unsafe fn list(
     given: &layouts::List<'_>,
     qtype: &QType,
@@ -63,7 +64,7 @@ pub(crate) unsafe fn list(
     let source = unsafe { Source::of(given.items, given.members, given.member_count, place) }?;
     let mut value = reused(before, qtype);
     let rows = Rows { count: given.len, presence: None, is_map: qtype.as_map().is_some(), most };
-    // SAFETY: C-MEMORY, likewise.
+    // SAFETY: C-MEMORY, promised by the caller.
     unsafe { source.write(&mut value, element, rows, place) }?;
     Ok(value)
 }
@@ -92,11 +93,11 @@ struct Source<'a> {
 /// The structs that a field is read in.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
-    /// How many structs there are: one, or as many as a list has items.
+    /// The number of structs: the length of a list, or 1.
     count: usize,
     /// The presence of the optional struct around the field; `None` if no struct around it is optional.
     presence: Option<&'a KnownPresence>,
-    /// True for the entries of a dictionary.
+    /// True if the structs are entries of a dictionary.
     is_map: bool,
     /// The most bytes of an array.
     most: u64,
@@ -157,7 +158,7 @@ impl<'a> Source<'a> {
     /// Writes the values over `value`. It has the type `of`, or in a list an array of such values in the place of each.
     ///
     /// # Safety
-    /// C-MEMORY: as for [`structure`], for each of the structs.
+    /// C-MEMORY: each of the structs has its fields, and what they point to.
     unsafe fn write(&self, value: &mut Value, of: &QType, rows: Rows<'_>, place: &RowPath<'_>) -> Result<(), Failure> {
         // Types nest only as deep as the text that spelled them.
         // SAFETY: C-MEMORY, promised by the caller.
@@ -195,7 +196,7 @@ impl<'a> Source<'a> {
     /// Writes a scalar, or a column of them.
     ///
     /// # Safety
-    /// C-MEMORY: as for `write`.
+    /// C-MEMORY: each of the structs has its fields, and what they point to.
     unsafe fn write_leaf(
         &self,
         value: &mut Value,
@@ -222,7 +223,7 @@ impl<'a> Source<'a> {
     /// Writes an optional struct, or a list of such.
     ///
     /// # Safety
-    /// C-MEMORY: as for `write`.
+    /// C-MEMORY: each of the structs has its fields, and what they point to.
     unsafe fn write_optional(
         &self,
         value: &mut Value,
@@ -252,14 +253,14 @@ impl<'a> Source<'a> {
                 rows
             }
         };
-        // SAFETY: C-MEMORY, likewise.
+        // SAFETY: C-MEMORY, promised by the caller.
         unsafe { self.write_fields(value, inner, rows, place) }
     }
 
     /// Writes the fields of a struct, or of a list of such.
     ///
     /// # Safety
-    /// C-MEMORY: as for `write`.
+    /// C-MEMORY: each of the structs has its fields, and what they point to.
     unsafe fn write_fields(
         &self,
         value: &mut Value,
@@ -286,7 +287,7 @@ impl<'a> Source<'a> {
     /// The values as those of a column of this kind.
     ///
     /// # Safety
-    /// C-MEMORY: as for `write`.
+    /// C-MEMORY: each of the structs has its fields, and what they point to.
     unsafe fn load(&self, kind: u32, rows: Rows<'_>, place: &RowPath<'_>) -> Result<Loaded<'a>, Failure> {
         let column = Column { kind, ..self.column };
         // SAFETY: C-MEMORY, promised by the caller.
@@ -294,14 +295,14 @@ impl<'a> Source<'a> {
         if let Some(outer) = rows.presence {
             known.limit_to(outer);
         }
-        // SAFETY: C-MEMORY, likewise.
+        // SAFETY: C-MEMORY, promised by the caller.
         unsafe { Loaded::with(&column, rows.count, known, place) }
     }
 
     /// The array, tensor or list that a struct of C has in a field of the kind that the model's type needs.
     ///
     /// # Safety
-    /// C-MEMORY: as for `write`; `T` is the struct of the header for this kind.
+    /// C-MEMORY: each of the structs has its fields, and `T` is the struct that the header has for this kind.
     unsafe fn inner<T: Copy>(
         &self,
         kind: u32,
@@ -320,7 +321,7 @@ impl<'a> Source<'a> {
     /// An error if a value is missing.
     ///
     /// # Safety
-    /// C-MEMORY: as for `write`.
+    /// C-MEMORY: each of the structs has its fields, and what they point to.
     unsafe fn require(&self, rows: Rows<'_>, place: &RowPath<'_>) -> Result<(), Failure> {
         if self.column.presence_form == kinds::PRESENCE_ALL {
             return Ok(());

@@ -33,7 +33,7 @@ fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Er
     Ok(made.table.column(0).clone())
 }
 
-/// Before 1970 too, and of durations below zero.
+/// Moments before 1970 and durations below zero are rounded down, not towards zero.
 #[test]
 fn nanoseconds_are_rounded_down() {
     let nanos = vec![-1_001_i64, -1_000, -999, -1, 0, 999, 1_000];

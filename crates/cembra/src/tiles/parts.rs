@@ -1,8 +1,7 @@
-//! Models that are evaluated in tiles, part by part. A model of tensors alone is one part, which is evaluated on tiles. One that has other values, too,
-//! is values that tensors take, then the tensors, then what is made of numbers and arrays of tensors, in which there may be tensors again. What is
-//! no tensor is evaluated by each rank for itself.
+//! Models that are evaluated in tiles, part by part. A model of tensors alone is one part. A model with other values has three: the values that tensors
+//! take, the tensors, and the values made of tensors. The last part may have tensors again. Each rank evaluates by itself what is no tensor.
 //!
-//! How inputs are cut is in `session.rs`, and how a program is taken apart in `cembra-engine`.
+//! The file `session.rs` cuts inputs, and `cembra-engine` takes programs apart.
 
 use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar, Value};
 use cembra_engine::{MixedModel, ModelPart, PartInput, hash_of};
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub enum TiledValue {
     /// A tensor in tiles. A number that is computed with the tensors is one without axes.
     Tiled(Tiled),
-    /// Any other value: a text, an optional value, an array, a number.
+    /// A value of another type: a text, an optional value, an array, a number.
     Value(Value),
 }
 
@@ -66,7 +65,7 @@ pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
     Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }
 
-/// True for a tensor, and for a number that is one without axes in tiles.
+/// True if values of this type are tensors in tiles. A number is a tensor without axes.
 pub(super) fn is_tensor(qtype: &QType) -> bool {
     match qtype {
         QType::Tensor(..) => true,
@@ -75,7 +74,7 @@ pub(super) fn is_tensor(qtype: &QType) -> bool {
     }
 }
 
-/// True for a number that tiles can have.
+/// True if tiles can have the number.
 pub(super) fn is_float_number(number: &ScalarValue) -> bool {
     matches!(number.scalar(), Scalar::Float32 | Scalar::Float64)
 }
@@ -93,13 +92,13 @@ pub(super) struct TiledModel {
     kind: Kind,
 }
 
-/// How a model is evaluated.
+/// The way in which a model is evaluated.
 #[derive(Debug)]
 enum Kind {
     /// On tiles, with the graph for the last inputs. Inputs of the same extents have the same graph, if the graph does not depend on tiles or the
     /// tilings are the same too.
     Tensors(Mutex<Option<Arc<TiledGraph>>>),
-    /// As any model without tensors.
+    /// The evaluation of a model without tensors.
     Values,
     /// Part by part.
     Parts(Box<TiledParts>),
@@ -131,7 +130,7 @@ struct TiledGraph {
     outputs: Vec<TensorNodeId>,
 }
 
-/// What a graph of tensors is evaluated on: the tensors for its leaves.
+/// A graph of tensors, with the tensors for its leaves.
 type Bound = (Arc<TiledGraph>, Vec<Tiled>);
 
 impl TiledModel {
@@ -179,7 +178,7 @@ impl TiledPart {
     }
 }
 
-/// What is done with outputs when they are made.
+/// The function that is given the outputs when they are made.
 type After<'e> = dyn FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error> + 'e;
 
 /// A run of a model in tiles.
@@ -234,7 +233,7 @@ impl<'e> Evaluation<'e> {
         Ok(mixed.results(&before, &tensors, &after).cloned().collect())
     }
 
-    /// What is evaluated before the tensors. Other ranks do not wait for it.
+    /// Evaluates the part before the tensors. Other ranks do not wait for it.
     fn before(&self, parts: &TiledParts, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let Some(part) = &parts.before else { return Ok(Vec::new()) };
         self.values(&part.model.executor, &part.given(inputs, &[]))
@@ -391,7 +390,7 @@ fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     }
 }
 
-/// What ranks compare before each evaluates by itself: the values that are no tensors.
+/// The values that are no tensors. Ranks compare them before each evaluates by itself.
 fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)> {
     /// The most bytes of a value that an error shows.
     const SHOWN: usize = 64;

@@ -31,7 +31,7 @@ pub enum PartInput {
     OfPart {
         /// The position of the output.
         at: usize,
-        /// Where the value stands in the text; nowhere if there is no text.
+        /// The place of the value in the text; empty if there is no text.
         span: Span,
     },
 }
@@ -138,7 +138,7 @@ impl ModelPart {
         Executor::of_part(&self.executable)
     }
 
-    /// Where the inputs of the part come from, in the order of its inputs.
+    /// The sources of the part's inputs, in their order.
     #[must_use]
     pub fn inputs(&self) -> &[PartInput] {
         &self.inputs

@@ -77,7 +77,7 @@ impl Field {
         Error::values(format!("input `{}` is {}, found {}", self.name, self.qtype, found.qtype()))
     }
 
-    /// True for what a part of a model hands to the next part, and not for an input or output of a model.
+    /// True if a part of a model hands the value to the next part; false for inputs and outputs of the model.
     #[doc(hidden)]
     #[must_use]
     pub fn goes_on(&self) -> bool {

@@ -143,7 +143,7 @@ impl TensorModel {
         }
     }
 
-    /// The same for inputs that are cut so, or are numbers.
+    /// The graph for inputs that are cut into tiles, or are numbers.
     pub(crate) fn graph_for_tiles(
         &self,
         extents: &[&[usize]],

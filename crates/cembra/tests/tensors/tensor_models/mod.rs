@@ -199,7 +199,7 @@ fn logsumexp_of_integers_is_of_floats() {
     assert!(made[2].to_vec::<f32>().is_ok());
 }
 
-/// Without a head, and with the rule of f64: 16777217 and 0.1 have more digits than an f32.
+/// The numbers 16777217 and 0.1 have more digits than an f32, without a head and with `numbers f64`.
 #[test]
 fn functions_of_floats_and_branches_make_f64_of_integers() {
     let text = "input n: tensor[i64, 1], x: tensor[f32, 1]

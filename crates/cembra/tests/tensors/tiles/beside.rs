@@ -74,7 +74,7 @@ fn session(executor: &Executor, world: &World) -> Result<TiledSession, Error> {
     executor.tiled(world, Options::default())
 }
 
-/// The same text without tiles.
+/// The text without its tiles.
 fn without_tiles(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("tile "));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
@@ -83,7 +83,7 @@ fn without_tiles(text: &str) -> String {
     })
 }
 
-/// What is evaluated in tiles, with the values of the dense run.
+/// Texts that are evaluated in tiles, with the values of the dense run.
 const IN_TILES: [&str; 45] = [
     // Optional values, missing and present.
     "output y = a * (n ?? 1.0)",
@@ -146,7 +146,7 @@ fn none_wrong(wrong: impl Iterator<Item = Result<(), String>>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the values of a model in tiles, beside those of its dense run.
+/// Compares the values of a model in tiles with those of its dense run. The error says what differs.
 fn compared(rest: &str, backend: Backend) -> Result<(), String> {
     let text = format!("{HEAD}{rest}");
     let failed = |error: Error| format!("{rest}: {}", error.render(&*text));
@@ -182,7 +182,7 @@ fn values_beside_tiles_are_those_of_the_dense_run() {
     }
 }
 
-/// What has no place in tiles, and the place in the text that the error is at.
+/// Texts that have no place in tiles, each with the part of the text that the error points at.
 const REFUSED: [(&str, &str); 13] = [
     ("output y = tensor.sum(tensor.take(a, [1, 2])) * (n ?? 1.0)", "[1, 2]"),
     ("output y = tensor.take(a, m)\noutput t = s", "tensor.take(a, m)"),

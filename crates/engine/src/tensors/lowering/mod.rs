@@ -88,10 +88,10 @@ fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> 
     Err(problem.label(format!("declared {qtype} here")))
 }
 
-/// What a graph for tiles is made for, beside extents: a list and a value for each input.
+/// The inputs for which a graph for tiles is made, beside their extents: an entry of each field for each input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileInputs<'t> {
-    /// How the axes of inputs are cut; an axis without a cut is one tile.
+    /// The cuts of the inputs' axes; an axis without a cut is one tile.
     pub(crate) cuts: &'t [Vec<Option<AxisCut>>],
     /// The numbers that inputs are.
     pub(crate) numbers: &'t [Option<ScalarValue>],

@@ -103,7 +103,7 @@ pub(super) struct Layout<'t, 's> {
     lines: Lines,
     frames: Vec<Frame>,
     begun: Vec<Begun>,
-    /// What `Frame::breaks_chain` is, outside of brackets.
+    /// The value of `Frame::breaks_chain` outside of brackets.
     breaks_chain: bool,
     /// True if the line so far is brackets that close.
     is_closing_line: bool,
@@ -184,7 +184,7 @@ impl<'t, 's> Layout<'t, 's> {
         self.set_chain_broken(breaks);
     }
 
-    /// True if an expression may be broken before its operators that is in this many brackets.
+    /// True if an expression inside of this many brackets may be broken before its operators.
     fn may_break_chain(&self, brackets: usize) -> bool {
         let Some(Frame { mode, bracket, .. }) = brackets.checked_sub(1).map(|at| self.frames[at]) else { return true };
         let may_break = match mode {
@@ -214,7 +214,7 @@ impl<'t, 's> Layout<'t, 's> {
         self.is_chain_broken() && self.structure.roles[index].is_joint && !self.is_closing_line
     }
 
-    /// True in a table of cases.
+    /// True if the place is in a table of cases.
     fn in_table(&self) -> bool {
         self.frames.first().is_some_and(|frame| frame.mode == Mode::Table)
     }
@@ -526,7 +526,7 @@ impl<'t, 's> Layout<'t, 's> {
         true
     }
 
-    /// True in a condition of the innermost bracket that is too long for a line.
+    /// True if the place is in a condition of the innermost bracket that is too long for a line.
     fn in_broken_condition(&self) -> bool {
         let begun = self.begun.get(self.begun_outside()..).and_then(<[Begun]>::last);
         begun.is_some_and(|begun| begun.is_broken)

@@ -29,9 +29,9 @@ pub(super) struct Role {
     pub(super) binds: bool,
     /// True for a `;` that the end of a line can stand for.
     pub(super) is_dropped: bool,
-    /// True if an expression begins here that may be broken before its operators.
+    /// True if this token begins an expression that may be broken before its operators.
     pub(super) begins_chain: bool,
-    /// True for an operator before which its expression may be broken: of those outside of brackets, one that binds least.
+    /// True if the token is an operator before which its expression may be broken: one that binds least, outside of brackets.
     pub(super) is_joint: bool,
     /// How many blanks more stand before it than there would be.
     pub(super) padding: u8,
@@ -110,9 +110,9 @@ struct Open {
 struct Chain {
     /// Its first token.
     start: usize,
-    /// How tightly the operators bind that bind least.
+    /// The level of the operators that bind least.
     level: Level,
-    /// These operators.
+    /// The operators of this level.
     joints: Vec<usize>,
 }
 
