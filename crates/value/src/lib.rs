@@ -48,7 +48,7 @@ pub use lines::Lines;
 pub use mask::{MASK_HOLDS, mask_holds};
 pub use near::near_names;
 pub use promise::{BrokenPromise, Promise};
-pub use promotion::common_scalar;
+pub use promotion::{common_scalar, lossless_scalar};
 pub use rendering::{Expression, Renderer, Source, UNNAMED};
 pub use run_terms::{OnError, RunTerms};
 pub use span::Span;

@@ -17,6 +17,16 @@ pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     })
 }
 
+/// The scalar type of values that are put together where no rule of a text decides: as [`common_scalar`], but an integer and a float are an f64,
+/// because an f32 does not hold the digits of an integer.
+#[must_use]
+pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
+    match common_scalar(a, b)? {
+        Scalar::Float32 if a.is_whole() || b.is_whole() => Some(Scalar::Float64),
+        common => Some(common),
+    }
+}
+
 impl ScalarValue {
     /// The value as one of another type, which is what its own has in common with some other: rounded where floats of that type
     /// do not have its digits. None where a cast must be written.

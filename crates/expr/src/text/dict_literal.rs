@@ -7,7 +7,9 @@ use super::token::TokenKind;
 use super::types::{self, TypeName};
 use super::written_literal::{write_bare, write_value};
 use cembra_runtime::{DICT_WORD, QType, Scalar};
-use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar};
+use cembra_value::{
+    Array, Code, Diagnostic, Dict, DictFault, ScalarValue, Span, Value, common_scalar, lossless_scalar,
+};
 use std::fmt::{self, Write};
 
 /// Entries as they are written.
@@ -172,8 +174,8 @@ impl Cursor<'_> {
 
     /// The dictionary of entries whose types are what they have in common.
     fn made_of(&mut self, entries: Entries, braces: Span) -> Option<Dict> {
-        let key = common(entries.keys.iter());
-        let value = common(entries.values.iter().flatten()).map(|value| wide_beside_integers(value, &entries.values));
+        let key = common(entries.keys.iter(), common_scalar);
+        let value = common(entries.values.iter().flatten(), lossless_scalar);
         match (key, value) {
             (Ok(Some(key)), Ok(Some(value))) => self.dict_of(entries, key, value, braces),
             // There is nothing in it: whatever is looked up there is not found.
@@ -211,19 +213,13 @@ impl Cursor<'_> {
 }
 
 /// The type that all have in common, none if there are no values; or two that have none.
-fn common<'v>(mut values: impl Iterator<Item = &'v ScalarValue>) -> Result<Option<Scalar>, (Scalar, Scalar)> {
+fn common<'v>(
+    mut values: impl Iterator<Item = &'v ScalarValue>,
+    of_two: fn(Scalar, Scalar) -> Option<Scalar>,
+) -> Result<Option<Scalar>, (Scalar, Scalar)> {
     let Some(first) = values.next() else { return Ok(None) };
-    let join = |common, value: &ScalarValue| common_scalar(common, value.scalar()).ok_or((common, value.scalar()));
+    let join = |common, value: &ScalarValue| of_two(common, value.scalar()).ok_or((common, value.scalar()));
     values.try_fold(first.scalar(), join).map(Some)
-}
-
-/// The type of values that are floats: an f64 if integers are among them, whose digits an f32 does not hold.
-fn wide_beside_integers(common: Option<Scalar>, values: &[Option<ScalarValue>]) -> Option<Scalar> {
-    let is_whole = |value: &ScalarValue| value.scalar().is_whole();
-    common.map(|common| match common.is_float() && values.iter().flatten().any(is_whole) {
-        true => Scalar::Float64,
-        false => common,
-    })
 }
 
 /// Writes a dictionary with its types.

@@ -22,7 +22,7 @@ use crate::definition::{
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{ArrayKind, QType, Scalar};
-use cembra_value::{Dict, Value, common_scalar};
+use cembra_value::{Dict, Value, common_scalar, lossless_scalar};
 use std::sync::Arc;
 
 /// How many numbers are compared one after the other, at most.
@@ -225,13 +225,11 @@ fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     get_known(g, set, dict, key, absent)
 }
 
-/// The type that a default becomes beside the values. If one of both is an integer and the other a float, it is an f64, because an f32 does not hold
-/// the digits of either.
+/// The type that a default becomes beside the values: an f64 if that is what they have in common without a loss.
 fn default_type(values: &QType, default: &QType) -> QType {
-    let is_mixed =
-        |values: Scalar, own: Scalar| values.is_whole() && own.is_float() || values.is_float() && own.is_whole();
-    match values.scalar().zip(default.scalar()) {
-        Some((values, own)) if is_mixed(values, own) => QType::of(Scalar::Float64, default.is_optional()),
+    let common = values.scalar().zip(default.scalar()).and_then(|(values, own)| lossless_scalar(values, own));
+    match common {
+        Some(Scalar::Float64) => QType::of(Scalar::Float64, default.is_optional()),
         _ => default.clone(),
     }
 }

@@ -7,8 +7,7 @@ use cembra_expr::NodeId;
 use cembra_ops::{OpId, id};
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_tensor::{Extents, Reduction, Slice, TensorErrorKind, TensorGraph, TensorNodeId as Tensor};
-use cembra_value::Error;
-use cembra_value::{ScalarValue, Value};
+use cembra_value::{Error, ScalarValue, Value, lossless_scalar};
 use std::ops::Range;
 
 type Axes = Vec<usize>;
@@ -159,9 +158,9 @@ fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> R
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
     let mut nodes = fields.iter().map(|field| Ok(lowering.whole(*field)?.node)).collect::<Result<Vec<_>, Error>>()?;
-    // An f32 does not hold the digits of an integer, and a tuple has no operands that the rule of a file marks.
-    let has = |is: fn(Scalar) -> bool| nodes.iter().any(|node| is(lowering.graph.scalar(*node)));
-    if has(Scalar::is_whole) && has(Scalar::is_float) {
+    // A tuple has no operands that the rule of a file marks.
+    let scalars = nodes.iter().map(|node| Some(lowering.graph.scalar(*node)));
+    if scalars.reduce(|a, b| lossless_scalar(a?, b?)).flatten() == Some(Scalar::Float64) {
         nodes = nodes.iter().map(|node| lowering.graph.cast(*node, Scalar::Float64)).collect::<Result<_, _>>()?;
     }
     let rank = nodes.first().map_or(0, |node| lowering.graph.extents(*node).len());
