@@ -64,6 +64,10 @@ fn faults_quote_what_could_not_be_read() {
         assert_eq!(error.code(), "invalid");
         assert!(error.to_string().contains("unclosed group"), "{error}");
     });
+    each("input b: bytes\noutput t = strings.decode(b)", |session| {
+        let error = session.evaluate(&[bytes(b"invalid:\xe1\x80 ")]).expect_err("half a character");
+        assert!(error.to_string().contains("not UTF-8 at position 8"), "{error}");
+    });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::long_work::LongWork;
 use super::made::{ArenaBytes, ArenaText, StackText, copied};
-use super::{invalid, number};
+use super::{invalid, number, text_fault};
 use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::id;
 use crate::kernel::{custom, strict};
@@ -17,6 +17,18 @@ use std::str::Utf8Chunk;
 /// Bytes as a text, if they are UTF-8.
 pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid("the bytes are not UTF-8"))
+}
+
+/// Bytes as a text, or the fault that says where they are none.
+fn utf8_or_position(context: &mut Context, bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
+    let error = match str::from_utf8(bytes.as_slice()) {
+        Ok(text) => return Ok(Text::new(text)),
+        Err(error) => error,
+    };
+    let mut reason = StackText::<64>::new();
+    // There is room for the words and the digits of 64 bits.
+    let _ = write!(reason, "the bytes are not UTF-8 at position {}", error.valid_up_to());
+    Err(text_fault(FaultKind::Invalid, copied(context, reason.as_str())?))
 }
 
 /// Calls `then` with an integer in decimal digits.
@@ -107,7 +119,7 @@ fn decoded(
     errors: Option<Text<'static>>,
 ) -> Result<Text<'static>, Fault> {
     let replacement = match errors.map(Text::as_str) {
-        None | Some("strict") => return utf8(bytes),
+        None | Some("strict") => return utf8_or_position(context, bytes),
         Some("ignore") => "",
         Some("replace") => "\u{fffd}",
         _ => return Err(invalid("`errors` is one of `strict`, `ignore` and `replace`")),

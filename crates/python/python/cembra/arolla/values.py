@@ -93,8 +93,19 @@ def to_array(values: Any, scalar: str) -> Any:
     return _op("core.presence_and", made, _op("core.equal", holds, arolla.boolean(True)))
 
 
+# The most elements that a sparse array may have: Arolla's own may say that there are 10**18, of which three take memory.
+_MOST_ELEMENTS = 1 << 29
+
+
+def _dense(array: Any) -> Any:
+    """A sparse array as one in which each element takes memory, missing or not."""
+    if array.size > _MOST_ELEMENTS:
+        raise Unsupported(f"array of more than {_MOST_ELEMENTS} elements", f"cembra keeps each of the {array.size} elements in memory")
+    return _op("array.as_dense_array", array)
+
+
 def _edge_from(edge: Any) -> Edge:
-    mapping, parents = from_array(_op("array.as_dense_array", edge.mapping()), "i64"), edge.parent_size
+    mapping, parents = from_array(_dense(edge.mapping()), "i64"), edge.parent_size
     if not np.ma.is_masked(mapping) and bool(np.all(mapping[1:] >= mapping[:-1])):
         # Groups that are contiguous say so.
         return Edge.from_split_points(np.searchsorted(mapping, np.arange(parents + 1)))
@@ -124,7 +135,7 @@ def from_value(value: Any) -> Any:
     if arolla.is_dense_array_qtype(qtype) and scalar:
         return from_array(value, scalar)
     if arolla.is_array_qtype(qtype) and scalar:
-        return from_array(_op("array.as_dense_array", value), scalar)
+        return from_array(_dense(value), scalar)
     if qtype in (arolla.DENSE_ARRAY_EDGE, arolla.ARRAY_EDGE):
         return _edge_from(value)
     if qtype in (arolla.DENSE_ARRAY_SHAPE, arolla.ARRAY_SHAPE):
