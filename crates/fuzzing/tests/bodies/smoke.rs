@@ -52,11 +52,13 @@ fn many_programs_agree() {
         // Exports, what changes nothing but a type, and what the host does not have are left out. The suites have them.
         let (family, _) = def.name.split_once('.').unwrap();
         let left_out = matches!(family, "annotation" | "derived_qtype")
-            || matches!(def.name, "core._declared" | "core._declared_operand" | "core._extern");
+            || matches!(def.name, "core._declared" | "core._declared_operand" | "core._extern")
+            // Marks of operands are what a text's rule of numbers writes.
+            || matches!(def.name, "core._wide" | "core._beside");
         // Arrays are not drawn either, and many operators take nothing else.
         let of_arrays = matches!(def.over_arrays, OverArrays::Own | OverArrays::Kernel(_))
-            && (matches!(family, "array" | "edge" | "dict" | "math" | "strings" | "random" | "bool")
-                || matches!(def.name, "core.map" | "core._in_value" | "core._sum"))
+            && (matches!(family, "array" | "edge" | "dict" | "math" | "strings" | "random" | "bool" | "duration")
+                || matches!(def.name, "core.map" | "core._in_value" | "core._sum" | "core._median"))
             || matches!(def.name, "dict.keys" | "dict.values" | "dict._ranged" | "dict._ranged_row");
         // What an operator is of structs is not written: the operator is.
         let of_structs = def.name == "core._formed"
@@ -205,7 +207,7 @@ const ARITHMETIC: [&str; 5] = ["math.mod", "math.floordiv", "math.fmod", "math.p
 #[ignore = "takes half a minute where the library is not optimised"]
 fn a_wrong_answer_inside_of_a_loop_shrinks_to_one_loop() {
     // With this seed one is soon among them.
-    let config = Config { functions: 0.3, seed: 1, ..scalars(6000) };
+    let config = Config { functions: 0.3, seed: 4, ..scalars(6000) };
     let broken = Broken {
         // Arithmetic inside of a round: on something that is made of a state.
         meets: |prepared| {
