@@ -35,7 +35,7 @@ class _ArrayOperators:
         """An array as a dense array, a scalar as one of one element, a tuple of scalars as one of its fields, cast to what they have in common."""
         ...
     def at(self, array: Any, index: Any) -> Expr:
-        """The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one."""
+        """The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one. With an array of masks for the index, as in `a[a > 0]`, it is `array.select`."""
         ...
     def collapse(self, x: Any, into: Any = ...) -> Expr:
         """The value that all elements that are there have in common, of each group of the edge `into`; missing if there is no one value. Without an edge an array of the one value of all."""
@@ -398,7 +398,7 @@ class _DictOperators:
         """The keys of a dictionary, as an array, in the order in which they are written."""
         ...
     def lookup(self, key: Any, dict: Any, default: Any = ...) -> Expr:
-        """The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing."""
+        """The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing. An integer and a fraction, one of them the default, make an f64."""
         ...
     def make(self, keys: Any, values: Any) -> Expr:
         """The dictionary of an array of keys and an array of their values. No two keys are equal; one that is missing is left out. It is no value that a model gives: something looks keys up in it, and it is made as often as something does, unless its elements are literals."""
@@ -721,7 +721,7 @@ class _MathOperators:
         """The standard deviation of the elements that are there, of each group or of all: the root of `math.var`."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
+        """The difference of two numbers; of two dates, in days, an i64; the date so many days earlier. Integers wrap around, a date and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
         """The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once."""
@@ -1014,7 +1014,7 @@ class _StringsOperators:
         """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999."""
         ...
     def printf(self, fmt: Any, *values: Any) -> Expr:
-        """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. An error if a field is for another kind of value."""
+        """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. Widths and precisions count characters, in a format of bytes bytes. An error if a field is for another kind of value."""
         ...
     def replace(self, s: Any, old: Any, new: Any, max_subs: Any = ...) -> Expr:
         """The string with each part that is `old` replaced by `new`, from left to right, `max_subs` of them at most; all, if that is missing or negative. An empty `old` lies around every character."""
@@ -1435,7 +1435,7 @@ class _Operators:
         """The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside."""
         ...
     def lookup(self, key: Any, dict: Any, default: Any = ...) -> Expr:
-        """The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing."""
+        """The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing. An integer and a fraction, one of them the default, make an f64."""
         ...
     def lower(self, x: Any) -> Expr:
         """The text in lower case."""
@@ -1527,7 +1527,7 @@ class _Operators:
         """`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`."""
         ...
     def printf(self, fmt: Any, *values: Any) -> Expr:
-        """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. An error if a field is for another kind of value."""
+        """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. Widths and precisions count characters, in a format of bytes bytes. An error if a field is for another kind of value."""
         ...
     def prod(self, x: Any, into: Any = ...) -> Expr:
         """The product of the elements that are there, of each group or of all; missing if there are none."""
@@ -1600,7 +1600,7 @@ class _Operators:
         """The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two numbers; of two dates, in days, an i32; the date so many days earlier. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
+        """The difference of two numbers; of two dates, in days, an i64; the date so many days earlier. Integers wrap around, a date and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
         """The `sum` of the text language: `math.sum`, but a sum of `i32` that no `i32` is fails. Sums of `i64` wrap around."""

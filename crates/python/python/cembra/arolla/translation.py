@@ -58,6 +58,9 @@ class Translation:
         if node.is_placeholder:
             return Expr(("parameter", _parameter(node.placeholder_key)))
         name = node.op.display_name
+        if name in _OF_FORMATS and self._with_values and node.node_deps[0].is_literal:
+            # A literal format is held against the types of its arguments. Arolla looks at it where there are values: if one is missing, so is the text.
+            operands[0] = self._value(node.node_deps[0].qvalue)
         if _is_known(node.op):
             return call(_OF_ROWS.get(name, name), *operands)
         raise Unsupported(f"operator {name}", f"cembra has no operator {name}")
@@ -158,6 +161,9 @@ def _is_known(operator: Any) -> bool:
 
 # Operators on dictionaries of rows, which are dictionaries of integers here.
 _OF_ROWS = {"dict._get_row": "dict.get", "dict._contains": "dict.contains", "dict._keys": "dict.keys"}
+
+
+_OF_FORMATS = ("strings.format", "strings.printf")
 
 
 def _lowered(node: Any) -> Any:
