@@ -162,7 +162,7 @@ def _is_known(operator: Any) -> bool:
 # Operators on dictionaries of rows, which are dictionaries of integers here.
 _OF_ROWS = {"dict._get_row": "dict.get", "dict._contains": "dict.contains", "dict._keys": "dict.keys"}
 
-
+# Operators whose first operand is a format.
 _OF_FORMATS = ("strings.format", "strings.printf")
 
 

@@ -93,7 +93,7 @@ def to_array(values: Any, scalar: str) -> Any:
     return _op("core.presence_and", made, _op("core.equal", holds, arolla.boolean(True)))
 
 
-# The most elements that a sparse array may have: Arolla's own may say that there are 10**18, of which three take memory.
+# The most elements of a sparse array, which are made dense: as many integers of 64 bits as the default of the limit `array_bytes` holds.
 _MOST_ELEMENTS = 1 << 29
 
 
