@@ -3,8 +3,8 @@
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
-use crate::strings::made::copied;
-use crate::strings::{invalid, text_fault};
+use crate::strings::invalid;
+use crate::strings::made::invalid_for;
 use crate::typing::refuse;
 use crate::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
@@ -39,7 +39,7 @@ fn known(context: &mut Context, name: Text<'static>) -> Result<&'static TimeZone
     match zone(name.as_str()) {
         Some(zone) => Ok(zone),
         // The message proposes no similar name: each row of many may have such a name, and the search is slow.
-        None => Err(text_fault(FaultKind::Invalid, copied(context, &no_zone(name.as_str()))?)),
+        None => Err(invalid_for(context, &no_zone(name.as_str()), "there is no such time zone")),
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) static LOCAL: OpDef = OpDef {
     name: "timestamp.local",
     summary: "What clocks in a time zone show at a timestamp, as the timestamp at which those of UTC show it. Zones have their names of the IANA, as `Europe/Zurich`, and links are names too. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone)],
-    faults: &[FaultKind::Invalid, FaultKind::TimeRange, FaultKind::ArenaLimit],
+    faults: &[FaultKind::Invalid, FaultKind::TimeRange],
     typing: Typing::Rule(|args| types("timestamp.local", args, Scalar::Timestamp, false)),
     meaning: Meaning::Overloads(&[strict!(try in context |t: Timestamp, zone: Text<'static>| -> Timestamp {
         local(t, known(context, zone)?).ok_or(outside(t))
@@ -164,7 +164,7 @@ pub(crate) static FROM_LOCAL: OpDef = OpDef {
     name: "timestamp.from_local",
     summary: "The timestamp at which clocks in a time zone show what those of UTC show at `t`; missing if they skip it. Where they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone), param("repeated").of(ArgumentForm::RepeatedTime)],
-    faults: &[FaultKind::Invalid, FaultKind::TimeRange, FaultKind::ArenaLimit],
+    faults: &[FaultKind::Invalid, FaultKind::TimeRange],
     typing: Typing::Rule(|args| {
         let hint =
             || Some("one of \"earlier\", \"later\", \"missing\": what is meant where clocks are set back".to_owned());

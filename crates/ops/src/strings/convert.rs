@@ -1,8 +1,8 @@
 //! Texts from other values, and between texts and bytes.
 
 use super::long_work::LongWork;
-use super::made::{ArenaBytes, ArenaText, StackText, copied};
-use super::{invalid, number, text_fault};
+use super::made::{ArenaBytes, ArenaText, StackText, copied, invalid_for};
+use super::{invalid, number};
 use crate::definition::{CUSTOM, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param, param_or};
 use crate::id;
 use crate::kernel::{custom, strict};
@@ -14,9 +14,11 @@ use smallvec::smallvec;
 use std::fmt::{Display, LowerExp, Write};
 use std::str::Utf8Chunk;
 
+const NOT_UTF_8: &str = "the bytes are not UTF-8";
+
 /// Bytes as a text, if they are UTF-8.
 pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
-    str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid("the bytes are not UTF-8"))
+    str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid(NOT_UTF_8))
 }
 
 /// Bytes as a text, or the fault that says where they are none.
@@ -27,8 +29,8 @@ fn utf8_or_position(context: &mut Context, bytes: Bytes<'static>) -> Result<Text
     };
     let mut reason = StackText::<64>::new();
     // There is room for the words and the digits of 64 bits.
-    let _ = write!(reason, "the bytes are not UTF-8 at position {}", error.valid_up_to());
-    Err(text_fault(FaultKind::Invalid, copied(context, reason.as_str())?))
+    let _ = write!(reason, "{NOT_UTF_8} at position {}", error.valid_up_to());
+    Err(invalid_for(context, reason.as_str(), NOT_UTF_8))
 }
 
 /// Calls `then` with an integer in decimal digits.

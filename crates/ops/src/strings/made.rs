@@ -1,7 +1,7 @@
 //! Strings in the making: a piece of the call's arena of the right length, filled from left to right.
 
-use super::Chars;
-use cembra_runtime::{Bytes, Context, Fault, Text};
+use super::{Chars, invalid, text_fault};
+use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -97,6 +97,11 @@ pub(crate) fn copied(context: &mut Context, text: &str) -> Result<Text<'static>,
     let mut made = ArenaText::new(context, text.len())?;
     made.push_str(text);
     Ok(made.finish())
+}
+
+/// The fault of an argument outside of an operator's domain, for a reason that is made here: `short` where the arena has no room for it.
+pub(crate) fn invalid_for(context: &mut Context, reason: &str, short: &'static str) -> Fault {
+    copied(context, reason).map_or_else(|_full| invalid(short), |text| text_fault(FaultKind::Invalid, text))
 }
 
 /// A copy of bytes.

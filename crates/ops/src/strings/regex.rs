@@ -1,9 +1,9 @@
 //! Regular expressions, in RE2's syntax, matched by the `regex` crate. Patterns and texts are limited, and so is the time of a
 //! match, which is told in `pattern`.
 
-use super::made::copied;
+use super::made::invalid_for;
 use super::pattern::{Long, Pattern};
-use super::{Reason, literal_string, refused_literal, text_fault};
+use super::{Reason, literal_string, refused_literal};
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
 use crate::typing::{Argument, TypeFault};
@@ -46,10 +46,7 @@ pub(super) fn with_pattern<T>(
 fn fault_of(context: &mut Context, refused: Cow<'static, str>) -> Fault {
     match refused {
         Cow::Borrowed(reason) => Reason(reason).into(),
-        Cow::Owned(reason) => match copied(context, &reason) {
-            Ok(text) => text_fault(FaultKind::Invalid, text),
-            Err(full) => full,
-        },
+        Cow::Owned(reason) => invalid_for(context, &reason, "the pattern is not a regular expression"),
     }
 }
 
