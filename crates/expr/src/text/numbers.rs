@@ -47,6 +47,8 @@ impl Kinds {
     const WIDE: Kinds = Kinds(8);
     const OTHER: Kinds = Kinds(16);
     const ANY: Kinds = Kinds(63);
+    /// What makes neither an integer nor a written fraction of anything that it meets.
+    const FIRM: Kinds = Kinds(4 | Kinds::WIDE.0 | Kinds::OTHER.0);
 
     fn may_be(self, kinds: Kinds) -> bool {
         self.0 & kinds.0 != 0
@@ -102,9 +104,11 @@ enum ResultKinds {
     First,
     /// The kinds of the elements of the first operand.
     Element,
-    /// The kinds of the operands from this position on.
+    /// The common kinds of the operands from this position on.
     All(usize),
-    /// The kinds of all operands. A difference of dates is an integer with a sign; no float is made without a float.
+    /// The common kinds of the operands from this position on, or no numbers.
+    Meeting(usize),
+    /// The common kinds of all operands. A difference of dates is an integer with a sign; no float is made without a float.
     Sum,
     /// The kinds of all operands with floats in the place of integers. A quotient of durations is an f64.
     Quotient,
@@ -122,7 +126,8 @@ impl ResultKinds {
     fn of(name: &str, integers: Integers) -> ResultKinds {
         let by_call = match integers {
             Integers::Widen | Integers::WidenFirst => ResultKinds::Floats,
-            Integers::Stay | Integers::WidenBesideFloats(_) => ResultKinds::Any,
+            Integers::WidenBesideFloats(from) => ResultKinds::Meeting(from),
+            Integers::Stay => ResultKinds::Any,
         };
         let by_token = |operation: &Operation| match operation {
             Operation::Divide | Operation::Power => ResultKinds::Quotient,
@@ -200,30 +205,41 @@ impl NodeKinds {
     }
 
     fn made(&self, graph: &Graph, makes: ResultKinds, operands: &[NodeId]) -> Kinds {
+        let kinds_from = |first: usize| operands.iter().skip(first).map(|operand| self.kinds[operand.index()]);
         let of = |at: usize| operands.get(at).map_or(Kinds::ANY, |operand| self.kinds[operand.index()]);
         let all_from = |first: usize| {
-            let kinds = operands.iter().skip(first).map(|operand| self.kinds[operand.index()]);
-            kinds.fold(Kinds::NONE, Kinds::bitor)
+            let is_firm = kinds_from(first).any(|kinds| kinds != Kinds::NONE && kinds.is(Kinds::FIRM));
+            let all = kinds_from(first).fold(Kinds::NONE, Kinds::bitor);
+            if is_firm { all.without(Kinds::WHOLE | Kinds::WEAK) } else { all }
+        };
+        // Two dates have an integer between them.
+        let sum_from = |first: usize| {
+            let is_between = kinds_from(first).all(|kinds| kinds.may_be(Kinds::OTHER));
+            all_from(first) | if is_between { Kinds::WHOLE.without(Kinds::UNSIGNED) } else { Kinds::NONE }
         };
         let named = || match operands.get(1).map(|qtype| graph.node(*qtype)) {
             Some(Node::Literal(Value::Type(qtype))) => Some(qtype),
             _ => None,
         };
         let all = all_from(0);
-        let is_wide =
-            || !all.may_be(Kinds::OTHER) && operands.iter().any(|operand| self.kinds[operand.index()] == Kinds::WIDE);
+        let is_wide = || !all.may_be(Kinds::OTHER) && kinds_from(0).any(|kinds| kinds == Kinds::WIDE);
         match makes {
             ResultKinds::Any => Kinds::ANY,
             ResultKinds::Other => Kinds::OTHER,
-            ResultKinds::Floats if all.may_be(Kinds::OTHER) => Kinds::ANY.without(Kinds::WHOLE),
-            ResultKinds::Floats => all.without(Kinds::WHOLE) | Kinds::WIDE | Kinds::OTHER,
+            ResultKinds::Floats if all.may_be(Kinds::OTHER) && !(all.is(Kinds::FIRM) && all != Kinds::OTHER) => {
+                Kinds::ANY.without(Kinds::WHOLE)
+            }
+            ResultKinds::Floats if all.may_be(Kinds::WHOLE) || all == Kinds::NONE => {
+                all.without(Kinds::WHOLE) | Kinds::WIDE | Kinds::OTHER
+            }
+            ResultKinds::Floats => all | Kinds::OTHER,
             ResultKinds::First => of(0),
             ResultKinds::Element if of(0).may_be(Kinds::OTHER) => Kinds::ANY,
             ResultKinds::Element => of(0),
             ResultKinds::All(first) => all_from(first),
             ResultKinds::Sum | ResultKinds::Quotient if is_wide() => Kinds::WIDE,
-            ResultKinds::Sum if all.may_be(Kinds::OTHER) => all | Kinds::WHOLE.without(Kinds::UNSIGNED),
-            ResultKinds::Sum => all,
+            ResultKinds::Sum => sum_from(0),
+            ResultKinds::Meeting(from) => sum_from(from) | Kinds::OTHER,
             ResultKinds::Quotient => all.without(Kinds::WHOLE) | Kinds::WIDE,
             ResultKinds::Typed => named().map_or(Kinds::ANY, Kinds::of),
             ResultKinds::Reached if named() == Some(&QType::Scalar(Scalar::Int64)) => of(0),

@@ -345,3 +345,32 @@ fn what_makes_floats_of_integers_says_so() {
     }
     assert_eq!(unsaid, [""; 0]);
 }
+
+/// Readers of texts believe that what is made of a float is neither an integer nor a written fraction, so that it needs no mark beside one.
+#[test]
+fn what_meets_floats_makes_floats_or_no_numbers() {
+    use cembra_expr::Integers;
+    use cembra_runtime::ArrayKind;
+    let of = |scalar| [QType::Scalar(scalar), QType::Optional(scalar), QType::Array(ArrayKind::Dense, scalar)];
+    let floats = [Scalar::Float32, Scalar::Float64].map(of);
+    let others = [Scalar::WeakFloat, Scalar::Int32, Scalar::Int64, Scalar::Duration, Scalar::Boolean].map(of);
+    let mut looked_at = 0;
+    for (_, def) in Registry::standard().iter() {
+        let Integers::WidenBesideFloats(from) = def.integers() else { continue };
+        let condition = QType::Optional(Scalar::Unit);
+        for (float, other) in
+            floats.iter().flatten().flat_map(|float| others.iter().flatten().map(move |other| (float, other)))
+        {
+            for pair in [[float, other], [other, float], [float, float]] {
+                let types = (0..def.params.len().max(from + 2))
+                    .map(|at| if at < from { &condition } else { pair[(at - from).min(1)] });
+                let args: Vec<Argument<'_>> = types.map(|qtype| Argument { qtype, literal: None }).collect();
+                let ret = def.resolve(&args).ok().and_then(|resolved| resolved.signature.ret.of_each().scalar());
+                let Some(ret) = ret else { continue };
+                looked_at += 1;
+                assert!(!ret.is_whole() && ret != Scalar::WeakFloat, "{} of {pair:?} makes {ret:?}", def.name);
+            }
+        }
+    }
+    assert!(looked_at > 1000, "{looked_at}");
+}

@@ -18,7 +18,9 @@ use crate::pass::{Options, evaluate_constant};
 use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_form};
-use cembra_ops::{Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, compare_types, id, list_types};
+use cembra_ops::{
+    Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, becomes_wide, compare_types, id, list_types,
+};
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Array, Budget, Code, Diagnostic, Diagnostics, Dict, Limits, Promise, ScalarValue, Value};
 use days::Days;
@@ -362,6 +364,21 @@ impl Typer<'_> {
 
     /// An operator on operands that are typed.
     fn applied(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
+        let marked = match (op, given) {
+            (id::WIDE, [x]) => Some((x, None)),
+            (id::BESIDE, [x, y]) => Some((x, Some(y.qtype(&model.graph)))),
+            _ => None,
+        };
+        // Most marks of numbers change nothing.
+        if let Some((x, beside)) = marked
+            && becomes_wide(x.qtype(&model.graph), beside).is_none()
+        {
+            model.graph.set_distinct(false);
+            return Some(match *x {
+                Operand::Node(x) => x,
+                Operand::Literal { node, value, .. } => self.literal(model, node, value),
+            });
+        }
         let made = match self.registry.get(op).meaning {
             Meaning::Overloads(_) => self.operator(model, node, op, given),
             _ => self.structure(model, node, op, given),
@@ -543,11 +560,6 @@ impl Typer<'_> {
         let resolved = model.graph.resolve(self.registry, op, &operands);
         let resolved = resolved.map_err(|fault| self.unresolved(model, node, op, given, &fault)).ok()?;
         let qtype = &resolved.signature.ret;
-        if matches!(op, id::WIDE | id::BESIDE) && model.graph.qtype(operands[0]) == qtype {
-            // The mark changes nothing: operators that take tables, structs or literals apart must find the operand itself.
-            model.graph.set_distinct(false);
-            return Some(operands[0]);
-        }
         Some(model.graph.add_of_distinct(Kind::bound(op, &resolved), &operands, qtype, node))
     }
 
