@@ -330,6 +330,13 @@ impl Context {
         self.is_watched
     }
 
+    /// True if runs have a time limit.
+    #[inline]
+    #[must_use]
+    pub const fn has_time_limit(&self) -> bool {
+        self.time_limit.is_some()
+    }
+
     /// Gives each run to come a time limit, and a token beside it: a run ends with [`FaultKind::Deadline`] once it takes longer. Runs are those between
     /// [`begin_run`](Context::begin_run) and [`end_run`](Context::end_run). If the limit is zero, none begins.
     pub fn set_time_limit(&mut self, token: Option<Cancellation>, limit: Duration) {

@@ -467,16 +467,23 @@ impl Executable {
         context: &mut Context,
     ) -> Result<(), Error> {
         // One look for those without a time limit that are not counted, and nothing behind the call.
-        if context.is_watched() {
+        if !context.is_watched() {
             // SAFETY: CALL, promised by the caller.
-            return unsafe { self.run_watched(model, [input, output, frame], context) };
+            let status = unsafe { self.call(model, [input, output, frame], context) };
+            return model.end(status, context);
+        }
+        if context.has_time_limit() {
+            // SAFETY: CALL, promised by the caller.
+            return unsafe { self.run_limited(model, [input, output, frame], context) };
         }
         // SAFETY: CALL, promised by the caller.
         let status = unsafe { self.call(model, [input, output, frame], context) };
-        model.end(status, context)
+        model.end(status, context)?;
+        context.count_evaluation();
+        Ok(())
     }
 
-    /// Runs as `run` does, for a context with a time limit or a tally, which counts the run unless it fails.
+    /// Runs as `run` does, for a context with a time limit, and counts the run if it has a tally and does not fail.
     ///
     /// # Errors
     /// Errors of `run`.
@@ -484,7 +491,7 @@ impl Executable {
     /// # Safety
     /// CALL.
     #[inline(never)]
-    unsafe fn run_watched(
+    unsafe fn run_limited(
         self: &Arc<Self>,
         model: &FrameModel,
         memories: [FramePtr; 3],
