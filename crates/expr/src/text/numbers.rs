@@ -280,6 +280,13 @@ pub(super) trait Marker {
         if integers == Integers::Stay {
             return Ok(None);
         }
+        let may_be = |known: &mut NodeKinds, kind| {
+            operands.iter().filter(|operand| known.kinds(graph, vocabulary, **operand).may_be(kind)).count()
+        };
+        // Most operators are of floats, and of one written fraction.
+        if may_be(known, Kinds::WHOLE) == 0 && may_be(known, Kinds::WEAK) < 2 {
+            return Ok(None);
+        }
         let mut marked: Vec<NodeId> = operands.into();
         // A quotient of durations is none of floats.
         let is_of_numbers = operands.first().is_none_or(|first| known.kinds(graph, vocabulary, *first) != Kinds::OTHER);
