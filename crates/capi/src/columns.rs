@@ -483,7 +483,7 @@ impl Session {
                     return Err(Failure::values(message + ": evaluate rows one by one, or a table of Arrow"));
                 }
                 // SAFETY: C-MEMORY, promised by the caller.
-                _ => Input::of(unsafe { Loaded::of(column, rows, &RowPath::input(&field.name)) }?, &field.qtype)?,
+                _ => Input::of(unsafe { Loaded::of(column, rows, RowPath::input(&field.name)) }?, &field.qtype)?,
             });
         }
         // SAFETY: C-MEMORY, likewise.

@@ -61,14 +61,14 @@ fn spent_before(now: Instant) -> Option<Duration> {
 }
 
 /// The processor time that this thread has spent so far.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn thread_time() -> Option<Duration> {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Some(Duration::new(u64::try_from(spent.tv_sec).ok()?, u32::try_from(spent.tv_nsec).ok()?))
 }
 
 /// Not counted here.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 fn thread_time() -> Option<Duration> {
     None
 }

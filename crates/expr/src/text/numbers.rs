@@ -226,7 +226,8 @@ impl NodeKinds {
         match makes {
             ResultKinds::Any => Kinds::ANY,
             ResultKinds::Other => Kinds::OTHER,
-            ResultKinds::Floats if all.may_be(Kinds::OTHER) && !(all.is(Kinds::FIRM) && all != Kinds::OTHER) => {
+            // Of a duration or a tuple, say. What may be a float and is firm is a result of floats: a float or a mask.
+            ResultKinds::Floats if all.may_be(Kinds::OTHER) && (all == Kinds::OTHER || !all.is(Kinds::FIRM)) => {
                 Kinds::ANY.without(Kinds::WHOLE)
             }
             ResultKinds::Floats if all.may_be(Kinds::WHOLE) || all == Kinds::NONE => {
@@ -306,12 +307,16 @@ pub(super) trait Marker {
                     *x = self.beside(before, beside)?;
                     *y = self.beside(beside, before)?;
                 } else if let [first, others @ ..] = meeting {
+                    // It may meet a u64, which no other integer has a type in common with, before it meets the float.
+                    let of_u64 =
+                        others.iter().any(|other| known.kinds(graph, vocabulary, *other).may_be(Kinds::UNSIGNED));
+                    let floats = if of_u64 { Kinds::NARROW | Kinds::WIDE } else { Kinds::NARROW };
                     // The first becomes an f64 if one of the others is a float, and all others are beside what it became.
                     for other in &*others {
-                        *first = self.beside(*first, *other)?;
+                        *first = self.beside_floats(*first, *other, floats)?;
                     }
                     for other in others {
-                        *other = self.beside(*other, *first)?;
+                        *other = self.beside_floats(*other, *first, floats)?;
                     }
                 }
             }
@@ -353,11 +358,19 @@ pub(super) trait Marker {
     /// # Errors
     /// There is no room for the mark.
     fn beside(&mut self, operand: NodeId, other: NodeId) -> Result<NodeId, Self::Stop> {
+        self.beside_floats(operand, other, Kinds::NARROW)
+    }
+
+    /// As `beside`, of these floats alone.
+    ///
+    /// # Errors
+    /// There is no room for the mark.
+    fn beside_floats(&mut self, operand: NodeId, other: NodeId, floats: Kinds) -> Result<NodeId, Self::Stop> {
         let (graph, vocabulary, known) = self.known();
         let [own, met] = [operand, other].map(|node| known.kinds(graph, vocabulary, node));
         // Beside an f64 an integer becomes one without a mark, but a u64.
-        let is_integer = own.may_be(Kinds::WHOLE) && met.may_be(Kinds::NARROW)
-            || own.may_be(Kinds::UNSIGNED) && met.may_be(Kinds::WIDE);
+        let is_integer =
+            own.may_be(Kinds::WHOLE) && met.may_be(floats) || own.may_be(Kinds::UNSIGNED) && met.may_be(Kinds::WIDE);
         let is_literal = matches!(graph.node(other), Node::Literal(_));
         let is_fraction = own.may_be(Kinds::WEAK) && met.may_be(Kinds::WEAK) && !is_literal;
         match () {
