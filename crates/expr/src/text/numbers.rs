@@ -30,7 +30,7 @@ pub(super) enum Numbers {
 
 /// The kinds of elements that a value may have, as far as its operators say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Kinds(u8);
+pub(super) struct Kinds(u8);
 
 impl Kinds {
     /// A `missing` without a type, which is of the kind of what it meets.
