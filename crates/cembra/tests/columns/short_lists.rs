@@ -6,6 +6,7 @@ use cembra::{
     Value,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 const INPUTS: &str = "input x: [f64?]; input f: [f32?]; input n: [i64?]; input k: [i32?]; input b: [bool?]; input t: [text?]; input w: [f64]
 input items: [{sku: text, price: f64, count: i64, weight: f64?, on: date}]
@@ -359,7 +360,9 @@ fn requests_are_read_where_they_lie() {
 #[test]
 fn fields_of_every_kind_are_moved() {
     let model = Model::parse(REQUEST).unwrap();
-    let mut executor = model.executor::<Request, Answer>(&Options::default()).unwrap();
+    // It takes minutes there.
+    let options = Options::default().limits(Limits::default().compile_time(Duration::from_secs(3600)));
+    let mut executor = model.executor::<Request, Answer>(&options).unwrap();
     let mut random = fastrand::Rng::with_seed(68);
     let mut kept = Answer::default();
     for len in [2, 0, 1, 3] {
@@ -369,7 +372,7 @@ fn fields_of_every_kind_are_moved() {
         executor.run_into(&request, &mut kept).unwrap();
         assert_eq!(kept, expected, "{len}, kept");
     }
-    let mut by_json = model.json_executor(&Options::default()).unwrap();
+    let mut by_json = model.json_executor(&options).unwrap();
     let mut answer = String::new();
     for (items, goods, lines) in [
         (
