@@ -4,6 +4,9 @@ use crate::ValueRef;
 use cembra_engine::Lookup;
 use cembra_runtime::{FramePtr, QType, Scalar, Slot, Text};
 use std::cmp::Ordering;
+use std::mem::MaybeUninit;
+use std::ptr::with_exposed_provenance;
+use std::slice;
 
 /// The most bytes that are kept for the next text.
 pub(super) const MOST_KEPT: usize = 1 << 20;
@@ -22,8 +25,8 @@ pub(super) struct JsonMap {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: Key,
-    /// The value, as an optional in a frame.
-    value: [u64; 3],
+    /// The value, as an optional in a frame. No integers, which would forget what a text's pointer may read.
+    value: [MaybeUninit<u64>; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +38,11 @@ enum Key {
 
 impl Key {
     fn of(text: &str, bits: Option<u64>) -> Key {
-        bits.map_or(Key::Text(text.as_ptr().addr(), text.len()), Key::Number)
+        bits.map_or_else(|| Key::text(text), Key::Number)
+    }
+
+    fn text(text: &str) -> Key {
+        Key::Text(text.as_ptr().expose_provenance(), text.len())
     }
 }
 
@@ -68,7 +75,7 @@ impl JsonMap {
     /// Adds an entry by the bits of its value, and of its key if that is no text. `None` if values are texts.
     pub(super) fn push_bits(&mut self, text: &str, bits: Option<u64>, value: u64) -> Option<()> {
         let ty = self.value.machine_type()?;
-        let mut entry = Entry { key: Key::of(text, bits), value: [0; 3] };
+        let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
         let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
         // SAFETY: FRAME-SLOT: there is room for an optional of any scalar, whose presence is at the start.
         unsafe {
@@ -81,7 +88,7 @@ impl JsonMap {
 
     /// Adds an entry, by the bits of its key if that is no text. `None` if the value is of another type.
     pub(super) fn push(&mut self, text: &str, bits: Option<u64>, value: &ValueRef<'_>) -> Option<()> {
-        let mut entry = Entry { key: Key::of(text, bits), value: [0; 3] };
+        let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
         let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());
         // SAFETY: FRAME-SLOT: there is room for an optional of any scalar. STRING-VIEW: the text outlives the call, as the caller says.
         if !unsafe { value.write_to(&QType::Optional(self.value), place, 0) } {
@@ -110,10 +117,7 @@ impl JsonMap {
         unsafe {
             let map = &*map.cast::<JsonMap>();
             let wanted = match map.key {
-                Scalar::Text => {
-                    let text = key.read(Slot::<Text<'_>>::at(0)).as_str();
-                    Key::Text(text.as_ptr().addr(), text.len())
-                }
+                Scalar::Text => Key::text(key.read(Slot::<Text<'_>>::at(0)).as_str()),
                 other => match other.machine_type() {
                     Some(ty) => Key::Number(key.read_bits(ty, 0)),
                     None => return Lookup::Failed,
@@ -139,8 +143,9 @@ unsafe fn compare(scalar: Scalar, one: Key, other: Key) -> Ordering {
     match (one, other) {
         (Key::Text(one, one_len), Key::Text(other, other_len)) => {
             // SAFETY: STRING-VIEW, promised by the caller.
-            let [one, other] = unsafe {
-                [(one, one_len), (other, other_len)].map(|(at, len)| std::slice::from_raw_parts(at as *const u8, len))
+            let [one, other]: [&[u8]; 2] = unsafe {
+                [(one, one_len), (other, other_len)]
+                    .map(|(at, len)| slice::from_raw_parts(with_exposed_provenance(at), len))
             };
             one.cmp(other)
         }
