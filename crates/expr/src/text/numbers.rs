@@ -47,7 +47,7 @@ impl Kinds {
     const WIDE: Kinds = Kinds(8);
     const OTHER: Kinds = Kinds(16);
     const ANY: Kinds = Kinds(63);
-    /// What makes neither an integer nor a written fraction of anything that it meets.
+    /// Floats of a type, and no numbers: neither makes an integer or a written fraction of anything that it meets.
     const FIRM: Kinds = Kinds(4 | Kinds::WIDE.0 | Kinds::OTHER.0);
 
     fn may_be(self, kinds: Kinds) -> bool {
@@ -361,7 +361,7 @@ pub(super) trait Marker {
         self.beside_floats(operand, other, Kinds::NARROW)
     }
 
-    /// As `beside`, of these floats alone.
+    /// An operand as `beside` makes it, of these floats alone.
     ///
     /// # Errors
     /// There is no room for the mark.
