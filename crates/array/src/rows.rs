@@ -26,9 +26,13 @@ pub enum RowsLeaf {
     Elements(usize),
     /// Which of those elements belong to which row.
     Edge(usize),
+    /// Where the elements of each row begin.
+    Starts(usize),
+    /// Where the elements of each row end.
+    Ends(usize),
 }
 
-/// What an output of a model over rows is.
+/// What a column of an output of a model over rows is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
     /// One value for all rows.
@@ -46,12 +50,14 @@ pub struct RowsModel {
     pub placed: Placed,
     /// What its leaves hold; their names are their positions here.
     pub leaves: Vec<RowsLeaf>,
-    /// What its outputs are.
-    pub outputs: Vec<RowsOutput>,
+    /// For each output of the model what its [columns](struct_columns) are, each of which is an output here.
+    pub outputs: Vec<Vec<RowsOutput>>,
     /// The columns of the model's leaves: which leaf, and which of the [columns](struct_columns) of its type.
     pub columns: Vec<(usize, usize)>,
     /// Columns whose lists must be of the same size in each row: for each column the first such column.
     pub spaces: Vec<usize>,
+    /// The columns whose elements are only found by their keys, and may be there once if all rows share them.
+    pub sought: Vec<bool>,
 }
 
 /// Why there is no model over rows.
@@ -76,7 +82,9 @@ enum Form {
     Shape(usize),
     /// The edge that puts all elements of a row into one group.
     Whole(usize),
-    /// A struct of columns.
+    /// Where among elements a key is: one key of each row, or those that are elements of another space.
+    Found { among: usize, of: Option<usize> },
+    /// A struct of columns, or one that is made.
     Struct,
 }
 
@@ -222,6 +230,9 @@ impl Forms<'_> {
             Kind::CompileTime(_) => return Err(obstacle("is no value")),
             Kind::Operator { .. } | Kind::Where { .. } => {}
         }
+        if let Some(fields) = graph.made_fields(node) {
+            return self.of_struct(node, fields);
+        }
         if let Some((op, Some(overload), _)) = graph.operator(node)
             && registry.get(op).overloads().get(usize::from(overload)).is_some_and(|overload| !overload.pure)
         {
@@ -236,13 +247,64 @@ impl Forms<'_> {
                 (None, OverArrays::Kernel(operator)) => self.of_kernel(node, op, operator.form),
                 // What is of scalars in a row is done to each scalar of the rows.
                 (None | Some(Structure::Has), OverArrays::Elementwise | OverArrays::Expanded) => {
-                    let is_scalar = |operand: &Id| matches!(self.of_operand(*operand), Form::Shared | Form::Scalars);
+                    let is_scalar = |operand: &Id| match self.of_operand(*operand) {
+                        Form::Shared | Form::Scalars => true,
+                        Form::Found { of, .. } => op == id::HAS && of.is_none(),
+                        _ => false,
+                    };
                     let is_of_scalars = operands.iter().all(is_scalar) && graph.qtype(node).scalar().is_some();
                     is_of_scalars.then_some(Form::Scalars).ok_or(obstacle("is not of scalars"))
                 }
                 _ => Err(obstacle("has no form for the arrays of many rows")),
             },
             _ => Err(obstacle("has no form for the arrays of many rows")),
+        }
+    }
+
+    /// A struct, or a list of structs, that is made of these members.
+    fn of_struct(&mut self, node: Id, members: &[Id]) -> Result<Form, Obstacle> {
+        let qtype = self.model.graph.qtype(node);
+        if struct_columns(qtype).is_none_or(|columns| columns.is_empty()) {
+            return Err(Obstacle { node, why: "is a struct that has no columns" });
+        }
+        let mut forms = Vec::new();
+        if !members.iter().all(|member| self.add_forms(*member, &mut forms)) {
+            return Err(Obstacle { node, why: "is a struct of what is neither a scalar nor an array of each row" });
+        }
+        if qtype.element().is_some() {
+            let mut space = None;
+            for form in forms {
+                let Form::Elements(of) = form else {
+                    return Err(Obstacle { node, why: "is a list of what is no array of each row" });
+                };
+                space = Some(space.map_or(of, |other| self.join(of, other)));
+            }
+        }
+        Ok(Form::Struct)
+    }
+
+    /// Adds the forms of the columns of a value; false if one has none.
+    fn add_forms(&self, node: Id, forms: &mut Vec<Form>) -> bool {
+        let graph = &self.model.graph;
+        match self.of_operand(node) {
+            Form::Struct => {
+                if let Some(first) = self.column(node) {
+                    let columns = first..first + count(graph.qtype(node));
+                    forms.extend(columns.map(|column| match self.parts[column].qtype {
+                        QType::Array(..) => Form::Elements(column),
+                        _ => Form::Scalars,
+                    }));
+                    return true;
+                }
+                // Types nest only as deep as the text that spelled them.
+                graph.made_fields(node).is_some_and(|of| of.iter().all(|member| self.add_forms(*member, forms)))
+            }
+            Form::Shared if graph.qtype(node).scalar().is_none() => false,
+            form @ (Form::Shared | Form::Scalars | Form::Elements(_)) => {
+                forms.push(form);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -254,6 +316,7 @@ impl Forms<'_> {
                 (Form::Elements(leaf), None) => Some(leaf),
                 (Form::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
                 (Form::Scalars, space) => space,
+                (Form::Found { of: Some(of), .. }, None) if self.model.graph.op(node) == Some(id::HAS) => Some(of),
                 (Form::Shared, space) if self.model.graph.qtype(*operand).is_framed() => space,
                 _ => return Err(Obstacle { node, why: "takes what is neither a scalar nor an array of each row" }),
             };
@@ -319,6 +382,19 @@ impl Forms<'_> {
                 let is_scalar = matches!(of, Form::Shared | Form::Scalars);
                 return is_scalar.then_some(Form::Elements(space)).ok_or(Obstacle { node, why: "is not of scalars" });
             }
+            (id::DICT_ROWS, Form::Elements(among)) => {
+                return match self.of_operand(operands[1]) {
+                    Form::Elements(of) => Ok(Form::Found { among, of: Some(of) }),
+                    Form::Shared | Form::Scalars if graph.qtype(operands[1]).is_framed() => {
+                        Ok(Form::Found { among, of: None })
+                    }
+                    _ => Err(Obstacle { node, why: "looks up what is neither a scalar nor an array of each row" }),
+                };
+            }
+            (id::ARRAY_AT, Form::Elements(values)) if let Form::Found { among, of } = self.of_operand(operands[1]) => {
+                self.join(values, among);
+                return Ok(of.map_or(Form::Scalars, Form::Elements));
+            }
             _ => {}
         }
         let is_of_groups = matches!(form, ArrayForm::Reduce(_) | ArrayForm::Scan | ArrayForm::Whole);
@@ -355,22 +431,26 @@ struct Rewriter<'m> {
     of_columns: Vec<Option<Id>>,
     /// The edge of each space, once it is needed.
     edges: Vec<Option<Id>>,
+    /// Where the rows of each space begin, and where they end, once that is needed.
+    points: Vec<Option<[Id; 2]>>,
     /// What became of each node.
     copies: Vec<Option<Id>>,
 }
 
 const EDGE: QType = QType::Edge(EdgeType::Arrays(ArrayKind::Dense));
+const POINTS: QType = QType::Array(ArrayKind::Dense, Scalar::Int64);
 
 impl<'m> Rewriter<'m> {
     fn new(forms: Forms<'m>) -> Self {
         let model = forms.model;
-        // Room for the values of each column and for its edge.
-        let names: Arc<[Arc<str>]> = (0..2 * forms.columns.len()).map(|at| Arc::from(at.to_string())).collect();
+        // Room for the values of each column, for its edge and for its points.
+        let names: Arc<[Arc<str>]> = (0..4 * forms.columns.len()).map(|at| Arc::from(at.to_string())).collect();
         Rewriter {
             graph: model.graph.empty_over(names),
             leaves: Vec::new(),
             of_columns: vec![None; forms.columns.len()],
             edges: vec![None; forms.columns.len()],
+            points: vec![None; forms.columns.len()],
             copies: vec![None; model.graph.len()],
             forms,
         }
@@ -393,21 +473,19 @@ impl<'m> Rewriter<'m> {
         let mut outputs = Vec::with_capacity(model.outputs.len());
         let mut nodes = Vec::with_capacity(model.outputs.len());
         for (name, node) in &model.outputs {
-            let obstacle = Obstacle { node: *node, why: "is neither a scalar nor an array of each row" };
-            outputs.push(match self.forms.of_operand(*node) {
-                Form::Shared if model.graph.qtype(*node).scalar().is_some() => RowsOutput::Shared,
-                Form::Scalars => RowsOutput::Scalars,
-                Form::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
-                _ => return Err(obstacle),
-            });
-            nodes.push((name.clone(), self.copies[node.index()].ok_or(obstacle)?));
+            let mut columns = Vec::new();
+            self.add_columns(*node, &mut columns)?;
+            outputs.push(columns.iter().map(|(_, of)| *of).collect());
+            nodes.extend(columns.into_iter().map(|(column, _)| (name.clone(), column)));
         }
+        let sought = self.sought(&outputs);
         let Rewriter { graph, leaves, forms, .. } = self;
         let types = leaves.iter().enumerate().map(|(at, leaf)| {
             let of = |column: usize| forms.parts[column].qtype.of_each().scalar().unwrap_or(Scalar::Unit);
             let qtype = match *leaf {
                 RowsLeaf::Scalars(column) | RowsLeaf::Elements(column) => QType::Array(ArrayKind::Dense, of(column)),
                 RowsLeaf::Edge(_) => EDGE,
+                RowsLeaf::Starts(_) | RowsLeaf::Ends(_) => POINTS,
             };
             (Arc::from(at.to_string()), qtype)
         });
@@ -423,6 +501,7 @@ impl<'m> Rewriter<'m> {
                 _ => Promise::Nothing,
             },
             RowsLeaf::Edge(_) => Promise::Splits,
+            RowsLeaf::Starts(_) | RowsLeaf::Ends(_) => Promise::Full,
         });
         let graph = graph.with_promises(promises.collect());
         let of_nodes = vec![RegionId::TOP; graph.len()];
@@ -435,7 +514,66 @@ impl<'m> Rewriter<'m> {
             rewritten: model.rewritten,
         };
         let regions = Regions { of_nodes, ..Regions::default() };
-        Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, columns: forms.columns, spaces })
+        Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, columns: forms.columns, spaces, sought })
+    }
+
+    /// Adds what is of each column of an output, and its form.
+    fn add_columns(&mut self, node: Id, columns: &mut Vec<(Id, RowsOutput)>) -> Result<(), Obstacle> {
+        let graph = &self.forms.model.graph;
+        let obstacle = Obstacle { node, why: "is neither a scalar nor an array of each row" };
+        let form = match self.forms.of_operand(node) {
+            Form::Shared if graph.qtype(node).scalar().is_some() => RowsOutput::Shared,
+            Form::Scalars => RowsOutput::Scalars,
+            Form::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
+            Form::Struct => {
+                if let Some(first) = self.forms.column(node) {
+                    for column in first..first + count(graph.qtype(node)) {
+                        let form = match self.forms.parts[column].qtype {
+                            QType::Array(..) => RowsOutput::Elements(self.forms.space(column)),
+                            _ => RowsOutput::Scalars,
+                        };
+                        columns.push((self.column(column, node), form));
+                    }
+                    return Ok(());
+                }
+                // Types nest only as deep as the text that spelled them.
+                let members = graph.made_fields(node).ok_or(obstacle)?;
+                return members.iter().try_for_each(|member| self.add_columns(*member, columns));
+            }
+            _ => return Err(obstacle),
+        };
+        columns.push((self.copies[node.index()].ok_or(obstacle)?, form));
+        Ok(())
+    }
+
+    /// For each column whether nothing is asked of its elements but where a key is: no edge, no output, and no list of another input.
+    fn sought(&self, outputs: &[Vec<RowsOutput>]) -> Vec<bool> {
+        let Forms { columns, .. } = &self.forms;
+        let mut sought: Vec<bool> = self.edges.iter().map(Option::is_none).collect();
+        for output in outputs.iter().flatten() {
+            if let RowsOutput::Elements(space) = output {
+                sought[*space] = false;
+            }
+        }
+        for (column, (leaf, _)) in columns.iter().enumerate() {
+            let space = self.forms.space(column);
+            sought[space] &= columns[space].0 == *leaf;
+        }
+        (0..columns.len()).map(|column| sought[self.forms.space(column)]).collect()
+    }
+
+    /// The leaf of a column.
+    fn column(&mut self, column: usize, origin: Id) -> Id {
+        if let Some(leaf) = self.of_columns[column] {
+            return leaf;
+        }
+        let qtype = &self.forms.parts[column].qtype;
+        let is_list = matches!(qtype, QType::Array(..));
+        let array = QType::Array(ArrayKind::Dense, qtype.of_each().scalar().unwrap_or(Scalar::Unit));
+        let leaf =
+            self.leaf(if is_list { RowsLeaf::Elements(column) } else { RowsLeaf::Scalars(column) }, &array, origin);
+        self.of_columns[column] = Some(leaf);
+        leaf
     }
 
     fn leaf(&mut self, leaf: RowsLeaf, qtype: &QType, origin: Id) -> Id {
@@ -487,22 +625,13 @@ impl<'m> Rewriter<'m> {
         }
         let made = match (graph.kind(node), form) {
             (_, Form::Shape(_) | Form::Whole(_) | Form::Struct) => return Ok(None),
-            (_, form) if let Some(column) = self.forms.column(node) => {
-                if let Some(leaf) = self.of_columns[column] {
-                    return Ok(Some(leaf));
-                }
-                let scalar = graph.qtype(node).of_each().scalar().unwrap_or(Scalar::Unit);
-                let leaf = if form == Form::Scalars { RowsLeaf::Scalars(column) } else { RowsLeaf::Elements(column) };
-                let leaf = self.leaf(leaf, &QType::Array(ArrayKind::Dense, scalar), node);
-                self.of_columns[column] = Some(leaf);
-                leaf
-            }
+            _ if let Some(column) = self.forms.column(node) => self.column(column, node),
             (_, Form::Shared) => {
                 let operands: Result<SmallVec<[Id; 4]>, _> =
                     graph.operands(node).iter().map(|o| self.copy(*o)).collect();
                 self.graph.copy_node(graph, node, &operands?)
             }
-            (kind, Form::Scalars | Form::Elements(_)) => self.computed(node, kind, form)?,
+            (kind, Form::Scalars | Form::Elements(_) | Form::Found { .. }) => self.computed(node, kind, form)?,
         };
         Ok(Some(made))
     }
@@ -512,6 +641,13 @@ impl<'m> Rewriter<'m> {
         let graph = &model.graph;
         let operands = graph.operands(node);
         let is_elementwise = graph.is_elementwise(model.registry, node);
+        if let Form::Found { among, of } = form {
+            return self.find(node, among, of);
+        }
+        if let Some([values, row]) = graph.as_op(node, id::ARRAY_AT) {
+            let (values, row) = (self.copy(*values)?, self.copy(*row)?);
+            return self.apply(node, id::ARRAY_AT, &[values, row]);
+        }
         if let (Kind::Operator { op, .. }, false) = (kind, is_elementwise)
             && let OverArrays::Kernel(_) = model.registry.get(op).over_arrays
         {
@@ -539,6 +675,28 @@ impl<'m> Rewriter<'m> {
             }
             _ => Err(Obstacle { node, why: "has no form for the arrays of many rows" }),
         }
+    }
+
+    /// What becomes of a key, or of a key for each element of the space `of`, that is looked for among the elements of another.
+    fn find(&mut self, node: Id, among: usize, of: Option<usize>) -> Result<Id, Obstacle> {
+        let graph = &self.forms.model.graph;
+        let (operands, origin) = (graph.operands(node), graph.origin(node));
+        let [keys, mut key] = [self.copy(operands[0])?, self.copy(operands[1])?];
+        let among = self.forms.space(among);
+        let points = self.points[among].unwrap_or_else(|| {
+            let leaf = self.forms.nodes[among].unwrap_or(node);
+            [RowsLeaf::Starts(among), RowsLeaf::Ends(among)].map(|of| self.leaf(of, &POINTS, leaf))
+        });
+        self.points[among] = Some(points);
+        if self.forms.of_operand(operands[1]) == Form::Shared {
+            let shape = self.apply(node, id::SHAPE_OF, &[points[0]])?;
+            key = self.apply(node, id::CONST_WITH_SHAPE, &[shape, key])?;
+        }
+        let over = match of {
+            Some(of) => self.edge(of),
+            None => self.graph.literal(Value::Unspecified, origin),
+        };
+        self.apply(node, id::DICT_ROWS_IN, &[keys, points[0], points[1], key, over])
     }
 
     /// What an operator on whole arrays becomes.

@@ -1,5 +1,5 @@
 //! The columns that a struct of many rows is made of: one for each scalar of it, and one of lists for each field of a list of structs. They
-//! are in the order in which the members of the type come, however deep.
+//! are in the order in which the members of the type come, however deep. A dictionary is a list of its entries.
 
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::Promise;
@@ -17,8 +17,8 @@ pub struct StructColumn {
     pub wherever: Option<usize>,
 }
 
-/// The columns of a value of this type: itself, if it is no struct. None for types that have no such columns: dictionaries, and structs that may be missing
-/// and have structs that may be missing, or are elements of a list.
+/// The columns of a value of this type: itself, if it is no struct. None for types that have no such columns: structs that may be missing and have
+/// structs that may be missing, or are elements of a list.
 #[must_use]
 pub fn struct_columns(qtype: &QType) -> Option<Vec<StructColumn>> {
     let mut parts = Vec::new();
@@ -42,7 +42,6 @@ fn add(qtype: &QType, mask: Option<usize>, parts: &mut Vec<StructColumn>) -> Opt
         QType::Scalar(_) if mask.is_some() => parts.push(part(qtype.to_optional(), mask)),
         QType::Scalar(_) | QType::Optional(_) => parts.push(part(qtype.clone(), None)),
         QType::Array(..) if mask.is_none() => parts.push(part(qtype.clone(), None)),
-        QType::Tuple(_) if qtype.as_map().is_some() => return None,
         QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
             if mask.is_some() {
                 return None;

@@ -3,14 +3,14 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::arrays::lists::ListRows;
+use crate::arrays::lists::{ListRows, check_structs};
 use crate::options::choice::RowPlayer;
 use crate::options::compile_options::Started;
 use crate::options::metrics::Watch;
 use crate::options::run_options::RunOptions;
 use crate::options::signature::Field;
-use crate::rows::plan_rows::PlanRows;
-use crate::rows::{ColumnMut, Finished, InputColumn, OutputColumn, OutputRoom};
+use crate::rows::plan_rows::{PlanRows, misfit as misfit_of};
+use crate::rows::{ColumnMut, Finished, InputColumn, Misfit, OutputColumn, OutputRoom, Refused};
 use crate::stages::faults;
 use crate::stages::{plan, prepare};
 use crate::tensors::lowering::TensorProgram;
@@ -21,6 +21,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Error;
 use cembra_value::Limits;
 use cembra_value::{Code, Diagnostic, Span, Value};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -111,14 +112,14 @@ impl Batch {
         self.0.inputs()
     }
 
-    /// True if structs may be given as [columns](InputColumn::structs): of models with arrays. Others take them as values.
+    /// True if structs are evaluated as [columns](InputColumn::structs): of models with arrays. Others make values of such columns.
     #[must_use]
     pub fn takes_structs(&self) -> bool {
         matches!(&*self.0, Rows::Lists(_))
     }
 
-    /// True if values of this type may be given as columns of scalars and lists: structs as [columns](InputColumn::structs). Values of other
-    /// types are given [one by one](InputColumn::any).
+    /// True if values of this type are evaluated as columns of scalars and lists: structs as [columns](InputColumn::structs). Values of other
+    /// types are best given [one by one](InputColumn::any).
     #[must_use]
     pub fn takes_columns(&self, qtype: &QType) -> bool {
         match qtype {
@@ -151,7 +152,10 @@ impl Batch {
         let rows = inputs.iter().find_map(InputColumn::rows).unwrap_or(0);
         self.0.check_rows(inputs, &[], rows, None)?;
         match &*self.0 {
-            Rows::Plan(plan) => plan.player(inputs, rows),
+            Rows::Plan(plan) => {
+                let values = self.0.struct_values(inputs, rows, None)?;
+                plan.player(&with_values(inputs, &values), rows)
+            }
             Rows::Lists(lists) => {
                 lists.check(inputs, rows)?;
                 Ok((lists.player(), lists.obstacle().cloned()))
@@ -237,7 +241,11 @@ impl Batch {
         let terms = options.terms(token.as_ref(), limits.as_ref());
         let watch = self.0.watch();
         let made = match &*self.0 {
-            Rows::Plan(plan) => plan.run(inputs, outputs, rows, &terms, None).map(|finished| (finished, 0)),
+            Rows::Plan(plan) => {
+                let values = self.0.struct_values(inputs, rows, terms.limits)?;
+                let inputs = with_values(inputs, &values);
+                plan.run(&inputs, outputs, rows, &terms, None).map(|finished| (finished, 0))
+            }
             Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &terms),
         };
         if let Some(evaluations) = watch.evaluations() {
@@ -306,6 +314,31 @@ impl Rows {
         }
     }
 
+    /// The values of the inputs that are given as columns of structs: a plan takes them one by one.
+    fn struct_values(
+        &self,
+        inputs: &[InputColumn<'_>],
+        rows: usize,
+        limits: Option<&Limits>,
+    ) -> Result<Vec<Option<Vec<Value>>>, Error> {
+        if inputs.iter().all(|column| column.as_structs().is_none()) {
+            return Ok(Vec::new());
+        }
+        let mut room = limits.unwrap_or(self.compiled_limits()).array_bytes;
+        let fields = self.inputs();
+        let values = inputs.iter().zip(fields).enumerate().map(|(at, (column, field))| {
+            let Some(columns) = column.as_structs() else { return Ok(None) };
+            let refuse = |misfit| misfit_of(fields, self.outputs(), &Refused::Input { at, misfit });
+            check_structs(columns, &field.qtype, rows).map_err(refuse)?;
+            let row = columns.len().saturating_add(1).saturating_mul(size_of::<Value>()) as u64;
+            let bytes = row.saturating_mul(rows as u64).saturating_add(column.string_bytes(0..rows));
+            room = room.checked_sub(bytes).ok_or_else(faults::of_copies)?;
+            let values = (0..rows).map(|row| column.value(&field.qtype, row).ok_or(Misfit::Missing { row }));
+            values.collect::<Result<_, _>>().map(Some).map_err(refuse)
+        });
+        values.collect()
+    }
+
     /// Compares what a run makes with the limit on arrays, if nothing lies behind its rows, or the elements of its lists, but their
     /// number, which is easily too large: then there is to be no memory yet.
     fn check_rows(
@@ -324,10 +357,10 @@ impl Rows {
         }
         let shared = |column: &InputColumn<'_>| match column.as_shared() {
             Some(Value::Array(_, array)) => array.len(),
-            _ => 0,
+            other => other.and_then(Value::list_len).unwrap_or(0),
         };
         let longest = inputs.iter().map(shared).max().unwrap_or(0);
-        let bytes = |output: &Field| match (output.qtype.scalar(), &output.qtype) {
+        let bytes = |column: &QType| match (column.scalar(), column) {
             (Some(scalar), _) => bytes_of(scalar),
             (None, QType::Array(_, scalar)) => {
                 longest.saturating_mul(bytes_of(*scalar)).saturating_add(size_of::<i64>())
@@ -335,9 +368,20 @@ impl Rows {
             (None, _) => size_of::<Value>(),
         };
         // A row takes something, whatever its outputs are: its time.
-        let row = self.outputs().iter().map(bytes).fold(1, usize::saturating_add);
+        let row = self.bytes_of_outputs(bytes).saturating_add(1);
         let all = row.checked_mul(rows).filter(|all| isize::try_from(*all).is_ok() && *all as u64 <= limit);
         all.map_or_else(|| Err(faults::of_rows()), |_| Ok(()))
+    }
+
+    /// The sum of a number of bytes for each column that the outputs are made of.
+    fn bytes_of_outputs(&self, bytes: impl Fn(&QType) -> usize) -> usize {
+        let of = |output: &Field| match &output.qtype {
+            qtype @ QType::Tuple(_) if let Some(columns) = struct_columns(qtype) => {
+                columns.iter().map(|column| bytes(&column.qtype)).fold(0, usize::saturating_add)
+            }
+            qtype => bytes(qtype),
+        };
+        self.outputs().iter().map(of).fold(0, usize::saturating_add)
     }
 
     /// The most bytes that the elements of lists take that no memory of the caller's lies behind: of those of one row, which are
@@ -347,7 +391,7 @@ impl Rows {
             QType::Array(_, scalar) => bytes_of(*scalar),
             _ => 0,
         };
-        let made = self.outputs().iter().map(|output| of_lists(&output.qtype)).fold(0, usize::saturating_add);
+        let made = self.bytes_of_outputs(of_lists);
         let counted = |(column, qtype): (&InputColumn<'_>, &QType)| {
             let Some((offsets, _)) = column.as_lists().filter(|(_, elements)| !elements.is_backed()) else { return 0 };
             let rows = 0..rows.min(offsets.rows());
@@ -368,6 +412,18 @@ impl Rows {
             .map(|(column, field)| counted((column, &field.qtype)).saturating_add(of_structs((column, field))))
             .fold(0, u64::saturating_add)
     }
+}
+
+/// The columns of a run, those of structs as values.
+fn with_values<'a>(inputs: &'a [InputColumn<'a>], values: &'a [Option<Vec<Value>>]) -> Cow<'a, [InputColumn<'a>]> {
+    if values.is_empty() {
+        return Cow::Borrowed(inputs);
+    }
+    let column = |(column, values): (&InputColumn<'a>, &'a Option<Vec<Value>>)| match values {
+        Some(values) => InputColumn::any(values),
+        None => *column,
+    };
+    inputs.iter().zip(values).map(column).collect()
 }
 
 /// The bytes of a value of a type.

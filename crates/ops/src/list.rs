@@ -190,6 +190,7 @@ macro_rules! standard_operators {
             DICT_TABLE = dict::TABLE;
             DICT_MAKE = dict::MAKE;
             DICT_ROWS = dict::ROWS;
+            DICT_ROWS_IN = dict::ROWS_IN;
             DICT_RANGES = dict::RANGES;
             DICT_RANGED = dict::RANGED;
             DICT_CHECKED = dict::CHECKED;

@@ -106,7 +106,7 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
         ("input x: [f64?]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
         ("input a, b: f64; math.sum([a, b])", "array.make_dense_array has no form"),
         ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
-        ("input x: [f64?]; (x, math.sum(x))", "core.make_tuple has no form"),
+        ("input x: [f64?]; (x, [1.0, 2.0])", "is a struct of what is neither"),
         ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
     ];
     for (text, reason) in apart {

@@ -5,6 +5,7 @@ mod array_threads;
 mod arrays;
 mod attacks;
 mod batch;
+mod batch_requests;
 mod dictionaries;
 mod json_columns;
 mod json_requests;

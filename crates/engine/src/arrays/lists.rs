@@ -19,9 +19,9 @@ use crate::stages::sites::operator_name;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
-use cembra_runtime::{ArrayKind, FaultKind, QType};
+use cembra_runtime::{ArrayKind, FaultKind, QType, Scalar};
 use cembra_value::Error;
-use cembra_value::{Array, Code, Diagnostic, Edge, Promise, ScalarValue, Value, useful_threads};
+use cembra_value::{Array, Code, Diagnostic, Edge, Promise, Value, useful_threads};
 use cembra_value::{Limits, OnError, RunTerms};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -58,7 +58,9 @@ struct Together {
     sources: Vec<Source>,
     /// Columns whose lists must be as long in each row.
     alike: Vec<(usize, usize)>,
-    /// For each output, the column whose lists have as many elements, if it is a list; that of all rows if they share it.
+    /// For each column whether its lists are there once if all rows share them.
+    sought: Vec<bool>,
+    /// The form of each column of the outputs, one output behind the other.
     outputs: Vec<OutputForm>,
 }
 
@@ -68,9 +70,11 @@ enum Source {
     Scalars(usize),
     Elements(usize),
     Edge(usize),
+    Starts(usize),
+    Ends(usize),
 }
 
-/// The form of an output: one value for all rows, one element per row, or the elements of the rows' lists.
+/// The form of a column of an output: one value for all rows, one element per row, or as many as the lists of an input's column have.
 #[derive(Clone, Copy, Debug)]
 enum OutputForm {
     Shared,
@@ -128,7 +132,8 @@ impl ListRows {
                 let (leaf, part) = rows.columns[column];
                 Some(starts.get(&*leaf_names[leaf])? + part)
             };
-            let made = Together::of(&rows, &position, &program, options);
+            let columns = columns.iter().map(Vec::len).sum();
+            let made = Together::of(&rows, (columns, &position), &program, options);
             made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows go one by one: {error}")))
         });
         let player = if interprets { RowPlayer::Interpreter } else { options.row_player };
@@ -198,17 +203,31 @@ impl ListRows {
         Ok(())
     }
 
-    /// The columns of all inputs, where the caller has them: none of a struct that is there as a value.
+    /// The columns of all inputs, where the caller has them: none of structs that are there as a value for each row.
     fn flat<'c>(&self, columns: &[InputColumn<'c>]) -> Vec<Option<InputColumn<'c>>> {
         let mut flat = Vec::with_capacity(self.columns.len());
         for (column, input) in columns.iter().zip(&self.inputs) {
-            match (column.as_structs(), &input.qtype) {
-                (Some(columns), _) => flat.extend(columns.iter().copied().map(Some)),
-                (None, QType::Tuple(_)) => flat.extend(columns_of(input).iter().map(|_| None)),
-                (None, _) => flat.push(Some(*column)),
+            match (column.as_structs(), column.as_shared(), &input.qtype) {
+                (Some(columns), ..) => flat.extend(columns.iter().copied().map(Some)),
+                (None, Some(value), QType::Tuple(_)) if struct_columns(&input.qtype).is_some() => {
+                    add_shared(value, &mut flat);
+                }
+                (None, _, QType::Tuple(_)) => flat.extend(columns_of(input).iter().map(|_| None)),
+                (None, ..) => flat.push(Some(*column)),
             }
         }
         flat
+    }
+
+    /// True if a row has a dictionary with more entries than it may have.
+    fn has_large_dictionary(&self, columns: &[InputColumn<'_>], rows: &Range<usize>) -> bool {
+        let most = self.limits().dict_entries;
+        let entries = |column: &InputColumn<'_>| match column.as_structs().and_then(|parts| parts.first()?.as_lists()) {
+            Some((offsets, _)) => offsets.longest(rows.clone()),
+            None => column.as_shared().and_then(Value::list_len).unwrap_or(0),
+        };
+        let maps = columns.iter().zip(&self.inputs).filter(|(_, input)| input.qtype.as_map().is_some());
+        maps.into_iter().any(|(column, _)| entries(column) > most)
     }
 
     /// Evaluates the model on so many rows, and says how many were evaluated one by one.
@@ -267,7 +286,7 @@ impl ListRows {
 impl Together {
     fn of(
         rows: &RowsModel,
-        position: &dyn Fn(usize) -> Option<usize>,
+        (columns, position): (usize, &dyn Fn(usize) -> Option<usize>),
         program: &Arc<Program>,
         options: &Started,
     ) -> Result<Together, Error> {
@@ -279,19 +298,27 @@ impl Together {
                 RowsLeaf::Scalars(leaf) => Source::Scalars(position(leaf).ok_or_else(unknown)?),
                 RowsLeaf::Elements(leaf) => Source::Elements(position(leaf).ok_or_else(unknown)?),
                 RowsLeaf::Edge(leaf) => Source::Edge(position(leaf).ok_or_else(unknown)?),
+                RowsLeaf::Starts(leaf) => Source::Starts(position(leaf).ok_or_else(unknown)?),
+                RowsLeaf::Ends(leaf) => Source::Ends(position(leaf).ok_or_else(unknown)?),
             })
         });
         let sources = sources.collect::<Result<_, Error>>()?;
         let alike = rows.spaces.iter().enumerate().filter(|(leaf, first)| leaf != *first);
         let alike = alike.filter_map(|(leaf, first)| Some((position(leaf)?, position(*first)?))).collect();
-        let outputs = rows.outputs.iter().map(|output| {
+        let mut sought = vec![false; columns];
+        for (leaf, is_sought) in rows.sought.iter().enumerate() {
+            if let Some(sought) = position(leaf).and_then(|at| sought.get_mut(at)) {
+                *sought = *is_sought;
+            }
+        }
+        let outputs = rows.outputs.iter().flatten().map(|output| {
             Ok(match *output {
                 RowsOutput::Shared => OutputForm::Shared,
                 RowsOutput::Scalars => OutputForm::Scalars,
                 RowsOutput::Elements(leaf) => OutputForm::Elements(position(leaf).ok_or_else(unknown)?),
             })
         });
-        Ok(Together { compiled, sources, alike, outputs: outputs.collect::<Result<_, Error>>()? })
+        Ok(Together { compiled, sources, alike, sought, outputs: outputs.collect::<Result<_, Error>>()? })
     }
 
     /// The array program, and what its inputs are.
@@ -303,10 +330,17 @@ impl Together {
                 Source::Scalars(at) => ("the scalars of", at),
                 Source::Elements(at) => ("the elements of all rows of", at),
                 Source::Edge(at) => ("which elements are in which row of", at),
+                Source::Starts(at) => ("where each row begins among the elements of", at),
+                Source::Ends(at) => ("where each row ends among the elements of", at),
             };
             text += &format!("L.{} is {what} `{}`\n", input.name, names[at]);
         }
         text + &self.compiled.program().to_string()
+    }
+
+    /// The array of a column that is there once for all rows.
+    fn once<'c>(&self, at: usize, column: &InputColumn<'c>) -> Option<&'c Arc<Array>> {
+        if self.sought[at] { shared_array(column) } else { None }
     }
 
     /// Evaluates rows.
@@ -315,9 +349,14 @@ impl Together {
         let column = |at: usize| columns.get(at)?.as_ref();
         let splits = |at: usize| splits(column(at)?, rows);
         let is_alike = |(a, b): &(usize, usize)| splits(*a) == splits(*b);
-        if !self.alike.iter().all(is_alike) {
+        if !self.alike.iter().all(is_alike) || run.model.has_large_dictionary(run.columns, rows) {
             return Err(Apart::Unknown);
         }
+        let once = |at: usize| self.once(at, column(at)?);
+        let points = |points: &[i64]| {
+            let made = Array::of_numbers(Scalar::Int64, points.len(), None, |to| to.copy_from_slice(points))?;
+            Some(Value::Array(ArrayKind::Dense, made.into()))
+        };
         let of = |source: &Source| -> Option<Value> {
             match *source {
                 Source::Scalars(at) => {
@@ -327,16 +366,28 @@ impl Together {
                 Source::Elements(at) => {
                     // Whoever breaks a promise is told of the row.
                     let StructColumn { qtype, promise, .. } = &run.model.columns[at];
-                    elements(column(at)?, qtype, rows).filter(|all| promise.check(all).is_ok())
+                    let all = match once(at) {
+                        Some(shared) => Value::Array(ArrayKind::Dense, shared.clone()),
+                        None => elements(column(at)?, qtype, rows)?,
+                    };
+                    promise.check(&all).is_ok().then_some(all)
                 }
                 Source::Edge(at) => Some(Edge::from_split_points(ArrayKind::Dense, splits(at)?).ok()?.into()),
+                Source::Starts(at) => match once(at) {
+                    Some(_) => points(&vec![0; rows.len()]),
+                    None => points(splits(at)?.split_last()?.1),
+                },
+                Source::Ends(at) => match once(at) {
+                    Some(shared) => points(&vec![shared.len() as i64; rows.len()]),
+                    None => points(splits(at)?.split_first()?.1),
+                },
             }
         };
         let of_strings = self.sources.iter().map(|source| match *source {
-            Source::Scalars(at) | Source::Elements(at) => {
+            Source::Scalars(at) | Source::Elements(at) if once(at).is_none() => {
                 column(at).map_or(0, |column| column.string_bytes(rows.clone()))
             }
-            Source::Edge(_) => 0,
+            _ => 0,
         });
         if of_strings.fold(0, u64::saturating_add) > run.most_strings / PIECE_SHARE {
             return Err(Apart::Unknown);
@@ -368,7 +419,8 @@ impl Together {
         if !run.takes(self.outputs.iter().zip(&made).map(bytes), rows) {
             return Err(Apart::NoRoom);
         }
-        for ((output, value), column) in self.outputs.iter().zip(&made).zip(&mut part.columns) {
+        let columns = part.columns.iter_mut().flat_map(GrowingColumn::columns_mut);
+        for ((output, value), column) in self.outputs.iter().zip(&made).zip(columns) {
             match (output, value) {
                 (OutputForm::Scalars, Value::Array(_, array)) => column.extend(array),
                 (OutputForm::Elements(at), Value::Array(_, array)) => {
@@ -404,8 +456,17 @@ fn names_of_columns(input: &Field) -> Vec<String> {
     }
 }
 
+/// Adds the columns of a struct that all rows share.
+fn add_shared<'c>(value: &'c Value, columns: &mut Vec<Option<InputColumn<'c>>>) {
+    // Types nest only as deep as the text that spelled them.
+    match value {
+        Value::Tuple(members) => members.iter().for_each(|member| add_shared(member, columns)),
+        value => columns.push(Some(InputColumn::shared(value))),
+    }
+}
+
 /// Compares columns of structs with their type.
-fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Result<(), Misfit> {
+pub(crate) fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Result<(), Misfit> {
     let types = struct_columns(qtype).filter(|types| types.len() == columns.len()).ok_or(Misfit::Structs)?;
     for (column, of) in columns.iter().zip(&types) {
         column.check(&of.qtype, rows)?;
@@ -425,35 +486,6 @@ fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: usize) -> Res
         }
     }
     Ok(())
-}
-
-/// The struct of a row, which is there or in one that is not, from its columns in their order.
-fn struct_value<'c>(
-    qtype: &QType,
-    is_there: bool,
-    columns: &mut impl Iterator<Item = &'c InputColumn<'c>>,
-    row: usize,
-) -> Option<Value> {
-    // Types nest only as deep as the text that spelled them.
-    match qtype {
-        QType::Tuple(members) if let Some(of) = qtype.as_optional_struct() => {
-            let has = columns.next()?.value(&QType::MASK, row)?;
-            let is_there = matches!(has, Value::Present(_));
-            let of = struct_value(of, is_there, columns, row)?;
-            Some(Value::Tuple(members.with(vec![has, of])))
-        }
-        QType::Tuple(members) => {
-            let mut values = Vec::with_capacity(members.len());
-            for member in members.iter() {
-                values.push(struct_value(member, is_there, columns, row)?);
-            }
-            Some(Value::Tuple(members.with(values)))
-        }
-        _ if is_there => columns.next()?.value(qtype, row),
-        QType::Optional(scalar) => columns.next().map(|_| Value::Missing(*scalar)),
-        QType::Scalar(scalar) => columns.next().map(|_| Value::Scalar(ScalarValue::zero(*scalar))),
-        _ => None,
-    }
 }
 
 /// The array that all rows share, if they do.
@@ -561,10 +593,12 @@ impl<'r> ListRun<'r> {
         let mut start = 0;
         while start < rows {
             let most = (start + TOGETHER).min(rows);
-            let counts = self.flat.iter().flatten().map(|column| match (column.as_lists(), shared_array(column)) {
+            let counts = self.flat.iter().enumerate().filter_map(|(at, column)| Some((at, column.as_ref()?)));
+            let is_once = |at: usize| self.model.together.as_ref().is_ok_and(|together| together.sought[at]);
+            let counts = counts.map(|(at, column)| match (column.as_lists(), shared_array(column)) {
                 (Some((offsets, _)), _) => offsets.rows_within(start, most, TOGETHER),
-                (None, Some(array)) => (TOGETHER / array.len().max(1)).max(1),
-                (None, None) => most - start,
+                (None, Some(array)) if !is_once(at) => (TOGETHER / array.len().max(1)).max(1),
+                (None, _) => most - start,
             });
             let count = counts.min().unwrap_or(most - start).min(most - start);
             pieces.push(start..start + count);
@@ -603,10 +637,7 @@ impl<'r> ListRun<'r> {
         let inputs = self.columns.iter().zip(&self.model.inputs);
         let of_strings = self.columns.iter().map(|column| column.string_bytes(row..row + 1));
         let fits = of_strings.fold(0, u64::saturating_add) <= self.most_strings;
-        let values = inputs.map(|(column, input)| match column.as_structs() {
-            Some(columns) => struct_value(&input.qtype, true, &mut columns.iter(), row),
-            None => column.value(&input.qtype, row),
-        });
+        let values = inputs.map(|(column, input)| column.value(&input.qtype, row));
         let mut made = Vec::new();
         let evaluated = if fits {
             let values: Option<Vec<Value>> = values.collect();

@@ -4,6 +4,8 @@
 
 use crate::rows::output::{DataOut, OutputColumn};
 use crate::rows::strings::StringsMade;
+use crate::rows::structs::each_member;
+use cembra_array::struct_columns;
 use cembra_runtime::{QType, Scalar, word_length};
 use cembra_value::{Array, ArrayData, Value, Words};
 use std::ops::DerefMut;
@@ -158,6 +160,8 @@ pub struct GrowingColumn {
 enum Growing {
     Scalars(Scalars),
     Lists(Vec<i64>, Scalars),
+    /// The columns of structs.
+    Structs(Vec<GrowingColumn>),
     Any(Vec<Value>),
 }
 
@@ -172,18 +176,33 @@ impl GrowingColumn {
                 offsets.push(0);
                 Growing::Lists(offsets, Scalars::new(*scalar, elements))
             }
-            _ => Growing::Any(room(rows)),
+            _ => match struct_columns(qtype).filter(|columns| !columns.is_empty()) {
+                Some(columns) => {
+                    Growing::Structs(columns.iter().map(|of| GrowingColumn::new(&of.qtype, rows, elements)).collect())
+                }
+                None => Growing::Any(room(rows)),
+            },
         };
         GrowingColumn { qtype: qtype.clone(), data, missing: Vec::new() }
     }
 
     /// How many rows it has.
     #[must_use]
-    pub const fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         match &self.data {
             Growing::Scalars(scalars) => scalars.len,
             Growing::Lists(offsets, _) => offsets.len().saturating_sub(1),
+            // Structs have no columns of structs.
+            Growing::Structs(columns) => columns.first().map_or(0, GrowingColumn::rows),
             Growing::Any(values) => values.len(),
+        }
+    }
+
+    /// The columns of structs in the order of [`struct_columns`]; of other types the column itself.
+    pub fn columns_mut(&mut self) -> &mut [GrowingColumn] {
+        match self.data {
+            Growing::Structs(ref mut columns) => columns,
+            _ => std::slice::from_mut(self),
         }
     }
 
@@ -224,6 +243,16 @@ impl GrowingColumn {
                 }
                 offsets.push(all.len as i64);
             }
+            (Growing::Structs(columns), Some(value)) => {
+                let mut columns = columns.iter_mut();
+                each_member(&self.qtype, value, true, &mut |member| {
+                    columns.next().into_iter().for_each(|column| column.push(Some(member)));
+                });
+            }
+            (Growing::Structs(columns), None) => {
+                self.missing.push(row);
+                columns.iter_mut().for_each(|column| column.push(None));
+            }
             (Growing::Any(values), Some(value)) => values.push(value.clone()),
             (Growing::Any(values), None) => {
                 self.missing.push(row);
@@ -244,6 +273,9 @@ impl GrowingColumn {
                 let elements = all.len as i64;
                 offsets.extend(points.iter().skip(1).map(|point| elements.saturating_add(*point)));
                 all.append(more);
+            }
+            (Growing::Structs(columns), Growing::Structs(more)) => {
+                columns.iter_mut().zip(more).for_each(|(column, more)| column.append(more));
             }
             (Growing::Any(values), Growing::Any(more)) => values.extend(more),
             _ => return,
@@ -277,8 +309,29 @@ impl GrowingColumn {
                 let elements = Box::new(elements.finish(qtype));
                 OutputColumn { qtype: self.qtype, rows, data: DataOut::Lists(offsets, elements), presence }
             }
+            Growing::Structs(columns) => {
+                let columns = columns.into_iter().map(GrowingColumn::finish).collect();
+                OutputColumn { qtype: self.qtype, rows, data: DataOut::Structs(columns), presence }
+            }
             Growing::Any(values) => OutputColumn { qtype: self.qtype, rows, data: DataOut::Any(values), presence },
         }
+    }
+}
+
+impl OutputColumn {
+    /// The same column with [columns](OutputColumn::structs) where its values are structs or lists of structs. The values of a model without
+    /// arrays are copied.
+    #[must_use]
+    pub fn with_structs(self) -> OutputColumn {
+        let DataOut::Any(values) = &self.data else { return self };
+        let mut columns = GrowingColumn::new(&self.qtype, self.rows, 0);
+        if !matches!(columns.data, Growing::Structs(_)) {
+            return self;
+        }
+        for (row, value) in values.iter().enumerate() {
+            columns.push(Some(value).filter(|_| self.is_present(row)));
+        }
+        columns.finish()
     }
 }
 

@@ -23,6 +23,7 @@ mod source;
 mod strings;
 mod strip;
 mod strips;
+pub(crate) mod structs;
 mod target;
 pub(crate) mod threads;
 
@@ -91,8 +92,10 @@ pub enum Misfit {
     /// The elements of lists are lists themselves, one value for all, or values of any type.
     #[error("has lists whose elements are no column of scalars")]
     Lists,
-    /// The columns of a struct are others than those of the input's type, or the model has no arrays.
-    #[error("has columns of structs, which only models with arrays take, one for each scalar and each field of a list")]
+    /// The columns of a struct are others than those of the input's type.
+    #[error(
+        "has not the columns of its type: one for each scalar and each field of a list, and a mask before those of an optional struct"
+    )]
     Structs,
     /// The fields of a list of structs are lists of unlike sizes.
     #[error("has a list in row {row} whose fields are lists of unlike sizes")]

@@ -2,6 +2,7 @@
 
 use crate::rows::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
 use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade};
+use crate::rows::structs::struct_value;
 use crate::rows::{BitmapMut, KeyType, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
@@ -38,6 +39,8 @@ pub(in crate::rows) enum DataOut {
     Numbered(NumberedStrings),
     /// Where the elements of each row begin, and where the last's end; and the elements.
     Lists(Vec<i64>, Box<OutputColumn>),
+    /// The columns of structs.
+    Structs(Vec<OutputColumn>),
     /// Values of types that are no scalars.
     Any(Vec<Value>),
 }
@@ -112,6 +115,7 @@ impl OutputColumn {
             DataOut::Strings(made) => of(made),
             DataOut::Numbered(numbered) => of(&numbered.strings),
             DataOut::Lists(_, elements) => elements.string_bytes(),
+            DataOut::Structs(columns) => columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add),
             _ => 0,
         }
     }
@@ -120,6 +124,13 @@ impl OutputColumn {
     #[must_use]
     pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {
         if let DataOut::Lists(offsets, elements) = &self.data { Some((offsets, elements)) } else { None }
+    }
+
+    /// Of structs and lists of structs, the columns that they are made of, in the order of
+    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). A model without arrays makes such values one by one, and has none.
+    #[must_use]
+    pub fn structs(&self) -> Option<&[OutputColumn]> {
+        if let DataOut::Structs(columns) = &self.data { Some(columns) } else { None }
     }
 
     /// The value of a row; none behind the last, and nothing for a row of no scalar type that failed.
@@ -140,6 +151,19 @@ impl OutputColumn {
             } else {
                 Value::Nothing
             });
+        }
+        if let DataOut::Structs(columns) = &self.data {
+            let mut columns = columns.iter();
+            // A scalar of an optional struct is optional in its column.
+            let mut next = |of: &QType| match (columns.next()?.value(row)?, of) {
+                (Value::Present(value), QType::Scalar(_)) => Some(Value::Scalar(value)),
+                (value, _) => Some(value),
+            };
+            return if self.is_present(row) {
+                struct_value(&self.qtype, true, &mut next)
+            } else {
+                Some(Value::Nothing)
+            };
         }
         let scalar = self.qtype.scalar()?;
         let value = if self.is_present(row) { self.scalar_value(scalar, row) } else { None };
@@ -165,7 +189,7 @@ impl OutputColumn {
                     _ => ScalarValue::Bytes(bytes.into()),
                 })
             }
-            DataOut::Any(_) | DataOut::Lists(..) => None,
+            DataOut::Any(_) | DataOut::Lists(..) | DataOut::Structs(_) => None,
         }
     }
 
@@ -196,6 +220,7 @@ impl OutputColumn {
                 OutputParts::Dictionary { key_type, keys, views: strings.views, buffers: strings.buffers, present }
             }
             DataOut::Lists(offsets, elements) => OutputParts::Lists(offsets, elements),
+            DataOut::Structs(columns) => OutputParts::Structs(columns),
             DataOut::Any(values) => OutputParts::Any(values),
         };
         (self.qtype, parts, self.presence)
@@ -228,6 +253,8 @@ pub enum OutputParts {
     },
     /// Lists: where the elements of each row begin and where the last's end, and all elements.
     Lists(Vec<i64>, Box<OutputColumn>),
+    /// Structs: the columns that they are made of.
+    Structs(Vec<OutputColumn>),
     /// Values of types that are no scalars.
     Any(Vec<Value>),
 }

@@ -5,6 +5,7 @@
 
 use crate::rows::input::{DataIn, InputColumn, PresenceIn};
 use crate::rows::strings::{Strings, column_bytes};
+use crate::rows::structs::struct_value;
 use crate::rows::{Bitmap, ListOffsets};
 use cembra_runtime::{QType, Scalar, byte_length, has_room};
 use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
@@ -192,7 +193,7 @@ impl<'a> InputColumn<'a> {
     }
 
     /// A row as a value of a type. None if there is no such row, or it is of another type, missing where it may not be, or a
-    /// field of a struct.
+    /// field of a struct in Rust's memory.
     #[must_use]
     pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
         if !self.has_rows(&(row..row.checked_add(1)?)) {
@@ -207,6 +208,13 @@ impl<'a> InputColumn<'a> {
             }
             (QType::Optional(scalar), _) => Some(Value::optional(*scalar, self.scalar_at(*scalar, row))),
             (QType::Scalar(scalar), _) => self.scalar_at(*scalar, row).map(Value::Scalar),
+            (QType::Tuple(_), DataIn::Structs(columns)) => {
+                let mut columns = columns.iter();
+                struct_value(qtype, true, &mut |of| {
+                    // No column of structs is made of columns of structs.
+                    columns.next().filter(|column| column.as_structs().is_none())?.value(of, row)
+                })
+            }
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ pub(crate) use columns::{IN_TABLE, TABLE as COLUMNS, TABLE_CONTAINS, TABLE_GET, 
 pub(crate) use grouped::RANGED_ROW;
 pub(crate) use membership::{IN, IN_RANGE, IN_VALUE};
 pub(crate) use ranges::{RANGED, RANGES};
-pub(crate) use rows::{CHECKED, MAKE, ROWS};
+pub(crate) use rows::{CHECKED, MAKE, ROWS, ROWS_IN};
 
 use crate::array::composites::cast;
 use crate::compound::field_type;

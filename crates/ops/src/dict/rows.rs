@@ -1,24 +1,26 @@
 //! Dictionaries that are made while a model runs: two arrays, of keys and of values. A key is found by the row that it is in, and
 //! whatever asks for rows makes a table of all keys first: there is none that lives from one evaluation to the next.
 
-use super::DICT;
+use super::{DICT, FEW};
 use crate::array::composites::cast;
 use crate::array::distinct::Numbers;
 use crate::array::ordering::bits;
 use crate::array::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, int64s, invalid, made,
+    out_of_range, sizes_differ,
 };
 use crate::compound::field;
 use crate::definition::{
-    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, ex, param,
+    Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, ex, param, param_or,
 };
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
-use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
+use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Dict, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 /// The arrays of keys and values of a dictionary that is made of arrays; nothing of a literal one.
 pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Option<[NodeHandle; 2]>, TypeFault> {
@@ -159,6 +161,136 @@ pub(crate) static ROWS: OpDef = OpDef {
     examples: &[
         ex("dict._rows([\"CH\", missing, \"DE\"], \"DE\")", "i64?{2}"),
         ex("dict._rows([7, 5], [5, missing, 6, 7])", "[1, NA, NA, 0]"),
+    ],
+    ..ARRAY
+};
+
+/// A key, as it is compared with others of its type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Bits(u64),
+    String(&'a [u8]),
+}
+
+/// The keys of an array; none where one is missing.
+fn keys_of<'a>(args: &ArrayOperands<'_>, array: &'a Array) -> Result<Vec<Option<Key<'a>>>, Fault> {
+    args.room_for(array.len(), 32)?;
+    Ok(match bits(array) {
+        Some(bits) => {
+            let key = |(at, bits)| array.is_present(at).then_some(Key::Bits(bits));
+            bits.into_iter().enumerate().map(key).collect()
+        }
+        None => (0..array.len()).map(|at| array.string(at).map(Key::String)).collect(),
+    })
+}
+
+/// The dictionary of one row: a part of the keys of all rows. Few keys are compared one after the other, others are in a table.
+struct RowKeys<'a> {
+    keys: &'a [Option<Key<'a>>],
+    part: Range<usize>,
+    table: HashMap<Key<'a>, usize, RandomState>,
+}
+
+impl<'a> RowKeys<'a> {
+    /// Moves on to the dictionary of the next row.
+    ///
+    /// # Errors
+    /// Two of its keys are equal.
+    fn take(&mut self, part: Range<usize>) -> Result<(), Fault> {
+        self.part = part.clone();
+        self.table.clear();
+        let keys = &self.keys[part.clone()];
+        let is_distinct = if part.len() <= FEW {
+            keys.iter().enumerate().all(|(at, key)| key.is_none() || !keys[..at].contains(key))
+        } else {
+            part.zip(keys).all(|(at, key)| key.is_none_or(|key| self.table.insert(key, at).is_none()))
+        };
+        is_distinct.then_some(()).ok_or_else(|| invalid("two keys of the dictionary are equal"))
+    }
+
+    fn find(&self, key: Key<'a>) -> Option<usize> {
+        if self.part.len() > FEW {
+            return self.table.get(&key).copied();
+        }
+        let found = self.keys[self.part.clone()].iter().position(|known| *known == Some(key));
+        found.map(|at| self.part.start + at)
+    }
+}
+
+/// Finds each of `sought` among the keys of its row, whose dictionary is between `starts` and `ends`; `rows` has the part of `sought` of each row.
+fn find_in_rows(
+    args: &ArrayOperands<'_>,
+    keys: &[Option<Key<'_>>],
+    [starts, ends]: [&[i64]; 2],
+    sought: &[Option<Key<'_>>],
+    rows: impl ExactSizeIterator<Item = Range<usize>>,
+) -> Result<Array, Fault> {
+    if starts.len() != ends.len() || starts.len() != rows.len() {
+        return Err(sizes_differ(starts.len(), if starts.len() == ends.len() { rows.len() } else { ends.len() }));
+    }
+    let mut found = Vec::with_capacity(args.room_for(sought.len(), 16)?);
+    let mut row_keys = RowKeys { keys, part: 0..0, table: HashMap::default() };
+    let mut unasked = 0;
+    for ((start, end), row) in starts.iter().zip(ends).zip(rows) {
+        let part = usize::try_from(*start).unwrap_or(usize::MAX)..usize::try_from(*end).unwrap_or(usize::MAX);
+        args.poll_after(&mut unasked, row.len())?;
+        // Rows may share a dictionary; else each begins behind the one before it, so that no key is looked at twice.
+        if part != row_keys.part {
+            if part.end > keys.len() || part.start > part.end || part.start < row_keys.part.end {
+                return Err(out_of_range(*end, keys.len()));
+            }
+            args.poll_after(&mut unasked, part.len())?;
+            row_keys.take(part)?;
+        }
+        found.extend(sought[row].iter().map(|key| row_keys.find((*key)?)));
+    }
+    Ok(int64s(found.into_iter().map(|at| at.map(|at| at as i64))))
+}
+
+pub(crate) static ROWS_IN: OpDef = OpDef {
+    name: "dict._rows_in",
+    summary: "`dict._rows` for many rows, each with a dictionary of its own: the keys from its number in `starts` up to that in `ends`. `over` says which elements of `key` are of which row; without it there is one of each row.",
+    params: &[param("keys"), param("starts"), param("ends"), param("key"), param_or("over", Value::Unspecified)],
+    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit, FaultKind::SizeMismatch, FaultKind::IndexRange],
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Index,
+        typing: |operator, args| {
+            let (_, keys) = keys_argument(operator, args, 0)?;
+            for at in [1, 2] {
+                if *args[at].qtype != QType::Array(ArrayKind::Dense, Scalar::Int64) {
+                    return refuse(at, format!("{operator} expects [i64?], found {}", args[at].qtype));
+                }
+            }
+            if *args[3].qtype != QType::Array(ArrayKind::Dense, keys) {
+                return refuse(3, format!("{operator} expects an array of {keys}, found {}", args[3].qtype));
+            }
+            if !matches!(args[4].qtype, QType::Unspecified | QType::Edge(EdgeType::Arrays(ArrayKind::Dense))) {
+                return refuse(4, format!("{operator} expects an edge, found {}", args[4].qtype));
+            }
+            Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, Scalar::Int64)))
+        },
+        evaluate: |args, ret| {
+            let [keys, starts, ends, sought] = [0, 1, 2, 3].map(|at| array_of(&args[at]));
+            let (keys, starts, ends, sought) = (keys?, starts?, ends?, sought?);
+            let (keys, sought) = (keys_of(args, keys)?, keys_of(args, sought)?);
+            let points = [starts, ends].map(|array| array.first_missing().map_or_else(|| array.numbers(), |_| None));
+            let [Some(starts), Some(ends)] = points else { return Err(Fault::new(FaultKind::MissingValue)) };
+            let found = match &args[4] {
+                Value::Edge(_) => {
+                    let rows: Vec<Range<usize>> = args.groups(4, sought.len())?.runs().collect();
+                    find_in_rows(args, &keys, [starts, ends], &sought, rows.into_iter())
+                }
+                _ => find_in_rows(args, &keys, [starts, ends], &sought, (0..sought.len()).map(|at| at..at + 1)),
+            };
+            made(found?, ret)
+        },
+    }),
+    examples: &[
+        ex("dict._rows_in([\"CH\", \"DE\", \"CH\"], [0i64, 2i64], [2i64, 3i64], [\"DE\", \"CH\"])", "[1, 2]"),
+        ex(
+            "dict._rows_in([7, 5, 5], [0i64, 0i64, 2i64], [2i64, 2i64, 3i64], [5, 7, 5, 7], edge.from_sizes([1, 1, 2]))",
+            "[1, 0, 2, NA]",
+        ),
     ],
     ..ARRAY
 };

@@ -221,7 +221,9 @@ fn array(column: OutputColumn) -> Option<Array> {
             ArrayData::Strings(unsafe { StringViews::from_known_parts(views, buffers, scalar == Scalar::Text) })
         }
         // No input of an array program is a dictionary, nor of a type that is no scalar.
-        OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) => return None,
+        OutputParts::Any(_) | OutputParts::Dictionary { .. } | OutputParts::Lists(..) | OutputParts::Structs(_) => {
+            return None;
+        }
     };
     Array::from_parts(scalar, rows, data, presence)
 }

@@ -1,0 +1,45 @@
+//! Values of structs, and the columns that they are made of: in the order in which the members of the type come, however deep.
+
+use cembra_runtime::{Form, QType};
+use cembra_value::{ScalarValue, Value};
+
+/// The struct of a row, which is there or in one that is not. `next` gives the row's value of this type of the next column.
+pub(crate) fn struct_value(
+    qtype: &QType,
+    is_there: bool,
+    next: &mut dyn FnMut(&QType) -> Option<Value>,
+) -> Option<Value> {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Tuple(members) => {
+            let mut values: Vec<Value> = Vec::with_capacity(members.len());
+            for member in members.iter() {
+                // The first member of an optional struct says whether it is there.
+                let is_hidden = *members.form() == Form::Optional && values.iter().any(|has| !is_present(has));
+                values.push(struct_value(member, is_there && !is_hidden, next)?);
+            }
+            Some(Value::Tuple(members.with(values)))
+        }
+        _ if is_there => next(qtype),
+        QType::Optional(scalar) => next(&qtype.to_optional()).map(|_| Value::Missing(*scalar)),
+        QType::Scalar(scalar) => next(&qtype.to_optional()).map(|_| Value::Scalar(ScalarValue::zero(*scalar))),
+        _ => None,
+    }
+}
+
+/// Gives the value of each column of a struct to `add`, a missing one where the struct that it is of is not there.
+pub(crate) fn each_member(qtype: &QType, value: &Value, is_there: bool, add: &mut dyn FnMut(&Value)) {
+    match (qtype, value) {
+        (QType::Tuple(types), Value::Tuple(members)) => {
+            for (at, (qtype, member)) in types.iter().zip(members.iter()).enumerate() {
+                let is_hidden = *types.form() == Form::Optional && at > 0 && !is_present(&members[0]);
+                each_member(qtype, member, is_there && !is_hidden, add);
+            }
+        }
+        _ => add(if is_there { value } else { &Value::Nothing }),
+    }
+}
+
+fn is_present(has: &Value) -> bool {
+    matches!(has, Value::Present(_))
+}
