@@ -7,7 +7,7 @@ use super::size::RowSize;
 use super::{JsonRow, field};
 use crate::{Batch, Error, ValueRef};
 use cembra_engine::rows::{Bitmap, InputColumn, column_bytes};
-use cembra_runtime::QType;
+use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Limit, Value, ValueColumn};
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -48,7 +48,7 @@ pub struct JsonColumns {
     /// The input of the first key of the last row.
     first: usize,
     rows: usize,
-    /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary.
+    /// True if a row is never read in one pass: a name is there twice, or an input is a dictionary whose keys are no texts.
     is_seldom: bool,
     /// True if [`try_push`](JsonColumns::try_push) refuses rows with a key that no input has.
     is_closed: bool,
@@ -89,7 +89,7 @@ struct Input {
 #[derive(Debug)]
 enum JsonColumnData {
     Column(ValueColumn),
-    /// Values that the batch takes one by one: structs of models without arrays, dictionaries, tensors.
+    /// Values that the batch takes one by one: structs of models without arrays, tensors.
     Values(Vec<Value>),
 }
 
@@ -151,7 +151,7 @@ impl JsonColumns {
     fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: JsonColumnData) {
         self.size.add(qtype);
         let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
-        self.is_seldom |= is_twice || qtype.as_map().is_some();
+        self.is_seldom |= is_twice || qtype.as_map().is_some_and(|(key, _)| key != Scalar::Text);
         self.inputs.push(Input {
             name: name.clone(),
             qtype: qtype.clone(),

@@ -53,7 +53,18 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
             (QType::Array(_, scalar), ValueColumn::Lists { points, there, elements }) => {
                 from.deserialize_seq(List { points, there, element: &QType::Optional(*scalar), elements, text, at })
             }
-            (of, ValueColumn::Lists { points, there, elements }) if of.as_map().is_none() => {
+            (of, ValueColumn::Lists { points, there, elements }) if let Some((key, value)) = of.as_map() => {
+                // Keys of other types are spelled in several ways.
+                match &mut **elements {
+                    ValueColumn::Tuple(columns) if key == Scalar::Text => {
+                        let [ValueColumn::Scalars(keys), values] = &mut columns[..] else { return Err(unfit()) };
+                        let value = QType::Optional(value);
+                        from.deserialize_map(Dictionary { points, there, keys, value: &value, values, text })
+                    }
+                    _ => Err(unfit()),
+                }
+            }
+            (of, ValueColumn::Lists { points, there, elements }) => {
                 let element = of.element().ok_or_else(unfit)?;
                 from.deserialize_seq(List { points, there, element, elements, text, at })
             }
@@ -311,6 +322,39 @@ impl<'de> Visitor<'de> for List<'_, 'de> {
         points.push(end);
         there.push(Some(&ScalarValue::Unit));
         Ok(())
+    }
+}
+
+/// A dictionary of a row, with texts as keys.
+struct Dictionary<'c, 't> {
+    points: &'c mut Vec<i64>,
+    there: &'c mut ArrayBuilder,
+    keys: &'c mut ArrayBuilder,
+    value: &'c QType,
+    values: &'c mut ValueColumn,
+    text: Text<'t>,
+}
+
+impl<'de> Visitor<'de> for Dictionary<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        let Dictionary { points, there, keys, value, values, text } = self;
+        let mut names: SmallVec<[&'de str; 16]> = SmallVec::new();
+        // A key that has escapes is not borrowed, and refused.
+        while let Some(key) = object.next_key::<&'de str>()? {
+            names.push(key);
+            keys.push_text(Some(key));
+            object.next_value_seed(ValueInto { of: value, column: values, text, at: text.behind(key) })?;
+        }
+        points.push(points.last().copied().unwrap_or(0).saturating_add(names.len() as i64));
+        there.push(Some(&ScalarValue::Unit));
+        names.sort_unstable();
+        if names.windows(2).any(|pair| pair[0] == pair[1]) { Err(unfit()) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@
 use cembra::doors::JsonText;
 use cembra::{JsonColumns, JsonRow, Limits, Model, Options, QType, RunOptions, Scalar, Value, ValueColumn, parse_type};
 
-const TYPES: [(&str, &str); 16] = [
+const TYPES: [(&str, &str); 18] = [
     ("id", "i64"),
     ("small", "i32?"),
     ("huge", "u64?"),
@@ -21,10 +21,12 @@ const TYPES: [(&str, &str); 16] = [
     ("halves", "[f32]"),
     ("home", "{zip: i32, town: text?, at: (f64, f64?)}?"),
     ("items", "[{price: f64, kind: text?, count: i64}]"),
+    ("rates", "dict[text, f64]"),
+    ("names", "dict[text, text]"),
 ];
 
 fn types() -> Vec<(&'static str, QType)> {
-    TYPES.iter().map(|(name, qtype)| (*name, parse_type(qtype).expect("a type"))).collect()
+    TYPES.iter().map(|(name, qtype)| (*name, parse_type(qtype).expect("a type").as_input())).collect()
 }
 
 fn columns(types: &[(&str, QType)]) -> JsonColumns {
@@ -110,6 +112,15 @@ fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
             } else {
                 write(out, of, random);
             }
+        }
+        _ if let Some((_, value)) = qtype.as_map() => {
+            out.push('{');
+            for at in 0..random.usize(..4) * random.usize(..4) {
+                let key = if random.u32(..200) == 0 { 0 } else { at };
+                out.push_str(&format!("{}\"k{key}\":{space}", if at > 0 { "," } else { "" }));
+                write(out, &QType::Optional(value), random);
+            }
+            out.push('}');
         }
         _ if let Some(element) = qtype.element() => list(out, element, space, random),
         QType::Tuple(fields) => {
@@ -241,9 +252,9 @@ fn rows_of_common_forms_take_one_pass() {
     let mut columns = columns(&types);
     let rows = [
         "{\"id\":7,\"small\":null,\"huge\":1,\"x\":1.5,\"half\":2,\"name\":\"a\\n\",\"flag\":true,\"mask\":true,\"held\":true,\"day\":\"2026-11-26\",\
-         \"numbers\":[1,null],\"ratios\":[0.1,null,\"NaN\" , 2],\"halves\":[],\"pair\":[\"a\",0.1],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}]}",
+         \"numbers\":[1,null],\"ratios\":[0.1,null,\"NaN\" , 2],\"halves\":[],\"pair\":[\"a\",0.1],\"home\":{\"zip\":1,\"town\":\"b\",\"at\":[1,null]},\"items\":[{\"price\":1,\"kind\":null,\"count\":2}],\"rates\":{\"a\":1,\"b\":null},\"names\":{}}",
         "{ \"items\" : [ { \"count\" : 2 , \"price\" : 0.1, \"more\": [] } ], \"home\": null, \"numbers\": [], \"halves\": [ 1 , 2.5 ], \"ratios\": [], \"pair\": [ \"\" , 7 ], \"name\": \"é\", \
-         \"x\": 3, \"held\": \"present\", \"id\": -7, \"other\": { \"x\": [ 1 ] } }",
+         \"x\": 3, \"held\": \"present\", \"id\": -7, \"names\": { \"c\" : \"d\" }, \"rates\": {}, \"other\": { \"x\": [ 1 ] } }",
     ];
     // An input that is absent may be so in one row after the other.
     for row in [rows[0], rows[1], rows[1], rows[1], rows[0]] {
@@ -397,4 +408,31 @@ fn rows_become_no_more_bytes_than_arrays_may_have() {
     assert_eq!(made.columns[0].value(21), Some(Value::from(100_i64)));
     columns.truncate(0);
     assert!(columns.push(&row(100)).is_ok());
+}
+
+#[test]
+fn dictionaries_are_read_in_one_pass() {
+    let batch = crate::lists::batch(
+        "input rates: dict[text, f64]; input names: dict[text, text]; input k: text
+         output r = lookup(k, rates, 9.0); output n = dict.get(names, k)",
+    );
+    let mut columns = JsonColumns::new(&batch).unwrap();
+    assert!(columns.try_push(r#"{"rates": {"a": 1, "b": null, "": 0.5}, "names": {}, "k": "a"}"#));
+    assert!(columns.try_push(r#"{"rates": {}, "names": {"a": "x"}, "k": "a"}"#));
+    // Many keys, of which one is there twice at the end.
+    let many: Vec<String> = (0..100).map(|at| format!("\"{at}\": {at}.5")).collect();
+    let row = |last: &str| format!("{{\"rates\": {{{}, {last}}}, \"names\": {{}}, \"k\": \"77\"}}", many.join(", "));
+    assert!(columns.try_push(&row("\"b\": 1")));
+    for wrong in [row("\"99\": 1"), row("\"b\": \"1\""), row("\"b\": 1, \"b\": 2")] {
+        assert!(!columns.try_push(&wrong) && columns.push(&wrong).is_err(), "{wrong}");
+    }
+    let twice = columns.push(&row("\"5\": 1")).unwrap_err().to_string();
+    assert!(twice.contains("twice"), "{twice}");
+    // A key with an escape is read value by value.
+    let escaped = r#"{"rates": {"\u0061": 4}, "names": {}, "k": "a"}"#;
+    assert!(!columns.try_push(escaped) && columns.push(escaped).is_ok());
+    let made = columns.with(|columns| batch.run_with(&RunOptions::new(), columns)).unwrap();
+    assert_eq!((made.row_by_row, made.columns[0].rows()), (0, 4));
+    assert_eq!(made.columns[0].values::<f64>(), Some(&[1.0, 9.0, 77.5, 4.0][..]));
+    assert_eq!(made.columns[1].presence(), Some(&[0b0010][..]));
 }
