@@ -130,11 +130,6 @@ impl<'a> Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// A value that all rows share, of the input's type.
-    pub(crate) const fn shared(value: Value, rows: usize) -> Input<'a> {
-        Input { data: Data::Shared(value), nulls: None, rows }
-    }
-
     /// The lists of a column for an input whose default is `[]`: those that are null are empty.
     ///
     /// # Errors

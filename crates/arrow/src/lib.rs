@@ -18,6 +18,7 @@
 //! ```
 
 mod arrays;
+mod columns;
 mod input;
 #[cfg(feature = "interface")]
 pub mod interface;
@@ -27,6 +28,7 @@ mod stream;
 mod structs;
 
 pub use arrays::{from_model, from_model_with, to_model, to_model_with};
+pub use columns::{Argument, with_columns};
 pub use input::Input;
 pub use output::{array, array_as, array_with, relaid};
 pub use schema::{Strings, data_type, data_type_with, input_type, input_types, scalar};
@@ -146,27 +148,22 @@ fn evaluate(
     table: &RecordBatch,
     array: impl Fn(&str, OutputColumn, &OutputRoom) -> Result<ArrayRef, Error>,
 ) -> Result<TableResult, Error> {
-    let inputs = batch.inputs();
-    let absent = NullArray::new(table.num_rows());
-    let input = |input: &cembra::Field| {
-        let name = &*input.name;
-        match table.column_by_name(name) {
-            Some(column) if input.is_empty_by_default => Input::with_empty_lists(name, column, &input.qtype),
-            Some(column) => Input::of(name, column, &input.qtype),
-            None if input.default.is_some() => Input::of(name, &absent, &input.qtype),
-            None if let Some(empty) = input.empty_default() => Ok(Input::shared(empty, table.num_rows())),
-            None => Err(Error::NoColumn { name: name.to_owned() }),
-        }
+    let absent: ArrayRef = Arc::new(NullArray::new(table.num_rows()));
+    let given = |input: &cembra::Field| match table.column_by_name(&input.name) {
+        Some(column) => Ok(Argument::Array(column.clone())),
+        None if input.default.is_some() => Ok(Argument::Array(absent.clone())),
+        None if let Some(empty) = input.empty_default() => Ok(Argument::Value(empty)),
+        None => Err(Error::NoColumn { name: input.name.to_string() }),
     };
-    let arrays: Vec<Input<'_>> = inputs.iter().map(input).collect::<Result<_, _>>()?;
-    let values: Vec<_> = arrays.iter().map(Input::values).collect();
-    let columns: Vec<_> = arrays.iter().zip(&values).map(|(array, values)| array.column(values.as_ref())).collect();
+    let given: Vec<Argument> = batch.inputs().iter().map(given).collect::<Result<_, _>>()?;
     let (outputs, room) = (batch.outputs(), batch.output_room(options));
-    let made = batch.run_with(&options.clone().rows(table.num_rows()), &columns)?;
+    let options = options.clone().rows(table.num_rows());
+    let made = with_columns(batch.inputs(), &given, |columns| batch.run_with(&options, columns))??;
     let room = room.beside(&made.columns);
     let (mut fields, mut made_arrays) = (Vec::new(), Vec::new());
     for (output, column) in outputs.iter().zip(made.columns) {
-        let is_nullable = column.presence().is_some() && output.qtype.scalar() != Some(cembra::Scalar::Unit);
+        let may_be_null = column.presence().is_some() || output.qtype.as_optional_struct().is_some();
+        let is_nullable = may_be_null && output.qtype.scalar() != Some(cembra::Scalar::Unit);
         let array = array(&output.name, column, &room)?;
         fields.push(Field::new(&*output.name, array.data_type().clone(), is_nullable));
         made_arrays.push(array);

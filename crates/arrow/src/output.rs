@@ -2,6 +2,7 @@
 //! are asked for.
 
 use crate::schema::element;
+use crate::structs::array_of_structs;
 use crate::{Error, Strings};
 use arrow_array::types::{
     ArrowPrimitiveType, ByteViewType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
@@ -21,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The array of a column: texts as `Utf8`, bytes as `Binary`, masks as `Boolean` without nulls, timestamps in
-/// microseconds of UTC, lists as `LargeList`. Its strings and their copy take at most `array_bytes` of `Limits::default()`.
+/// microseconds of UTC, lists as `LargeList`, structs as `Struct`. Its strings and their copy take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
 /// The column is of a type that no array can have, or its strings take more.
@@ -60,6 +61,9 @@ fn counted(
     layout: Strings,
     room: &OutputRoom,
 ) -> Result<ArrayRef, Error> {
+    if column.qtype().scalar().is_none() && column.lists().is_none() {
+        return structs(name, column.with_structs(), wanted, layout, room);
+    }
     let held = column.string_bytes();
     let made = made_as(name, column, wanted, layout, room)?;
     let mut of = made.data_type();
@@ -101,6 +105,29 @@ fn made_as(
         }
         Some(_) => Ok(array),
         None => laid_out(array, layout, room)?.ok_or_else(|| refused("array".to_owned())),
+    }
+}
+
+/// Structs, and lists of structs, each of whose columns is an array.
+fn structs(
+    name: &str,
+    column: OutputColumn,
+    wanted: Option<&DataType>,
+    layout: Strings,
+    room: &OutputRoom,
+) -> Result<ArrayRef, Error> {
+    let (found, rows) = (column.qtype().clone(), column.rows());
+    let refused =
+        |wanted: &str| Error::Output { name: name.to_owned(), found: found.clone(), wanted: wanted.to_owned() };
+    let (_, parts, presence) = column.into_parts();
+    let OutputParts::Structs(columns) = parts else { return Err(refused("array")) };
+    let nulls = presence.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)));
+    let arrays = columns.into_iter().map(|column| counted(name, column, None, layout, room));
+    let mut arrays = arrays.collect::<Result<Vec<_>, _>>()?.into_iter();
+    let made = array_of_structs(&found, nulls, &mut || arrays.next()).ok_or_else(|| refused("array"))?;
+    match wanted {
+        Some(wanted) if wanted != made.data_type() => Err(refused(&wanted.to_string())),
+        _ => Ok(made),
     }
 }
 

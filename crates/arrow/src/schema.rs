@@ -56,8 +56,8 @@ pub enum Strings {
     Views,
 }
 
-/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values, arrays large lists, texts
-/// `Utf8`, which an array of more than 2 GiB of them is not.
+/// The Arrow type of an output's values; nothing for those that no array can have. Masks are truth values, arrays and lists of structs large lists,
+/// texts `Utf8`, which an array of more than 2 GiB of them is not.
 #[must_use]
 pub fn data_type(qtype: &QType) -> Option<DataType> {
     data_type_with(qtype, Strings::Plain)
@@ -68,6 +68,19 @@ pub fn data_type(qtype: &QType) -> Option<DataType> {
 pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     if let QType::Array(_, scalar) = qtype {
         return Some(DataType::LargeList(element(data_type_with(&QType::Optional(*scalar), strings)?)));
+    }
+    if let QType::Tuple(members) = qtype {
+        // Types nest only as deep as the text that spelled them.
+        return match (qtype.as_optional_struct(), qtype.element()) {
+            (Some(of), _) => data_type_with(of, strings),
+            (None, Some(of)) => Some(DataType::LargeList(element(data_type_with(of, strings)?))),
+            (None, None) => {
+                let field = |(at, of): (usize, &QType)| {
+                    Some(Field::new(&*members.label(at), data_type_with(of, strings)?, true))
+                };
+                Some(DataType::Struct(members.iter().enumerate().map(field).collect::<Option<_>>()?))
+            }
+        };
     }
     Some(match (qtype.scalar()?, qtype.is_optional()) {
         (Scalar::Unit, _) | (Scalar::Boolean, _) => DataType::Boolean,

@@ -1,8 +1,8 @@
-//! Arrays of structs, and of lists of structs, as the arrays that a column of structs is made of: one for each scalar, and one of lists for
-//! each field of a list.
+//! Arrays of structs, of lists of structs and of maps, as the arrays that a column of structs is made of: one for each scalar, and one of lists for
+//! each field of a list. And such arrays, made of the columns that a model makes.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, make_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, StructArray, make_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::Field;
 use cembra::{ArrayKind, QType};
@@ -28,15 +28,17 @@ fn add(array: &ArrayRef, qtype: &QType, nulls: Option<&NullBuffer>, arrays: &mut
             add_fields(array, of, nulls.as_ref(), arrays)
         }
         QType::Tuple(_) if let Some(element) = qtype.element() => {
-            let (offsets, elements): (OffsetBuffer<i64>, &ArrayRef) = match array.as_list_opt::<i64>() {
-                Some(lists) => (lists.offsets().clone(), lists.values()),
-                None => {
-                    let lists = array.as_list_opt::<i32>()?;
-                    let offsets = lists.offsets().iter().map(|offset| i64::from(*offset));
-                    (OffsetBuffer::new(offsets.collect()), lists.values())
-                }
+            let wide =
+                |offsets: &OffsetBuffer<i32>| OffsetBuffer::new(offsets.iter().map(|at| i64::from(*at)).collect());
+            let (offsets, elements): (OffsetBuffer<i64>, ArrayRef) = if let Some(lists) = array.as_list_opt::<i64>() {
+                (lists.offsets().clone(), lists.values().clone())
+            } else if let Some(lists) = array.as_list_opt::<i32>() {
+                (wide(lists.offsets()), lists.values().clone())
+            } else {
+                let maps = array.as_map_opt()?;
+                (wide(maps.offsets()), Arc::new(maps.entries().clone()))
             };
-            for (elements, of) in struct_arrays(elements, element)? {
+            for (elements, of) in struct_arrays(&elements, element)? {
                 let field = Arc::new(Field::new_list_field(elements.data_type().clone(), true));
                 let lists = LargeListArray::try_new(field, offsets.clone(), elements, array.nulls().cloned()).ok()?;
                 arrays.push((Arc::new(lists), QType::Array(ArrayKind::Dense, of.scalar()?)));
@@ -76,4 +78,43 @@ fn add_fields(
         add(array, field, nulls, arrays)?;
     }
     Some(())
+}
+
+/// The array of structs, or of lists of structs, of this type. `next` makes the array of the next column, of a scalar or of lists of scalars. None if
+/// the type has no such array.
+pub(crate) fn array_of_structs(
+    qtype: &QType,
+    nulls: Option<NullBuffer>,
+    next: &mut dyn FnMut() -> Option<ArrayRef>,
+) -> Option<ArrayRef> {
+    // Types nest only as deep as the text that spelled them.
+    match qtype {
+        QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
+            let has = next()?;
+            let has = NullBuffer::new(has.as_boolean_opt()?.values().clone());
+            array_of_structs(of, NullBuffer::union(nulls.as_ref(), Some(&has)), next)
+        }
+        QType::Tuple(_) if let Some(element) = qtype.element() => {
+            let mut offsets = None;
+            let mut next = || {
+                let lists = next()?;
+                let lists = lists.as_list_opt::<i64>()?;
+                offsets = Some(lists.offsets().clone());
+                Some(lists.values().clone())
+            };
+            let elements = array_of_structs(element, None, &mut next)?;
+            let field = Arc::new(Field::new_list_field(elements.data_type().clone(), true));
+            Some(Arc::new(LargeListArray::try_new(field, offsets?, elements, nulls).ok()?))
+        }
+        QType::Tuple(members) => {
+            let arrays: Vec<ArrayRef> =
+                members.iter().map(|member| array_of_structs(member, None, next)).collect::<Option<_>>()?;
+            let fields = arrays
+                .iter()
+                .enumerate()
+                .map(|(at, array)| Field::new(&*members.label(at), array.data_type().clone(), true));
+            Some(Arc::new(StructArray::try_new(fields.collect(), arrays, nulls).ok()?))
+        }
+        _ => next(),
+    }
 }

@@ -7,10 +7,10 @@ use crate::turns::share;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, LargeListArray, RecordBatch};
 use cembra::{
-    Batch, Cancellation, Error, Executor, FaultKind, Field, InputColumn, Limits, OnError, QType, RunOptions, Scalar,
-    Session, Value, ValueColumn,
+    Batch, Cancellation, Error, Executor, FaultKind, Field, Limits, OnError, QType, RunOptions, Scalar, Session, Value,
+    ValueColumn,
 };
-use cembra_arrow::{Input, Strings, struct_arrays};
+use cembra_arrow::{Argument, Strings, with_columns};
 use cembra_table::cells::{Cells, array_of_column, masks_as_nulls};
 use cembra_table::types;
 use std::collections::BTreeSet;
@@ -71,12 +71,10 @@ impl Evaluator {
         threads: usize,
     ) -> Evaluator {
         let outputs = executor.outputs().iter().map(|output| output_type(output, goes_on)).collect();
-        let is_flat = |field: &Field| field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..));
         let has_columns = |field: &Field| is_flat(field) || matches!(field.qtype, QType::Tuple(_));
-        let flat = executor.inputs().iter().all(has_columns) && executor.outputs().iter().all(is_flat);
+        let are_columns = executor.inputs().iter().chain(executor.outputs()).all(has_columns);
         // A model that cannot be had for columns is there for rows.
-        let columns = flat.then(|| executor.batch().ok()).flatten();
-        let columns = columns.filter(|columns| columns.takes_structs() || columns.inputs().iter().all(is_flat));
+        let columns = are_columns.then(|| executor.batch().ok()).flatten();
         let columns = columns.filter(|columns| {
             columns.inputs().iter().map(|one| &one.name).eq(executor.inputs().iter().map(|one| &one.name))
         });
@@ -115,30 +113,11 @@ impl Evaluator {
     /// The run of the model over all rows; none if the columns do not fit.
     fn run(&self, batch: &RecordBatch) -> Option<Result<Evaluated, Error>> {
         let model = self.columns.as_ref()?;
-        // The columns of structs lie one behind the other.
-        let arrays = model.inputs().iter().zip(&self.inputs).map(|(input, feeding)| match feeding {
-            Feeding::Constant(_) => Some(Vec::new()),
-            Feeding::Column(at, _) => struct_arrays(batch.columns().get(*at)?, &input.qtype),
+        let given = self.inputs.iter().map(|feeding| match feeding {
+            Feeding::Constant(value) => Some(Argument::Value(value.clone())),
+            Feeding::Column(at, _) => batch.columns().get(*at).cloned().map(Argument::Array),
         });
-        let arrays: Vec<Vec<(ArrayRef, QType)>> = arrays.collect::<Option<_>>()?;
-        let given =
-            arrays.iter().zip(model.inputs()).flat_map(|(arrays, input)| arrays.iter().map(move |one| (one, input)));
-        let given = given.map(|((array, qtype), input)| Input::of(&input.name, array, qtype).ok());
-        let given: Vec<Input<'_>> = given.collect::<Option<_>>()?;
-        let values: Vec<_> = given.iter().map(Input::values).collect();
-        let all: Vec<_> = given.iter().zip(&values).map(|(given, values)| given.column(values.as_ref())).collect();
-        let mut rest = &all[..];
-        let mut columns = Vec::with_capacity(self.inputs.len());
-        for ((feeding, arrays), input) in self.inputs.iter().zip(&arrays).zip(model.inputs()) {
-            let (of_input, behind) = rest.split_at_checked(arrays.len())?;
-            rest = behind;
-            columns.push(match (feeding, of_input) {
-                (Feeding::Constant(value), _) => InputColumn::shared(value),
-                (_, of_input) if matches!(input.qtype, QType::Tuple(_)) => InputColumn::structs(of_input),
-                (_, [column]) => *column,
-                _ => return None,
-            });
-        }
+        let given: Vec<Argument> = given.collect::<Option<_>>()?;
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
         let options = RunOptions::new().limits(self.limits.array_bytes(self.output_bytes));
@@ -148,13 +127,19 @@ impl Evaluator {
         };
         let options = options.rows(rows).on_error(on_error).keep_failures(rows);
         let room = model.output_room(&options);
-        let made = match model.run_with(&options, &columns) {
+        let made = with_columns(model.inputs(), &given, |columns| model.run_with(&options, columns)).ok()?;
+        let made = match made {
             Ok(made) => made,
             Err(error) => return Some(Err(error)),
         };
-        let outputs = model.outputs().iter().zip(made.columns).map(|(output, column)| {
-            let array = cembra_arrow::array_with(&output.name, column, Strings::Views, &room).ok()?;
-            with_missing_masks(array, &output.qtype)
+        let outputs = model.outputs().iter().zip(&self.outputs).zip(made.columns).map(|((output, of), column)| {
+            if is_flat(output) {
+                let array = cembra_arrow::array_with(&output.name, column, Strings::Views, &room).ok()?;
+                return with_missing_masks(array, &output.qtype);
+            }
+            let mut values = ValueColumn::new(of)?;
+            (0..rows).for_each(|row| column.value(row).iter().for_each(|value| values.push(value)));
+            Some(array_of_column(values, of, rows))
         });
         let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();
         Some(Ok(Evaluated { rows, outputs: outputs.collect::<Option<_>>()?, failures }))
@@ -204,6 +189,11 @@ impl Evaluator {
         evaluated.outputs = columns.into_iter().map(array).collect();
         evaluated
     }
+}
+
+/// True for values that have one column, of scalars or of lists of them.
+fn is_flat(field: &Field) -> bool {
+    field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..))
 }
 
 /// The type of an output's values in the results: where failed rows go on, any of them may be missing.
@@ -281,10 +271,12 @@ mod tests {
         let ten = |of: &str| [of; 10].join(", ");
         let model = format!("input n: i64\nlet a = ({})\nlet b = ({})\n({})", ten("100 // n"), ten("a"), ten("b"));
         // A value of 32 bytes for each of 1,110 fields, and 1,000 numbers: 43,520 bytes, of which 1,543 are more than 64 MiB.
-        let made = evaluated(&model, 7, 4000, false, &[].into());
+        let made = evaluated(&model, 7, 4000, false, &[3999].into());
         assert_eq!((made.rows, made.outputs[0].len()), (1543, 1543));
+        // An eighth of the rows, which are too many together.
+        assert_eq!(evaluated(&model, 7, 4000, false, &[].into()).rows, 500);
         // Rows without values have places in columns too: 16,000 bytes where fields may be missing, 8,000 where not.
-        let made = evaluated(&model, 0, 10_000, true, &[].into());
+        let made = evaluated(&model, 0, 10_000, true, &[9999].into());
         assert_eq!((made.rows, made.outputs[0].len(), made.failures.len()), (4195, 4195, 4195));
         let all = (0..10_000).collect();
         assert_eq!(evaluated(&model, 7, 10_000, false, &all).rows, 8389);

@@ -1,11 +1,15 @@
 //! Arrays of structs and of lists of structs, taken apart into columns.
 
+use arrow_array::builder::{Float64Builder, MapBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray, StringArray, StructArray,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray, RecordBatch, StringArray,
+    StructArray,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
-use cembra::{InputColumn, Model, Options, QType, RunOptions, parse_type};
+use cembra::{InputColumn, Model, OnError, Options, QType, RunOptions, parse_type};
 use cembra_arrow::{Input, struct_arrays};
 use std::sync::Arc;
 
@@ -92,4 +96,66 @@ fn lists_of_structs_run_as_columns() {
             ["f64{1} 'Ann' i64?{41}", "f64{0} '-' i64?{NA}", "f64{4} 'Cem' i64?{NA}"]
         );
     }
+}
+
+#[test]
+fn maps_and_structs_go_in_and_structs_come_out() {
+    let mut rates = MapBuilder::new(None, StringBuilder::new(), Float64Builder::new());
+    for (key, rate) in [("EUR", 0.5), ("USD", 2.0)] {
+        rates.keys().append_value(key);
+        rates.values().append_value(rate);
+    }
+    rates.append(true).expect("a map");
+    rates.append(true).expect("an empty map");
+    rates.keys().append_value("EUR");
+    rates.values().append_null();
+    rates.append(true).expect("a map");
+    let rates: ArrayRef = Arc::new(rates.finish());
+    let prices: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 4.0]));
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["EUR", "USD", "EUR"]));
+    let items = structs(vec![("price", prices), ("in", names)], None);
+    let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+    let items: ArrayRef = Arc::new(ListArray::new(field, OffsetBuffer::new(vec![0, 2, 2, 3].into()), items, None));
+    let table =
+        RecordBatch::try_from_iter([("rates", rates), ("items", items), ("who", customers())]).expect("a table");
+    let run = |text: &str| {
+        let batch = Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a batch");
+        cembra_arrow::run(&batch, &RunOptions::new(), &table).expect("rows").table
+    };
+    let of_arrays = run("
+        input rates: dict[text, f64]
+        input items: [{price: f64, in: text}]
+        input who: {name: text, age: i64?}?
+        output lines = map(fn(i, r) = {name: i.in, of: {net: i.price * r}}, items, lookup(items.in, rates, 1.0))
+        output \"who\" = {name: who.name ?? \"-\", of: {base: lookup(\"EUR\", rates, 3.0)}} & has(who)");
+    // The same outputs of a model without arrays are the same arrays.
+    let plain = run("
+        input who: {name: text, age: i64?}?
+        output \"who\" = {name: who.name ?? \"-\", of: {base: if who.age > 7 then 0.5 else 3.0}} & has(who)");
+    assert_eq!(of_arrays.column(1), plain.column(0));
+    assert_eq!(of_arrays.column(1).nulls().map(|nulls| nulls.iter().collect()), Some(vec![true, false, true]));
+    let lists = of_arrays.column(0).as_list::<i64>();
+    assert_eq!(lists.value_offsets(), [0, 2, 2, 3]);
+    let nets: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.5), Some(4.0), Some(4.0)]));
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["EUR", "USD", "EUR"]));
+    assert_eq!(lists.values(), &structs(vec![("name", names), ("of", structs(vec![("net", nets)], None))], None));
+    let types: Vec<DataType> = of_arrays.columns().iter().map(|array| array.data_type().clone()).collect();
+    let batch = Model::parse("input items: [{price: f64}]; output n = map(fn(i) = {a: i.price, t: \"x\"}, items)");
+    let batch = batch.and_then(|model| model.batch(&Options::default())).expect("a batch");
+    let told = cembra_arrow::data_type(&batch.outputs()[0].qtype).expect("an array");
+    let made = cembra_arrow::run(&batch, &RunOptions::new(), &table).expect("rows").table;
+    assert_eq!((told, types.len()), (made.column(0).data_type().clone(), 2));
+    // A row that fails is null, with all that is in it.
+    let batch =
+        Model::parse("input items: [{price: f64}]; output n = {x: {c: 1 // count(items.price)}, s: sum(items.price)}");
+    let batch = batch.and_then(|model| model.batch(&Options::default())).expect("a batch");
+    let failing = RunOptions::new().on_error(OnError::Missing);
+    let made = cembra_arrow::run(&batch, &failing, &table).expect("rows");
+    assert_eq!((made.failed, made.table.column(0).null_count()), (vec![1], 1));
+    assert_eq!(made.table.column(0).as_struct().column(1).as_primitive::<Float64Type>().value(2), 4.0);
+    // A struct that is null where none may be is no column.
+    let strict =
+        Model::parse("input who: {name: text}; output n = who.name").and_then(|model| model.batch(&Options::default()));
+    let refused = cembra_arrow::run(&strict.expect("a batch"), &RunOptions::new(), &table).unwrap_err();
+    assert!(refused.to_string().starts_with("column `who` is Struct("), "{refused}");
 }
