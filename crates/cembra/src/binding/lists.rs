@@ -169,14 +169,12 @@ impl ListTransfers {
         from: *const u8,
         to: *mut u8,
     ) -> Result<bool, Error> {
-        memory.counts.clear();
-        memory.items.clear();
-        memory.places.resize(plan.columns().len(), (0, 0));
-        for RowList { offset, list, .. } in &self.lists {
+        for (RowList { offset, list, .. }, place) in
+            self.lists.iter().zip(memory.items.iter_mut().zip(&mut memory.counts))
+        {
             // SAFETY: FIELD-TABLE, promised by the caller.
             let (first, count) = unsafe { (list.items)(from.add(*offset)) };
-            memory.items.push(first as u64);
-            memory.counts.push(count);
+            (*place.0, *place.1) = (first as u64, count);
         }
         context.begin_run();
         // SAFETY: FIELD-TABLE, promised by the caller. COLUMN and STRING-VIEW: all inputs are written, of a row that outlives the call.
@@ -227,6 +225,9 @@ impl ListTransfers {
                 if !columns.iter().all(|column| column.write(memory, items, count)) {
                     return false;
                 }
+            }
+            if self.maps.is_empty() {
+                return true;
             }
             // Views are not moved once their addresses are known.
             memory.maps.clear();

@@ -312,17 +312,21 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     // A call of its own: what is around it is small then, and is inlined into the caller's loop.
     #[inline(never)]
     unsafe fn evaluate<const IS_NEW: bool>(&mut self, input: &I::At<'_>, to: *mut u8) -> Result<(), Error> {
+        let from: *const u8 = std::ptr::from_ref(input).cast();
         if let Some(moves) = &self.moves {
-            if moves.may_panic {
-                // SAFETY: CALL and FIELD-TABLE, promised by the caller.
-                return converted(|| unsafe { self.evaluate_moved::<IS_NEW>(input, to) });
-            }
             // SAFETY: CALL and FIELD-TABLE, promised by the caller.
-            return unsafe { self.evaluate_moved::<IS_NEW>(input, to) };
+            return unsafe {
+                match (moves.may_panic, moves.arrays.is_some()) {
+                    (false, false) => self.evaluate_moved::<IS_NEW>(from, to),
+                    (false, true) => self.evaluate_arrays::<IS_NEW>(from, to),
+                    (true, false) => converted(|| self.evaluate_moved::<IS_NEW>(from, to)),
+                    (true, true) => converted(|| self.evaluate_arrays::<IS_NEW>(from, to)),
+                }
+            };
         }
         let inner = self.executor.inner();
         let model = inner.begin(&mut self.context)?;
-        let (from, to) = (FramePtr::from_raw(std::ptr::from_ref(input).cast_mut().cast()), FramePtr::from_raw(to));
+        let (from, to) = (FramePtr::from_raw(from.cast_mut()), FramePtr::from_raw(to));
         // SAFETY: CALL: the binding's offsets are those of the row's and O's fields (FIELD-TABLE), the frame is of this plan, and
         // compiled code never writes to its input.
         unsafe { inner.run(model, [from, to, self.frame.ptr()], &mut self.context) }
@@ -331,16 +335,11 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     /// Does what is left of `evaluate` where fields are not in place. What few models need is apart from what most do.
     ///
     /// # Safety
-    /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless `IS_NEW`.
+    /// CALL for `to`, which has room for an `O`. FIELD-TABLE: `from` is a row of the source, and an `O` is there unless `IS_NEW`.
     #[inline(never)]
-    unsafe fn evaluate_moved<const IS_NEW: bool>(&mut self, input: &I::At<'_>, to: *mut u8) -> Result<(), Error> {
+    unsafe fn evaluate_moved<const IS_NEW: bool>(&mut self, from: *const u8, to: *mut u8) -> Result<(), Error> {
         let Some(moves) = &self.moves else { return Ok(()) };
-        let from: *const u8 = std::ptr::from_ref(input).cast();
         let frame = self.frame.ptr();
-        if moves.arrays.is_some() {
-            // SAFETY: FIELD-TABLE, promised by the caller.
-            return unsafe { self.evaluate_arrays::<IS_NEW>(from, to) };
-        }
         let model = self.executor.inner().begin(&mut self.context)?;
         for load in &moves.fields {
             // SAFETY: FIELD-TABLE for the field, whose type was compared with the slot's (FRAME-SLOT); texts outlive the call.

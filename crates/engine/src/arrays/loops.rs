@@ -65,15 +65,15 @@ pub struct LoopPlan {
 pub struct LoopMemory {
     frame: Frame,
     /// The number of elements in each list.
-    pub counts: Vec<usize>,
+    pub counts: Box<[usize]>,
     /// The address of the first item of each list, for callers that read items again after the call.
-    pub items: Vec<u64>,
+    pub items: Box<[u64]>,
     /// The elements of columns that do not lie with the caller.
     columns: Vec<Vec<u64>>,
     /// True if a column may be larger than `MOST_KEPT`.
     is_large: bool,
     /// The address and the stride in bytes of each column, for callers that read columns after the call.
-    pub places: Vec<(u64, usize)>,
+    pub places: Box<[(u64, usize)]>,
     /// The dictionaries of a call.
     pub maps: Vec<MapView>,
     /// The dictionaries of a call that are values.
@@ -218,11 +218,11 @@ impl LoopPlan {
     pub fn memory(&self) -> LoopMemory {
         LoopMemory {
             frame: self.model.frame(),
-            counts: Vec::new(),
-            items: Vec::new(),
+            counts: vec![0; self.lists.len()].into(),
+            items: vec![0; self.lists.len()].into(),
             columns: self.columns.iter().map(|_| Vec::new()).collect(),
             is_large: false,
-            places: Vec::new(),
+            places: vec![(0, 0); self.columns.len()].into(),
             maps: Vec::new(),
             values: Vec::new(),
         }
@@ -232,12 +232,16 @@ impl LoopPlan {
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
-        let of_spaces = self.spaces.iter().enumerate().filter(|(list, first)| list == *first);
-        let total = of_spaces.fold(0_usize, |total, (list, _)| total.saturating_add(counts[list]));
+        let mut total = 0_usize;
+        for ((list, first), count) in self.spaces.iter().enumerate().zip(counts) {
+            if list == *first {
+                total = total.saturating_add(*count);
+            } else if counts[*first] != *count {
+                return false;
+            }
+        }
         let are_few = (total as u64).saturating_mul(self.bytes_of_all) <= array_bytes;
-        total <= room.most()
-            && (are_few || self.bytes(counts, room) <= array_bytes)
-            && self.spaces.iter().zip(counts).all(|(first, count)| counts[*first] == *count)
+        total <= room.most() && (are_few || self.bytes(counts, room) <= array_bytes)
     }
 
     /// The bytes of the columns that a run on lists of these sizes takes.
@@ -261,10 +265,9 @@ impl LoopPlan {
     ) -> Result<bool, Error> {
         let memory = memory.get_or_insert_with(|| (self.memory(), limits.context()).into());
         let (memory, context) = &mut **memory;
-        memory.counts.clear();
-        for list in &self.lists {
-            let Some(count) = len(values, list) else { return Ok(false) };
-            memory.counts.push(count);
+        for (list, count) in self.lists.iter().zip(&mut memory.counts) {
+            let Some(found) = len(values, list) else { return Ok(false) };
+            *count = found;
         }
         let limits = terms.limits.unwrap_or(limits);
         if !self.takes(&memory.counts, room, limits.array_bytes) || !self.write(values, memory) {

@@ -217,8 +217,7 @@ impl JsonExecutor {
         }
         let ran = match (plan, loops) {
             (Some(plan), Some(memory)) => {
-                memory.counts.clear();
-                memory.counts.extend_from_slice(&self.counts);
+                memory.counts.copy_from_slice(&self.counts);
                 let array_bytes = parts.executor.inner().array_bytes(parts.memory);
                 let is_taken = plan.takes(&memory.counts, LoopRoom::Items, array_bytes);
                 parts.context.begin_run();
