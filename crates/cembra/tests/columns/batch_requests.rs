@@ -292,3 +292,43 @@ fn what_a_model_makes_of_structs_are_columns() {
         ]
     );
 }
+
+#[test]
+fn what_only_a_row_can_tell_is_asked_of_rows() {
+    let (xs, ys) = (InputColumn::values(&[1.0, 2.0, 3.0, 4.0]), InputColumn::values(&[5.0, 6.0, 7.0, 8.0]));
+    let (xs, ys) = (InputColumn::lists(&[0_i64, 2, 3, 4][..], &xs), InputColumn::lists(&[0_i64, 1, 3, 4][..], &ys));
+    // Fields of a list of structs that a model makes are as long as each other.
+    let pairs = batch("input xs, ys: [f64]; output ps = map(fn(a, b) = {x: a, y: b}, xs, ys)");
+    assert_eq!(pairs.row_by_row().map(ToString::to_string), None);
+    let options = RunOptions::new().on_error(OnError::Missing);
+    let made = pairs.run_with(&options, &[xs, ys]).unwrap();
+    assert_eq!((made.failed, made.columns[0].presence()), (vec![0, 1], Some(&[0b100][..])));
+    assert_eq!(made.columns[0].value(2).unwrap().to_string(), "[{x: f64?{4}, y: f64?{8}}]");
+    assert_eq!(made.columns[0].value(0), Some(Value::Nothing));
+    // Keys of each row, whose values all rows share.
+    let keys = InputColumn::values(&[1_i64, 2, 2, 1, 3, 3]);
+    let keys = InputColumn::lists(&[0_i64, 2, 4, 6][..], &keys);
+    let shared = Value::from(cembra::Array::from_scalars(Scalar::Float64, [10.0, 20.0].map(|rate| Some(rate.into()))));
+    let of_rows = batch("input keys: [i64]; input rates: [f64]; input k: i64; dict.get(dict.make(keys, rates), k)");
+    assert_eq!(of_rows.row_by_row().map(ToString::to_string), None);
+    let wanted = [2_i64, 1, 3];
+    let columns = of_rows.inputs().iter().map(|input| match &*input.name {
+        "keys" => keys,
+        "rates" => InputColumn::shared(&shared),
+        _ => InputColumn::values(&wanted),
+    });
+    let made = of_rows.run_with(&options, &columns.collect::<Vec<_>>()).unwrap();
+    assert_eq!((&made.failed[..], made.failures[0].error.code()), (&[2][..], "invalid"));
+    assert_eq!([0, 1].map(|row| made.columns[0].value(row).unwrap().to_string()), ["f64?{20}", "f64?{20}"]);
+    // A dictionary has as many entries in a column as in a value.
+    let few = Options::default().limits(cembra::Limits::default().dict_entries(2));
+    let model = Model::parse("input rates: dict[i64, f64]; input k: i64; dict.get(rates, k)").unwrap();
+    let (keys, rates) = (InputColumn::values(&[1_i64, 2, 1, 2, 3]), InputColumn::values(&[1.0, 2.0, 3.0, 4.0, 5.0]));
+    let of_rates = [keys, rates];
+    let of_rates = of_rates.each_ref().map(|of| InputColumn::lists(&[0_i64, 2, 5][..], of));
+    let made = model.batch(&few).unwrap().run(&[InputColumn::structs(&of_rates), InputColumn::values(&[2_i64, 2])]);
+    assert_eq!(made.unwrap_err().code(), "limit");
+    let made = model.batch(&Options::default()).unwrap();
+    let made = made.run(&[InputColumn::structs(&of_rates), InputColumn::values(&[2_i64, 2])]).unwrap();
+    assert_eq!(made[0].values::<f64>(), Some(&[2.0, 4.0][..]));
+}
