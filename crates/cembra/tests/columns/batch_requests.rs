@@ -320,6 +320,26 @@ fn what_only_a_row_can_tell_is_asked_of_rows() {
     let made = of_rows.run_with(&options, &columns.collect::<Vec<_>>()).unwrap();
     assert_eq!((&made.failed[..], made.failures[0].error.code()), (&[2][..], "invalid"));
     assert_eq!([0, 1].map(|row| made.columns[0].value(row).unwrap().to_string()), ["f64?{20}", "f64?{20}"]);
+    let distinct = InputColumn::values(&[1_i64, 2, 2, 1, 3, 4]);
+    let distinct = InputColumn::lists(&[0_i64, 2, 4, 6][..], &distinct);
+    let run = |keys, rates| {
+        let column = |input: &cembra::Field| match &*input.name {
+            "keys" => keys,
+            "rates" => rates,
+            _ => InputColumn::values(&wanted),
+        };
+        of_rows.run_with(&options, &of_rows.inputs().iter().map(column).collect::<Vec<_>>()).unwrap()
+    };
+    let made = run(distinct, InputColumn::shared(&shared));
+    assert_eq!((made.row_by_row, made.columns[0].values::<f64>()), (0, Some(&[20.0, 20.0, 10.0][..])));
+    // A key whose value is in the next row, where that has one more than keys.
+    let rates = InputColumn::values(&[10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
+    let made = run(distinct, InputColumn::lists(&[0_i64, 1, 4, 6][..], &rates));
+    assert_eq!((made.failed, made.columns[0].value(1).unwrap().to_string()), (vec![0], "f64?{30}".to_owned()));
+    // An array that all rows share is there for each where its elements are added.
+    let sums = batch("input xs: [f64]; input k: f64; sum(xs * k)");
+    let made = sums.run_with(&options, &[InputColumn::shared(&shared), InputColumn::values(&[1.0, 2.0, 4.0])]).unwrap();
+    assert_eq!((made.row_by_row, made.columns[0].values::<f64>()), (0, Some(&[30.0, 60.0, 120.0][..])));
     // A dictionary has as many entries in a column as in a value.
     let few = Options::default().limits(cembra::Limits::default().dict_entries(2));
     let model = Model::parse("input rates: dict[i64, f64]; input k: i64; dict.get(rates, k)").unwrap();

@@ -9,6 +9,7 @@ use crate::options::compile_options::Started;
 use crate::options::metrics::Watch;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::{check_float_mode, misfit};
+use crate::rows::structs::each_member;
 use crate::rows::threads::on_threads;
 use crate::rows::{
     ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OutputColumn, OutputRoom, Refused, column_bytes,
@@ -210,7 +211,7 @@ impl ListRows {
             match (column.as_structs(), column.as_shared(), &input.qtype) {
                 (Some(columns), ..) => flat.extend(columns.iter().copied().map(Some)),
                 (None, Some(value), QType::Tuple(_)) if struct_columns(&input.qtype).is_some() => {
-                    add_shared(value, &mut flat);
+                    each_member(value, &mut |member| flat.push(Some(InputColumn::shared(member))));
                 }
                 (None, _, QType::Tuple(_)) => flat.extend(columns_of(input).iter().map(|_| None)),
                 (None, ..) => flat.push(Some(*column)),
@@ -453,15 +454,6 @@ fn names_of_columns(input: &Field) -> Vec<String> {
     match columns_of(input).len() {
         1 if !matches!(input.qtype, QType::Tuple(_)) => vec![input.name.to_string()],
         count => (0..count).map(|at| format!("{}, column {at}", input.name)).collect(),
-    }
-}
-
-/// Adds the columns of a struct that all rows share.
-fn add_shared<'c>(value: &'c Value, columns: &mut Vec<Option<InputColumn<'c>>>) {
-    // Types nest only as deep as the text that spelled them.
-    match value {
-        Value::Tuple(members) => members.iter().for_each(|member| add_shared(member, columns)),
-        value => columns.push(Some(InputColumn::shared(value))),
     }
 }
 

@@ -245,7 +245,7 @@ impl GrowingColumn {
             }
             (Growing::Structs(columns), Some(value)) => {
                 let mut columns = columns.iter_mut();
-                each_member(&self.qtype, value, true, &mut |member| {
+                each_member(value, &mut |member| {
                     columns.next().into_iter().for_each(|column| column.push(Some(member)));
                 });
             }

@@ -27,16 +27,12 @@ pub(crate) fn struct_value(
     }
 }
 
-/// Gives the value of each column of a struct to `add`, a missing one where the struct that it is of is not there.
-pub(crate) fn each_member(qtype: &QType, value: &Value, is_there: bool, add: &mut dyn FnMut(&Value)) {
-    match (qtype, value) {
-        (QType::Tuple(types), Value::Tuple(members)) => {
-            for (at, (qtype, member)) in types.iter().zip(members.iter()).enumerate() {
-                let is_hidden = *types.form() == Form::Optional && at > 0 && !is_present(&members[0]);
-                each_member(qtype, member, is_there && !is_hidden, add);
-            }
-        }
-        _ => add(if is_there { value } else { &Value::Nothing }),
+/// Gives the value of each column of a struct to `add`: anything of the type where the struct that it is of is not there.
+pub(crate) fn each_member<'v>(value: &'v Value, add: &mut dyn FnMut(&'v Value)) {
+    // Types nest only as deep as the text that spelled them.
+    match value {
+        Value::Tuple(members) => members.iter().for_each(|member| each_member(member, add)),
+        value => add(value),
     }
 }
 
