@@ -1,7 +1,7 @@
 //! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for others. Fields in place
 //! are read and written where the caller has them; the raw function can be called on the structs directly.
 
-use crate::binding::fields::{Input, InputField, Output};
+use crate::binding::fields::{Input, InputField, Output, OutputField};
 use crate::binding::listener::Listener;
 use crate::binding::loader::{Fields, Loader, LoaderRow};
 use crate::binding::on_demand::LoadedValues;
@@ -64,7 +64,17 @@ pub struct ModelExecutor<I, O, S = ()> {
     lists: Option<Box<LoopMemory>>,
     /// Of such a model, the outputs that a listener is to hear of.
     heard: Vec<Value>,
+    /// The fields of many rows, once there were some.
+    fields: Option<Arc<RowFields>>,
     types: PhantomData<fn(&I) -> O>,
+}
+
+/// The fields of the structs of many rows.
+struct RowFields {
+    inputs: Vec<InputField>,
+    outputs: Vec<OutputField>,
+    /// True if each input and output of the model is a field that is a column of the rows.
+    are_columns: bool,
 }
 
 impl Model {
@@ -124,6 +134,7 @@ impl<I, O, S> Clone for ModelExecutor<I, O, S> {
             memory: WholeMemory::default(),
             lists: None,
             heard: Vec::new(),
+            fields: self.fields.clone(),
             types: PhantomData,
         }
     }
@@ -203,11 +214,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
 
     /// Evaluates the model on rows, of which there are as many as outputs.
     fn run_rows(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
-        let fields = I::fields();
-        let has_field = |input: &Field| fields.iter().any(|field| field.name == &*input.name);
-        let are_columns = self.moves.as_ref().is_none_or(|moves| moves.are_columns());
-        if self.executor.inner().is_whole() || !are_columns || !self.executor.inputs().iter().all(has_field) {
-            // There are fields that are no columns.
+        let fields = self.row_fields();
+        if !fields.are_columns {
             for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
                 self.over(input, output).map_err(|error| error.in_row(row))?;
             }
@@ -219,17 +227,28 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         self.run_columns(&fields, inputs, outputs)
     }
 
+    fn row_fields(&mut self) -> Arc<RowFields> {
+        if let Some(fields) = &self.fields {
+            return fields.clone();
+        }
+        let (inputs, outputs) = (I::fields(), O::fields());
+        let has_field = |input: &Field| inputs.iter().any(|field| field.name == &*input.name);
+        let are_columns = self.moves.as_ref().is_none_or(|moves| moves.are_columns())
+            && !self.executor.inner().is_whole()
+            && self.executor.inputs().iter().all(has_field);
+        self.fields.insert(Arc::new(RowFields { inputs, outputs, are_columns })).clone()
+    }
+
     /// Evaluates the model on rows whose fields are columns.
-    fn run_columns(&self, fields: &[InputField], inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
+    fn run_columns(&self, fields: &RowFields, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         let batch = self.executor.batch()?;
-        let out_fields = O::fields();
-        let field = |name: &str| fields.iter().find(|field| field.name == name);
+        let field = |name: &str| fields.inputs.iter().find(|field| field.name == name);
         let columns = batch.inputs().iter().map(|input| field(&input.name).map(|field| field.column(inputs)));
         let columns: Option<Vec<InputColumn<'_>>> = columns.collect();
         let columns = columns.ok_or_else(|| Error::values("an input is no field of the rows"))?;
         let (to, rows): (*mut O, _) = (outputs.as_mut_ptr(), outputs.len());
         // SAFETY: FIELD-TABLE: these are the fields of O, and no two of them overlap.
-        let places = out_fields.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();
+        let places = fields.outputs.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();
         batch.run_into(&self.memory.row_options(&self.context), &columns, places).map(drop)
     }
 }
@@ -261,8 +280,20 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         let (frame, context) = (executor.inner().frame(), executor.inner().context());
         let moves = (!moves.is_empty()).then(|| Arc::new(moves));
         let (kept, memory, heard) = (Vec::new(), WholeMemory::default(), Vec::new());
-        let (asked, lists) = (None, None);
-        Ok(ModelExecutor { executor, frame, context, moves, kept, asked, memory, lists, heard, types: PhantomData })
+        let (asked, lists, fields) = (None, None, None);
+        Ok(ModelExecutor {
+            executor,
+            frame,
+            context,
+            moves,
+            kept,
+            asked,
+            memory,
+            lists,
+            heard,
+            fields,
+            types: PhantomData,
+        })
     }
 
     /// Evaluates the model and tells the sink what its listener wants.
@@ -520,7 +551,10 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         let moves = self.moves.as_ref().map_or(0, |moves| size_of_val(&**moves) + moves.memory_bytes());
         let lists = self.lists.as_ref().map_or(0, |lists| lists.memory_bytes());
         let asked = self.asked.as_ref().map_or(0, |asked| size_of_val(&**asked) + asked.memory_bytes());
-        let kept = moves + lists + asked + self.memory.memory_bytes();
+        let fields = self.fields.as_ref().map_or(0, |fields| {
+            size_of_val(&**fields) + size_of_val(&fields.inputs[..]) + size_of_val(&fields.outputs[..])
+        });
+        let kept = moves + lists + asked + fields + self.memory.memory_bytes();
         size_of::<Self>() + self.frame.size() + self.context.arena_bytes() + kept
     }
 
