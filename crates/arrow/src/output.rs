@@ -17,7 +17,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use cembra::doors::{KeyType, OutputParts, OutputRoom};
-use cembra::{Limits, OutputColumn, QType, Scalar, Words};
+use cembra::{Limits, OutputColumn, QType, Scalar, Words, column_bytes};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -62,6 +62,10 @@ fn counted(
     room: &OutputRoom,
 ) -> Result<ArrayRef, Error> {
     if column.qtype().scalar().is_none() && column.lists().is_none() {
+        if column.structs().is_none() {
+            let values = (0..column.rows()).filter_map(|row| column.value(row));
+            room.claim(values.map(|value| column_bytes(&value)).fold(0, u64::saturating_add))?;
+        }
         return structs(name, column.with_structs(), wanted, layout, room);
     }
     let held = column.string_bytes();

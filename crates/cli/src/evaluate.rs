@@ -138,7 +138,9 @@ impl Evaluator {
                 return with_missing_masks(array, &output.qtype);
             }
             let mut values = ValueColumn::new(of)?;
-            (0..rows).for_each(|row| column.value(row).iter().for_each(|value| values.push(value)));
+            for row in 0..rows {
+                values.push(&column.value(row)?);
+            }
             Some(array_of_column(values, of, rows))
         });
         let failures = made.failures.into_iter().map(|failure| (failure.row, failure.error)).collect();

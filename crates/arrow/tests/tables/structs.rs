@@ -9,8 +9,9 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
+use cembra::doors::OutputRoom;
 use cembra::{InputColumn, Model, OnError, Options, QType, RunOptions, parse_type};
-use cembra_arrow::{Input, struct_arrays};
+use cembra_arrow::{Input, Strings, struct_arrays};
 use std::sync::Arc;
 
 fn structs(fields: Vec<(&str, ArrayRef)>, present: Option<&[bool]>) -> ArrayRef {
@@ -153,6 +154,16 @@ fn maps_and_structs_go_in_and_structs_come_out() {
     let made = cembra_arrow::run(&batch, &failing, &table).expect("rows");
     assert_eq!((made.failed, made.table.column(0).null_count()), (vec![1], 1));
     assert_eq!(made.table.column(0).as_struct().column(1).as_primitive::<Float64Type>().value(2), 4.0);
+    // Columns of values that a model without arrays made are copied, and count.
+    let plain = Model::parse("output p = (1.5, 2.5)");
+    let plain = plain.and_then(|model| model.batch(&Options::default())).expect("a batch");
+    let made = plain.run_with(&RunOptions::new().rows(3), &[]).expect("rows");
+    let array = |bytes| {
+        cembra_arrow::array_with("p", made.columns[0].clone(), Strings::Plain, &OutputRoom::of(bytes))
+            .map(|made| made.len())
+    };
+    assert_eq!(array(1 << 20).expect("an array"), 3);
+    assert!(array(50).unwrap_err().to_string().contains("array_bytes"));
     // A struct that is null where none may be is no column.
     let strict =
         Model::parse("input who: {name: text}; output n = who.name").and_then(|model| model.batch(&Options::default()));
