@@ -112,6 +112,11 @@ fn made_as(
     }
 }
 
+/// Which of so many rows are null, of a bit for each that is not.
+fn null_buffer(words: Vec<u64>, rows: usize) -> NullBuffer {
+    NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows))
+}
+
 /// Structs, and lists of structs, each of whose columns is an array.
 fn structs(
     name: &str,
@@ -125,7 +130,7 @@ fn structs(
         |wanted: &str| Error::Output { name: name.to_owned(), found: found.clone(), wanted: wanted.to_owned() };
     let (_, parts, presence) = column.into_parts();
     let OutputParts::Structs(columns) = parts else { return Err(refused("array")) };
-    let nulls = presence.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)));
+    let nulls = presence.map(|words| null_buffer(words, rows));
     let arrays = columns.into_iter().map(|column| counted(name, column, None, layout, room));
     let mut arrays = arrays.collect::<Result<Vec<_>, _>>()?.into_iter();
     let made = array_of_structs(&found, nulls, &mut || arrays.next()).ok_or_else(|| refused("array"))?;
@@ -147,7 +152,7 @@ fn lists(
     let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
     let (_, parts, presence) = column.into_parts();
     let OutputParts::Lists(offsets, elements) = parts else { return Err(refused("array".to_owned())) };
-    let nulls = presence.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)));
+    let nulls = presence.map(|words| null_buffer(words, rows));
     let of = match wanted {
         Some(DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _)) => Some(of.clone()),
         Some(other) => return Err(refused(other.to_string())),
@@ -186,15 +191,14 @@ fn dictionary(
     let rows = column.rows();
     let (qtype, parts, presence) = column.into_parts();
     let Some(scalar) = qtype.scalar() else { return Ok(None) };
-    let bits = |words: Vec<u64>, rows: usize| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows));
-    let nulls = presence.map(|words| bits(words, rows));
+    let nulls = presence.map(|words| null_buffer(words, rows));
     let relaid = |strings: ArrayRef| match strings.data_type() == values {
         true => Ok(Some(strings)),
         false => relaid(&strings, values, room),
     };
     match parts {
         OutputParts::Dictionary { keys: numbers, views, buffers, present, .. } => {
-            let present = bits(present, views.len());
+            let present = null_buffer(present, views.len());
             let strings = relaid(strings(scalar, views, buffers, Some(present)))?;
             let numbers = Numbers::Kept(Buffer::from_vec(numbers));
             Ok(strings.and_then(|strings| numbered(keys, numbers, rows, nulls, strings)))
