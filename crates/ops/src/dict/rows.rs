@@ -174,7 +174,8 @@ enum Key<'a> {
 
 /// The keys of an array; none where one is missing.
 fn keys_of<'a>(args: &ArrayOperands<'_>, array: &'a Array) -> Result<Vec<Option<Key<'a>>>, Fault> {
-    args.room_for(array.len(), 32)?;
+    // A key in a list, and one in a table.
+    args.room_for(array.len(), 80)?;
     Ok(match bits(array) {
         Some(bits) => {
             let key = |(at, bits)| array.is_present(at).then_some(Key::Bits(bits));
@@ -198,6 +199,10 @@ impl<'a> RowKeys<'a> {
     /// Two of its keys are equal.
     fn take(&mut self, part: Range<usize>) -> Result<(), Fault> {
         self.part = part.clone();
+        // To empty a table takes as long as it is large: one large dictionary is not to be paid for by each row behind it.
+        if self.table.capacity() / 8 > part.len() {
+            self.table = HashMap::default();
+        }
         self.table.clear();
         let keys = &self.keys[part.clone()];
         let is_distinct = if part.len() <= FEW {
@@ -251,7 +256,13 @@ pub(crate) static ROWS_IN: OpDef = OpDef {
     name: "dict._rows_in",
     summary: "`dict._rows` for many rows, each with a dictionary of its own: the keys from its number in `starts` up to that in `ends`. `over` says which elements of `key` are of which row; without it there is one of each row.",
     params: &[param("keys"), param("starts"), param("ends"), param("key"), param_or("over", Value::Unspecified)],
-    faults: &[FaultKind::Invalid, FaultKind::ArenaLimit, FaultKind::SizeMismatch, FaultKind::IndexRange],
+    faults: &[
+        FaultKind::Invalid,
+        FaultKind::ArenaLimit,
+        FaultKind::SizeMismatch,
+        FaultKind::IndexRange,
+        FaultKind::MissingValue,
+    ],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
         typing: |operator, args| {
@@ -402,6 +413,32 @@ mod tests {
                 };
                 assert_eq!(rows.iter().collect::<Vec<_>>(), sought.iter().map(row_of).collect::<Vec<_>>(), "{keys:?}");
             }
+        }
+    }
+
+    /// A large dictionary, then middle-sized and small ones, each of which has the keys from 0 on.
+    #[test]
+    fn each_row_has_the_dictionary_between_its_points() {
+        let sizes = [1_000, 20, 9, 8, 0, 300, 9];
+        let ends: Vec<i64> = sizes
+            .iter()
+            .scan(0, |end, size| {
+                Some({
+                    *end += size;
+                    *end
+                })
+            })
+            .collect();
+        let starts: Vec<i64> = ends.iter().zip(&sizes).map(|(end, size)| end - size).collect();
+        let keys: Vec<Option<Key<'_>>> =
+            sizes.iter().flat_map(|size| (0..*size as u64).map(|at| Some(Key::Bits(at)))).collect();
+        for key in [0, 8, 19, 299] {
+            let sought = vec![Some(Key::Bits(key)); sizes.len()];
+            let rows = (0..sizes.len()).map(|row| row..row + 1);
+            let found = find_in_rows(&ArrayOperands::of_call(&[]), &keys, [&starts, &ends], &sought, rows).unwrap();
+            let key = key as i64;
+            let expected = starts.iter().zip(&sizes).map(|(start, size)| (key < *size).then_some(start + key));
+            assert_eq!(found, int64s(expected.collect::<Vec<_>>()), "{key}");
         }
     }
 
