@@ -242,9 +242,9 @@ impl Batch {
         let watch = self.0.watch();
         let made = match &*self.0 {
             Rows::Plan(plan) => {
-                let values = self.0.struct_values(inputs, rows, terms.limits)?;
-                let inputs = with_values(inputs, &values);
-                plan.run(&inputs, outputs, rows, &terms, None).map(|finished| (finished, 0))
+                let values = self.0.struct_values(inputs, rows, terms.limits);
+                let run = |values: Vec<_>| plan.run(&with_values(inputs, &values), outputs, rows, &terms, None);
+                values.and_then(run).map(|finished| (finished, 0))
             }
             Rows::Lists(lists) => lists.run(inputs, &outputs, rows, &terms),
         };
