@@ -26,13 +26,13 @@ pub enum RowsLeaf {
     Elements(usize),
     /// Which of those elements belong to which row.
     Edge(usize),
-    /// Where the elements of each row begin.
+    /// The index of the first element of each row.
     Starts(usize),
-    /// Where the elements of each row end.
+    /// The index behind the last element of each row.
     Ends(usize),
 }
 
-/// What a column of an output of a model over rows is.
+/// The form of a column of an output of a model over rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
     /// One value for all rows.
@@ -82,7 +82,7 @@ enum Form {
     Shape(usize),
     /// The edge that puts all elements of a row into one group.
     Whole(usize),
-    /// Where among elements a key is: one key of each row, or those that are elements of another space.
+    /// The index of a key among the elements of the space `among`: of one key for each row, or of each element of the space `of`.
     Found { among: usize, of: Option<usize> },
     /// A struct of columns, or one that is made.
     Struct,
@@ -116,6 +116,12 @@ pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
         forms.may_fail[node.index()] = forms.fails(node);
     }
     Rewriter::new(forms).run(&needed)
+}
+
+/// A column that a value is made of: a node that is a scalar or an array, or a column of the leaf that the node is, or is a part of.
+enum RowColumn {
+    Node(Id),
+    Column(usize, Id),
 }
 
 struct Forms<'m> {
@@ -267,14 +273,14 @@ impl Forms<'_> {
         if struct_columns(qtype).is_none_or(|columns| columns.is_empty()) {
             return Err(Obstacle { node, why: "is a struct that has no columns" });
         }
-        let mut forms = Vec::new();
-        if !members.iter().all(|member| self.add_forms(*member, &mut forms)) {
+        let mut parts = Vec::new();
+        if !members.iter().all(|member| self.add_parts(*member, &mut parts)) {
             return Err(Obstacle { node, why: "is a struct of what is neither a scalar nor an array of each row" });
         }
         if qtype.element().is_some() {
             let mut space = None;
-            for form in forms {
-                let Form::Elements(of) = form else {
+            for part in &parts {
+                let Form::Elements(of) = self.of_part(part) else {
                     return Err(Obstacle { node, why: "is a list of what is no array of each row" });
                 };
                 space = Some(space.map_or(of, |other| self.join(of, other)));
@@ -283,28 +289,35 @@ impl Forms<'_> {
         Ok(Form::Struct)
     }
 
-    /// Adds the forms of the columns of a value; false if one has none.
-    fn add_forms(&self, node: Id, forms: &mut Vec<Form>) -> bool {
+    /// Adds the columns that a value is made of; false if it has none.
+    fn add_parts(&self, node: Id, parts: &mut Vec<RowColumn>) -> bool {
         let graph = &self.model.graph;
-        match self.of_operand(node) {
-            Form::Struct => {
-                if let Some(first) = self.column(node) {
-                    let columns = first..first + count(graph.qtype(node));
-                    forms.extend(columns.map(|column| match self.parts[column].qtype {
-                        QType::Array(..) => Form::Elements(column),
-                        _ => Form::Scalars,
-                    }));
-                    return true;
-                }
-                // Types nest only as deep as the text that spelled them.
-                graph.made_fields(node).is_some_and(|of| of.iter().all(|member| self.add_forms(*member, forms)))
+        match (self.of_operand(node), self.column(node)) {
+            (Form::Struct, Some(first)) => {
+                parts.extend((first..first + count(graph.qtype(node))).map(|column| RowColumn::Column(column, node)));
+                true
             }
-            Form::Shared if graph.qtype(node).scalar().is_none() => false,
-            form @ (Form::Shared | Form::Scalars | Form::Elements(_)) => {
-                forms.push(form);
+            // Types nest only as deep as the text that spelled them.
+            (Form::Struct, None) => {
+                graph.made_fields(node).is_some_and(|of| of.iter().all(|member| self.add_parts(*member, parts)))
+            }
+            (Form::Shared, _) if graph.qtype(node).scalar().is_none() => false,
+            (Form::Shared | Form::Scalars | Form::Elements(_), _) => {
+                parts.push(RowColumn::Node(node));
                 true
             }
             _ => false,
+        }
+    }
+
+    /// The form of a column of a value.
+    fn of_part(&self, part: &RowColumn) -> Form {
+        match *part {
+            RowColumn::Node(node) => self.of_operand(node),
+            RowColumn::Column(column, _) if matches!(self.parts[column].qtype, QType::Array(..)) => {
+                Form::Elements(column)
+            }
+            RowColumn::Column(..) => Form::Scalars,
         }
     }
 
@@ -431,7 +444,7 @@ struct Rewriter<'m> {
     of_columns: Vec<Option<Id>>,
     /// The edge of each space, once it is needed.
     edges: Vec<Option<Id>>,
-    /// Where the rows of each space begin, and where they end, once that is needed.
+    /// The leaves `Starts` and `Ends` of each space, once they are needed.
     points: Vec<Option<[Id; 2]>>,
     /// What became of each node.
     copies: Vec<Option<Id>>,
@@ -473,8 +486,7 @@ impl<'m> Rewriter<'m> {
         let mut outputs = Vec::with_capacity(model.outputs.len());
         let mut nodes = Vec::with_capacity(model.outputs.len());
         for (name, node) in &model.outputs {
-            let mut columns = Vec::new();
-            self.add_columns(*node, &mut columns)?;
+            let columns = self.columns_of(*node)?;
             outputs.push(columns.iter().map(|(_, of)| *of).collect());
             nodes.extend(columns.into_iter().map(|(column, _)| (name.clone(), column)));
         }
@@ -517,36 +529,29 @@ impl<'m> Rewriter<'m> {
         Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, columns: forms.columns, spaces, sought })
     }
 
-    /// Adds what is of each column of an output, and its form.
-    fn add_columns(&mut self, node: Id, columns: &mut Vec<(Id, RowsOutput)>) -> Result<(), Obstacle> {
-        let graph = &self.forms.model.graph;
+    /// The nodes of the columns of an output, each with its form.
+    fn columns_of(&mut self, node: Id) -> Result<Vec<(Id, RowsOutput)>, Obstacle> {
         let obstacle = Obstacle { node, why: "is neither a scalar nor an array of each row" };
-        let form = match self.forms.of_operand(node) {
-            Form::Shared if graph.qtype(node).scalar().is_some() => RowsOutput::Shared,
-            Form::Scalars => RowsOutput::Scalars,
-            Form::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
-            Form::Struct => {
-                if let Some(first) = self.forms.column(node) {
-                    for column in first..first + count(graph.qtype(node)) {
-                        let form = match self.forms.parts[column].qtype {
-                            QType::Array(..) => RowsOutput::Elements(self.forms.space(column)),
-                            _ => RowsOutput::Scalars,
-                        };
-                        columns.push((self.column(column, node), form));
-                    }
-                    return Ok(());
-                }
-                // Types nest only as deep as the text that spelled them.
-                let members = graph.made_fields(node).ok_or(obstacle)?;
-                return members.iter().try_for_each(|member| self.add_columns(*member, columns));
-            }
-            _ => return Err(obstacle),
+        let mut parts = Vec::new();
+        if !self.forms.add_parts(node, &mut parts) {
+            return Err(obstacle);
+        }
+        let column = |part: &RowColumn| {
+            let form = match self.forms.of_part(part) {
+                Form::Shared => RowsOutput::Shared,
+                Form::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
+                _ => RowsOutput::Scalars,
+            };
+            let node = match *part {
+                RowColumn::Node(node) => self.copies[node.index()].ok_or(obstacle.clone())?,
+                RowColumn::Column(column, origin) => self.column(column, origin),
+            };
+            Ok((node, form))
         };
-        columns.push((self.copies[node.index()].ok_or(obstacle)?, form));
-        Ok(())
+        parts.iter().map(column).collect()
     }
 
-    /// For each column whether nothing is asked of its elements but where a key is: no edge, no output, and no list of another input.
+    /// Tells for each column whether its elements are only searched for keys: its space has no edge, is in no output, and is of one input.
     fn sought(&self, outputs: &[Vec<RowsOutput>]) -> Vec<bool> {
         let Forms { columns, .. } = &self.forms;
         let mut sought: Vec<bool> = self.edges.iter().map(Option::is_none).collect();
@@ -677,7 +682,8 @@ impl<'m> Rewriter<'m> {
         }
     }
 
-    /// What becomes of a key, or of a key for each element of the space `of`, that is looked for among the elements of another.
+    /// Makes the node that finds keys among the elements of the space `among`. There is one key for each row, or one for each element of the
+    /// space `of`.
     fn find(&mut self, node: Id, among: usize, of: Option<usize>) -> Result<Id, Obstacle> {
         let graph = &self.forms.model.graph;
         let (operands, origin) = (graph.operands(node), graph.origin(node));
