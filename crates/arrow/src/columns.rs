@@ -4,7 +4,7 @@ use crate::{Error, Input, struct_arrays};
 use arrow_array::ArrayRef;
 use cembra::{Field, InputColumn, QType, Value};
 
-/// What an input is given.
+/// The value of an input for all rows of a run.
 #[derive(Clone, Debug)]
 pub enum Argument {
     /// An array with a value for each row.

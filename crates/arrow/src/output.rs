@@ -92,7 +92,7 @@ fn made_as(
     room: &OutputRoom,
 ) -> Result<ArrayRef, Error> {
     let found = column.qtype().clone();
-    let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
+    let refused = |wanted: String| refusal(name, &found, wanted);
     if let Some(wanted @ DataType::Dictionary(keys, values)) = wanted {
         // Keys of another type number the strings anew.
         let is_kept = column.key_type().is_some_and(|found| is_of(found, keys));
@@ -112,7 +112,12 @@ fn made_as(
     }
 }
 
-/// Which of so many rows are null, of a bit for each that is not.
+/// The error that an output of the type `found` cannot be what is wanted.
+fn refusal(name: &str, found: &QType, wanted: impl ToString) -> Error {
+    Error::Output { name: name.to_owned(), found: found.clone(), wanted: wanted.to_string() }
+}
+
+/// The nulls of a column of `rows` rows, from a bit for each row that is present.
 fn null_buffer(words: Vec<u64>, rows: usize) -> NullBuffer {
     NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows))
 }
@@ -126,16 +131,14 @@ fn structs(
     room: &OutputRoom,
 ) -> Result<ArrayRef, Error> {
     let (found, rows) = (column.qtype().clone(), column.rows());
-    let refused =
-        |wanted: &str| Error::Output { name: name.to_owned(), found: found.clone(), wanted: wanted.to_owned() };
     let (_, parts, presence) = column.into_parts();
-    let OutputParts::Structs(columns) = parts else { return Err(refused("array")) };
+    let OutputParts::Structs(columns) = parts else { return Err(refusal(name, &found, "array")) };
     let nulls = presence.map(|words| null_buffer(words, rows));
     let arrays = columns.into_iter().map(|column| counted(name, column, None, layout, room));
     let mut arrays = arrays.collect::<Result<Vec<_>, _>>()?.into_iter();
-    let made = array_of_structs(&found, nulls, &mut || arrays.next()).ok_or_else(|| refused("array"))?;
+    let made = array_of_structs(&found, nulls, &mut || arrays.next()).ok_or_else(|| refusal(name, &found, "array"))?;
     match wanted {
-        Some(wanted) if wanted != made.data_type() => Err(refused(&wanted.to_string())),
+        Some(wanted) if wanted != made.data_type() => Err(refusal(name, &found, wanted)),
         _ => Ok(made),
     }
 }
@@ -149,7 +152,7 @@ fn lists(
     room: &OutputRoom,
 ) -> Result<ArrayRef, Error> {
     let (found, rows) = (column.qtype().clone(), column.rows());
-    let refused = |wanted: String| Error::Output { name: name.to_owned(), found: found.clone(), wanted };
+    let refused = |wanted: String| refusal(name, &found, wanted);
     let (_, parts, presence) = column.into_parts();
     let OutputParts::Lists(offsets, elements) = parts else { return Err(refused("array".to_owned())) };
     let nulls = presence.map(|words| null_buffer(words, rows));

@@ -96,7 +96,8 @@ fn text(value: &str) -> ScalarValue {
 }
 
 impl Rows {
-    /// So many rows; all have the dictionaries of the first if these are shared, and one may have a key twice.
+    /// Random rows, `count` of them. With `are_shared` all have the dictionaries of the first row; with `may_fail` a dictionary may have a key
+    /// twice, and `k` may be 0.
     fn random(rng: &mut fastrand::Rng, count: usize, are_shared: bool, may_fail: bool) -> Rows {
         let of_item =
             parse_type("{sku: text, kind: text?, price: f64, count: i64, weight: f64?}").expect("it is right");
