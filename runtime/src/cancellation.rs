@@ -64,6 +64,21 @@ impl Cancellation {
         Cancellation(made)
     }
 
+    /// Another token, which is cancelled with this one. To cancel it leaves this one as it is.
+    ///
+    /// ```
+    /// let token = cembra_runtime::Cancellation::new();
+    /// let (first, second) = (token.child(), token.child());
+    /// first.cancel();
+    /// assert!(first.is_cancelled() && !second.is_cancelled() && !token.is_cancelled());
+    /// token.cancel();
+    /// assert!(second.is_cancelled());
+    /// ```
+    #[must_use]
+    pub fn child(&self) -> Cancellation {
+        Cancellation(self.flag_of_runs())
+    }
+
     /// Makes a flag for runs that have a time limit. It is raised with this token.
     pub(crate) fn flag_of_runs(&self) -> Arc<Flag> {
         let made = Arc::new(Flag { of: Some(self.0.clone()), ..Flag::default() });

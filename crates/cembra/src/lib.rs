@@ -122,7 +122,7 @@ pub mod doors {
     pub use cembra_engine::rows::{KeyType, OutputParts, OutputRoom};
     #[cfg(feature = "tiles")]
     pub use cembra_tiles::{ArrayPlace, TileSource};
-    pub use cembra_value::SourcePlace;
+    pub use cembra_value::{SourcePlace, compile_until};
 }
 
 /// Tensors: values of any rank and views of them, graphs of operators over them, and operators of the user.

@@ -226,6 +226,18 @@ impl Executor {
     pub fn session(&self) -> Session {
         Session::of(self.inner().clone())
     }
+
+    /// Compiles the code that the first session needs, for callers that may end the compilation: if they do, nothing of it is kept.
+    #[doc(hidden)]
+    pub fn compile_session(&self) {
+        self.inner().compile_session();
+    }
+
+    /// The number of steps of one row's plan, if the model was compiled on demand and has a plan.
+    #[doc(hidden)]
+    pub fn step_count(&self) -> Option<usize> {
+        self.inner().step_count()
+    }
 }
 
 impl Session {

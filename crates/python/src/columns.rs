@@ -2,12 +2,14 @@
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
-use crate::interrupt::{detached, token};
+use crate::interrupt::{detached, is_long_batch, token_of};
+use crate::lock::released;
 use crate::masks;
 use crate::numbers::{Numbers, is_writable};
 use crate::packages::{Import, Imports, is_arrow, is_ours, package};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
+use crate::signature::Compiled;
 use crate::values::{self, Making};
 use arrow_array::ArrayRef;
 use arrow_data::ArrayData;
@@ -276,10 +278,7 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 /// An evaluation of many rows.
 pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) batch: &'r Batch,
-    /// The most rows that are evaluated with the interpreter's lock.
-    pub(crate) brief_rows: usize,
-    /// True for a model that calls functions of Python for each row.
-    pub(crate) calls_python: bool,
+    pub(crate) model: &'r Compiled,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
     /// Outputs are arrays of Arrow as this is one, or columns of this table. They are arrays of NumPy if there is none.
@@ -313,7 +312,8 @@ pub(crate) fn run<'py>(
     columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let BatchTerms { batch, brief_rows, calls_python, rows, options, like, out } = run;
+    let BatchTerms { batch, model, rows, options, like, out } = run;
+    let Compiled { brief_rows, calls_python, nodes, are_numbers, .. } = *model;
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for output in batch.outputs() {
@@ -361,12 +361,20 @@ pub(crate) fn run<'py>(
     let made = {
         let places = sinks.iter_mut().map(|sink| sink.column(rows));
         let places: Vec<Option<ColumnMut<'_>>> = places.collect::<PyResult<_>>()?;
-        let token = token(rows, &options);
+        let is_long = !is_brief && is_long_batch(rows, nodes, are_numbers);
+        let token = if is_long { Some(token_of(&options)) } else { options.token() };
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let options = options.rows(rows);
         room = batch.output_room(&options);
         let evaluate = || batch.run_into(&options, &inputs, places);
-        if is_brief { evaluate() } else { detached(py, token.as_ref(), evaluate)? }.map_err(&raised)?
+        let made = match &token {
+            _ if is_brief => evaluate(),
+            Some(token) if is_long => detached(py, token, evaluate)?,
+            _ => released(py, evaluate),
+        };
+        // Rows whose functions were not called any more, and code that was not compiled to its end, are no faults.
+        let was_ended = token.filter(|token| made.is_err() && token.is_cancelled());
+        made.map_err(|error| raised(was_ended.map_or(error, |token| cembra::Error::ended_by(Some(&token)))))?
     };
     drop(pins);
     let room = room.beside(&made.columns);

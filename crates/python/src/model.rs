@@ -4,8 +4,8 @@
 use crate::bounds::Bounds;
 use crate::columns::{self, BatchTerms, Column, Out, is_column_of};
 use crate::errors;
-use crate::interrupt::{Token, Watch, detached, is_long};
-use crate::lock::{entered, released};
+use crate::interrupt::{self, Token};
+use crate::lock::entered;
 use crate::overlap;
 use crate::packages::Imports;
 use crate::phases::{Phase, Phases};
@@ -13,7 +13,7 @@ use crate::settings::{PickledSettings, Settings, limits_of, on_error_of, spelled
 use crate::signature::{ArgumentType, Compiled, Memory, is_one_value};
 use crate::tables::Tables;
 use crate::tensors;
-use crate::terms::Terms;
+use crate::terms::{CallTerms, Terms};
 use crate::user_operators;
 use crate::values::{self, Arrays, Making};
 use cembra::{Cancellation, Field, Limits, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
@@ -106,7 +106,7 @@ struct OutArrays<'c, 'py> {
 
 impl Model {
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
-        entered(py, || Model::of_parsed(py, settings.parsed()?, settings, is_quiet))
+        entered(py, || Model::of_parsed(py, settings.parsed(py)?, settings, is_quiet))
     }
 
     /// A model that is parsed, of these settings.
@@ -198,7 +198,8 @@ impl Model {
             return Err(too_many());
         }
         let options = self.options_for(py, &types)?;
-        let executor = released(py, || self.model.compile_on_demand(&options)).map_err(|error| self.raised(error))?;
+        let compile = || self.model.compile_on_demand(&options);
+        let executor = interrupt::compiled(py, compile)?.map_err(|error| self.raised(error))?;
         self.warn(py, &options)?;
         let mut made = Box::new(Compiled::of(py, &self.model, types, executor)?);
         for (at, place) in self.compiled.iter().enumerate() {
@@ -316,7 +317,8 @@ impl Model {
         arrays: Arrays,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         compiled.with_memory(|memory| {
-            let Some(arrays) = self.evaluate(py, compiled, input, memory, arrays, Watch::Signals)? else {
+            let terms = CallTerms::default();
+            let Some(arrays) = self.evaluate(py, compiled, input, memory, arrays, &terms)? else {
                 return Ok(None);
             };
             let making = self.making(compiled, &memory.made, arrays, None)?;
@@ -370,35 +372,23 @@ impl Model {
         input: CallInput<'_, 'py>,
         memory: &mut Memory,
         mut arrays: Arrays,
-        watch: Watch,
+        terms: &CallTerms,
     ) -> PyResult<Option<Arrays>> {
-        let Memory { session, row, made } = memory;
-        let read = self.read_row(compiled, input, row, &mut arrays);
+        let read = self.read_row(compiled, input, &mut memory.row, &mut arrays);
         if !matches!(read, Ok(true)) {
             // An array of NumPy is kept no longer than it is read.
-            row.clear();
+            memory.row.clear();
             return read.map(|_| None);
         }
-        let session = session.get_or_insert_with(|| compiled.session(py));
         let _row = compiled.calls_python.then(|| user_operators::within(user_operators::Current::Row));
-        let evaluated = match (compiled.is_short, watch) {
-            (true, _) => session.evaluate_into(row, made),
-            (false, Watch::Signals) if compiled.has_loops || is_long(row) => {
-                let token = Cancellation::new();
-                session.set_cancellation(Some(token.clone()));
-                let evaluated = detached(py, Some(&token), || session.evaluate_into(row, made));
-                session.set_cancellation(None);
-                evaluated?
-            }
-            // Other threads go on meanwhile.
-            (false, _) => released(py, || session.evaluate_into(row, made)),
-        };
+        let evaluated = memory.evaluate(py, compiled, terms);
+        let row = &mut memory.row;
         match compiled.has_tensors {
             // An array of NumPy is kept no longer than it is read.
             true => row.iter_mut().filter(|value| !tensors::is_own(value)).for_each(|value| *value = Value::Nothing),
             false => row.clear(),
         }
-        evaluated.map_err(|error| self.raised(error))?;
+        evaluated?.map_err(|error| self.raised(error))?;
         Ok(Some(arrays))
     }
 
@@ -408,8 +398,8 @@ impl Model {
             return Ok(phases);
         }
         let options = self.options_for(py, &compiled.types)?;
-        let phases = released(py, || Phases::of(&self.model, &options, &compiled.executor))
-            .map_err(|error| self.raised(error))?;
+        let compile = || Phases::of(&self.model, &options, &compiled.executor);
+        let phases = interrupt::compiled(py, compile)?.map_err(|error| self.raised(error))?;
         Ok(compiled.phases.get_or_init(|| phases))
     }
 
@@ -457,8 +447,7 @@ impl Model {
         let like = columns.iter().flatten().find_map(|column| column.like.clone());
         let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, like, out| {
             let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
-            let Compiled { brief_rows, calls_python, .. } = *compiled;
-            let run = BatchTerms { batch: &phase.batch, brief_rows, calls_python, rows, options, like, out };
+            let run = BatchTerms { batch: &phase.batch, model: compiled, rows, options, like, out };
             columns::run(py, run, &given, |error| self.raised(error))
         };
         for phase in &phases.before {
@@ -660,7 +649,9 @@ impl Model {
     /// Runs the tests of the text, and says how many cases they have. If some fail, the error says all that is wrong.
     fn run_tests(&self, py: Python<'_>) -> PyResult<usize> {
         entered(py, || {
-            let report = released(py, || self.model.run_tests(&self.options));
+            let token = Cancellation::new();
+            let run = RunOptions::new().cancellation(token.clone());
+            let report = interrupt::detached(py, &token, || self.model.run_tests_with(&self.options, &run))?;
             report.check().map_err(|error| self.raised(error))?;
             Ok(report.cases)
         })
@@ -678,7 +669,9 @@ impl Model {
             Some(first) => self.options_for(py, &first.types)?,
             None => self.options.clone(),
         };
-        entered(py, || released(py, || self.model.explain(&options, *found)).map_err(|error| self.raised(error)))
+        entered(py, || {
+            interrupt::compiled(py, || self.model.explain(&options, *found))?.map_err(|error| self.raised(error))
+        })
     }
 
     fn __repr__(&self) -> String {

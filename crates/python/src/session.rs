@@ -3,7 +3,7 @@
 
 use crate::errors;
 use crate::handing::{self, HandedArray, Holder};
-use crate::interrupt::{Token, Watch};
+use crate::interrupt::Token;
 use crate::lock::entered;
 use crate::model::{CallInput, Model};
 use crate::signature::Memory;
@@ -54,7 +54,7 @@ impl Session {
         limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
     ) -> PyResult<Session> {
         // Code for one row is made now, so that the first evaluation does not wait for it.
-        model.get().known().for_each(|compiled| drop(compiled.session(py)));
+        model.get().known().try_for_each(|compiled| compiled.session(py).map(drop))?;
         Ok(Session { model, terms: Terms::of(threads, time_limit, cancellation, limits)?, state: Mutex::default() })
     }
 
@@ -82,7 +82,7 @@ impl Session {
                 }
             };
             let model = self.model.bind(py).get();
-            let options = self.terms.options();
+            let terms = self.terms.call();
             let input = CallInput { arguments: &model.arguments(args, kwargs)?, imports: &model.imports(None) };
             let compiled = model.compiled_for(py, input)?;
             let State { kept, given, handed, masks } = &mut *state;
@@ -92,7 +92,6 @@ impl Session {
                 *kept = None;
             }
             let (_, memory) = kept.get_or_insert_with(|| (compiled.place, Memory::default()));
-            memory.session.get_or_insert_with(|| compiled.session(py)).set_run_options(&options);
             // The session writes its next outputs into the memory of the values in `made`.
             handed.retain(|holder| match Holder::released(py, holder) {
                 Some(HandedArray { array, mask }) => {
@@ -102,10 +101,10 @@ impl Session {
                 }
                 None => true,
             });
-            let evaluated = model.evaluate(py, compiled, input, memory, Arrays::Numpy, Watch::Session);
+            let evaluated = model.evaluate(py, compiled, input, memory, Arrays::Numpy, &terms);
             evaluated.and_then(|made| {
                 made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
-                let making = model.making(compiled, &memory.made, Arrays::Numpy, Some(&options))?;
+                let making = model.making(compiled, &memory.made, Arrays::Numpy, Some(&terms.options))?;
                 given.resize_with(memory.made.len(), || None);
                 let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {
                     Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
@@ -137,7 +136,7 @@ impl Session {
         state
             .ok()
             .and_then(|state| {
-                state.kept.as_ref().map(|(_, memory)| memory.session.as_ref().map_or(0, cembra::Session::memory_bytes))
+                state.kept.as_ref().map(|(_, memory)| memory.session_bytes())
             })
             .unwrap_or(0)
     }

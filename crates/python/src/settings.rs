@@ -1,6 +1,7 @@
 //! What a model is compiled with: all that a pickle of it has to keep.
 
 use crate::errors;
+use crate::interrupt::compiled;
 use crate::user_operators::registry;
 use cembra::{Backend, Folder, GivenFiles, Limits, OnError, Options, QType, Sources};
 use pyo3::exceptions::PyValueError;
@@ -79,13 +80,13 @@ impl Settings {
     }
 
     /// The model as it is parsed.
-    pub(crate) fn parsed(&self) -> PyResult<cembra::Model> {
+    pub(crate) fn parsed(&self, py: Python<'_>) -> PyResult<cembra::Model> {
         let limits = limits_of(&self.limits)?;
         let name = self.name.as_deref().unwrap_or_default();
         let files = self.files.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
         let files = GivenFiles::new(name, files);
         let sources = Arc::new(Sources::gather(name, self.text.as_str(), &limits, &files));
-        let parsed = cembra::Model::parse_sources(sources.clone(), registry(), &limits);
+        let parsed = compiled(py, || cembra::Model::parse_sources(sources.clone(), registry(), &limits))?;
         parsed.map_err(|error| errors::of_source(error, &*sources))
     }
 

@@ -2,15 +2,18 @@
 
 use crate::columns::{Column, is_column};
 use crate::errors;
+use crate::interrupt::{PATIENCE, compiled, detached, is_long_row, token_of};
 use crate::lock::released;
 use crate::packages::Imports;
 use crate::phases::Phases;
 use crate::scalars::{scalar_of, type_name};
+use crate::terms::CallTerms;
 use crate::user_operators;
-use cembra::{Executor, Field, Graph, QType, Registry, RunOptions, Scalar, Session, Value};
+use cembra::{Executor, FaultKind, Field, Graph, QType, Registry, RunOptions, Session, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
+use std::time::Instant;
 
 /// A model for inputs of given types.
 pub(crate) struct Compiled {
@@ -30,6 +33,10 @@ pub(crate) struct Compiled {
     pub(crate) class: Option<Py<PyAny>>,
     /// True for a model of scalars without loops, whose evaluations are over before another thread of Python could begin.
     pub(crate) is_short: bool,
+    /// The steps of one row.
+    pub(crate) nodes: usize,
+    /// True if inputs and outputs are scalars other than strings.
+    pub(crate) are_numbers: bool,
     /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
     pub(crate) brief_rows: usize,
     /// True if an output may have an array, whose elements become objects of Python.
@@ -46,9 +53,82 @@ pub(crate) struct Compiled {
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The session, made when a row is first evaluated: before that the model may have no code for one row.
-    pub(crate) session: Option<Session>,
+    session: Option<Session>,
     pub(crate) row: Vec<Value>,
     pub(crate) made: Vec<Value>,
+    /// The end that the session's options say; `None` before they are set.
+    end: Option<End>,
+    /// True if the last evaluation took long.
+    was_long: bool,
+}
+
+/// The end of a session's evaluations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// That of the caller.
+    Caller,
+    /// Likewise, and after `PATIENCE`.
+    Brief,
+}
+
+impl Memory {
+    /// The session, which is made if there is none. The first one compiles the code for one row.
+    pub(crate) fn session(&mut self, py: Python<'_>, compiled: &Compiled) -> PyResult<&mut Session> {
+        if self.session.is_none() {
+            self.session = Some(compiled.session(py)?);
+            (self.end, self.was_long) = (None, true);
+        }
+        Ok(self.session.get_or_insert_with(|| compiled.executor.session()))
+    }
+
+    /// Bytes of memory that the session holds by itself.
+    pub(crate) fn session_bytes(&self) -> usize {
+        self.session.as_ref().map_or(0, Session::memory_bytes)
+    }
+
+    /// Evaluates the row. The outer error is the exception of a handler of a signal.
+    pub(crate) fn evaluate(
+        &mut self,
+        py: Python<'_>,
+        compiled: &Compiled,
+        terms: &CallTerms,
+    ) -> PyResult<Result<(), cembra::Error>> {
+        self.session(py, compiled)?;
+        let Memory { session, row, made, end, was_long } = self;
+        let session = session.get_or_insert_with(|| compiled.executor.session());
+        let mut set = |session: &mut Session, wanted| {
+            if *end != Some(wanted) || !terms.stay {
+                let brief = (wanted == End::Brief).then_some(PATIENCE);
+                session.set_run_options(&brief.into_iter().fold(terms.options.clone(), RunOptions::time_limit));
+                *end = Some(wanted);
+            }
+        };
+        let is_long = is_long_row(row);
+        if compiled.is_short && !is_long {
+            set(session, End::Caller);
+            return Ok(session.evaluate_into(row, made));
+        }
+        if compiled.calls_python && !compiled.has_loops {
+            // Functions of Python listen to signals, and are called once.
+            set(session, End::Caller);
+            return Ok(released(py, || session.evaluate_into(row, made)));
+        }
+        if !is_long && !*was_long && !compiled.calls_python {
+            set(session, End::Brief);
+            let evaluated = released(py, || session.evaluate_into(row, made));
+            let was_ended = evaluated.as_ref().is_err_and(|error| error.fault_kind() == Some(FaultKind::Deadline));
+            if !was_ended || terms.options.token().is_some_and(|token| token.is_cancelled()) {
+                return Ok(evaluated);
+            }
+        }
+        let token = token_of(&terms.options);
+        session.set_run_options(&terms.options.clone().cancellation(token.clone()));
+        *end = None;
+        let begun = Instant::now();
+        let evaluated = detached(py, &token, || session.evaluate_into(row, made))?;
+        *was_long = begun.elapsed() >= PATIENCE;
+        Ok(evaluated)
+    }
 }
 
 /// True for a graph with a loop.
@@ -65,11 +145,9 @@ const BRIEF_NODES: usize = 1 << 13;
 const BRIEF_TEXTS: usize = 64;
 
 /// The most rows of a model of scalars without loops that are evaluated with the interpreter's lock.
-fn brief_rows(executor: &Executor, graph: &Graph) -> usize {
-    let is_text = |field: &Field| matches!(field.qtype.scalar(), Some(Scalar::Text | Scalar::Bytes));
-    let has_texts = executor.inputs().iter().chain(executor.outputs()).any(is_text);
-    let numbers = BRIEF_NODES / graph.len().max(1);
-    if has_texts { numbers.min(BRIEF_TEXTS) } else { numbers }
+fn brief_rows(nodes: usize, are_numbers: bool) -> usize {
+    let numbers = BRIEF_NODES / nodes.max(1);
+    if are_numbers { numbers } else { numbers.min(BRIEF_TEXTS) }
 }
 
 /// True if a value of the type may have an array.
@@ -97,7 +175,10 @@ impl Compiled {
         let is_scalar = |field: &Field| field.qtype.scalar().is_some();
         let has_loops = has_loops(&model.program().graph);
         let is_short = !has_loops && executor.inputs().iter().chain(executor.outputs()).all(is_scalar);
-        let brief_rows = if is_short { brief_rows(&executor, &model.program().graph) } else { 0 };
+        let nodes = executor.step_count().unwrap_or_else(|| model.program().graph.len());
+        let is_number = |field: &Field| field.qtype.scalar().is_some_and(|scalar| !scalar.is_string());
+        let are_numbers = executor.inputs().iter().chain(executor.outputs()).all(is_number);
+        let brief_rows = if is_short { brief_rows(nodes, are_numbers) } else { 0 };
         let makes_arrays = executor.outputs().iter().any(|output| may_have_arrays(&output.qtype));
         let has_tensors = executor.inputs().iter().any(|field| matches!(field.qtype, QType::Tensor(..)));
         Ok(Compiled {
@@ -110,6 +191,8 @@ impl Compiled {
             phases: OnceLock::new(),
             class,
             is_short,
+            nodes,
+            are_numbers,
             brief_rows,
             makes_arrays,
             has_loops,
@@ -119,8 +202,9 @@ impl Compiled {
     }
 
     /// Makes a session of the model. Code for one row is compiled when the first session is made.
-    pub(crate) fn session(&self, py: Python<'_>) -> Session {
-        released(py, || self.executor.session())
+    pub(crate) fn session(&self, py: Python<'_>) -> PyResult<Session> {
+        compiled(py, || self.executor.compile_session())?;
+        Ok(released(py, || self.executor.session()))
     }
 
     /// Lends memory for an evaluation, and takes it back. A pool of sessions would have the lists of values made anew for each call.
@@ -155,7 +239,7 @@ impl Compiled {
         if !has_loops && !calls_python {
             return (options, None);
         }
-        let token = options.token().unwrap_or_default();
+        let token = token_of(&options);
         let is_long = has_loops || options.thread_count().is_some_and(|threads| threads > 1);
         let run = user_operators::RowsRun::begin(token.clone(), calls_python, is_long);
         (options.cancellation(token), Some(run))

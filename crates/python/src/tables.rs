@@ -5,7 +5,7 @@ use crate::bounds::Bounds;
 use crate::columns::Column;
 use crate::copies::Copies;
 use crate::errors;
-use crate::interrupt::{detached, token};
+use crate::interrupt::{detached, token_of};
 use crate::packages::{self, Exported, arrow, exported, package};
 use crate::signature::ArgumentType;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
@@ -80,8 +80,8 @@ impl<'py> Tables<'py> {
         limits: Limits,
         raised: impl Fn(cembra::Error) -> PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let token = token(self.batches.iter().map(RecordBatch::num_rows).sum(), &options);
-        let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
+        let token = token_of(&options);
+        let options = options.cancellation(token.clone());
         // The strings of all batches together are within the limit.
         let mut array_bytes = limits.array_bytes;
         let evaluate = |table| {
@@ -92,7 +92,7 @@ impl<'py> Tables<'py> {
             array_bytes = array_bytes.saturating_sub(strings);
             Ok(made)
         };
-        let made = detached(py, token.as_ref(), || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;
+        let made = detached(py, &token, || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;
         let made = made.map_err(|error| match error {
             cembra_arrow::Error::Model(error) => raised(error),
             other => errors::data(other.to_string()),

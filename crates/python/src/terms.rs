@@ -34,6 +34,11 @@ impl Terms {
         Ok(Terms { threads, time_limit, cancellation, limits })
     }
 
+    /// The terms of an evaluation that begins now.
+    pub(crate) fn call(&self) -> CallTerms {
+        CallTerms { options: self.options(), stay: self.time_limit.is_none() }
+    }
+
     /// The options of an evaluation that begins now. The time limit becomes a deadline, which also ends the conversions before and after the run.
     pub(crate) fn options(&self) -> RunOptions {
         let mut options = RunOptions::new().threads(self.threads.max(1));
@@ -48,5 +53,18 @@ impl Terms {
             options = options.limits(limits);
         }
         options
+    }
+}
+
+/// The terms of one evaluation.
+pub(crate) struct CallTerms {
+    pub(crate) options: RunOptions,
+    /// True if all evaluations with the same memory have these options.
+    pub(crate) stay: bool,
+}
+
+impl Default for CallTerms {
+    fn default() -> Self {
+        CallTerms { options: RunOptions::new(), stay: true }
     }
 }

@@ -238,6 +238,12 @@ impl Function {
             if HAS_ENDED.load(Ordering::Relaxed) && of_current(|runs| runs.iter().any(|run| run.raised().is_some())) {
                 return Err(errors::RAISED);
             }
+            // The time of the run may be over between two rows.
+            if let Current::Run(run) = current()
+                && run.token.is_cancelled()
+            {
+                return Err(errors::RAISED);
+            }
             let called = || -> PyResult<Option<R>> {
                 if !self.hears_signals {
                     py.check_signals()?;

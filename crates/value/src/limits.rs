@@ -4,7 +4,7 @@
 
 use crate::clock::Began;
 use crate::threads::note_process;
-use crate::{Code, Diagnostic};
+use crate::{Code, Diagnostic, is_compile_ended};
 use cembra_runtime::{Arena, Context, Extent, QType};
 use std::fmt;
 use std::time::Duration;
@@ -298,9 +298,10 @@ impl Budget {
     /// Says whether there is time left.
     ///
     /// # Errors
-    /// The time is over: [`Limit::CompileTime`] is exceeded.
+    /// The time is over, or the token of [`compile_until`](crate::compile_until) is cancelled: [`Limit::CompileTime`] is exceeded.
     pub fn check_time(&self) -> Result<(), Diagnostic> {
         match self.started {
+            Some(_) if is_compile_ended() => Err(self.limits.exceeded(Limit::CompileTime)),
             // Without any time there is none for the first look either, whatever the clock's steps are.
             Some(started)
                 if self.limits.compile_time.is_zero() || started.is_longer_ago_than(self.limits.compile_time) =>

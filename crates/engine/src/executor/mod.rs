@@ -25,8 +25,7 @@ use cembra_expr::{Program, Sources};
 use cembra_native::{Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
 use cembra_runtime::{Context, Frame, FramePtr, QType};
-use cembra_value::Error;
-use cembra_value::{Code, Diagnostic, Value};
+use cembra_value::{Code, Diagnostic, Error, Value, is_compile_ended};
 use cembra_value::{Limits, RunTerms};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -146,23 +145,45 @@ impl Executable {
         Executable::of_form(ExecutableForm::OnDemand(model.into()), fields, watch, program, options)
     }
 
+    /// Compiles the code for one row of an on-demand model. If that fails, the interpreter runs the plan, and the reason is the second result.
+    fn code_on_demand(&self, model: &OnDemandModel) -> (FrameModel, Option<Diagnostic>) {
+        let Origin { program, options, .. } = &*self.origin;
+        let options = &options.restarted();
+        FrameModel::new(program, &model.plan, None, options.backend, options, &self.watch).unwrap_or_else(|error| {
+            (FrameModel::interpreted(program, &model.plan, options), error.diagnostics().first().cloned())
+        })
+    }
+
     /// Returns the code for one row of an on-demand model. The first call compiles it.
     #[cold]
     fn compiled_on_demand<'e>(&'e self, model: &'e OnDemandModel) -> &'e FrameModel {
-        let Origin { program, options, .. } = &*self.origin;
         model.compiled.get_or_init(|| {
-            let options = &options.restarted();
-            match FrameModel::new(program, &model.plan, None, options.backend, options, &self.watch) {
-                Ok((compiled, reason)) => {
-                    reason.into_iter().for_each(|reason| self.fall_back(reason));
-                    compiled
-                }
-                Err(error) => {
-                    error.diagnostics().iter().take(1).for_each(|reason| self.fall_back(reason.clone()));
-                    FrameModel::interpreted(program, &model.plan, options)
-                }
-            }
+            let (compiled, reason) = self.code_on_demand(model);
+            reason.into_iter().for_each(|reason| self.fall_back(reason));
+            compiled
         })
+    }
+
+    /// Compiles the code for one row that the first session needs, if it is still to be compiled. Keeps nothing of a compilation that
+    /// [`compile_until`](cembra_value::compile_until) ended.
+    pub(crate) fn compile_session(&self) {
+        if let ExecutableForm::OnDemand(model) = &self.form
+            && model.compiled.get().is_none()
+        {
+            let (compiled, reason) = self.code_on_demand(model);
+            // Another thread may have compiled the same code meanwhile.
+            if !is_compile_ended() && model.compiled.set(compiled).is_ok() {
+                reason.into_iter().for_each(|reason| self.fall_back(reason));
+            }
+        }
+    }
+
+    /// The number of steps of an on-demand model's plan; `None` for other models.
+    pub(crate) fn step_count(&self) -> Option<usize> {
+        match &self.form {
+            ExecutableForm::OnDemand(model) => Some(model.plan.step_count()),
+            _ => None,
+        }
     }
 
     /// Makes an executable of a model whose values lie beside frames.
