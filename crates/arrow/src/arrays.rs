@@ -6,7 +6,7 @@
 use crate::{Error, Input, Strings, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
 use cembra::doors::{OutputParts, OutputRoom};
-use cembra::{Array, ArrayData, Limits, QType, Words};
+use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
 
 /// An array as one of a model. Numbers of 64 bits that nobody else has are not copied; neither does anything change of what is
 /// missing.
@@ -40,7 +40,18 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
 pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let of = scalar(array.data_type()).ok_or_else(strange)?;
-    let is_wide = array.data_type().primitive_width() == Some(8)
+    to_model_as(array, of, room)
+}
+
+/// An array of Arrow's likewise, whose elements are of a type: integers may be in a wider type or a float, if that has all of them, and moments at
+/// midnight may be dates.
+///
+/// # Errors
+/// As of `to_model_with`; or elements are of another type, or do not fit.
+pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Array, Error> {
+    let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
+    let is_wide = scalar(array.data_type()) == Some(of)
+        && array.data_type().primitive_width() == Some(8)
         && crate::data_type(&QType::Optional(of)).is_some_and(|made| made.primitive_width() == Some(8));
     if is_wide && array.offset() == 0 {
         let input = Input::of("", &*array, &QType::Optional(of))?;

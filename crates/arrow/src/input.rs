@@ -1,9 +1,10 @@
-//! Arrays as input columns: borrowed as they lie, offsets and validity included. Small integers, timestamps of other units
-//! than microseconds, and masks are converted first. Of lists the elements are such an array.
+//! Arrays as input columns: borrowed as they lie, offsets and validity included. Numbers of another type than the input's (`conversion`), timestamps
+//! of other units than microseconds, and masks are converted first. Of lists the elements are such an array.
 
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::Error;
+use crate::conversion::converted;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowDictionaryKeyType, ArrowPrimitiveType, ByteArrayType, ByteViewType, Date32Type, DurationMicrosecondType,
@@ -12,7 +13,7 @@ use arrow_array::types::{
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, FixedSizeListArray, GenericByteArray, GenericByteViewArray};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use cembra::{Bitmap, InputColumn, Keys, ListOffsets, QType, Scalar, Value};
 
@@ -28,9 +29,8 @@ pub struct Input<'a> {
 enum Data<'a> {
     /// Numbers, dates, timestamps or durations where they lie.
     Numbers(Scalar, &'a [u8], isize),
-    /// Converted ones.
-    Int32(Vec<i32>),
-    Int64(Scalar, Vec<i64>),
+    /// Converted ones, with the bytes of each.
+    Converted(Scalar, Buffer, isize),
     Bits(&'a BooleanBuffer),
     /// A mask: there is nothing of it but whether it holds.
     Units,
@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
             (DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..), _) => {
                 return lists(name, array, nulls, qtype);
             }
-            _ => data(name, array)?,
+            (_, wanted) => data(name, array, wanted)?,
         };
         Ok(Input { data, nulls, rows: array.len() })
     }
@@ -97,10 +97,9 @@ impl<'a> Input<'a> {
             Data::Numbers(scalar, bytes, stride) => unsafe {
                 InputColumn::strided(*scalar, bytes.as_ptr(), *stride, None, self.rows)
             },
-            Data::Int32(numbers) => InputColumn::values(numbers),
-            // SAFETY: COLUMNS: a timestamp is its number of microseconds.
-            Data::Int64(scalar, numbers) => unsafe {
-                InputColumn::strided(*scalar, numbers.as_ptr().cast(), 8, None, self.rows)
+            // SAFETY: COLUMNS: the buffer has a number of this type, or one of the same bits, for each row.
+            Data::Converted(scalar, numbers, stride) => unsafe {
+                InputColumn::strided(*scalar, numbers.as_ptr(), *stride, None, self.rows)
             },
             Data::Bits(bits) => match Bitmap::new(bits.values(), bits.offset(), bits.len()) {
                 Some(bits) => InputColumn::bits(bits),
@@ -174,8 +173,15 @@ fn lists<'a>(name: &str, array: &'a dyn Array, nulls: Option<NullBuffer>, qtype:
     Ok(Input { data: Data::Lists(offsets, Input::of(name, elements, &of_each)?.into()), nulls, rows })
 }
 
-fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
+/// The values of an array, in the type of the input if they are of another one and fit.
+fn data<'a>(name: &str, array: &'a dyn Array, wanted: Option<Scalar>) -> Result<Data<'a>, Error> {
     let strange = || Error::Type { name: name.to_owned(), found: array.data_type().clone() };
+    let of = wanted.or_else(|| crate::scalar(array.data_type()));
+    if let Some(of) = of
+        && let Some((numbers, stride)) = converted(name, array, of)?
+    {
+        return Ok(Data::Converted(of, numbers, stride));
+    }
     Ok(match array.data_type() {
         DataType::Boolean => Data::Bits(array.as_boolean().values()),
         DataType::Int32 => numbers::<Int32Type>(Scalar::Int32, array),
@@ -184,35 +190,32 @@ fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
         DataType::Float32 => numbers::<Float32Type>(Scalar::Float32, array),
         DataType::Float64 => numbers::<Float64Type>(Scalar::Float64, array),
         DataType::Date32 => numbers::<Date32Type>(Scalar::Date, array),
-        DataType::Int8 => small::<Int8Type>(array),
-        DataType::Int16 => small::<Int16Type>(array),
-        DataType::UInt8 => small::<UInt8Type>(array),
-        DataType::UInt16 => small::<UInt16Type>(array),
-        DataType::UInt32 => {
-            let values = array.as_primitive::<UInt32Type>().values();
-            Data::Int64(Scalar::Int64, values.iter().map(|value| i64::from(*value)).collect())
+        // Of an input of another type, which says so.
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => {
+            return data(name, array, None);
         }
+        DataType::Float16 | DataType::Date64 if wanted.is_some() => return data(name, array, None),
         DataType::Timestamp(unit, _) => match unit {
             TimeUnit::Microsecond => numbers::<TimestampMicrosecondType>(Scalar::Timestamp, array),
-            TimeUnit::Second => converted::<TimestampSecondType>(name, array, Scalar::Timestamp, |seconds| {
+            TimeUnit::Second => microseconds::<TimestampSecondType>(name, array, Scalar::Timestamp, |seconds| {
                 seconds.checked_mul(1_000_000)
             })?,
             TimeUnit::Millisecond => {
-                converted::<TimestampMillisecondType>(name, array, Scalar::Timestamp, |ms| ms.checked_mul(1_000))?
+                microseconds::<TimestampMillisecondType>(name, array, Scalar::Timestamp, |ms| ms.checked_mul(1_000))?
             }
-            TimeUnit::Nanosecond => converted::<TimestampNanosecondType>(name, array, Scalar::Timestamp, |nanos| {
+            TimeUnit::Nanosecond => microseconds::<TimestampNanosecondType>(name, array, Scalar::Timestamp, |nanos| {
                 Some(nanos.div_euclid(1_000))
             })?,
         },
         DataType::Duration(unit) => match unit {
             TimeUnit::Microsecond => numbers::<DurationMicrosecondType>(Scalar::Duration, array),
-            TimeUnit::Second => converted::<DurationSecondType>(name, array, Scalar::Duration, |seconds| {
+            TimeUnit::Second => microseconds::<DurationSecondType>(name, array, Scalar::Duration, |seconds| {
                 seconds.checked_mul(1_000_000)
             })?,
             TimeUnit::Millisecond => {
-                converted::<DurationMillisecondType>(name, array, Scalar::Duration, |ms| ms.checked_mul(1_000))?
+                microseconds::<DurationMillisecondType>(name, array, Scalar::Duration, |ms| ms.checked_mul(1_000))?
             }
-            TimeUnit::Nanosecond => converted::<DurationNanosecondType>(name, array, Scalar::Duration, |nanos| {
+            TimeUnit::Nanosecond => microseconds::<DurationNanosecondType>(name, array, Scalar::Duration, |nanos| {
                 Some(nanos.div_euclid(1_000))
             })?,
         },
@@ -223,14 +226,14 @@ fn data<'a>(name: &str, array: &'a dyn Array) -> Result<Data<'a>, Error> {
         DataType::LargeBinary => offsets_64(Scalar::Bytes, array.as_binary::<i64>()),
         DataType::BinaryView => views(Scalar::Bytes, array.as_binary_view()),
         DataType::Dictionary(keys, values) if !matches!(**values, DataType::Dictionary(..)) => match **keys {
-            DataType::Int8 => dictionary::<Int8Type>(name, array, Keys::I8)?,
-            DataType::Int16 => dictionary::<Int16Type>(name, array, Keys::I16)?,
-            DataType::Int32 => dictionary::<Int32Type>(name, array, Keys::I32)?,
-            DataType::Int64 => dictionary::<Int64Type>(name, array, Keys::I64)?,
-            DataType::UInt8 => dictionary::<UInt8Type>(name, array, Keys::U8)?,
-            DataType::UInt16 => dictionary::<UInt16Type>(name, array, Keys::U16)?,
-            DataType::UInt32 => dictionary::<UInt32Type>(name, array, Keys::U32)?,
-            DataType::UInt64 => dictionary::<UInt64Type>(name, array, Keys::U64)?,
+            DataType::Int8 => dictionary::<Int8Type>(name, array, wanted, Keys::I8)?,
+            DataType::Int16 => dictionary::<Int16Type>(name, array, wanted, Keys::I16)?,
+            DataType::Int32 => dictionary::<Int32Type>(name, array, wanted, Keys::I32)?,
+            DataType::Int64 => dictionary::<Int64Type>(name, array, wanted, Keys::I64)?,
+            DataType::UInt8 => dictionary::<UInt8Type>(name, array, wanted, Keys::U8)?,
+            DataType::UInt16 => dictionary::<UInt16Type>(name, array, wanted, Keys::U16)?,
+            DataType::UInt32 => dictionary::<UInt32Type>(name, array, wanted, Keys::U32)?,
+            DataType::UInt64 => dictionary::<UInt64Type>(name, array, wanted, Keys::U64)?,
             _ => return Err(strange()),
         },
         _ => return Err(strange()),
@@ -242,27 +245,21 @@ fn numbers<T: ArrowPrimitiveType>(scalar: Scalar, array: &dyn Array) -> Data<'_>
     Data::Numbers(scalar, values.inner().as_slice(), size_of::<T::Native>().cast_signed())
 }
 
-fn small<T: ArrowPrimitiveType>(array: &dyn Array) -> Data<'_>
-where
-    T::Native: Into<i32>,
-{
-    Data::Int32(array.as_primitive::<T>().values().iter().map(|value| (*value).into()).collect())
-}
-
 /// Counts of another unit as microseconds.
-fn converted<'a, T: ArrowPrimitiveType<Native = i64>>(
+fn microseconds<'a, T: ArrowPrimitiveType<Native = i64>>(
     name: &str,
     array: &'a dyn Array,
     scalar: Scalar,
-    microseconds: impl Fn(i64) -> Option<i64>,
+    convert: impl Fn(i64) -> Option<i64>,
 ) -> Result<Data<'a>, Error> {
     let array = array.as_primitive::<T>();
-    let converted = array.values().iter().enumerate().map(|(row, moment)| match microseconds(*moment) {
+    let converted = array.values().iter().enumerate().map(|(row, moment)| match convert(*moment) {
         Some(converted) => Ok(converted),
         None if array.is_null(row) => Ok(0),
         None => Err(Error::Moment { name: name.to_owned(), row }),
     });
-    Ok(Data::Int64(scalar, converted.collect::<Result<_, _>>()?))
+    let converted: Vec<i64> = converted.collect::<Result<_, _>>()?;
+    Ok(Data::Converted(scalar, Buffer::from_vec(converted), 8))
 }
 
 fn offsets_32<T: ByteArrayType<Offset = i32>>(scalar: Scalar, array: &GenericByteArray<T>) -> Data<'_> {
@@ -280,6 +277,7 @@ fn views<T: ByteViewType>(scalar: Scalar, array: &GenericByteViewArray<T>) -> Da
 fn dictionary<'a, K: ArrowDictionaryKeyType>(
     name: &str,
     array: &'a dyn Array,
+    wanted: Option<Scalar>,
     keys: impl Fn(&'a [K::Native]) -> Keys<'a>,
 ) -> Result<Data<'a>, Error>
 where
@@ -288,6 +286,6 @@ where
     let array = array.as_dictionary::<K>();
     let values = &**array.values();
     let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
-    let values = Input { data: data(name, values)?, nulls, rows: values.len() };
+    let values = Input { data: data(name, values, wanted)?, nulls, rows: values.len() };
     Ok(Data::Dictionary(keys(array.keys().values()), Box::new(values)))
 }

@@ -19,6 +19,7 @@
 
 mod arrays;
 mod columns;
+mod conversion;
 mod input;
 #[cfg(feature = "interface")]
 pub mod interface;
@@ -27,8 +28,9 @@ mod schema;
 mod stream;
 mod structs;
 
-pub use arrays::{from_model, from_model_with, to_model, to_model_with};
+pub use arrays::{from_model, from_model_with, to_model, to_model_as, to_model_with};
 pub use columns::{Argument, with_columns};
+pub use conversion::float_has;
 pub use input::Input;
 pub use output::{array, array_as, array_with, relaid};
 pub use schema::{Strings, data_type, data_type_with, input_type, input_types, scalar};
@@ -76,6 +78,18 @@ pub enum Error {
         name: String,
         /// The row.
         row: usize,
+    },
+    /// A value that the type of the input has not: an integer that a float has not exactly, or a moment that is no date.
+    #[error("column `{name}` has {value} in row {row}, which is no value of {}", .wanted.short_name())]
+    Value {
+        /// The column's name.
+        name: String,
+        /// The row.
+        row: usize,
+        /// The value, as the array has it.
+        value: String,
+        /// The type of the input.
+        wanted: cembra::Scalar,
     },
     /// A struct of Arrow's C interface is released, or has sizes or children that cannot be.
     #[error("{0}")]

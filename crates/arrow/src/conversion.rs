@@ -1,0 +1,106 @@
+//! Numbers and dates of another type than an input's that have the same values: integers in wider types and in floats, floats in wider ones, and
+//! moments at midnight as dates. Types say it of most; of others each value is looked at, and the first that does not fit is an error.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+use crate::Error;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date64Type, Float16Type, Float32Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_buffer::{ArrowNativeType, Buffer};
+use arrow_schema::{DataType, TimeUnit};
+use cembra::Scalar;
+
+/// True if a float of `digits` binary digits has an integer of this magnitude exactly: 53 digits of `f64`, 24 of `f32`. Exponents are no limit to
+/// integers of 64 bits.
+///
+/// ```
+/// assert!(cembra_arrow::float_has((1 << 53) + 2, 53) && !cembra_arrow::float_has((1 << 53) + 1, 53));
+/// ```
+#[must_use]
+pub const fn float_has(magnitude: u64, digits: u32) -> bool {
+    // Zeros at both ends take no digits.
+    let zeros = magnitude.leading_zeros().saturating_add(magnitude.trailing_zeros());
+    u64::BITS.saturating_sub(zeros) <= digits
+}
+
+/// The binary digits of a `f64` and of a `f32`.
+const DOUBLE: u32 = f64::MANTISSA_DIGITS;
+const SINGLE: u32 = f32::MANTISSA_DIGITS;
+
+/// The values of an array in the type that an input wants, with the bytes of each. `None` for arrays that have that type, or that never have its values.
+pub(crate) fn converted(name: &str, array: &dyn Array, wanted: Scalar) -> Result<Option<(Buffer, isize)>, Error> {
+    /// One line for each conversion: the type of the array, and the value of one of its values.
+    macro_rules! conversions {
+        ($($of:pat, $wanted:ident: $ty:ident => $convert:expr;)*) => {
+            match (array.data_type(), wanted) {
+                $(($of, Scalar::$wanted) => each::<$ty, _>(name, array, wanted, $convert).map(Some),)*
+                _ => Ok(None),
+            }
+        };
+    }
+    let days = |count: i64, per_day: i64| {
+        let is_midnight = count.checked_rem(per_day) == Some(0);
+        count.checked_div(per_day).filter(|_| is_midnight).and_then(|days| i32::try_from(days).ok())
+    };
+    conversions! {
+        DataType::Int8, Float64: Int8Type => |value| Some(f64::from(value));
+        DataType::Int16, Float64: Int16Type => |value| Some(f64::from(value));
+        DataType::Int32, Float64: Int32Type => |value| Some(f64::from(value));
+        DataType::Int64, Float64: Int64Type => |value| float_has(value.unsigned_abs(), DOUBLE).then_some(value as f64);
+        DataType::UInt8, Float64: UInt8Type => |value| Some(f64::from(value));
+        DataType::UInt16, Float64: UInt16Type => |value| Some(f64::from(value));
+        DataType::UInt32, Float64: UInt32Type => |value| Some(f64::from(value));
+        DataType::UInt64, Float64: UInt64Type => |value| float_has(value, DOUBLE).then_some(value as f64);
+        DataType::Float16, Float64: Float16Type => |value| Some(value.to_f64());
+        DataType::Float32, Float64: Float32Type => |value| Some(f64::from(value));
+        DataType::Int8, Float32: Int8Type => |value| Some(f32::from(value));
+        DataType::Int16, Float32: Int16Type => |value| Some(f32::from(value));
+        DataType::Int32, Float32: Int32Type => |value| float_has(value.unsigned_abs().into(), SINGLE).then_some(value as f32);
+        DataType::Int64, Float32: Int64Type => |value| float_has(value.unsigned_abs(), SINGLE).then_some(value as f32);
+        DataType::UInt8, Float32: UInt8Type => |value| Some(f32::from(value));
+        DataType::UInt16, Float32: UInt16Type => |value| Some(f32::from(value));
+        DataType::UInt32, Float32: UInt32Type => |value| float_has(value.into(), SINGLE).then_some(value as f32);
+        DataType::UInt64, Float32: UInt64Type => |value| float_has(value, SINGLE).then_some(value as f32);
+        DataType::Float16, Float32: Float16Type => |value| Some(value.to_f32());
+        DataType::Int8, Int32: Int8Type => |value| Some(i32::from(value));
+        DataType::Int16, Int32: Int16Type => |value| Some(i32::from(value));
+        DataType::UInt8, Int32: UInt8Type => |value| Some(i32::from(value));
+        DataType::UInt16, Int32: UInt16Type => |value| Some(i32::from(value));
+        DataType::Int8, Int64: Int8Type => |value| Some(i64::from(value));
+        DataType::Int16, Int64: Int16Type => |value| Some(i64::from(value));
+        DataType::Int32, Int64: Int32Type => |value| Some(i64::from(value));
+        DataType::UInt8, Int64: UInt8Type => |value| Some(i64::from(value));
+        DataType::UInt16, Int64: UInt16Type => |value| Some(i64::from(value));
+        DataType::UInt32, Int64: UInt32Type => |value| Some(i64::from(value));
+        DataType::UInt8, UInt64: UInt8Type => |value| Some(u64::from(value));
+        DataType::UInt16, UInt64: UInt16Type => |value| Some(u64::from(value));
+        DataType::UInt32, UInt64: UInt32Type => |value| Some(u64::from(value));
+        DataType::Date64, Date: Date64Type => |value| days(value, 86_400_000);
+        DataType::Timestamp(TimeUnit::Second, None), Date: TimestampSecondType => |value| days(value, 86_400);
+        DataType::Timestamp(TimeUnit::Millisecond, None), Date: TimestampMillisecondType => |value| days(value, 86_400_000);
+        DataType::Timestamp(TimeUnit::Microsecond, None), Date: TimestampMicrosecondType => |value| days(value, 86_400_000_000);
+        DataType::Timestamp(TimeUnit::Nanosecond, None), Date: TimestampNanosecondType => |value| days(value, 86_400_000_000_000);
+    }
+}
+
+/// The result of a function for each value that is there.
+fn each<T: ArrowPrimitiveType, U: ArrowNativeType>(
+    name: &str,
+    array: &dyn Array,
+    wanted: Scalar,
+    convert: impl Fn(T::Native) -> Option<U>,
+) -> Result<(Buffer, isize), Error> {
+    let array = array.as_primitive::<T>();
+    let value = |(row, value): (usize, &T::Native)| match convert(*value) {
+        Some(converted) => Ok(converted),
+        None if array.is_null(row) => Ok(U::default()),
+        None => Err(Error::Value { name: name.to_owned(), row, value: format!("{value:?}"), wanted }),
+    };
+    let all: Vec<U> = array.values().iter().enumerate().map(value).collect::<Result<_, _>>()?;
+    Ok((Buffer::from_vec(all), size_of::<U>().cast_signed()))
+}
