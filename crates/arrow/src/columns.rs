@@ -6,11 +6,13 @@ use cembra::{Field, InputColumn, QType, Value};
 
 /// The value of an input for all rows of a run.
 #[derive(Clone, Debug)]
-pub enum Argument {
+pub enum Argument<'a> {
     /// An array with a value for each row.
     Array(ArrayRef),
     /// A value that all rows share.
     Value(Value),
+    /// A column as it is.
+    Column(InputColumn<'a>),
 }
 
 /// Gives a function the columns of these inputs, each of which is given one thing, in their order.
@@ -19,11 +21,11 @@ pub enum Argument {
 /// An array is of a type that its input cannot have, or a struct in it is null that may not be; or a moment does not fit into microseconds.
 pub fn with_columns<R>(
     inputs: &[Field],
-    given: &[Argument],
+    given: &[Argument<'_>],
     run: impl FnOnce(&[InputColumn<'_>]) -> R,
 ) -> Result<R, Error> {
-    let parts = |(input, given): (&Field, &Argument)| match (given, &input.qtype) {
-        (Argument::Value(_), _) => Ok(Vec::new()),
+    let parts = |(input, given): (&Field, &Argument<'_>)| match (given, &input.qtype) {
+        (Argument::Value(_) | Argument::Column(_), _) => Ok(Vec::new()),
         (Argument::Array(array), QType::Tuple(_)) => struct_arrays(array, &input.qtype)
             .ok_or_else(|| Error::Type { name: input.name.to_string(), found: array.data_type().clone() }),
         (Argument::Array(array), qtype) => Ok(vec![(array.clone(), qtype.clone())]),
@@ -44,6 +46,7 @@ pub fn with_columns<R>(
         rest = behind;
         columns.push(match (given, of_input) {
             (Argument::Value(value), _) => InputColumn::shared(value),
+            (Argument::Column(column), _) => *column,
             (Argument::Array(_), [column]) if !matches!(input.qtype, QType::Tuple(_)) => *column,
             (Argument::Array(_), columns) => InputColumn::structs(columns),
         });

@@ -169,7 +169,7 @@ fn evaluate(
         None if let Some(empty) = input.empty_default() => Ok(Argument::Value(empty)),
         None => Err(Error::NoColumn { name: input.name.to_string() }),
     };
-    let given: Vec<Argument> = batch.inputs().iter().map(given).collect::<Result<_, _>>()?;
+    let given: Vec<Argument<'_>> = batch.inputs().iter().map(given).collect::<Result<_, _>>()?;
     let (outputs, room) = (batch.outputs(), batch.output_room(options));
     let options = options.clone().rows(table.num_rows());
     let made = with_columns(batch.inputs(), &given, |columns| batch.run_with(&options, columns))??;

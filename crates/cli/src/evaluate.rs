@@ -117,7 +117,7 @@ impl Evaluator {
             Feeding::Constant(value) => Some(Argument::Value(value.clone())),
             Feeding::Column(at, _) => batch.columns().get(*at).cloned().map(Argument::Array),
         });
-        let given: Vec<Argument> = given.collect::<Option<_>>()?;
+        let given: Vec<Argument<'_>> = given.collect::<Option<_>>()?;
         let rows = batch.num_rows();
         let on_error = if self.goes_on { OnError::Missing } else { OnError::Fail };
         let options = RunOptions::new().limits(self.limits.array_bytes(self.output_bytes));

@@ -57,8 +57,15 @@ impl Registry {
         }
     }
 
-    /// Adds an operator; its record lives as long as the process.
+    /// Adds an operator; its record lives as long as the process. One of the user's with this name is replaced.
     pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
+        if let Some(id) = self.find(def.name) {
+            self.defs[id.index()] = Box::leak(Box::new(def));
+            self.effects[id.index()] = OnceLock::new();
+            // What was known of the operator before is none of this one.
+            self.resolutions = Resolutions::default();
+            return Ok(id);
+        }
         let id = OpId::at(
             u16::try_from(self.defs.len())
                 .map_err(|_| refused("a registry holds up to 65,535 operators".to_owned()))?,

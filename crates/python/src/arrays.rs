@@ -4,16 +4,21 @@
 use crate::bounds::Bounds;
 use crate::lending;
 use crate::masks;
+use crate::moments;
 use crate::packages;
 use crate::scalars::{self, Misfit, is_missing};
 use arrow_array::ArrayRef;
-use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Scalar, ScalarValue, Timestamp};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_schema::DataType;
+use cembra::doors::OutputRoom;
+use cembra::{Array, ArrayBuilder, ArrayData, Date, Duration, Limits, Scalar, ScalarValue, Timestamp};
 use numpy::ndarray::{Axis, Dimension, IntoDimension};
 use numpy::{Element, PyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::iter::{BoundListIterator, BoundTupleIterator};
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 use std::fmt::Display;
 
 /// A type that elements of arrays of NumPy have and elements of models.
@@ -42,7 +47,7 @@ fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
 }
 
 /// The array of an array of NumPy whose elements are of this type, or are truth values; masks are of truth values. None of another one.
-fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Option<Array>> {
+pub(crate) fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Option<Array>> {
     let presence = presence(object)?;
     let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
     if !matches!(scalar, Scalar::Boolean | Scalar::Unit) {
@@ -79,6 +84,37 @@ fn numpy_numbers(plain: &Bound<'_, PyAny>, scalar: Scalar, presence: Option<Vec<
     }
     for_each_number!(copied);
     None
+}
+
+/// The numbers of an array of NumPy as an array of Arrow, whatever their size, order and strides are, of which the bits of `presence` are there.
+/// `None` of a type that Arrow has not.
+pub(crate) fn arrow_numbers(
+    plain: &Bound<'_, PyAny>,
+    kind: &str,
+    presence: Option<Vec<u64>>,
+) -> PyResult<Option<ArrayRef>> {
+    let of = match kind {
+        "i1" => DataType::Int8,
+        "i2" => DataType::Int16,
+        "i4" => DataType::Int32,
+        "i8" => DataType::Int64,
+        "u1" => DataType::UInt8,
+        "u2" => DataType::UInt16,
+        "u4" => DataType::UInt32,
+        "u8" => DataType::UInt64,
+        "f2" => DataType::Float16,
+        "f4" => DataType::Float32,
+        "f8" => DataType::Float64,
+        _ => return Ok(None),
+    };
+    let copied = plain.py().import("numpy")?.call_method1("ascontiguousarray", (plain, kind))?;
+    let bytes = copied.call_method1("view", ("u1",))?.cast_into::<PyArray1<u8>>()?;
+    let bytes = bytes.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let len = copied.len()?;
+    let nulls = presence.map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits), 0, len)));
+    let numbers = arrow_data::ArrayData::builder(of).len(len).nulls(nulls).add_buffer(Buffer::from(bytes.as_slice()?));
+    let made = numbers.build().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(Some(arrow_array::make_array(made)))
 }
 
 /// A bit for each truth value of an array that is not `absent`.
@@ -121,6 +157,14 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) 
     {
         return Ok(array);
     }
+    if matches!(scalar, Scalar::Date | Scalar::Timestamp | Scalar::Duration)
+        && let Ok(untyped) = object.cast::<PyUntypedArray>()
+        && untyped.ndim() == 1
+        && !is_masked(object)
+        && let Some(array) = moments::array(untyped, scalar, PyValueError::new_err).map_err(misfit_of)?
+    {
+        return Ok(array);
+    }
     match packages::whole(object, format_args!("[{}]", scalar.short_name()), bounds)? {
         Some(array) => of_arrow(object, array, scalar, bounds),
         None => elements(object, scalar),
@@ -136,14 +180,19 @@ pub(crate) fn of_arrow(
 ) -> Result<Array, Misfit> {
     bounds.claim(object, packages::shared_bytes(&array)).map_err(Misfit::raising)?;
     let misfit = |error: cembra_arrow::Error| Misfit::of(format!("[{}]", scalar.short_name()), error.to_string());
-    let made = cembra_arrow::to_model(array).map_err(misfit)?;
-    match made.scalar() == scalar {
-        true => Ok(made),
-        false => Err(Misfit::of(format!("[{}]", scalar.short_name()), format!("[{}]", made.scalar().short_name()))),
+    let found = cembra_arrow::scalar(array.data_type());
+    let room = OutputRoom::of(Limits::default().array_bytes);
+    let made = cembra_arrow::to_model_as(array, scalar, &room);
+    match (&made, found) {
+        // No conversion has the type.
+        (Err(cembra_arrow::Error::Type { .. }), Some(found)) if found != scalar => {
+            Err(Misfit::of(format!("[{}]", scalar.short_name()), format!("[{}]", found.short_name())))
+        }
+        _ => made.map_err(misfit),
     }
 }
 
-/// An array of the elements of a sequence, `None` for one that is missing.
+/// An array of the elements of a sequence, `None` and its like for one that is missing.
 pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     // Elements of an array of NumPy are Python's objects in its list, and a masked one is `None` there.
@@ -151,15 +200,29 @@ pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Arra
         true => object.call_method0("tolist").map_err(misfit_of)?,
         false => object.clone(),
     };
-    let elements = sequence(&listed, format_args!("[{}]", scalar.short_name()))?;
+    objects(&listed, scalar, false)
+}
+
+/// An array of the objects in a list or tuple. In columns of pandas NaN is missing, too.
+pub(crate) fn objects(listed: &Bound<'_, PyAny>, scalar: Scalar, is_of_pandas: bool) -> Result<Array, Misfit> {
+    let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), listed, error);
+    let elements = sequence(listed, format_args!("[{}]", scalar.short_name()))?;
     let count = elements.size_hint().0;
     if count >= LOOK {
         reserved::<u64>(count).map_err(misfit_of)?;
     }
     let mut made = ArrayBuilder::new(scalar, count);
     for (at, one) in elements.enumerate() {
-        listen(object.py(), at).map_err(misfit_of)?;
-        match is_missing(&one, scalar) {
+        listen(listed.py(), at).map_err(misfit_of)?;
+        // Most objects are texts, which need no memory of their own on the way.
+        if scalar == Scalar::Text
+            && let Ok(text) = one.cast_exact::<PyString>()
+            && let Ok(text) = text.to_str()
+        {
+            made.push_text(Some(text));
+            continue;
+        }
+        match is_missing(&one, scalar) || scalars::is_absent_in(&one, is_of_pandas) {
             true => made.push(None),
             false => {
                 let value = scalars::read(&one, scalar).map_err(|misfit| misfit.inside(format!("[{at}]")))?;
@@ -172,8 +235,14 @@ pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Arra
 
 /// True for an array of NumPy some of whose elements may be missing.
 pub(crate) fn is_masked(object: &Bound<'_, PyAny>) -> bool {
+    static MASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     // Asking a plain array for what it has not takes longer than a short model.
-    !object.is_exact_instance_of::<PyUntypedArray>() && object.hasattr("mask").unwrap_or(false)
+    if object.is_exact_instance_of::<PyUntypedArray>() || object.cast::<PyUntypedArray>().is_err() {
+        return false;
+    }
+    let py = object.py();
+    let class = MASKED.get_or_try_init(py, || PyResult::Ok(py.import("numpy.ma")?.getattr("MaskedArray")?.unbind()));
+    class.is_ok_and(|class| object.is_instance(class.bind(py)).unwrap_or(false))
 }
 
 /// The kind and size of an array's elements, as NumPy names them, without the order of their bytes: `f8`.

@@ -5,33 +5,45 @@ use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_
 use crate::interrupt::{detached, is_long_batch, token_of};
 use crate::lock::released;
 use crate::masks;
+use crate::moments;
 use crate::numbers::{Numbers, is_writable};
-use crate::packages::{Import, Imports, is_arrow, is_ours, package};
+use crate::packages::{Family, Import, Imports, Package, is_arrow, is_ours, is_pandas_column};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
 use crate::signature::Compiled;
 use crate::values::{self, Making};
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, NullArray};
 use arrow_data::ArrayData;
+use arrow_schema::DataType;
 use cembra::doors::OutputRoom;
 use cembra::{
     Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, Limits, OnError, OutputColumn, QType, RowFailure,
     RunOptions, Scalar, Value,
 };
-use cembra_arrow::{Input, Strings};
+use cembra_arrow::{Argument, Strings, with_columns};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use pyo3_arrow::PyArray;
+use std::sync::Arc;
 
 /// The values of an input in all rows.
 pub(crate) struct Column<'py> {
     data: Data<'py>,
     /// A bit for each row whose value is there; none where all are.
     presence: Option<Vec<u64>>,
-    /// The array of Arrow as the caller has it.
-    pub(crate) like: Option<Bound<'py, PyAny>>,
+    /// The column as the caller gave it, of other packages than NumPy.
+    pub(crate) origin: Option<Origin<'py>>,
+}
+
+/// A column of the caller's.
+#[derive(Clone)]
+pub(crate) struct Origin<'py> {
+    pub(crate) object: Bound<'py, PyAny>,
+    pub(crate) package: Package,
+    /// The type that an input of such values has; `None` of structs and lists.
+    scalar: Option<Scalar>,
 }
 
 macro_rules! data {
@@ -70,6 +82,20 @@ macro_rules! data {
                 }
             }
 
+            /// A bit for each number that is not NaN; none where none is.
+            fn not_nan(&self) -> Option<Vec<u64>> {
+                fn bits<T: PartialOrd>(numbers: &[T]) -> Option<Vec<u64>> {
+                    #[expect(clippy::eq_op, reason = "NaN alone differs from itself")]
+                    let is_nan = |number: &T| number != number;
+                    numbers.iter().any(is_nan).then(|| masks::bits(&numbers.iter().map(is_nan).collect::<Vec<bool>>(), true))
+                }
+                match self {
+                    Data::Float64(numbers) => bits(numbers.read()?),
+                    Data::Float32(numbers) => bits(numbers.read()?),
+                    _ => None,
+                }
+            }
+
             /// The array whose numbers are read where they lie.
             const fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
                 match self {
@@ -97,22 +123,32 @@ for_each_number!(data);
 pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> bool {
     match object.cast::<PyUntypedArray>() {
         Ok(array) => array.ndim() > 0,
-        Err(_) => is_arrow(object),
+        Err(_) => is_arrow(object) || is_pandas_column(object),
     }
 }
 
-/// True for an object that has a value for each of many rows where an input is of this type: lists of Arrow where it is an array.
+/// True for an object that has a value for each of many rows where an input is of this type: lists of Arrow where it is an array, structs, lists
+/// of structs and maps of Arrow where it is one of these.
 pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
-    if !matches!(qtype, QType::Array(..)) {
-        return Ok(qtype.scalar().is_some() && is_column(object));
+    if qtype.scalar().is_some() {
+        return Ok(is_column(object));
     }
-    if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
+    let may_be_one = matches!(qtype, QType::Array(..) | QType::Tuple(_));
+    if !may_be_one || object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
         return Ok(false);
     }
-    match imports.array(object) {
+    let array = match imports.parts_of(object)? {
+        Some((array, _)) => array,
+        None => object.clone(),
+    };
+    // Objects of Python in a Series are elements of an array, and structs of many rows.
+    if array.cast::<PyUntypedArray>().is_ok() {
+        return Ok(matches!(qtype, QType::Tuple(_)));
+    }
+    match imports.array(&array) {
         Ok(Import { array, .. }) => {
-            let field = arrow_schema::Field::new("", array.data_type().clone(), true);
-            Ok(cembra_arrow::input_type(&field).is_some_and(|found| found.scalar().is_none()))
+            let of = array.data_type();
+            Ok(of.is_nested() && !matches!(of, DataType::Dictionary(..)))
         }
         // The object's own exception: it may be a sequence nevertheless.
         Err(error) if !is_ours(object.py(), &error) => Ok(false),
@@ -123,13 +159,13 @@ pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, impor
 impl<'py> Column<'py> {
     /// The same value in every row.
     pub(crate) fn shared(value: Value) -> Self {
-        Column { data: Data::Shared(value), presence: None, like: None }
+        Column { data: Data::Shared(value), presence: None, origin: None }
     }
 
     /// Numbers where they lie, without a mask, of the very type of an input: most columns of most calls, found with few questions.
     pub(crate) fn of_numbers(object: &Bound<'py, PyAny>, qtype: &QType) -> Option<Self> {
         let (_, data) = numbers(object, Some(qtype.scalar()?)).filter(|_| !is_masked(object))?;
-        Some(Column { data, presence: None, like: None })
+        Some(Column { data, presence: None, origin: None })
     }
 
     /// What is given for an input: a column, or one value for all rows.
@@ -139,30 +175,89 @@ impl<'py> Column<'py> {
             return Ok(numbers);
         }
         if is_column_of(object, qtype, imports)? {
-            return Ok(Column::of(&input.name, &widened(object, qtype)?, imports)?.1);
+            return Ok(Column::of(&input.name, object, Some(qtype), imports)?.1);
         }
         values::read_argument(object, qtype, None, imports)
             .map(Column::shared)
             .map_err(|misfit| misfit.raised(&input.name))
     }
 
-    /// The rows of an array of Arrow, of a table.
-    pub(crate) fn of_arrow(array: ArrayRef, table: &Bound<'py, PyAny>) -> Self {
-        let import = Import { array, given: Vec::new() };
-        Column { data: Data::Arrow(Box::new(import)), presence: None, like: Some(table.clone()) }
+    /// The rows of an array, and the type that an input of such values has. `wanted` is that of the input, if it is known: it decides the type of
+    /// Python's objects, and numbers of other types that it has are converted.
+    ///
+    /// # Errors
+    /// No input of the wanted type, or of any, has such values.
+    pub(crate) fn of(
+        name: &str,
+        object: &Bound<'py, PyAny>,
+        wanted: Option<&QType>,
+        imports: &Imports<'py>,
+    ) -> PyResult<(QType, Self)> {
+        if object.cast::<PyUntypedArray>().is_ok() {
+            return Column::of_numpy(name, object, wanted, false);
+        }
+        let package = Package::of(object)?;
+        if object.get_type().hasattr("columns")? {
+            let message =
+                format!("input `{name}` is a column, and a frame is given: evaluate its rows by `model.table(frame)`");
+            return Err(crate::errors::data(message));
+        }
+        if package != Package::Pandas(Family::Numpy) {
+            return Column::of_arrow(name, object, object, wanted, package, imports);
+        }
+        let Some((array, family)) = imports.parts(object)? else { return Err(no_column(name, object, None)) };
+        if array.cast::<PyUntypedArray>().is_err() {
+            return Column::of_arrow(name, object, &array, wanted, Package::Pandas(family), imports);
+        }
+        if matches!(wanted, Some(QType::Tuple(_) | QType::Array(..))) {
+            let converted = imports.converted(object)?;
+            return Column::of_arrow(name, object, &converted, wanted, Package::Pandas(family), imports);
+        }
+        let (qtype, mut column) = Column::of_numpy(name, &array, wanted, true)?;
+        let is_moment = array.getattr("dtype")?.getattr("kind")?.extract::<String>()? == "M";
+        let scalar = if is_moment { Some(Scalar::Timestamp) } else { qtype.scalar() };
+        column.origin = Some(Origin { object: object.clone(), package: Package::Pandas(family), scalar });
+        // Columns of pandas may have gaps, whether this one has any or not.
+        Ok((qtype.scalar().map_or(qtype, QType::Optional), column))
     }
 
-    /// The rows of an array, with the type that an input of such values has.
-    pub(crate) fn of(name: &str, object: &Bound<'py, PyAny>, imports: &Imports<'py>) -> PyResult<(QType, Self)> {
-        if object.cast::<PyUntypedArray>().is_err() {
-            let import = imports.array(object)?;
-            let of = import.array.data_type();
-            let refused = || crate::errors::data(format!("input `{name}` cannot be a column of {of}"));
-            let field = arrow_schema::Field::new(name, of.clone(), true);
-            let qtype = cembra_arrow::input_type(&field).ok_or_else(refused)?;
-            let data = Data::Arrow(Box::new(import));
-            return Ok((qtype, Column { data, presence: None, like: Some(object.clone()) }));
-        }
+    /// The rows of an array of Arrow, which the caller's object is or has.
+    fn of_arrow(
+        name: &str,
+        object: &Bound<'py, PyAny>,
+        array: &Bound<'py, PyAny>,
+        wanted: Option<&QType>,
+        package: Package,
+        imports: &Imports<'py>,
+    ) -> PyResult<(QType, Self)> {
+        // A type that Arrow's interface has not is the column's own.
+        let unknown = |error: PyErr| match error.to_string().contains("still not supported") {
+            true => no_column(name, object, None),
+            false => error,
+        };
+        let import = match imports.array(array) {
+            // Nulls of no type, which Arrow's interface has, but not every reader of it.
+            Err(error) if error.to_string().contains("no type of values") => match wanted {
+                Some(_) => Import { array: Arc::new(NullArray::new(object.len()?)), given: Vec::new() },
+                None => return Err(no_column(name, object, Some(&DataType::Null))),
+            },
+            import => import.map_err(unknown)?,
+        };
+        let of = import.array.data_type();
+        let natural = cembra_arrow::input_type(&arrow_schema::Field::new(name, of.clone(), true));
+        let scalar = natural.as_ref().and_then(QType::scalar);
+        let qtype = natural.or_else(|| wanted.cloned()).ok_or_else(|| no_column(name, object, Some(of)))?;
+        let origin = Some(Origin { object: object.clone(), package, scalar });
+        Ok((qtype, Column { data: Data::Arrow(Box::new(import)), presence: None, origin }))
+    }
+
+    /// The rows of an array of NumPy. Those of pandas are missing where they are NaN.
+    fn of_numpy(
+        name: &str,
+        object: &Bound<'py, PyAny>,
+        wanted: Option<&QType>,
+        is_of_pandas: bool,
+    ) -> PyResult<(QType, Self)> {
         let untyped = object.cast::<PyUntypedArray>()?;
         if untyped.ndim() != 1 {
             let message = format!(
@@ -171,32 +266,99 @@ impl<'py> Column<'py> {
             );
             return Err(crate::errors::data(message));
         }
-        let presence = presence(object)?;
+        let mut presence = presence(object)?;
+        let wanted = wanted.and_then(QType::scalar);
         // A masked array has the memory of its numbers itself.
-        if let Some((scalar, data)) = numbers(object, None) {
-            return Ok((QType::of(scalar, presence.is_some()), Column { data, presence, like: None }));
+        if let Some((scalar, data)) = numbers(object, None)
+            && wanted.is_none_or(|wanted| !widens(scalar, wanted))
+        {
+            if is_of_pandas {
+                presence = data.not_nan();
+            }
+            let qtype = QType::of(scalar, presence.is_some());
+            return Ok((qtype, Column { data, presence, origin: None }));
         }
-        let refused = |kind: &str| crate::errors::data(format!("input `{name}` cannot be a column of NumPy's {kind}"));
-        let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
         let kind = kind(untyped)?;
-        // Numbers in another order of bytes, of another size, or with other strides are copied.
-        // Truth values are bits in columns, bytes in NumPy.
-        let number = scalar_of_dtype(&kind).filter(|scalar| *scalar != Scalar::Boolean);
-        let numeric = number.and_then(dtype_of);
-        if let Some(numeric) = numeric {
-            let copied = object.py().import("numpy")?.call_method1("array", (&plain, numeric))?;
-            let (scalar, data) = numbers(&copied, None).ok_or_else(|| refused(&kind))?;
-            return Ok((QType::of(scalar, presence.is_some()), Column { data, presence, like: None }));
+        let refused = || no_column(name, object, None);
+        let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
+        let of_array = |array: Array, presence: Option<Vec<u64>>| {
+            let scalar = array.scalar();
+            let is_optional = presence.is_some() || array.first_missing().is_some();
+            (QType::of(scalar, is_optional), Column { data: Data::Array(array), presence, origin: None })
+        };
+        let natural = if kind == "O" { None } else { Some(scalar_of_dtype(&kind).ok_or_else(refused)?) };
+        match natural {
+            Some(Scalar::Boolean) => {
+                let scalar = if wanted == Some(Scalar::Unit) { Scalar::Unit } else { Scalar::Boolean };
+                let made = arrays::numpy_elements(object, scalar)?.ok_or_else(refused)?;
+                Ok(of_array(made, None))
+            }
+            Some(natural) if dtype_of(natural).is_some() => {
+                if is_of_pandas && kind.starts_with('f') {
+                    let is_nan = object.py().import("numpy")?.call_method1("isnan", (&plain,))?;
+                    let is_nan = is_nan.cast_into::<PyArray1<bool>>()?;
+                    presence = Some(masks::bits(is_nan.try_readonly().map_err(wrong)?.as_slice()?, true));
+                }
+                let is_optional = presence.is_some();
+                let array = arrays::arrow_numbers(&plain, &kind, presence)?.ok_or_else(refused)?;
+                let data = Data::Arrow(Box::new(Import { array, given: Vec::new() }));
+                Ok((QType::of(natural, is_optional), Column { data, presence: None, origin: None }))
+            }
+            Some(natural @ (Scalar::Date | Scalar::Timestamp | Scalar::Duration)) => {
+                let of =
+                    wanted.filter(|wanted| *wanted == Scalar::Date && natural == Scalar::Timestamp).unwrap_or(natural);
+                let plain = plain.cast::<PyUntypedArray>()?;
+                let made = moments::array(plain, of, |said| crate::errors::data(format!("input `{name}` {said}")))?;
+                let mut made = made.ok_or_else(refused)?;
+                if let Some(mask) = presence {
+                    made = masked(made, mask).ok_or_else(refused)?;
+                }
+                Ok(of_array(made, None))
+            }
+            natural => {
+                let elements = object.call_method0("tolist")?;
+                let scalar = match wanted.filter(|_| natural.is_none()).or(natural) {
+                    Some(scalar) => scalar,
+                    None => {
+                        let mut all = elements.try_iter()?;
+                        let first =
+                            all.find_map(|one| one.ok().filter(|one| !scalars::is_absent_in(one, is_of_pandas)));
+                        let unknown = || match &first {
+                            None => crate::errors::types(format!(
+                                "input `{name}` has no type, and none of its rows has a value that says one: declare it, as in `input {name}: f64?`"
+                            )),
+                            Some(_) => refused(),
+                        };
+                        first.as_ref().and_then(scalars::scalar_of).ok_or_else(unknown)?
+                    }
+                };
+                let made = arrays::objects(&elements, scalar, is_of_pandas).map_err(|misfit: Misfit| match wanted {
+                    Some(_) => misfit.raised(name),
+                    None => misfit.among_objects().raised(name),
+                })?;
+                Ok(of_array(made, None))
+            }
         }
-        let (scalar, listed) = listed(object, &plain, &kind)?.ok_or_else(|| refused(&kind))?;
-        let array = arrays::elements(&listed, scalar).map_err(|misfit: Misfit| misfit.raised(name))?;
-        let is_optional = presence.is_some() || array.first_missing().is_some();
-        Ok((QType::of(scalar, is_optional), Column { data: Data::Array(array), presence, like: None }))
     }
 
     /// The value that all rows share, if they share one.
     pub(crate) fn value(&self) -> Option<&Value> {
         if let Data::Shared(value) = &self.data { Some(value) } else { None }
+    }
+
+    /// True if an output that is this column, of an input of this type, is the column as the caller has it.
+    pub(crate) fn is_carried(&self, qtype: &QType) -> bool {
+        self.origin.as_ref().is_some_and(|origin| origin.scalar == qtype.scalar())
+    }
+
+    /// The array of an object that may give its data once, as an output; `None` of columns of known packages.
+    pub(crate) fn imported(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match (&self.data, &self.origin) {
+            (Data::Arrow(import), Some(Origin { package: Package::Other, .. })) => {
+                arrow_object(py, Package::Other, import.array.clone(), name).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The chunks of an array of Arrow in the memory of the caller.
@@ -215,40 +377,57 @@ impl<'py> Column<'py> {
     }
 }
 
-/// The elements of an array that has no numbers as Python's objects, and their type; none of a type that no input has.
-fn listed<'py>(
-    object: &Bound<'py, PyAny>,
-    plain: &Bound<'py, PyAny>,
-    kind: &str,
-) -> PyResult<Option<(Scalar, Bound<'py, PyAny>)>> {
-    if kind == "O" {
-        let listed = object.call_method0("tolist")?;
-        let first = listed.try_iter()?.find(|one| !one.as_ref().is_ok_and(|one| one.is_none()));
-        let scalar = first.transpose()?.and_then(|first| scalars::scalar_of(&first));
-        return Ok(scalar.map(|scalar| (scalar, listed)));
-    }
-    let Some(scalar) = scalar_of_dtype(kind) else { return Ok(None) };
-    let listed = match scalar {
-        // Moments of NumPy have no zone: they are in UTC, as it counts them.
-        Scalar::Timestamp => {
-            let moments = plain.call_method1("astype", ("M8[us]",))?;
-            let utc = pyo3::types::PyTzInfo::utc(object.py())?.to_owned();
-            let zoned = PyDict::new(object.py());
-            zoned.set_item("tzinfo", utc)?;
-            let one = |moment: PyResult<Bound<'py, PyAny>>| {
-                let moment = moment?;
-                if moment.is_none() { Ok(moment) } else { moment.call_method("replace", (), Some(&zoned)) }
-            };
-            PyList::new(
-                object.py(),
-                moments.call_method0("tolist")?.try_iter()?.map(one).collect::<PyResult<Vec<_>>>()?,
-            )?
-            .into_any()
-        }
-        Scalar::Duration => plain.call_method1("astype", ("m8[us]",))?.call_method0("tolist")?,
-        _ => object.call_method0("tolist")?,
+/// An array that is missing where a mask says so, too.
+fn masked(array: Array, mask: Vec<u64>) -> Option<Array> {
+    let (scalar, len, data, presence) = array.into_parts();
+    let presence = match presence {
+        Some(own) => mask.iter().zip(own).map(|(mask, own)| mask & own).collect(),
+        None => mask,
     };
-    Ok(Some((scalar, listed)))
+    Array::from_parts(scalar, len, data, Some(presence))
+}
+
+/// True for numbers that an input of another type has too, in a wider one or in a float.
+const fn widens(found: Scalar, wanted: Scalar) -> bool {
+    matches!(
+        (found, wanted),
+        (Scalar::Int32, Scalar::Int64)
+            | (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64, Scalar::Float32 | Scalar::Float64)
+            | (Scalar::Float32, Scalar::Float64)
+    )
+}
+
+fn wrong(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// The exception that no input has values of a column's type, which is named as its package does, with a way out.
+#[cold]
+fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> PyErr {
+    let own = || {
+        let own = object.getattr_opt("type").ok()?.or_else(|| object.getattr_opt("dtype").ok()?)?;
+        let is_type =
+            own.is_instance_of::<pyo3::types::PyType>() || own.is_callable() && !own.hasattr("itemsize").ok()?;
+        let shown = if is_type { own.repr() } else { own.str() };
+        shown.ok().map(|shown| shown.to_string())
+    };
+    let mut found = own().unwrap_or_else(|| of.map_or_else(|| scalars::type_name(object), ToString::to_string));
+    // Of objects the first value says more.
+    if found == "object"
+        && let Ok(mut elements) = object.try_iter()
+        && let Some(first) = elements.find_map(|one| one.ok().filter(|one| !scalars::is_absent_in(one, true)))
+    {
+        found = format!("objects of type {}", scalars::type_name(&first));
+    }
+    let way = match of {
+        Some(DataType::Null) => format!("declare the input's type, as in `input {name}: f64?`"),
+        Some(DataType::Struct(_) | DataType::Map(..) | DataType::List(_) | DataType::LargeList(_)) => {
+            format!("declare the input's type, as in `input {name}: {{a: f64}}`")
+        }
+        Some(of) if of.is_decimal() => "cast it to floats, as by `.cast(..)` or `.astype(\"float64\")`".to_owned(),
+        _ => "convert it, as by `.cast(..)` or `.astype(..)`".to_owned(),
+    };
+    crate::errors::data(format!("input `{name}` cannot be a column of {found}: {way}"))
 }
 
 /// What became of many rows.
@@ -258,20 +437,22 @@ pub(crate) struct Rows<'py> {
     /// The rows that failed.
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
+    /// A truth value for each row, true if it did not fail: of rows that are left out.
+    pub(crate) kept: Option<Bound<'py, PyAny>>,
 }
 
-/// How many rows there are in columns: none where a call has yet to make one. All have as many, or are the same in every row.
-pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> PyResult<usize> {
+/// How many rows there are in columns, of which a call may have yet to make one. All have as many, or are the same in every row; `None` if all are.
+pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> PyResult<Option<usize>> {
     let sized = || {
         let fields = columns.iter().zip(inputs);
         fields.filter_map(|(column, input)| Some((column.as_ref()?.rows()?, &input.as_ref()?.name)))
     };
-    let Some((rows, first)) = sized().next() else { return Ok(1) };
+    let Some((rows, first)) = sized().next() else { return Ok(None) };
     match sized().find(|(found, _)| *found != rows) {
         Some((found, name)) => {
             Err(crate::errors::data(format!("input `{name}` has {found} rows, and `{first}` has {rows}")))
         }
-        None => Ok(rows),
+        None => Ok(Some(rows)),
     }
 }
 
@@ -281,10 +462,33 @@ pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) model: &'r Compiled,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
-    /// Outputs are arrays of Arrow as this is one, or columns of this table. They are arrays of NumPy if there is none.
-    pub(crate) like: Option<&'r Bound<'py, PyAny>>,
+    /// What each output becomes.
+    pub(crate) targets: &'r [Target],
+    /// True if rows that fail are left out of the outputs.
+    pub(crate) skip: bool,
     /// Arrays of the caller's, by the names of outputs.
     pub(crate) out: &'r [Out<'py>],
+}
+
+/// What the column of an output becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// An array of NumPy, masked if its elements may be missing.
+    Numpy,
+    /// An array or series of a package.
+    Package(Package),
+}
+
+impl Target {
+    /// True if the column is made as an array of NumPy first.
+    fn is_numpy(self, qtype: &QType) -> bool {
+        match self {
+            Target::Numpy => true,
+            Target::Package(Package::Pandas(Family::Arrow)) => false,
+            Target::Package(Package::Pandas(_)) => qtype.scalar().is_some_and(|scalar| !scalar.is_string()),
+            Target::Package(_) => false,
+        }
+    }
 }
 
 /// The name of an output, and the caller's array for it.
@@ -312,17 +516,18 @@ pub(crate) fn run<'py>(
     columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let BatchTerms { batch, model, rows, options, like, out } = run;
+    let BatchTerms { batch, model, rows, options, targets, skip, out } = run;
     let Compiled { brief_rows, calls_python, nodes, are_numbers, .. } = *model;
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
-    for output in batch.outputs() {
+    for (output, target) in batch.outputs().iter().zip(targets) {
         // Columns of rows that may fail, and of models with arrays, are the library's.
         if let Some((_, given)) = out.iter().find(|(name, _)| *name == *output.name) {
             sinks.push(Sink::given(given, output, rows)?);
             continue;
         }
-        let is_made = like.is_some() || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
+        let is_made =
+            !target.is_numpy(&output.qtype) || batch.takes_structs() || (may_fail && !output.qtype.is_optional());
         sinks.push(if is_made { Sink::Made } else { Sink::of(py, &output.qtype, rows)? });
     }
     // Giving the interpreter's lock away and taking it again takes as long as evaluating some rows.
@@ -335,28 +540,17 @@ pub(crate) fn run<'py>(
             pin(array, &mut pins)?;
         }
     }
-    let arrow: Vec<Option<Input<'_>>> = columns
-        .iter()
-        .zip(batch.inputs())
-        .map(|(column, input)| match &column.data {
-            Data::Arrow(import) => Input::of(&input.name, &import.array, &input.qtype).map(Some),
-            _ => Ok(None),
-        })
-        .collect::<Result<_, _>>()
-        .map_err(|error| crate::errors::data(error.to_string()))?;
-    let inner: Vec<Option<InputColumn<'_>>> =
-        arrow.iter().map(|input| input.as_ref().and_then(Input::values)).collect();
-    let inputs = columns.iter().zip(&arrow).zip(&inner).map(|((column, arrow), inner)| match arrow {
-        Some(array) => Ok(array.column(inner.as_ref())),
-        None => {
-            let values = column.data.column().ok_or_else(changed)?;
-            Ok(match column.presence.as_ref().and_then(|bits| Bitmap::of_words(bits, rows)) {
+    let arguments = columns.iter().map(|column| match &column.data {
+        Data::Arrow(import) => Ok(Argument::Array(import.array.clone())),
+        data => {
+            let values = data.column().ok_or_else(changed)?;
+            Ok(Argument::Column(match column.presence.as_ref().and_then(|bits| Bitmap::of_words(bits, rows)) {
                 Some(bits) => values.present(bits),
                 None => values,
-            })
+            }))
         }
     });
-    let inputs: Vec<InputColumn<'_>> = inputs.collect::<PyResult<_>>()?;
+    let arguments: Vec<Argument<'_>> = arguments.collect::<PyResult<_>>()?;
     let room;
     let made = {
         let places = sinks.iter_mut().map(|sink| sink.column(rows));
@@ -366,38 +560,82 @@ pub(crate) fn run<'py>(
         let options = token.iter().fold(options, |options, token| options.cancellation(token.clone()));
         let options = options.rows(rows);
         room = batch.output_room(&options);
-        let evaluate = || batch.run_into(&options, &inputs, places);
-        let made = match &token {
-            _ if is_brief => evaluate(),
-            Some(token) if is_long => detached(py, token, evaluate)?,
-            _ => released(py, evaluate),
+        let refused = |error| match error {
+            cembra_arrow::Error::Type { name, found } => {
+                let place = batch.inputs().iter().position(|input| *input.name == *name);
+                let origin = place.and_then(|place| columns.get(place)?.origin.as_ref());
+                let data = || crate::errors::data(format!("input `{name}` cannot be a column of {found}"));
+                origin.map_or_else(data, |origin| no_column(&name, &origin.object, Some(&found)))
+            }
+            other => crate::errors::data(other.to_string()),
         };
+        let evaluate = |inputs: &[InputColumn<'_>]| {
+            let evaluate = || batch.run_into(&options, inputs, places);
+            match &token {
+                _ if is_brief => Ok(evaluate()),
+                Some(token) if is_long => detached(py, token, evaluate),
+                _ => Ok(released(py, evaluate)),
+            }
+        };
+        let made = with_columns(batch.inputs(), &arguments, evaluate).map_err(refused)??;
         // Rows whose functions were not called any more, and code that was not compiled to its end, are no faults.
         let was_ended = token.filter(|token| made.is_err() && token.is_cancelled());
         made.map_err(|error| raised(was_ended.map_or(error, |token| cembra::Error::ended_by(Some(&token)))))?
     };
     drop(pins);
     let room = room.beside(&made.columns);
+    let kept = (skip && !made.failed.is_empty()).then(|| {
+        let mut kept = vec![true; rows];
+        made.failed.iter().filter_map(|row| kept.get_mut(*row).map(|kept| *kept = false)).for_each(drop);
+        PyArray1::from_vec(py, kept)
+    });
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());
-    for (sink, output) in sinks.into_iter().zip(batch.outputs()) {
-        outputs.push(match sink {
-            Sink::Made => {
-                let column = made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?;
-                match like {
-                    Some(like) => arrow_object(like, array_of(&output.name, column, &room, &raised)?, &output.name)?,
-                    None => {
+    for ((sink, output), target) in sinks.into_iter().zip(batch.outputs()).zip(targets) {
+        let made_column = match &sink {
+            Sink::Made => Some(made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?),
+            _ => None,
+        };
+        let is_numpy = target.is_numpy(&output.qtype);
+        outputs.push(match (made_column, target) {
+            (Some(column), Target::Package(package)) if !is_numpy => {
+                let whole = arrow_object(py, *package, array_of(&output.name, column, &room, &raised)?, &output.name)?;
+                match &kept {
+                    Some(kept) => frames(py)?.call_method1("kept_rows", (whole, kept))?,
+                    None => whole,
+                }
+            }
+            (made_column, target) => {
+                let (values, missing) = match made_column {
+                    Some(column) => {
                         if !room.take(object_bytes(&column)) {
                             return Err(crate::errors::too_large());
                         }
-                        numpy_object(py, &column)?
+                        numpy_parts(py, &column)?
                     }
+                    None => sink.finish(py, rows)?,
+                };
+                let (values, missing) = match &kept {
+                    Some(kept) => {
+                        let is_kept = kept.readonly();
+                        let missing = missing.map(|all| {
+                            all.into_iter()
+                                .zip(is_kept.as_array())
+                                .filter_map(|(one, kept)| kept.then_some(one))
+                                .collect()
+                        });
+                        (frames(py)?.call_method1("kept_rows", (values, kept))?, missing)
+                    }
+                    None => (values, missing),
+                };
+                match target {
+                    Target::Package(Package::Pandas(family)) => pandas_array(values, missing, *family)?,
+                    _ => masked_by(values, missing)?,
                 }
             }
-            filled => filled.finish(py, rows)?,
         });
     }
-    Ok(Rows { outputs, failed: made.failed, failures: made.failures })
+    Ok(Rows { outputs, failed: made.failed, failures: made.failures, kept: kept.map(Bound::into_any) })
 }
 
 /// Masks the elements of an array of the caller's of which a bit does not say that they are there.
@@ -497,20 +735,20 @@ macro_rules! sinks {
                 }
             }
 
-            /// The array of NumPy.
-            fn finish(self, py: Python<'py>, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+            /// The array of NumPy, and which of its elements are missing, if any may be.
+            fn finish(self, py: Python<'py>, rows: usize) -> PyResult<NumpyParts<'py>> {
                 match self {
                     $(Sink::$scalar(numbers, bits) => {
                         let array = numbers.array().clone().into_any();
-                        masked_by(array, bits.map(|bits| masks::missing(rows, bits.into_iter(), Vec::new())))
+                        Ok((array, bits.map(|bits| masks::missing(rows, bits.into_iter(), Vec::new()))))
                     })*
-                    Sink::Made => Ok(py.None().into_bound(py)),
+                    Sink::Made => Ok((py.None().into_bound(py), None)),
                     Sink::Given(array, place) => {
                         match *place {
                             $(Sink::$scalar(_, Some(bits)) => set_mask(&array, rows, bits)?,)*
                             _ => {}
                         }
-                        Ok(array)
+                        Ok((array, None))
                     }
                 }
             }
@@ -519,6 +757,9 @@ macro_rules! sinks {
 }
 
 for_each_number!(sinks);
+
+/// An array of NumPy, and which of its elements are missing, if any may be.
+type NumpyParts<'py> = (Bound<'py, PyAny>, Option<Vec<bool>>);
 
 /// The array of an output, whose strings are laid out in `room`.
 fn array_of(
@@ -560,50 +801,56 @@ fn strings(column: &OutputColumn) -> u64 {
     (0..column.rows()).map(own).fold(0, u64::saturating_add)
 }
 
-/// An array as an array or series of the package that one is of, where that is known, else as an array of Arrow, which every package with Arrow's
-/// interface takes.
-fn arrow_object<'py>(like: &Bound<'py, PyAny>, array: ArrayRef, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let py = like.py();
+/// An array as an array of a package; of pandas as one that a Series is made of. Without a package it is one of pyarrow, if that is there, else an array
+/// of Arrow, which every package with Arrow's interface takes.
+fn arrow_object<'py>(py: Python<'py>, package: Package, array: ArrayRef, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let array = Bound::new(py, PyArray::from_array_ref(array))?.into_any();
-    match &*package(like)? {
-        "polars" => py.import("polars")?.call_method1("Series", (array,))?.call_method1("alias", (name,)),
-        "pyarrow" => py.import("pyarrow")?.call_method1("array", (array,)),
-        "pandas" => {
-            let series = py.import("pyarrow")?.call_method1("array", (array,))?.call_method0("to_pandas")?;
-            series.setattr("name", name)?;
-            series.setattr("index", like.getattr("index")?)?;
-            Ok(series)
-        }
-        _ => Ok(array),
+    match package {
+        Package::Polars => py.import("polars")?.call_method1("Series", (array,))?.call_method1("alias", (name,)),
+        Package::Pandas(family) => frames(py)?.call_method1("made_of_arrow", (array, family as u8)),
+        Package::Pyarrow => py.import("pyarrow")?.call_method1("array", (array,)),
+        Package::Other => match py.import("pyarrow") {
+            Ok(pyarrow) => pyarrow.call_method1("array", (array,)),
+            Err(_) => Ok(array),
+        },
     }
 }
 
-/// An array of numbers of NumPy as one of the type that an input is of, where every one of its numbers is of that type too.
-pub(crate) fn widened<'py>(object: &Bound<'py, PyAny>, qtype: &QType) -> PyResult<Bound<'py, PyAny>> {
-    let Ok(untyped) = object.cast::<PyUntypedArray>() else { return Ok(object.clone()) };
-    // Naming a type of NumPy takes longer than evaluating a few rows.
-    macro_rules! is_of_it {
-        ($($rust:ident $scalar:ident),*) => {
-            false $(|| (qtype.scalar() == Some(Scalar::$scalar) && object.cast::<PyArray1<$rust>>().is_ok()))*
-        };
-    }
-    if for_each_number!(is_of_it) {
-        return Ok(object.clone());
-    }
-    let found = kind(untyped)?;
-    let wanted = qtype.scalar().filter(|scalar| *scalar != Scalar::Boolean && scalar_of_dtype(&found) != Some(*scalar));
-    let Some(wanted) = wanted.and_then(dtype_of).filter(|_| !found.starts_with('b')) else { return Ok(object.clone()) };
-    let fits = object.py().import("numpy")?.call_method1("can_cast", (untyped.dtype(), wanted))?.is_truthy()?;
-    if fits { object.call_method1("astype", (wanted,)) } else { Ok(object.clone()) }
+/// An array of NumPy as one that a Series of pandas is made of.
+fn pandas_array<'py>(
+    values: Bound<'py, PyAny>,
+    missing: Option<Vec<bool>>,
+    family: Family,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = values.py();
+    let missing = missing.filter(|missing| missing.contains(&true)).map(|missing| PyArray1::from_vec(py, missing));
+    frames(py)?.call_method1("made_array", (values, missing, family as u8))
 }
 
-/// A column that lies in NumPy in another form: truth values, dates, strings; lists as a list of arrays.
-fn numpy_object<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<Bound<'py, PyAny>> {
+/// The functions of Python for columns and frames of packages.
+pub(crate) fn frames(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("cembra.frames")
+}
+
+/// A column that lies in NumPy in another form, truth values, dates, strings, and which elements are missing, if any may be; lists as a list of arrays.
+fn numpy_parts<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<NumpyParts<'py>> {
     let (rows, is_optional) = (column.rows(), column.qtype().is_optional() || column.presence().is_some());
     let Some(scalar) = column.qtype().scalar() else {
         let making = Making::of(values::Arrays::Numpy, Limits::default().array_bytes);
         let value = |row| values::object(py, &column.value(row).unwrap_or(Value::Nothing), &making);
-        return Ok(making.list(py, rows, value)?.into_any());
+        let list = making.list(py, rows, value)?;
+        // NumPy would make one array of arrays that are equally long.
+        let made = match column.lists() {
+            Some(_) => {
+                let made = py.import("numpy")?.call_method1("empty", (rows, "O"))?;
+                for (row, element) in list.iter().enumerate() {
+                    made.set_item(row, element)?;
+                }
+                made
+            }
+            None => list.into_any(),
+        };
+        return Ok((made, None));
     };
     macro_rules! copied {
         ($($rust:ident $scalar:ident),*) => {
@@ -621,5 +868,5 @@ fn numpy_object<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<Bound<'
         }
     };
     let missing = || (0..rows).map(|row| !column.is_present(row)).collect();
-    masked_by(array, (is_optional && is_maskable(scalar)).then(missing))
+    Ok((array, (is_optional && is_maskable(scalar)).then(missing)))
 }

@@ -3,9 +3,10 @@
 
 use cembra::{Error, FaultKind, Source};
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use std::path::Path;
 
 create_exception!(
     cembra,
@@ -34,6 +35,8 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let add = |name, class: Bound<'_, PyType>| {
         class.setattr("__name__", name)?;
+        // By which pickles find it.
+        class.setattr("__qualname__", name)?;
         module.add(name, class)
     };
     add("Error", py.get_type::<CembraError>())?;
@@ -63,10 +66,12 @@ fn class<'py>(py: Python<'py>, error: &Error) -> Bound<'py, PyType> {
 
 /// The exception of an error, whose excerpt is of this source.
 pub(crate) fn of_source<'s>(error: Error, source: impl Into<Source<'s>>) -> PyErr {
+    let source = source.into();
+    let span = error.span().map(|span| source.place(span).characters());
     let rendered = error.render(source);
     Python::attach(|py| {
         made(py, &class(py, &error), &error.message(), error.code(), &rendered, |made| {
-            made.setattr("span", error.span().map(|span| (span.start, span.end)))?;
+            made.setattr("span", span)?;
             made.setattr("row", error.row())?;
             made.setattr("element", error.element())?;
             made.setattr("operator", error.operator())
@@ -86,6 +91,13 @@ pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
 pub(crate) fn data(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
+}
+
+/// The same exception, for the package's files in Python.
+#[pyfunction]
+pub(crate) fn _data_error(message: String) -> Py<PyAny> {
+    let error = data(message);
+    Python::attach(|py| error.into_value(py).into_any())
 }
 
 /// The exception that what the caller gave takes more than it may.
@@ -118,6 +130,13 @@ pub(crate) fn without_panics(py: Python<'_>, error: PyErr) -> PyErr {
     let made = defect(py, &error.value(py).to_string());
     made.set_cause(py, Some(error));
     made
+}
+
+/// The exception that a file or folder cannot be read: that of Python's own functions, with `filename` and `errno`, where the system says why.
+pub(crate) fn of_file(py: Python<'_>, error: std::io::Error, path: &Path) -> PyErr {
+    let Some(code) = error.raw_os_error() else { return PyErr::from(error) };
+    let said = py.import("os").and_then(|os| os.call_method1("strerror", (code,))).map(Bound::unbind);
+    said.map_or_else(|error| error, |said| PyOSError::new_err((code, said, path.to_owned())))
 }
 
 /// The exception that an input has no type.
@@ -154,7 +173,7 @@ fn made<'py>(
         let made = class.call1((rendered,))?;
         made.setattr("message", message)?;
         made.setattr("code", code)?;
-        for name in ["span", "row", "element", "operator"] {
+        for name in ["span", "row", "element", "operator", "filename", "errno"] {
             made.setattr(name, py.None())?;
         }
         more(&made)?;

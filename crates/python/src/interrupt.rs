@@ -100,11 +100,7 @@ pub(crate) fn compiled<T: Send>(py: Python<'_>, compile: impl Fn() -> T + Send +
 
 /// Does work without the interpreter's lock, in a thread of its own, while this one asks for signals. If a handler raises, the token is cancelled, and
 /// the exception is the error. The token ends compilations, too.
-pub(crate) fn detached<T: Send>(
-    py: Python<'_>,
-    token: &Cancellation,
-    work: impl FnOnce() -> T + Send,
-) -> PyResult<T> {
+pub(crate) fn detached<T: Send>(py: Python<'_>, token: &Cancellation, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     let run = user_operators::current();
     // A thread that cannot begin drops its closure: it takes the work from here.
     let work = Mutex::new(Some(|| compile_until(token, work)));

@@ -9,12 +9,13 @@
 //! | `scalars`, `arrays`, `tensors`, `values` | one value, from Python and to Python |
 //! | `columns` | many rows: arrays of NumPy and of Arrow, in and out |
 //! | `lending`, `pins`, `copies`, `overlap` | memory of others that is read where it is, that must not move, that is copied, or that is written |
+//! | `moments` | NumPy's dates and times, of any unit |
 //! | `edges` | which elements belong to which group |
 //! | `user_operators` | functions of Python as operators |
 //! | `operators` | the operators, as Python's functions are made of them |
 //! | `packages` | objects of other packages |
 //! | `interrupt` | what Ctrl-C ends |
-//! | `tables` | whole tables: data frames, in and out |
+//! | `tables`, `outputs` | whole tables, data frames among them, and what outputs of many rows become |
 //! | `errors` | errors of the library as exceptions |
 
 mod arrays;
@@ -30,8 +31,10 @@ mod lock;
 mod masks;
 mod model;
 mod model_set;
+mod moments;
 mod numbers;
 mod operators;
+mod outputs;
 mod overlap;
 mod packages;
 mod phases;
@@ -88,6 +91,7 @@ fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(operators::_has_operator, module)?)?;
     module.add_function(wrap_pyfunction!(model::_compile, module)?)?;
     module.add_function(wrap_pyfunction!(model::_rebuilt, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::_data_error, module)?)?;
     module.add_function(wrap_pyfunction!(_is_plain_name, module)?)?;
     module.add_function(wrap_pyfunction!(_shown_type, module)?)?;
     module.add_function(wrap_pyfunction!(format, module)?)

@@ -2,27 +2,29 @@
 //! what it is given says which.
 
 use crate::bounds::Bounds;
-use crate::columns::{self, BatchTerms, Column, Out, is_column_of};
+use crate::columns::{self, BatchTerms, Column, Out, Target, is_column, is_column_of};
 use crate::errors;
 use crate::interrupt::{self, Token};
 use crate::lock::entered;
+use crate::outputs::{OutputForm, RowsOutputs};
 use crate::overlap;
 use crate::packages::Imports;
 use crate::phases::{Phase, Phases};
 use crate::settings::{PickledSettings, Settings, limits_of, on_error_of, spelled_limits};
 use crate::signature::{ArgumentType, Compiled, Memory, is_one_value};
-use crate::tables::Tables;
+use crate::tables::Table;
 use crate::tensors;
 use crate::terms::{CallTerms, Terms};
-use crate::user_operators;
+use crate::user_operators::{self, OverColumns};
 use crate::values::{self, Arrays, Making};
-use cembra::{Cancellation, Field, Limits, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
+use cembra::program::Node;
+use cembra::{Cancellation, Field, Limits, NodeId, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use smallvec::{SmallVec, smallvec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -57,7 +59,7 @@ pub(crate) fn _load(
     backend: Option<String>,
     limits: Option<BTreeMap<String, Bound<'_, PyAny>>>,
 ) -> PyResult<Model> {
-    let read = Settings::of_file(&path)?;
+    let read = Settings::of_file(py, &path)?;
     let (types, limits) = (types.unwrap_or_default(), spelled_limits(limits)?);
     Model::of(py, Settings { types, backend, limits, ..read }, false)
 }
@@ -73,6 +75,8 @@ pub(crate) struct Model {
     options: Options,
     limits: Limits,
     inputs: Vec<ModelInput>,
+    /// The operators over columns that there were when it was parsed.
+    over_columns: Arc<[Arc<OverColumns>]>,
     /// True if all of them have types.
     is_typed: bool,
     /// True if nobody is to be warned: somebody was, or did not write the text.
@@ -98,21 +102,35 @@ pub(crate) struct CallInput<'c, 'py> {
     pub(crate) imports: &'c Imports<'py>,
 }
 
-/// The caller's arrays for outputs, and the arguments of the call, if there are any: arrays that overlap them are refused.
-struct OutArrays<'c, 'py> {
-    arrays: &'c [Out<'py>],
-    arguments: Option<&'c Arguments<'py>>,
+/// The terms of an evaluation of many rows.
+struct RowsTerms<'c, 'py> {
+    options: RunOptions,
+    /// True if rows that fail are left out of the outputs.
+    skip: bool,
+    /// The caller's arrays for outputs, which overlap no argument.
+    out: &'c [Out<'py>],
+    /// The table that all arguments are columns of.
+    table: Option<&'c Table<'py>>,
+}
+
+impl RowsTerms<'_, '_> {
+    /// Those of a call.
+    const CALL: fn() -> Self = || RowsTerms { options: RunOptions::new(), skip: false, out: &[], table: None };
 }
 
 impl Model {
     pub(crate) fn of(py: Python<'_>, settings: Settings, is_quiet: bool) -> PyResult<Model> {
-        entered(py, || Model::of_parsed(py, settings.parsed(py)?, settings, is_quiet))
+        entered(py, || {
+            let (registry, over_columns) = user_operators::known_now();
+            Model::of_parsed(py, settings.parsed(py, registry)?, over_columns, settings, is_quiet)
+        })
     }
 
-    /// A model that is parsed, of these settings.
+    /// A model that is parsed, with operators over columns and of these settings.
     pub(crate) fn of_parsed(
         py: Python<'_>,
         model: cembra::Model,
+        over_columns: Arc<[Arc<OverColumns>]>,
         settings: Settings,
         is_quiet: bool,
     ) -> PyResult<Model> {
@@ -132,7 +150,8 @@ impl Model {
         let inputs: Vec<ModelInput> = inputs.collect();
         let is_typed = inputs.iter().all(|input| input.qtype.is_some());
         let limits = limits_of(&settings.limits)?;
-        let made = Model { settings, model, options, limits, inputs, is_typed, is_quiet, compiled: Default::default() };
+        let compiled = Default::default();
+        let made = Model { settings, model, options, limits, inputs, over_columns, is_typed, is_quiet, compiled };
         if is_typed {
             // Nothing is to be learned from a call: what is wrong is said now.
             made.compile_for(py, made.inputs.iter().map(|input| input.qtype.clone()).collect())?;
@@ -277,22 +296,24 @@ impl Model {
     ) -> PyResult<Arguments<'py>> {
         let mut given: Arguments<'py> = smallvec![None; self.inputs.len()];
         let mut row = None;
-        let takes_dict = matches!(self.inputs.as_slice(), [ModelInput { qtype: Some(QType::Tuple(_)), .. }]);
         match args.len() {
-            1 if !takes_dict && args.get_item(0)?.is_instance_of::<PyDict>() => {
-                row = Some(args.get_item(0)?.cast_into::<PyDict>()?);
-            }
+            1 if let Some(found) = self.row_of(&args.get_item(0)?)? => row = Some(found),
             count if count > given.len() => {
                 let message = format!("the model has {} inputs, and {count} values are given", given.len());
                 return Err(PyTypeError::new_err(message));
             }
             _ => given.iter_mut().zip(args).for_each(|(place, value)| *place = Some(value)),
         }
-        for named in row.iter().chain(kwargs) {
+        for (is_row, named) in row.iter().map(|row| (true, row)).chain(kwargs.map(|kwargs| (false, kwargs))) {
             for (name, value) in named {
                 // Names of arguments are mostly the very strings.
-                let at =
-                    self.inputs.iter().position(|input| name.is(&input.name)).map_or_else(|| self.place(&name), Ok)?;
+                let known = self.inputs.iter().position(|input| name.is(&input.name));
+                let at = match known.map_or_else(|| self.place(&name), |at| Ok(Some(at)))? {
+                    Some(at) => at,
+                    // A row may have values for others.
+                    None if is_row => continue,
+                    None => return Err(PyTypeError::new_err(unknown(&name.str()?.to_cow()?, &self.model))),
+                };
                 if given[at].replace(value).is_some() {
                     return Err(PyTypeError::new_err(format!("input `{name}` is given twice")));
                 }
@@ -301,11 +322,39 @@ impl Model {
         Ok(given)
     }
 
-    /// Which input has this name.
-    fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let text = name.cast::<PyString>()?.to_cow()?;
-        let found = names(&self.model).position(|input| input == text);
-        found.ok_or_else(|| PyTypeError::new_err(unknown(&text, &self.model)))
+    /// The values of inputs by their names, if the only argument is a mapping of these and not the value of the only input.
+    fn row_of<'py>(&self, argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        if is_one_value(argument) || argument.cast::<PyUntypedArray>().is_ok() {
+            return Ok(None);
+        }
+        let Some(row) = mapping_of(argument)? else { return Ok(None) };
+        let [ModelInput { name, qtype: Some(qtype @ QType::Tuple(_)) }] = self.inputs.as_slice() else {
+            return Ok(Some(row));
+        };
+        let of = qtype.as_optional_struct().unwrap_or(qtype);
+        let is_row = match (row.get_item(name)?, of.as_map(), of.as_tuple().and_then(|fields| fields.names())) {
+            // A list of structs is no mapping.
+            _ if of.element().is_some() && of.as_map().is_none() => true,
+            // Values of dictionaries are scalars, and a name that is no field is that of the input.
+            (Some(value), Some(_), _) => value.is_instance_of::<PyDict>(),
+            (Some(_), None, Some(fields)) => {
+                let name = name.bind(argument.py()).to_cow()?;
+                !fields.iter().any(|field| **field == *name)
+            }
+            _ => false,
+        };
+        Ok(is_row.then_some(row))
+    }
+
+    /// Which input has this name; `None` if no input has it.
+    fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let Ok(name) = name.cast::<PyString>() else { return Ok(None) };
+        let text = name.to_cow()?;
+        Ok(names(&self.model).position(|input| input == text))
+    }
+
+    fn has_input(&self, name: &str) -> bool {
+        names(&self.model).any(|input| input == name)
     }
 
     /// Evaluates one row. None if an argument has the values of many.
@@ -316,6 +365,9 @@ impl Model {
         input: CallInput<'_, 'py>,
         arrays: Arrays,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !compiled.unread.is_empty() && self.unread_column(compiled, input)?.is_some() {
+            return Ok(None);
+        }
         compiled.with_memory(|memory| {
             let terms = CallTerms::default();
             let Some(arrays) = self.evaluate(py, compiled, input, memory, arrays, &terms)? else {
@@ -398,34 +450,40 @@ impl Model {
             return Ok(phases);
         }
         let options = self.options_for(py, &compiled.types)?;
-        let compile = || Phases::of(&self.model, &options, &compiled.executor);
+        let compile = || Phases::of(&self.model, &options, &compiled.executor, &self.over_columns);
         let phases = interrupt::compiled(py, compile)?.map_err(|error| self.raised(error))?;
         Ok(compiled.phases.get_or_init(|| phases))
     }
 
-    /// Evaluates many rows.
+    /// Evaluates many rows of columns, which are arguments or those of a table.
     fn many_rows<'py>(
         &self,
         py: Python<'py>,
         compiled: &Compiled,
         input: CallInput<'_, 'py>,
-        options: RunOptions,
-        out: &[Out<'py>],
-    ) -> PyResult<columns::Rows<'py>> {
-        let CallInput { arguments, imports } = input;
-        let find = |field: &Field| {
-            let place = names(&self.model).position(|name| name == &*field.name);
-            match place.and_then(|place| arguments[place].as_ref()) {
-                None => values::default(field).map(Column::shared),
-                Some(object) => Column::of_argument(object, field, imports),
-            }
-        };
-        let out = OutArrays { arrays: out, arguments: Some(arguments) };
+        terms: RowsTerms<'_, 'py>,
+    ) -> PyResult<RowsOutputs<'py>> {
         if !compiled.has_loops && !compiled.calls_python {
-            return self.in_phases(py, compiled, find, imports, options, out);
+            return self.in_phases(py, compiled, input, terms);
         }
-        let (options, run) = compiled.watched(options);
-        user_operators::ended(run, self.in_phases(py, compiled, find, imports, options, out))
+        let (options, run) = compiled.watched(terms.options);
+        user_operators::ended(run, self.in_phases(py, compiled, input, RowsTerms { options, ..terms }))
+    }
+
+    /// The column of an input that a phase reads.
+    fn column<'py>(
+        &self,
+        field: &Field,
+        input: CallInput<'_, 'py>,
+        table: Option<&Table<'py>>,
+    ) -> PyResult<Column<'py>> {
+        let place = names(&self.model).position(|name| name == &*field.name);
+        match (place.and_then(|place| input.arguments[place].as_ref()), table) {
+            (None, Some(table)) => field.left_out().map(Column::shared).ok_or_else(|| table.no_column(&field.name)),
+            (None, None) => values::default(field).map(Column::shared),
+            (Some(object), Some(_)) => Ok(Column::of(&field.name, object, Some(&field.qtype), input.imports)?.1),
+            (Some(object), None) => Column::of_argument(object, field, input.imports),
+        }
     }
 
     /// Evaluates a model phase by phase, on the column that there is for each of its inputs.
@@ -434,44 +492,92 @@ impl Model {
         &self,
         py: Python<'py>,
         compiled: &Compiled,
-        find: impl Fn(&Field) -> PyResult<Column<'py>>,
-        imports: &Imports<'py>,
-        options: RunOptions,
-        out: OutArrays<'_, 'py>,
-    ) -> PyResult<columns::Rows<'py>> {
-        let OutArrays { arrays: out, arguments } = out;
+        input: CallInput<'_, 'py>,
+        terms: RowsTerms<'_, 'py>,
+    ) -> PyResult<RowsOutputs<'py>> {
+        let RowsTerms { options, skip, out, table } = terms;
         let phases = self.phases(py, compiled)?;
-        let columns = phases.columns.iter().map(|input| input.as_ref().map(&find).transpose());
+        let columns = phases.columns.iter().map(|field| {
+            let column = |field: &Field| self.column(field, input, table);
+            field.as_ref().map(column).transpose()
+        });
         let mut columns: Vec<Option<Column<'py>>> = columns.collect::<PyResult<_>>()?;
-        let rows = columns::rows(&phases.columns, &columns)?;
-        let like = columns.iter().flatten().find_map(|column| column.like.clone());
-        let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, like, out| {
+        let unread = self.unread_column(compiled, input)?;
+        let rows = match (columns::rows(&phases.columns, &columns)?, table, &unread) {
+            (Some(rows), ..) => rows,
+            (None, Some(table), _) => table.rows,
+            (None, None, Some(unread)) => unread.len()?,
+            (None, None, None) => 1,
+        };
+        let form = OutputForm::of(py, phases, &columns, unread, table)?;
+        let targets = form.targets(&self.model, phases, &columns);
+        let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, targets: &[Target], skip, out| {
             let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
-            let run = BatchTerms { batch: &phase.batch, model: compiled, rows, options, like, out };
+            let run = BatchTerms { batch: &phase.batch, model: compiled, rows, options, targets, skip, out };
             columns::run(py, run, &given, |error| self.raised(error))
         };
         for phase in &phases.before {
             let options = options.clone().on_error(OnError::Fail);
-            let operands = evaluate(phase, &columns, options, None, &[])?;
+            let targets = vec![Target::Numpy; phase.batch.outputs().len()];
+            let operands = evaluate(phase, &columns, options, &targets, false, &[])?;
             for call in &phase.calls {
-                columns[call.place] =
-                    Some(Column::of_argument(&call.make(py, &operands.outputs)?, &call.input, imports)?);
+                let made = call.make(py, &operands.outputs)?;
+                columns[call.place] = Some(Column::of_argument(&made, &call.input, input.imports)?);
             }
         }
         if !out.is_empty() {
-            let named = names(&self.model).zip(arguments.into_iter().flatten());
+            let named = names(&self.model).zip(input.arguments);
             let given = named.filter_map(|(name, given)| Some((format!("input `{name}`"), given.as_ref()?)));
             let read = phases.columns.iter().zip(&columns).filter_map(|(input, column)| {
                 let made = || "the result of an operator over columns".to_owned();
                 Some((input.as_ref().map_or_else(made, |input| format!("input `{}`", input.name)), column.as_ref()?))
             });
-            overlap::check(out, given, read, imports)?;
+            overlap::check(out, given, read, input.imports)?;
         }
-        let made = evaluate(&phases.last, &columns, options, like.as_ref(), out);
+        let made = evaluate(&phases.last, &columns, options, &targets, skip, out);
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
-        made
+        form.outputs(py, phases, &columns, made?, out)
     }
+
+    /// A column that is given for an input that the model does not read: it says how many rows there are where no other does.
+    fn unread_column<'py>(
+        &self,
+        compiled: &Compiled,
+        input: CallInput<'_, 'py>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        for place in &compiled.unread {
+            let Some(object) = input.arguments[*place].as_ref().filter(|object| !is_one_value(object)) else {
+                continue;
+            };
+            let is_column = match &self.inputs[*place].qtype {
+                Some(qtype) => is_column_of(object, qtype, input.imports)?,
+                None => is_column(object),
+            };
+            if is_column {
+                return Ok(Some(object.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The columns of a table that the model reads, by the names of inputs.
+    fn table_arguments<'py>(&self, table: &Table<'py>) -> PyResult<Arguments<'py>> {
+        let read = read_names(&self.model);
+        let column = |name: &str| if read.contains(name) { table.column(name) } else { Ok(None) };
+        names(&self.model).map(column).collect()
+    }
+}
+
+/// The names of the inputs that outputs are computed from.
+fn read_names(model: &cembra::Model) -> HashSet<&str> {
+    let graph = &model.program().graph;
+    let reached = graph.reachable(model.program().outputs.iter().map(|output| output.node));
+    let leaf = |(index, is_reached): (usize, &bool)| match graph.node(NodeId::from_index(index)) {
+        Node::Leaf(name) if *is_reached => Some(&**graph.name(name)),
+        _ => None,
+    };
+    reached.iter().enumerate().filter_map(leaf).collect()
 }
 
 /// What is said of one signature more than a model may have.
@@ -479,6 +585,20 @@ fn too_many() -> PyErr {
     errors::types(format!(
         "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
     ))
+}
+
+/// The dict of a mapping; none of an object that is no mapping.
+fn mapping_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    if let Ok(dict) = object.cast::<PyDict>() {
+        return Ok(Some(dict.clone()));
+    }
+    match object.cast::<PyMapping>() {
+        Ok(mapping) => {
+            let dict = object.py().get_type::<PyDict>().call1((mapping,))?;
+            Ok(Some(dict.cast_into()?))
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 fn names(model: &cembra::Model) -> impl Iterator<Item = &str> {
@@ -510,7 +630,7 @@ impl Model {
             if let Some(made) = self.one_row(py, compiled, input, Arrays::Lists)? {
                 return Ok(made);
             }
-            let made = self.many_rows(py, compiled, input, RunOptions::new(), &[])?;
+            let made = self.many_rows(py, compiled, input, RowsTerms::CALL())?;
             compiled.outputs(py, made.outputs.into_iter().map(Ok))
         })
     }
@@ -531,8 +651,9 @@ impl Model {
         outputs.map(|output| cembra::print_type(&output.qtype)).collect()
     }
 
-    /// Evaluates many rows, whose columns are the values of a dict by the names of inputs. Rows are shared out to `threads` threads; results do
-    /// not depend on it. With `on_error="missing"` rows that fail have missing outputs, and are listed.
+    /// Evaluates many rows, whose columns are the values of a dict by the names of inputs, or the columns of a frame. Rows are shared out to `threads`
+    /// threads; results do not depend on it. With `on_error="missing"` rows that fail have missing outputs, with `"skip"` they are left out; either way
+    /// they are listed.
     ///
     /// Returns the outputs, the rows that failed, and the messages of the first of them.
     /// `out` has arrays of the caller's by the names of outputs: of the output's type, as long as the columns, and masked ones for outputs that may
@@ -542,7 +663,7 @@ impl Model {
     fn run<'py>(
         &self,
         py: Python<'py>,
-        columns: &Bound<'py, PyDict>,
+        columns: &Bound<'py, PyAny>,
         threads: usize,
         on_error: &str,
         out: Option<&Bound<'py, PyDict>>,
@@ -551,12 +672,20 @@ impl Model {
     ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, Vec<String>)> {
         entered(py, || {
             let terms = Terms::of(threads, time_limit, cancellation, None)?;
-            let options = terms.options().on_error(on_error_of(on_error)?);
-            let arguments = self.arguments(&PyTuple::new(py, [columns])?, None)?;
-            let input = CallInput { arguments: &arguments, imports: &self.imports(options.token()) };
+            let (on_error, skip) = on_error_of(on_error)?;
+            let options = terms.options().on_error(on_error);
+            let imports = self.imports(options.token());
+            let arguments = match mapping_of(columns)? {
+                Some(columns) => self.arguments(&PyTuple::new(py, [columns])?, None)?,
+                None => self.table_arguments(&Table::of(columns, imports.bounds(), |name| self.has_input(name))?)?,
+            };
+            let input = CallInput { arguments: &arguments, imports: &imports };
             let compiled = self.compiled_for(py, input)?;
             let out = columns::outs(out, compiled.executor.outputs())?;
-            let made = self.many_rows(py, compiled, input, options, &out)?;
+            if skip && !out.is_empty() {
+                return Err(PyValueError::new_err("`out` has a place for each row: give no on_error=\"skip\" with it"));
+            }
+            let made = self.many_rows(py, compiled, input, RowsTerms { options, skip, out: &out, table: None })?;
             let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
             Ok((compiled.outputs(py, made.outputs.into_iter().map(Ok))?, made.failed, messages))
         })
@@ -571,41 +700,30 @@ impl Model {
         slf.py().import("cembra._cembra")?.getattr("Session")?.call((slf,), terms)
     }
 
-    /// Evaluates the rows of a table, whose columns are found by the names of inputs: a table of pyarrow, Polars, pandas or any other package with
-    /// Arrow's interface. The outputs are a table of the same package, if it is one of these three.
-    #[pyo3(signature = (frame, *, threads=1, on_error="stop"))]
+    /// Evaluates the rows of a table, whose columns are found by the names of inputs: a frame of pandas or Polars, a table of pyarrow, or any other object
+    /// with Arrow's interface. Columns that the model does not read are not looked at. The outputs are a frame of the same package, with the same index,
+    /// or a table of pyarrow. `on_error` is that of `run`, `time_limit` and `cancellation` end an evaluation that takes longer.
+    #[pyo3(signature = (frame, *, threads=1, on_error="stop", time_limit=None, cancellation=None))]
     fn table<'py>(
         &self,
         py: Python<'py>,
         frame: &Bound<'py, PyAny>,
         threads: usize,
         on_error: &str,
+        time_limit: Option<f64>,
+        cancellation: Option<&Bound<'py, Token>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         entered(py, || {
-            let options = RunOptions::new().threads(threads).on_error(on_error_of(on_error)?);
-            let bounds = Bounds::new(self.limits.array_bytes, None);
-            let tables = Tables::of(frame, bounds, |column| names(&self.model).any(|name| name == column))?;
-            let compiled = self.compiled_by(py, |_, name| Ok(tables.given(name)))?;
-            let phases = self.phases(py, compiled)?;
-            let (options, run) = compiled.watched(options);
-            if !phases.before.is_empty() {
-                let find = |field: &Field| {
-                    tables.column(field)?.map_or_else(|| values::default(field).map(Column::shared), Ok)
-                };
-                let made = self.in_phases(
-                    py,
-                    compiled,
-                    find,
-                    &self.imports(None),
-                    options,
-                    OutArrays { arrays: &[], arguments: None },
-                );
-                let made = user_operators::ended(run, made)?;
-                return tables.of_columns(py, &phases.last.batch, made.outputs);
-            }
-            let made = tables.run(py, &phases.last.batch, options, self.limits, |error| self.raised(error));
-            drop(user_operators::raised());
-            user_operators::ended(run, made)
+            let (on_error, skip) = on_error_of(on_error)?;
+            let options = Terms::of(threads, time_limit, cancellation, None)?.options().on_error(on_error);
+            let imports = self.imports(options.token());
+            let table = Table::of(frame, imports.bounds(), |name| self.has_input(name))?;
+            let arguments = self.table_arguments(&table)?;
+            let input = CallInput { arguments: &arguments, imports: &imports };
+            let compiled = self.compiled_for(py, input)?;
+            let made =
+                self.many_rows(py, compiled, input, RowsTerms { options, skip, out: &[], table: Some(&table) })?;
+            table.of_outputs(py, compiled.executor.outputs(), made)
         })
     }
 
@@ -623,6 +741,19 @@ impl Model {
             made.set_item(&input.name, input.qtype.as_ref().map(cembra::print_type))?;
         }
         Ok(made)
+    }
+
+    /// The signature of a call, as `inspect` shows it.
+    #[getter]
+    fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let inputs = self.inputs.iter().zip(&self.model.program().inputs).map(|(input, declared)| {
+            let qtype = input.qtype.as_ref();
+            let may_be_left_out = declared.default.is_some()
+                || qtype.is_some_and(|qtype| qtype.is_optional() || qtype.as_optional_struct().is_some());
+            (&input.name, qtype.map(cembra::print_type), may_be_left_out)
+        });
+        let inputs = PyList::new(py, inputs)?;
+        py.import("cembra.signatures")?.call_method1("signature_of", (inputs,))
     }
 
     /// The names of the outputs, the main one first.
@@ -683,17 +814,27 @@ impl Model {
         format!("<cembra.Model ({}) -> {}>", inputs.join(", "), self.outputs().join(", "))
     }
 
-    /// Inputs, outputs and the text, as a notebook shows them.
+    /// Inputs, outputs, the text and its warnings, as a notebook shows them.
     fn _repr_html_(&self) -> String {
-        let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let escaped = |text: &str| {
+            text.replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;")
+                .replace('"', "&quot;")
+                .replace('\'', "&#39;")
+        };
         let inputs = self.inputs.iter().zip(names(&self.model)).map(|(input, name)| {
             let qtype = input.qtype.as_ref().map_or_else(|| "of the call".to_owned(), cembra::print_type);
             format!("<tr><td>{}</td><td>{}</td></tr>", escaped(name), escaped(&qtype))
         });
+        let warnings = self.model.warnings(&self.options);
+        let warnings = warnings.as_slice().iter().map(|warning| format!("<li>{}</li>", escaped(warning.message())));
+        let warnings: String = warnings.collect();
+        let warnings = if warnings.is_empty() { warnings } else { format!("<p>warnings:</p><ul>{warnings}</ul>") };
         let outputs = escaped(&self.outputs().join(", "));
         let text = escaped(&self.settings.text);
         format!(
-            "<table><tr><th>input</th><th>type</th></tr>{}</table><p>outputs: {outputs}</p><pre>{text}</pre>",
+            "<table><tr><th>input</th><th>type</th></tr>{}</table><p>outputs: {outputs}</p>{warnings}<pre>{text}</pre>",
             inputs.collect::<String>()
         )
     }

@@ -1,6 +1,7 @@
 //! The models of a folder, each named by its file.
 
 use crate::errors;
+use crate::interrupt::compiled;
 use crate::lock::{entered, released};
 use crate::model::Model;
 use crate::settings::Settings;
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The models of a folder by the names of its files: `rates` is that of `rates.cem`. `reload` reads what has changed; models that were
 /// taken before stay as they were.
@@ -25,7 +27,8 @@ impl ModelSet {
     #[new]
     fn new(py: Python<'_>, folder: PathBuf) -> PyResult<ModelSet> {
         entered(py, || {
-            let read = released(py, || cembra::ModelSet::load(&folder));
+            std::fs::read_dir(&folder).map_err(|error| errors::of_file(py, error, &folder))?;
+            let read = compiled(py, || cembra::ModelSet::load(&folder))?;
             let set = read.map_err(|error| errors::of_text(error, "", None))?;
             Ok(ModelSet { folder, set, made: std::sync::Mutex::default() })
         })
@@ -59,7 +62,7 @@ impl ModelSet {
             return Ok(kept);
         }
         let settings = Settings::of_sources(model.sources().ok_or_else(missing)?);
-        let made = entered(py, || Py::new(py, Model::of_parsed(py, (*model).clone(), settings, false)?))?;
+        let made = entered(py, || Py::new(py, Model::of_parsed(py, (*model).clone(), Arc::new([]), settings, false)?))?;
         let replaced = known().insert(name.to_owned(), made.clone_ref(py));
         // What is dropped may run code of Python, which may ask for a model.
         drop(replaced);

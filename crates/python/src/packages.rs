@@ -15,7 +15,7 @@ use cembra_arrow::interface;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
@@ -23,6 +23,54 @@ use std::fmt::Display;
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module = object.get_type().module()?.to_string();
     Ok(module.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// The package of a column, which outputs go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Package {
+    Pandas(Family),
+    Polars,
+    Pyarrow,
+    /// Another package with Arrow's interface.
+    Other,
+}
+
+/// The family of a column of pandas: its types are those of NumPy, have masks beside NumPy's arrays, or are those of Arrow. The numbers are those of `frames`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Family {
+    Numpy = 0,
+    Nullable = 1,
+    Arrow = 2,
+}
+
+impl Package {
+    /// The package that an object's class is of, or one of those that it inherits from. The family of pandas is not known by it.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Package> {
+        for class in object.get_type().mro().iter() {
+            let module = class.cast_into::<PyType>()?.module()?;
+            match module.to_string_lossy().split('.').next() {
+                Some("pandas") => return Ok(Package::Pandas(Family::Numpy)),
+                Some("polars") => return Ok(Package::Polars),
+                Some("pyarrow") => return Ok(Package::Pyarrow),
+                _ => {}
+            }
+        }
+        Ok(Package::Other)
+    }
+
+    /// The family in pandas of an output that is read with a column of this package.
+    pub(crate) const fn family(self) -> Family {
+        match self {
+            Package::Pandas(family) => family,
+            _ => Family::Arrow,
+        }
+    }
+}
+
+/// True for a Series, an Index or an array of pandas, and not for a frame.
+pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> bool {
+    let has_one_axis = || object.getattr("ndim").is_ok_and(|axes| axes.extract::<usize>().is_ok_and(|axes| axes == 1));
+    Package::of(object).is_ok_and(|package| matches!(package, Package::Pandas(_))) && has_one_axis()
 }
 
 /// True for an array, or a series, of a package that has Arrow's interface.
@@ -197,7 +245,12 @@ pub(crate) struct Imports<'py> {
     bounds: Bounds,
     /// There is none before the first: most calls import nothing.
     known: OnceCell<Box<ImportedArrays<'py>>>,
+    /// The columns of pandas that were taken apart, and their arrays.
+    parts: RefCell<Vec<(Bound<'py, PyAny>, Option<PandasParts<'py>>)>>,
 }
+
+/// The array of a column of pandas: one of NumPy or of Arrow, and the column's family.
+type PandasParts<'py> = (Bound<'py, PyAny>, Family);
 
 /// Objects, and the array of each.
 type ImportedArrays<'py> = RefCell<Vec<(Bound<'py, PyAny>, Import)>>;
@@ -205,7 +258,45 @@ type ImportedArrays<'py> = RefCell<Vec<(Bound<'py, PyAny>, Import)>>;
 impl<'py> Imports<'py> {
     /// No arrays yet.
     pub(crate) const fn new(bounds: Bounds) -> Self {
-        Imports { bounds, known: OnceCell::new() }
+        Imports { bounds, known: OnceCell::new(), parts: RefCell::new(Vec::new()) }
+    }
+
+    /// The array of a column of pandas and its family. `None` of a type that no input has.
+    pub(crate) fn parts(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
+        if let Some((_, parts)) = self.parts.borrow().iter().find(|(known, _)| known.is(object)) {
+            return Ok(parts.clone());
+        }
+        let parts = object.py().import("cembra.frames")?.call_method1("pandas_parts", (object,))?;
+        let parts: Option<(Bound<'py, PyAny>, u8)> = parts.extract()?;
+        let parts = parts.map(|(array, family)| {
+            let family = [Family::Numpy, Family::Nullable, Family::Arrow].into_iter().find(|one| *one as u8 == family);
+            (array, family.unwrap_or(Family::Numpy))
+        });
+        self.parts.borrow_mut().push((object.clone(), parts.clone()));
+        Ok(parts)
+    }
+
+    /// Likewise, and `None` of an object that is no column of pandas.
+    pub(crate) fn parts_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
+        if is_pandas_column(object) { self.parts(object) } else { Ok(None) }
+    }
+
+    /// The array of Arrow that pyarrow converts a column of objects to: lists, dicts.
+    pub(crate) fn converted(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = object.py();
+        let convert = || {
+            let options = PyDict::new(py);
+            options.set_item("from_pandas", true)?;
+            py.import("pyarrow")?.call_method("array", (object,), Some(&options))
+        };
+        convert().map_err(|error| match error.is_instance_of::<PyException>(py) {
+            true => {
+                let raised = errors::data(format!("{}: {error}", type_name(object)));
+                raised.set_cause(py, Some(error));
+                raised
+            }
+            false => error,
+        })
     }
 
     /// The limits of the imports.

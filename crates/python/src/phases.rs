@@ -3,9 +3,9 @@
 //! stays in its phase, and is evaluated for each row, as one row is.
 
 use crate::errors;
-use crate::user_operators::{OverColumns, over_columns};
+use crate::user_operators::OverColumns;
 use cembra::program::{Input, Node, Output};
-use cembra::{Batch, Executor, Field, Model, NodeId, Options, Program, QType};
+use cembra::{Batch, Executor, Field, Graph, Model, NodeId, Options, Program, QType};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
@@ -23,6 +23,17 @@ pub(crate) struct Phases {
     pub(crate) before: Vec<Phase>,
     /// The phase whose outputs are those of the model.
     pub(crate) last: Phase,
+    /// What each output is computed from.
+    pub(crate) sources: Vec<OutputSource>,
+}
+
+/// What an output is computed from.
+pub(crate) struct OutputSource {
+    node: NodeId,
+    /// The column that the output is, if it is an input as it is.
+    pub(crate) carried: Option<usize>,
+    /// True if no input is read for it.
+    is_constant: bool,
 }
 
 /// A part of a model that is evaluated at once.
@@ -55,16 +66,65 @@ impl Call {
 }
 
 impl Phases {
-    /// Cuts a model into phases, and compiles them with `options`. `executor` must be that of the model.
-    pub(crate) fn of(model: &Model, options: &Options, executor: &Executor) -> Result<Phases, cembra::Error> {
+    /// Cuts a model into phases at the calls of `operators`, and compiles them with `options`. `executor` must be that of the model.
+    pub(crate) fn of(
+        model: &Model,
+        options: &Options,
+        executor: &Executor,
+        operators: &[Arc<OverColumns>],
+    ) -> Result<Phases, cembra::Error> {
         let mut parts = Parts { rest: model.clone(), columns: Vec::new(), places: HashMap::new() };
-        let levels = calls(model.program()).into_iter();
+        let levels = calls(model.program(), operators).into_iter();
         let before = levels.map(|level| parts.cut(&level, options)).collect::<Result<Vec<_>, _>>()?;
         // `executor` has prepared a model that is not cut.
         let batch = if before.is_empty() { executor.batch()? } else { parts.rest.batch(options)? };
         let last = Phase { reads: parts.reads(&batch), batch, calls: Vec::new() };
-        Ok(Phases { columns: parts.columns, before, last })
+        let sources = sources(model.program(), last.batch.outputs(), &parts.places);
+        Ok(Phases { columns: parts.columns, before, last, sources })
     }
+
+    /// The greatest of the families of the columns that each output is computed from, by the names of inputs: of all columns for an output that is a
+    /// constant, and `least` where there are none.
+    pub(crate) fn families<F: Copy + Ord>(&self, model: &Model, least: F, of_input: &HashMap<&str, F>) -> Vec<F> {
+        let of_all = of_input.values().copied().fold(least, F::max);
+        if of_input.values().all(|family| *family == of_all) {
+            return vec![of_all; self.sources.len()];
+        }
+        let known = spread(&model.program().graph, |name| of_input.get(name).copied().unwrap_or(least), least);
+        let family = |source: &OutputSource| known.get(source.node.index()).copied().filter(|_| !source.is_constant);
+        self.sources.iter().map(|source| family(source).unwrap_or(of_all)).collect()
+    }
+}
+
+/// The greatest value of the inputs that each node is computed from; `least` of those that read none.
+fn spread<T: Copy + Ord>(graph: &Graph, of_input: impl Fn(&str) -> T, least: T) -> Vec<T> {
+    let mut known: Vec<T> = Vec::with_capacity(graph.len());
+    for index in 0..graph.len() {
+        known.push(match graph.node(NodeId::from_index(index)) {
+            Node::Leaf(name) => of_input(graph.name(name)),
+            Node::Literal(_) | Node::Placeholder(_) => least,
+            Node::Operator(_, operands) => {
+                operands.iter().filter_map(|operand| known.get(operand.index())).copied().fold(least, T::max)
+            }
+        });
+    }
+    known
+}
+
+/// What outputs are computed from. `places` are those of columns by the names of inputs.
+fn sources(program: &Program, outputs: &[Field], places: &HashMap<Arc<str>, usize>) -> Vec<OutputSource> {
+    let graph = &program.graph;
+    let reads = spread(graph, |_| true, false);
+    let nodes: HashMap<&str, NodeId> = program.outputs.iter().map(|output| (&*output.name, output.node)).collect();
+    let source = |output: &Field| {
+        let node = *nodes.get(&*output.name)?;
+        let carried = match graph.node(node) {
+            Node::Leaf(name) => places.get(graph.name(name)).copied(),
+            _ => None,
+        };
+        Some(OutputSource { node, carried, is_constant: !reads.get(node.index()).copied().unwrap_or(true) })
+    };
+    outputs.iter().filter_map(source).collect()
 }
 
 /// A model while it is cut.
@@ -128,7 +188,8 @@ impl Parts {
 
 /// The calls that outputs need of operators over columns: first those whose operands need none of the others, then those that need the first, and
 /// so on.
-fn calls(program: &Program) -> Vec<Vec<(NodeId, Arc<OverColumns>)>> {
+fn calls(program: &Program, known: &[Arc<OverColumns>]) -> Vec<Vec<(NodeId, Arc<OverColumns>)>> {
+    let over_columns = |name: &str| known.iter().find(|known| known.name == name).cloned();
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
     let mut operators = HashMap::new();

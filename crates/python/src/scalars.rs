@@ -1,13 +1,15 @@
 //! One scalar: which type a Python object is of, what it is as a value of a given type, and the object of a value. An integer is taken for a
-//! float, as Python takes it; nothing else changes its kind.
+//! float that has it exactly, and a moment at midnight for a date; nothing else changes its kind.
 
+use crate::moments;
 use cembra::{Date, Duration, Scalar, ScalarValue, Timestamp};
-use pyo3::exceptions::{PyException, PyMemoryError};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyMemoryView, PyString,
-    PyTzInfo, PyTzInfoAccess,
+    PyTimeAccess, PyTuple, PyTzInfo, PyTzInfoAccess,
 };
 
 /// 1 January 1970 in the count of Python's days, which begins with year 1.
@@ -61,6 +63,12 @@ impl Misfit {
     /// The same inside of a field or an element.
     pub(crate) fn inside(mut self, step: String) -> Misfit {
         self.0.path.push(step);
+        self
+    }
+
+    /// The same in a column of objects whose type nobody declares.
+    pub(crate) fn among_objects(mut self) -> Misfit {
+        self.0.found.push_str(": a column of objects has the type of its first value, or the one that is declared");
         self
     }
 
@@ -118,12 +126,17 @@ pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
         _ if object.is_instance_of::<PyDateTime>() => Some(Scalar::Timestamp),
         _ if object.is_instance_of::<PyDate>() => Some(Scalar::Date),
         _ if object.is_instance_of::<PyDelta>() => Some(Scalar::Duration),
-        _ if object.is_instance(numpy_generic(object.py()).ok()?).ok()? => {
+        _ if object.is_instance(numpy_generic(object.py()).ok()?).ok()? || is_single(object) => {
             let kind: String = object.getattr("dtype").ok()?.getattr("str").ok()?.extract().ok()?;
             scalar_of_dtype(kind.get(1..)?)
         }
         _ => None,
     }
+}
+
+/// True for an array of NumPy without axes.
+fn is_single(object: &Bound<'_, PyAny>) -> bool {
+    object.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0)
 }
 
 /// The class of NumPy's scalars.
@@ -164,8 +177,21 @@ pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
     }
 }
 
-/// The value of an object as a scalar of this type; not of `None`.
+/// The value of an object as a scalar of this type; not of `None`. An array of NumPy without axes is its element.
 pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarValue, Misfit> {
+    if let Ok(array) = object.cast::<PyUntypedArray>()
+        && array.ndim() == 0
+    {
+        let element = object
+            .get_item(PyTuple::empty(object.py()))
+            .map_err(|error| Misfit::of_raised(scalar.short_name(), object, error))?;
+        // A subclass may say that its element is itself.
+        return if element.cast::<PyUntypedArray>().is_ok() {
+            Err(Misfit::new(scalar.short_name(), object))
+        } else {
+            read(&element, scalar)
+        };
+    }
     let misfit = || Misfit::new(scalar.short_name(), object);
     let misfit_of = |error| Misfit::of_raised(scalar.short_name(), object, error);
     // An integer of Python, or what says that it is one.
@@ -181,22 +207,48 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             Err(error) => Err(misfit_of(error)),
         }
     };
-    let float = || {
+    let exact = |integer: i128, digits| match u64::try_from(integer.unsigned_abs()) {
+        Ok(magnitude) if cembra_arrow::float_has(magnitude, digits) => Ok(integer as f64),
+        _ => Err(Misfit::of(
+            scalar.short_name(),
+            format!("the integer {integer}, which it has not exactly: give `float(..)`"),
+        )),
+    };
+    // A float, or an integer that a float of so many binary digits has.
+    let float = |digits| {
         if let Ok(float) = object.cast::<PyFloat>() {
             return Ok(float.value());
         }
-        match object.is_instance_of::<PyBool>() || object.is_instance_of::<PyString>() {
-            true => Err(misfit()),
-            false => object.extract::<f64>().map_err(misfit_of),
+        let is_whole = object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>();
+        match if is_whole { Some(Scalar::Int64) } else { scalar_of(object) } {
+            Some(Scalar::Int32 | Scalar::Int64 | Scalar::UInt64) => exact(integer()?, digits),
+            Some(Scalar::Float32 | Scalar::Float64) => object.extract::<f64>().map_err(misfit_of),
+            None if object.hasattr("__float__").unwrap_or(false) && !object.is_instance_of::<PyString>() => {
+                Err(Misfit::of(scalar.short_name(), format!("{}: give `float(..)`", type_name(object))))
+            }
+            _ => Err(misfit()),
         }
     };
+    let single = || {
+        let found = float(f32::MANTISSA_DIGITS)?;
+        let rounded = found as f32;
+        match rounded.is_infinite() && found.is_finite() {
+            true => Err(Misfit::of(scalar.short_name(), format!("the number {found:e}"))),
+            false => Ok(rounded),
+        }
+    };
+    if matches!(scalar, Scalar::Date | Scalar::Timestamp | Scalar::Duration)
+        && let Some(read) = of_moment(object, scalar)
+    {
+        return read;
+    }
     fn fit<T: TryFrom<i128>>(integer: i128, scalar: Scalar) -> Result<T, Misfit> {
         T::try_from(integer).map_err(|_| Misfit::of(scalar.short_name(), format!("the integer {integer}")))
     }
     Ok(match scalar {
-        Scalar::Float64 => ScalarValue::Float64(float()?),
-        Scalar::Float32 => ScalarValue::Float32(float()? as f32),
-        Scalar::WeakFloat => ScalarValue::WeakFloat(float()?),
+        Scalar::Float64 => ScalarValue::Float64(float(f64::MANTISSA_DIGITS)?),
+        Scalar::Float32 => ScalarValue::Float32(single()?),
+        Scalar::WeakFloat => ScalarValue::WeakFloat(float(f64::MANTISSA_DIGITS)?),
         Scalar::Int32 => ScalarValue::Int32(fit(integer()?, scalar)?),
         Scalar::Int64 => ScalarValue::Int64(fit(integer()?, scalar)?),
         Scalar::UInt64 => ScalarValue::UInt64(fit(integer()?, scalar)?),
@@ -222,7 +274,17 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             }
         }
         Scalar::Date => {
-            if object.is_instance_of::<PyDateTime>() || !object.is_instance_of::<PyDate>() {
+            if let Ok(moment) = object.cast::<PyDateTime>() {
+                let is_midnight = moment.get_hour() == 0 && moment.get_minute() == 0 && moment.get_second() == 0;
+                let has_fraction = moment.get_microsecond() != 0
+                    || object.getattr("nanosecond").is_ok_and(|rest| rest.is_truthy().unwrap_or(true));
+                if moment.get_tzinfo().is_some() || !is_midnight || has_fraction {
+                    return Err(Misfit::of(
+                        "date",
+                        "a datetime that is not midnight without a time zone: give its `.date()`",
+                    ));
+                }
+            } else if !object.is_instance_of::<PyDate>() {
                 return Err(misfit());
             }
             let ordinal = object.call_method0("toordinal").and_then(|days| days.extract::<i64>());
@@ -244,9 +306,63 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
     })
 }
 
-/// True for `None`, and for a mask that does not hold.
+/// True for an object that stands for a missing value: `None`, NumPy's `masked`, `pandas.NA` and `pandas.NaT`, NumPy's `NaT`, and a mask that does not hold.
 pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
-    object.is_none() || (scalar == Scalar::Unit && object.extract::<bool>().is_ok_and(|holds| !holds))
+    object.is_none()
+        || (scalar == Scalar::Unit && object.extract::<bool>().is_ok_and(|holds| !holds))
+        || is_absent(object)
+}
+
+/// True for an object that is missing in a column of objects; of pandas NaN is, too.
+pub(crate) fn is_absent_in(object: &Bound<'_, PyAny>, is_of_pandas: bool) -> bool {
+    object.is_none()
+        || is_absent(object)
+        || (is_of_pandas && object.cast::<PyFloat>().is_ok_and(|float| float.value().is_nan()))
+}
+
+/// True for the objects of NumPy and pandas that stand for a missing value.
+fn is_absent(object: &Bound<'_, PyAny>) -> bool {
+    let is_plain = object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyDateTime>()
+        || object.is_exact_instance_of::<PyDate>();
+    if is_plain {
+        return false;
+    }
+    // None of them is a subclass of anything, and asking for pandas would import it.
+    let of = object.get_type();
+    let Ok(name) = of.name() else { return false };
+    match &*name.to_string_lossy() {
+        "MaskedConstant" | "NAType" | "NaTType" => of
+            .module()
+            .is_ok_and(|module| matches!(module.to_string_lossy().split('.').next(), Some("numpy" | "pandas"))),
+        "datetime64" | "timedelta64" => {
+            let is_not = object.py().import("numpy").and_then(|numpy| numpy.call_method1("isnat", (object,)));
+            is_not.and_then(|is_not| is_not.is_truthy()).unwrap_or(false)
+        }
+        _ => false,
+    }
+}
+
+/// A scalar of NumPy that the library reads as an array of one element: a moment, a date or a duration.
+fn of_moment(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Result<ScalarValue, Misfit>> {
+    if !object.is_instance(numpy_generic(object.py()).ok()?).ok()? {
+        return None;
+    }
+    let read = || {
+        let numpy = object.py().import("numpy")?;
+        let one = numpy.call_method1("atleast_1d", (object,))?.cast_into::<PyUntypedArray>()?;
+        Ok::<_, PyErr>(moments::array(&one, scalar, PyValueError::new_err)?.and_then(|one| one.get(0)))
+    };
+    match read() {
+        Ok(value) => Some(value.ok_or_else(|| Misfit::new(scalar.short_name(), object))),
+        Err(error) => {
+            let said = error.value(object.py()).to_string().replace(" in row 0", "");
+            Some(Err(Misfit::of(scalar.short_name(), format!("{}, which {said}", type_name(object)))))
+        }
+    }
 }
 
 /// The microseconds of a `timedelta`.

@@ -129,15 +129,22 @@ impl Session {
         })
     }
 
+    const fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Gives the memory of the session back. It may be called again, and takes new memory then.
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, _raised: &Bound<'_, PyTuple>) {
+        if let Ok(mut state) = self.state.try_lock() {
+            *state = State::default();
+        }
+    }
+
     /// Bytes of memory that the session holds by itself.
     #[getter]
     fn memory_bytes(&self) -> usize {
         let state = self.state.try_lock();
-        state
-            .ok()
-            .and_then(|state| {
-                state.kept.as_ref().map(|(_, memory)| memory.session_bytes())
-            })
-            .unwrap_or(0)
+        state.ok().and_then(|state| state.kept.as_ref().map(|(_, memory)| memory.session_bytes())).unwrap_or(0)
     }
 }

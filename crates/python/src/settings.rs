@@ -2,8 +2,7 @@
 
 use crate::errors;
 use crate::interrupt::compiled;
-use crate::user_operators::registry;
-use cembra::{Backend, Folder, GivenFiles, Limits, OnError, Options, QType, Sources};
+use cembra::{Backend, Folder, GivenFiles, Limits, OnError, Options, QType, Registry, Sources};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -64,10 +63,10 @@ pub(crate) fn spelled_limits(given: Option<BTreeMap<String, Bound<'_, PyAny>>>) 
 
 impl Settings {
     /// Reads a text from a file; what it uses is found beside it.
-    pub(crate) fn of_file(path: &Path) -> PyResult<Settings> {
+    pub(crate) fn of_file(py: Python<'_>, path: &Path) -> PyResult<Settings> {
         let limits = Limits::default();
         let folder = Folder::new(path.parent().unwrap_or(Path::new("")), limits.source_bytes);
-        let main = folder.read(path)?;
+        let main = folder.read(path).map_err(|error| errors::of_file(py, error, path))?;
         let sources = Sources::gather(&main.name, main.text, &limits, &folder);
         Ok(Settings::of_sources(&sources))
     }
@@ -80,13 +79,13 @@ impl Settings {
     }
 
     /// The model as it is parsed.
-    pub(crate) fn parsed(&self, py: Python<'_>) -> PyResult<cembra::Model> {
+    pub(crate) fn parsed(&self, py: Python<'_>, registry: &'static Registry) -> PyResult<cembra::Model> {
         let limits = limits_of(&self.limits)?;
         let name = self.name.as_deref().unwrap_or_default();
         let files = self.files.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
         let files = GivenFiles::new(name, files);
         let sources = Arc::new(Sources::gather(name, self.text.as_str(), &limits, &files));
-        let parsed = compiled(py, || cembra::Model::parse_sources(sources.clone(), registry(), &limits))?;
+        let parsed = compiled(py, || cembra::Model::parse_sources(sources.clone(), registry, &limits))?;
         parsed.map_err(|error| errors::of_source(error, &*sources))
     }
 
@@ -115,11 +114,12 @@ impl Settings {
     }
 }
 
-/// The choice for rows that fail, by its name in Python.
-pub(crate) fn on_error_of(name: &str) -> PyResult<OnError> {
+/// The choice for rows that fail, by its name in Python, and whether they are left out of the outputs.
+pub(crate) fn on_error_of(name: &str) -> PyResult<(OnError, bool)> {
     match name {
-        "stop" => Ok(OnError::Fail),
-        "missing" => Ok(OnError::Missing),
-        other => Err(PyValueError::new_err(format!("on_error is 'stop' or 'missing', not '{other}'"))),
+        "stop" => Ok((OnError::Fail, false)),
+        "missing" => Ok((OnError::Missing, false)),
+        "skip" => Ok((OnError::Missing, true)),
+        other => Err(PyValueError::new_err(format!("on_error is 'stop', 'missing' or 'skip', not '{other}'"))),
     }
 }

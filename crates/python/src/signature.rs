@@ -22,6 +22,8 @@ pub(crate) struct Compiled {
     pub(crate) executor: Executor,
     /// Which of the text's inputs each of the executor's is.
     pub(crate) places: Vec<usize>,
+    /// The inputs of the text that the executor does not read.
+    pub(crate) unread: Vec<usize>,
     /// Which of the model's signatures it is.
     pub(crate) place: usize,
     /// The memory of the first evaluation: at most one. Another evaluation at the same time does not wait, but takes one of `idle`.
@@ -163,7 +165,8 @@ impl Compiled {
         executor: Executor,
     ) -> PyResult<Compiled> {
         let place = |field: &Field| model.program().inputs.iter().position(|input| input.name == field.name);
-        let places = executor.inputs().iter().filter_map(place).collect();
+        let places: Vec<usize> = executor.inputs().iter().filter_map(place).collect();
+        let unread = (0..types.len()).filter(|place| !places.contains(place)).collect();
         let class = match executor.outputs() {
             [_] => None,
             outputs => {
@@ -185,6 +188,7 @@ impl Compiled {
             types,
             executor,
             places,
+            unread,
             place: 0,
             first: Mutex::default(),
             idle: Mutex::default(),
@@ -295,7 +299,7 @@ impl ArgumentType {
             return Ok(ArgumentType::Type(QType::Scalar(scalar)));
         }
         if is_column(object) {
-            return Column::of(name, object, imports).map(|(qtype, _)| ArgumentType::Type(qtype));
+            return Column::of(name, object, None, imports).map(|(qtype, _)| ArgumentType::Type(qtype));
         }
         let found = type_name(object);
         let hint = format!("declare it in the text, as in `input {name}: [f64]`, or give `types`");

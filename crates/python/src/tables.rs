@@ -1,121 +1,156 @@
-//! Whole tables: what has Arrow's interface for streams goes in, and a table of the same package comes out. Each batch of the stream is evaluated by
-//! itself, and nothing of it is copied.
+//! Whole tables: frames of pandas, Polars and pyarrow, whose columns `frames` finds, and other objects with Arrow's interface for streams, whose batches
+//! are imported here. Only columns that the model reads are looked at.
 
 use crate::bounds::Bounds;
-use crate::columns::Column;
+use crate::columns::frames;
 use crate::copies::Copies;
 use crate::errors;
-use crate::interrupt::{detached, token_of};
-use crate::packages::{self, Exported, arrow, exported, package};
-use crate::signature::ArgumentType;
+use crate::outputs::RowsOutputs;
+use crate::packages::{self, Exported, Family, Package, arrow, exported};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use cembra::{Batch, Limits, RunOptions};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use cembra::Field;
 use cembra_arrow::interface;
 use pyo3::prelude::*;
-use pyo3_arrow::PyTable;
+use pyo3::types::PyDict;
+use pyo3_arrow::{PyArray, PyTable};
 use std::sync::Arc;
 
-/// The batches of a table.
-pub(crate) struct Tables<'py> {
+/// A table.
+pub(crate) struct Table<'py> {
+    source: Source<'py>,
+    /// The package that the outputs' frame is of.
+    pub(crate) package: Package,
+    pub(crate) rows: usize,
+    /// The index of the rows, in pandas.
+    pub(crate) index: Option<Bound<'py, PyAny>>,
+}
+
+enum Source<'py> {
+    /// A frame of a known package: an object of `frames.Frame`.
+    Frame(Bound<'py, PyAny>),
+    /// Batches that were imported.
+    Batches(Batches<'py>),
+}
+
+impl<'py> Table<'py> {
+    /// Opens a table. `is_read` says of which columns offsets and UTF-8 are checked where batches are imported, because the exporter may be wrong.
+    ///
+    /// # Errors
+    /// The object is no table.
+    pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
+        let opened = frames(frame.py())?.call_method1("opened", (frame,))?;
+        if opened.is_none() {
+            let batches = Batches::of(frame, bounds, is_read)?;
+            let rows = batches.batches.iter().map(RecordBatch::num_rows).fold(0, usize::saturating_add);
+            let package = if package_of(frame)? == Package::Pyarrow { Package::Pyarrow } else { Package::Other };
+            return Ok(Table { source: Source::Batches(batches), package, rows, index: None });
+        }
+        let package = package_of(&opened.getattr("frame")?)?;
+        let rows = opened.getattr("rows")?.extract()?;
+        let index = Some(opened.getattr("index")?).filter(|index| !index.is_none());
+        Ok(Table { source: Source::Frame(opened), package, rows, index })
+    }
+
+    /// The column of this name; `None` if there is none.
+    pub(crate) fn column(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.source {
+            Source::Frame(frame) => {
+                let found = frame.call_method1("column", (name,))?;
+                Ok(Some(found).filter(|found| !found.is_none()))
+            }
+            Source::Batches(batches) => batches.column(name),
+        }
+    }
+
+    /// The exception that there is no column for an input.
+    #[cold]
+    pub(crate) fn no_column(&self, name: &str) -> PyErr {
+        let names: PyResult<Vec<String>> = match &self.source {
+            Source::Frame(frame) => frame.call_method0("names").and_then(|names| names.extract()),
+            Source::Batches(batches) => {
+                Ok(batches.schema.fields().iter().take(8).map(|field| field.name().clone()).collect())
+            }
+        };
+        let known = names.map_or_else(|_| String::new(), |names| format!(": it has {}", names.join(", ")));
+        errors::data(format!("the table has no column for input `{name}`{known}"))
+    }
+
+    /// The frame of outputs.
+    pub(crate) fn of_outputs(
+        &self,
+        py: Python<'py>,
+        outputs: &[Field],
+        made: RowsOutputs<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let named = outputs.iter().zip(&made.outputs);
+        if let Source::Frame(frame) = &self.source {
+            let columns = PyDict::new(py);
+            named.map(|(output, column)| columns.set_item(&*output.name, column)).collect::<PyResult<()>>()?;
+            return frame.call_method1("made", (columns, &made.index));
+        }
+        if let Ok(pyarrow) = py.import("pyarrow") {
+            let columns = PyDict::new(py);
+            named.map(|(output, column)| columns.set_item(&*output.name, column)).collect::<PyResult<()>>()?;
+            return pyarrow.call_method1("table", (columns,));
+        }
+        // Outputs were within the limits when they were made.
+        let bounds = Bounds::new(u64::MAX, None);
+        let columns = made.outputs.iter().map(|output| arrow(output, &bounds).map(|import| import.array));
+        let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        let field = |(output, column): (&Field, &ArrayRef)| {
+            arrow_schema::Field::new(&*output.name, column.data_type().clone(), true)
+        };
+        let schema = Arc::new(Schema::new(outputs.iter().zip(&columns).map(field).collect::<Vec<_>>()));
+        let made = RecordBatch::try_new(schema.clone(), columns).map_err(|error| errors::data(error.to_string()))?;
+        Ok(Bound::new(py, PyTable::try_new(vec![made], schema)?)?.into_any())
+    }
+}
+
+/// The package of a frame; the family of pandas is that of its columns.
+fn package_of(frame: &Bound<'_, PyAny>) -> PyResult<Package> {
+    Ok(match Package::of(frame)? {
+        Package::Pandas(_) => Package::Pandas(Family::Numpy),
+        other => other,
+    })
+}
+
+/// The batches of an object with Arrow's interface.
+struct Batches<'py> {
     frame: Bound<'py, PyAny>,
     batches: Vec<RecordBatch>,
     schema: SchemaRef,
-    bounds: Bounds,
 }
 
-impl<'py> Tables<'py> {
-    /// Imports the batches of a table. Of columns that `is_read` names, offsets and UTF-8 are checked, because the exporter may be wrong. No other
-    /// column is looked at.
-    pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
-        let Exported { field, arrays, owners } = exported(frame, &bounds)?;
+impl<'py> Batches<'py> {
+    /// Imports the batches of a table. Of columns that `is_read` names, offsets and UTF-8 are checked. No other column is looked at.
+    fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
+        let Exported { field, arrays, owners } = exported(frame, bounds)?;
         let DataType::Struct(fields) = field.data_type() else {
             return Err(errors::data(format!("a table is a struct, not {}", field.data_type())));
         };
         let schema = Arc::new(Schema::new(fields.clone()));
-        let batches = batches(frame, arrays, owners, &schema, &bounds, is_read)?;
-        Ok(Tables { frame: frame.clone(), batches, schema, bounds })
+        let batches = batches(frame, arrays, owners, &schema, bounds, is_read)?;
+        Ok(Batches { frame: frame.clone(), batches, schema })
     }
 
-    /// What the table says of the type of an input.
-    pub(crate) fn given(&self, name: &str) -> ArgumentType {
-        let field = self.schema.field_with_name(name).ok();
-        field.and_then(cembra_arrow::input_type).map_or(ArgumentType::Nothing, ArgumentType::Type)
-    }
-
-    /// The column of an input, joined from the batches; none if the table has none of its name.
-    pub(crate) fn column(&self, input: &cembra::Field) -> PyResult<Option<Column<'py>>> {
-        let Ok(at) = self.schema.index_of(&input.name) else { return Ok(None) };
+    /// A column, joined from the batches.
+    fn column(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let places: Vec<usize> =
+            (0..self.schema.fields().len()).filter(|at| self.schema.field(*at).name() == name).collect();
+        let [at] = places[..] else {
+            return match places.len() {
+                0 => Ok(None),
+                several => Err(errors::data(format!(
+                    "`{name}` names {several} columns of the table: give them different names"
+                ))),
+            };
+        };
         let parts: Vec<&dyn Array> = self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
-        let joined = packages::joined(&self.frame, &parts, self.schema.field(at).data_type(), &self.bounds)?;
-        Ok(Some(Column::of_arrow(joined, &self.frame)))
+        let joined = packages::joined(&self.frame, &parts, self.schema.field(at).data_type(), &Bounds::default())?;
+        Ok(Some(Bound::new(self.frame.py(), PyArray::from_array_ref(joined))?.into_any()))
     }
-
-    /// The table of outputs that were made as arrays of Arrow, or of packages with its interface.
-    pub(crate) fn of_columns(
-        &self,
-        py: Python<'py>,
-        batch: &Batch,
-        outputs: Vec<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let fields = Arc::new(Schema::new(batch.outputs().iter().map(field).collect::<PyResult<Vec<Field>>>()?));
-        // Outputs were within the limits when they were made.
-        let bounds = Bounds::new(u64::MAX, None);
-        let arrays = outputs
-            .iter()
-            .map(|output| arrow(output, &bounds).map(|import| import.array))
-            .collect::<PyResult<Vec<_>>>()?;
-        let made = RecordBatch::try_new(fields.clone(), arrays).map_err(|error| errors::data(error.to_string()))?;
-        let table = PyTable::try_new(vec![made], fields)?;
-        as_its_package(py, &self.frame, Bound::new(py, table)?.into_any())
-    }
-
-    /// Evaluates a model on all rows.
-    pub(crate) fn run(
-        self,
-        py: Python<'py>,
-        batch: &Batch,
-        options: RunOptions,
-        limits: Limits,
-        raised: impl Fn(cembra::Error) -> PyErr,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let token = token_of(&options);
-        let options = options.cancellation(token.clone());
-        // The strings of all batches together are within the limit.
-        let mut array_bytes = limits.array_bytes;
-        let evaluate = |table| {
-            let options = options.clone().limits(limits.array_bytes(array_bytes));
-            let made = cembra_arrow::run(batch, &options, table)?.table;
-            let strings = made.columns().iter().filter(|column| has_strings(column.data_type()));
-            let strings = strings.map(|column| column.get_buffer_memory_size() as u64).fold(0, u64::saturating_add);
-            array_bytes = array_bytes.saturating_sub(strings);
-            Ok(made)
-        };
-        let made = detached(py, &token, || self.batches.iter().map(evaluate).collect::<Result<Vec<_>, _>>())?;
-        let made = made.map_err(|error| match error {
-            cembra_arrow::Error::Model(error) => raised(error),
-            other => errors::data(other.to_string()),
-        })?;
-        // Whether a column may have nulls is said of all batches alike.
-        let fields = match made.first() {
-            Some(first) => {
-                first.schema().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect()
-            }
-            None => batch.outputs().iter().map(field).collect::<PyResult<Vec<Field>>>()?,
-        };
-        let schema = Arc::new(Schema::new(fields));
-        let made = made.into_iter().map(|table| table.with_schema(schema.clone()));
-        let made = made.collect::<Result<Vec<_>, _>>().map_err(|error| errors::data(error.to_string()))?;
-        let table = PyTable::try_new(made, schema)?;
-        as_its_package(py, &self.frame, Bound::new(py, table)?.into_any())
-    }
-}
-
-/// True for texts and bytes, and for lists of these.
-fn has_strings(of: &DataType) -> bool {
-    let of = if let DataType::LargeList(inner) = of { inner.data_type() } else { of };
-    matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
 }
 
 /// The batches of a table, with columns that are checked if they are read.
@@ -132,10 +167,11 @@ fn batches<'py>(
     let mut columns: Vec<Vec<ArrayRef>> = batches.iter().map(|batch| batch.columns().to_vec()).collect();
     for (at, _) in schema.fields().iter().enumerate().filter(|(_, field)| is_read(field.name())) {
         // Tables and batches of pyarrow have their columns by their positions.
-        let column = |owner: &Bound<'py, PyAny>| match package(owner)? == "pyarrow" && owner.hasattr("column")? {
-            true => owner.call_method1("column", (at,)),
-            false => Ok(owner.clone()),
-        };
+        let column =
+            |owner: &Bound<'py, PyAny>| match Package::of(owner)? == Package::Pyarrow && owner.hasattr("column")? {
+                true => owner.call_method1("column", (at,)),
+                false => Ok(owner.clone()),
+            };
         let owners = owners.iter().map(column).collect::<PyResult<_>>()?;
         let mut copies = Copies::of(frame, owners, bounds);
         for column in columns.iter_mut().filter_map(|columns| columns.get_mut(at)) {
@@ -147,27 +183,4 @@ fn batches<'py>(
         RecordBatch::try_new_with_options(schema.clone(), columns, &options)
     });
     made.collect::<Result<_, _>>().map_err(|error| errors::data(error.to_string()))
-}
-
-/// The column of an output.
-fn field(output: &cembra::Field) -> PyResult<Field> {
-    let refused =
-        || errors::data(format!("output `{}` is {}, which no column of a table can be", output.name, output.qtype));
-    cembra_arrow::data_type(&output.qtype)
-        .map(|data_type| Field::new(&*output.name, data_type, true))
-        .ok_or_else(refused)
-}
-
-/// The table as one of the package that a frame is of, where that is known.
-fn as_its_package<'py>(
-    py: Python<'py>,
-    frame: &Bound<'py, PyAny>,
-    table: Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    match &*package(frame)? {
-        "polars" => py.import("polars")?.call_method1("DataFrame", (table,)),
-        "pyarrow" => py.import("pyarrow")?.call_method1("table", (table,)),
-        "pandas" => py.import("pyarrow")?.call_method1("table", (table,))?.call_method0("to_pandas"),
-        _ => Ok(table),
-    }
 }

@@ -17,15 +17,29 @@ const MOST_OPERATORS: usize = 256;
 
 /// The operators that were registered: at most `MOST_OPERATORS`.
 static KNOWN: Mutex<RegisteredOperators> =
-    Mutex::new(RegisteredOperators { registry: None, count: 0, over_columns: Vec::new() });
+    Mutex::new(RegisteredOperators { registry: None, next: None, count: 0, over_columns: Vec::new() });
 
 /// What `_register` has registered.
 struct RegisteredOperators {
-    /// The operators of the language with those of the user; none before the first of these.
+    /// The operators of the language with those of the user, that models were read with; none before the first of these.
     registry: Option<&'static Registry>,
+    /// Those that the next model is read with, if some were registered since. A registry that models were read with is never freed, so many
+    /// definitions in a row are in one.
+    next: Option<Registry>,
+    /// How many names there are.
     count: usize,
-    /// Those that have functions over columns.
+    /// Those that have functions over columns, the newest last.
     over_columns: Vec<Arc<OverColumns>>,
+}
+
+impl RegisteredOperators {
+    /// The operators that the next model is read with.
+    fn registry(&mut self) -> &'static Registry {
+        if let Some(next) = self.next.take() {
+            self.registry = Some(next.leak());
+        }
+        self.registry.unwrap_or_else(Registry::standard)
+    }
 }
 
 /// A function that is given the operands of many rows at once.
@@ -158,17 +172,19 @@ impl Drop for Within {
 
 /// The operators that models are read with from now on.
 pub(crate) fn registry() -> &'static Registry {
-    known().registry.unwrap_or_else(Registry::standard)
+    known().registry()
 }
 
-/// The function over columns of the operator of this name, if it has one.
-pub(crate) fn over_columns(name: &str) -> Option<Arc<OverColumns>> {
-    known().over_columns.iter().find(|known| known.name == name).cloned()
+/// Likewise, with those of them that have functions over columns.
+pub(crate) fn known_now() -> (&'static Registry, Arc<[Arc<OverColumns>]>) {
+    let mut known = known();
+    (known.registry(), known.over_columns.as_slice().into())
 }
 
 /// True for a graph that calls an operator of Python.
 pub(crate) fn are_called(graph: &Graph) -> bool {
-    known().registry.is_some_and(|registry| {
+    let registry = known().registry;
+    registry.is_some_and(|registry| {
         let is_of_python = |name| Registry::standard().find(name).is_none();
         registry.iter().any(|(_, operator)| is_of_python(operator.name) && graph.find_name(operator.name).is_some())
     })
@@ -373,17 +389,29 @@ pub(crate) fn _register(
             (a: f64 Float64, b: f64 Float64, c: f64 Float64, d: f64 Float64) (a: i64 Int64, b: i64 Int64, c: i64 Int64, d: i64 Int64)
         };
         let operator = operator.ok_or_else(unfit)?;
-        let mut known = known();
-        if known.count >= MOST_OPERATORS {
-            return Err(PyValueError::new_err(format!("a process has at most {MOST_OPERATORS} operators in Python")));
-        }
-        let mut with = known.registry.unwrap_or_else(Registry::standard).clone();
-        with.register(operator).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        known.registry = Some(with.leak());
-        known.count += 1;
-        known
-            .over_columns
-            .extend(over_columns.map(|function| Arc::new(OverColumns { name, function, result, may_be_missing })));
+        // What is dropped may run code of Python, which may register operators: after the lock is free.
+        let _replaced = {
+            let mut known = known();
+            let before = known.next.take().unwrap_or_else(|| known.registry.unwrap_or_else(Registry::standard).clone());
+            let is_new = before.find(&name).is_none();
+            if is_new && known.count >= MOST_OPERATORS {
+                known.next = Some(before);
+                let message = format!("a process has at most {MOST_OPERATORS} names of operators in Python");
+                return Err(PyValueError::new_err(message));
+            }
+            let mut with = before.clone();
+            if let Err(error) = with.replace(operator) {
+                known.next = Some(before);
+                return Err(PyValueError::new_err(error.to_string()));
+            }
+            known.next = Some(with);
+            known.count += usize::from(is_new);
+            let replaced: Vec<_> = known.over_columns.extract_if(.., |known| known.name == name).collect();
+            known
+                .over_columns
+                .extend(over_columns.map(|function| Arc::new(OverColumns { name, function, result, may_be_missing })));
+            replaced
+        };
         Ok(())
     })
 }

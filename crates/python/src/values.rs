@@ -368,8 +368,12 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
     })
 }
 
-/// The value of an input that is not given.
+/// The value of an input that is not given: its default, or that it is missing.
 pub(crate) fn default(field: &Field) -> PyResult<Value> {
     let not_given = || PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype));
-    field.left_out().ok_or_else(not_given)
+    let missing = || match &field.qtype {
+        QType::Optional(scalar) => Some(Value::Missing(*scalar)),
+        other => Value::optional_struct(other.as_optional_struct()?, None),
+    };
+    field.left_out().or_else(missing).ok_or_else(not_given)
 }

@@ -1,7 +1,8 @@
 """One row: numbers, strings, dates, structs, lists, dictionaries; types that calls say; errors."""
 
-import datetime
 import copy
+import datetime
+import json
 import pickle
 import threading
 
@@ -29,6 +30,22 @@ def test_missing_comes_out_as_none_and_several_outputs_as_a_named_tuple():
     assert (made.root, made.is_large, made.flag) == (2.0, False, True)
     assert model(None) == (None, False, False)
     assert made._fields == ("root", "is_large", "flag")
+
+
+def test_outputs_have_the_names_of_the_model_whatever_they_are():
+    names = ["a b", "class", "_y", "1", "count", "index", "_fields", "_asdict", "__class__", "_0", "ﬁ", "fi", "größe"]
+    model = cembra.compile("input x: i64\n" + "\n".join(f'output "{name}" = x + {at}' for at, name in enumerate(names)))
+    made = model(10)
+    expected = {name: 10 + at for at, name in enumerate(names)}
+    assert made._asdict() == expected and list(made._asdict()) == names
+    assert json.loads(json.dumps(made._asdict(), ensure_ascii=False)) == expected
+    assert (made.count, made.index, made.fi, made.größe) == (14, 15, 21, 22) and tuple(made) == tuple(range(10, 23))
+    # Names that Python cannot write, or has a use for, are positions.
+    assert made._fields == ("_0", "_1", "_2", "_3", "count", "index", "_6", "_7", "_8", "_9", "_10", "fi", "größe")
+    for again in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made), made._replace(_0=10)):
+        assert again == made and type(again) is type(made) and again._asdict() == expected
+    columns = model(np.array([10, 20]))
+    assert {name: column.tolist() for name, column in columns._asdict().items()} == {name: [10 + at, 20 + at] for at, name in enumerate(names)}
 
 
 def test_a_mask_is_whether_it_holds():
@@ -141,7 +158,7 @@ def test_dictionaries():
         ("u64", -1, "input `x` is u64, found the integer -1"),
         ("text", b"a", "input `x` is text, found bytes"),
         ("text", "\ud800", "input `x` is text, found a string with half a surrogate pair"),
-        ("date", MOMENT, "input `x` is date, found datetime.datetime"),
+        ("date", MOMENT, "input `x` is date, found a datetime that is not midnight without a time zone"),
         ("timestamp", datetime.datetime(2024, 1, 1), "input `x` is timestamp, found a datetime without a time zone"),
         ("[i64]", [1, "a"], r"input `x`\[1\] is i64, found str"),
         ("[i64]", "ab", r"input `x` is \[i64\], found str"),

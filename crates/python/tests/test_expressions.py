@@ -1,11 +1,14 @@
 """Expressions in Python, functions that are traced, and the operators of the registry as functions."""
 
+import copy
 import datetime
 import gc
+import inspect
 import pathlib
 import pickle
 import re
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -161,12 +164,40 @@ def test_functions_of_numpy_on_expressions_are_operators():
         (lambda e: L.x.sum(), r"sum\(..\)"),
         (lambda e: np.asarray(e), "no array"),
         (lambda e: round(e, 2), "digits"),
+        (lambda e: f"{e}", "M.strings.as_text"),
+        (lambda e: f"{e:>8}", "M.strings.as_text"),
+        (lambda e: "{}".format(e), "M.strings.join"),
+        (lambda e: format(e), "M.strings.as_text"),
     ],
 )
 def test_what_needs_a_value_is_refused_with_a_hint(ask, hint):
     with pytest.raises(cembra.TracingError, match=hint) as raised:
         ask(L.x > 1)
     assert raised.value.code == "tracing" and isinstance(raised.value, cembra.Error)
+
+
+@pytest.mark.parametrize("ask", [str, "{}".format, "%s".__mod__, lambda e: f"{e} pieces", lambda e: f"{e!s}", print, lambda e: {str(e): e}])
+def test_a_traced_value_has_no_text(ask):
+    with pytest.raises(cembra.TracingError, match=r"M.strings.as_text\(x\)"):
+        cembra.function(lambda x: ask(x))(0.5)
+    # Outside of a trace it may be printed, and `repr` always shows it.
+    assert str(L.x) == repr(L.x) == f"{L.x!r}" == "<cembra.Expr L.x>"
+    seen = []
+    assert cembra.function(lambda x: seen.append(f"{x!r}") or x)(0.5) == 0.5 and seen == ["<cembra.Expr L.x>"]
+    as_text = cembra.function(lambda x: M.strings.join(M.strings.as_text(x), " pieces"))
+    assert as_text(3) == "3 pieces"
+
+
+def test_errors_of_python_pickle_with_their_attributes():
+    with pytest.raises(cembra.TracingError) as tracing:
+        bool(L.x > 1)
+    with pytest.raises(cembra.LimitError) as limit:
+        L.x + [0] * (1 << 24)
+    for error, code in [(tracing.value, "tracing"), (limit.value, "limit")]:
+        for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+            assert type(again) is type(error) and str(again) == str(error) == again.message and again.code == code
+            for name in ["span", "row", "element", "operator", "filename", "errno"]:
+                assert getattr(again, name) is None
 
 
 def test_operators_have_signatures_and_docstrings():
@@ -307,6 +338,115 @@ def test_a_function_pickles_by_its_name_and_runs_over_tables():
     assert made.tolist() == [3.0, 4.0]
     with pytest.raises(TypeError, match="total: too many"):
         total(1.0, 2.0, 3.0, 4.0)
+
+
+class Prices:
+    def __init__(self, rate):
+        self.rate = rate
+        self.traces = 0
+
+    @cembra.function
+    def total(self, price, more=0.0):
+        """The price with the rate."""
+        self.traces += 1
+        return price * (1.0 + self.rate) + more
+
+    @cembra.function
+    def twice(self, price):
+        return self.total(price) * 2.0
+
+    @staticmethod
+    @cembra.function
+    def half(price):
+        return price / 2.0
+
+
+class Others(Prices):
+    def both(self, price):
+        return super().total(price), self.total(price)
+
+    @cembra.function
+    def total(self, price, more=0.0):
+        return price - self.rate
+
+
+def test_a_method_has_a_model_for_each_instance():
+    one, other = Prices(0.5), Prices(0.25)
+    assert one.total(2.0) == 3.0 and other.total(2.0) == 2.5 and one.total(4.0, more=1.0) == 7.0 and one.total(more=1.0, price=4.0) == 7.0
+    assert one.traces == 1 and list(one.total.model.inputs) == ["price", "more"] and "self" not in one.total.source
+    assert one.total.model is one.total.model is not other.total.model
+    assert one.total(np.array([2.0, 4.0])).tolist() == [3.0, 6.0] and one.total.run({"price": np.array([2.0]), "more": 1.0})[0].tolist() == [4.0]
+    # The attributes are those of the first call.
+    one.rate = 9.0
+    assert one.total(2.0) == 3.0 and Prices(9.0).total(2.0) == 20.0
+    assert one.half(3.0) == Prices.half(3.0) == 1.5
+    assert Prices.total(other, 2.0) == 2.5 and Prices.total(other, 2.0, more=1.0) == 3.5
+    assert str(inspect.signature(one.total)) == "(price, more=0.0)" and one.total.__doc__ == "The price with the rate."
+    for wrong in [lambda: one.total(), lambda: one.total(1.0, 2.0, 3.0), lambda: one.total(1.0, price=1.0)]:
+        with pytest.raises(TypeError, match="total: "):
+            wrong()
+    with pytest.raises(TypeError, match="each instance has a model of its own"):
+        Prices.total.model
+
+
+def test_methods_call_methods_and_those_above():
+    assert Prices(0.5).twice(2.0) == 6.0 and Others(0.5).twice(2.0) == 3.0
+    assert Others(0.5).both(2.0) == (3.0, 1.5)
+    assert Prices.total is Prices.total and Others.total is not Prices.total
+    prices = Prices(0.5)
+    assert prices.total == prices.total != prices.twice and prices.total != Prices(0.5).total
+    assert len({prices.total, prices.total, prices.twice}) == 2
+
+    class Holder:
+        total = total
+
+    # A function of a module that a class has too is not a method alone.
+    assert total(2.5, 4.0) == 10.0 and Holder.total(2.5, 4.0) == 10.0
+
+
+def test_methods_pickle_with_their_instance():
+    prices = Prices(0.5)
+    assert prices.total(2.0) == 3.0
+    again = pickle.loads(pickle.dumps(prices.total))
+    assert again(2.0) == 3.0 and again.__self__ is not prices
+    # A copy is another instance: its first call reads its own attributes.
+    other = copy.copy(prices)
+    other.rate = 0.0
+    assert other.total(2.0) == 2.0 and prices.total(2.0) == 3.0
+
+
+def test_a_model_of_a_method_ends_with_the_instance():
+    kept = Prices.total._instances
+    gc.collect()
+    before = len(kept)
+    for at in range(100):
+        # New instances get addresses of those before.
+        assert Prices(float(at)).total(1.0) == 1.0 + at
+    gc.collect()
+    assert len(kept) == before
+    prices = Prices(1.0)
+    ended = weakref.ref(prices)
+    method = prices.total
+    assert method(1.0) == 2.0
+    del prices
+    assert ended() is not None and method(3.0) == 6.0
+    del method
+    gc.collect()
+    assert ended() is None and len(kept) == before
+
+
+def test_a_method_of_what_has_no_weak_references_is_refused():
+    class Slots:
+        __slots__ = ("rate",)
+
+        @cembra.function
+        def total(self, price):
+            return price * self.rate
+
+    slots = Slots()
+    slots.rate = 2.0
+    with pytest.raises(TypeError, match="`__weakref__`"):
+        slots.total(1.0)
 
 
 def test_models_of_expressions_are_models():

@@ -281,8 +281,9 @@ def test_files_and_folders(tmp_path):
     assert pickle.loads(pickle.dumps(models["price"]))(4.0) == 8.0
     os.remove(tmp_path / "price.cem")
     assert models.reload()["removed"] == ["price"] and "price" not in models
-    with pytest.raises(cembra.TextError, match="cannot be read"):
+    with pytest.raises(FileNotFoundError) as raised:
         cembra.ModelSet(tmp_path / "nowhere")
+    assert (raised.value.errno, str(raised.value.filename)) == (2, str(tmp_path / "nowhere"))
 
 
 def test_warnings_are_those_of_python():

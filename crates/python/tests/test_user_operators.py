@@ -1,8 +1,10 @@
 """Operators of the user in Python."""
 
+import functools
 import itertools
 import math
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -96,6 +98,9 @@ def test_what_a_row_raised_is_no_cause_of_another_failure():
 
 
 def test_what_is_no_operator():
+    def any_count(*values):
+        return values[0]
+
     for parameters, result, hint in [
         ("f32", "f64", "one or two parameters"),
         (["f64", "i64", "f64"], "f64", "one or two parameters"),
@@ -104,13 +109,94 @@ def test_what_is_no_operator():
         ("f64", "[f64]", "one or two parameters"),
     ]:
         with pytest.raises(TypeError, match=hint):
-            cembra.operator(fresh(), parameters, result)(abs)
+            cembra.operator(fresh(), parameters, result)(any_count)
     with pytest.raises(ValueError, match="math.add"):
         cembra.operator("math.add", "f64", "f64")(abs)
     with pytest.raises(ValueError, match="alone"):
         cembra.operator("alone", "f64", "f64")(abs)
     with pytest.raises(cembra.Error):
         cembra.operator(fresh(), "f65", "f64")(abs)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_function_is_called_once_for_each_row_however_long_it_takes(backend):
+    # Each evaluation takes longer than one that stays in the thread it began in.
+    name, seen = fresh(), []
+
+    @cembra.operator(name, "i64", "i64", pure=False)
+    def slow(x):
+        seen.append(x)
+        time.sleep(0.01)
+        return x + 1
+
+    rows = [4, 0, 9, 2, 7, 5]
+    model = cembra.compile(f"input x: i64; {name}(x)", backend=backend)
+    loop = cembra.compile(f"input n: i64; seq.reduce(fn(a, b) = a + {name}(b), seq.range(n), 0i64)", backend=backend)
+    polars = pytest.importorskip("polars")
+    for evaluate, given, made in [
+        (lambda: model(np.array(rows)).tolist(), rows, [5, 1, 10, 3, 8, 6]),
+        (lambda: model.run({"x": np.array(rows)})[0].tolist(), rows, [5, 1, 10, 3, 8, 6]),
+        (lambda: model.table(polars.DataFrame({"x": rows}))["result"].to_list(), rows, [5, 1, 10, 3, 8, 6]),
+        (lambda: loop(6), list(range(6)), 21),
+        (lambda: loop.session()(6), list(range(6)), 21),
+        (lambda: loop(np.array([3, 0, 3])).tolist(), [0, 1, 2] * 2, [6, 0, 6]),
+    ]:
+        seen.clear()
+        assert evaluate() == made
+        assert sorted(seen) == sorted(given)
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_function_that_does_not_fit_is_refused_where_it_is_registered(columns):
+    one, two = "f64", ["f64", "i64"]
+    for parameters, function, hint in [
+        (one, lambda: 0.0, r"has 1 parameter \(f64\), and `<lambda>\(\)` cannot be called with as many values: too many positional"),
+        (one, lambda x, y: x, "missing a required argument: 'y'"),
+        (one, lambda *, x: x, "too many positional"),
+        (one, lambda x, *, unit: x, "missing a required .*'unit'"),
+        (two, abs, r"has 2 parameters \(f64, i64\), and `abs\(x, /\)` cannot be called with as many values: too many positional"),
+        (one, 2.5, "a float is not a function"),
+        (one, None, "a NoneType is not a function"),
+    ]:
+        name = fresh()
+        with pytest.raises(TypeError, match=hint) as raised:
+            cembra.operator(name, parameters, "f64", columns=columns)(function)
+        assert name in str(raised.value)
+        with pytest.raises(cembra.TextError):
+            cembra.compile(f"{name}(1.0)")
+    # These fit: more parameters that have defaults, any count, a class, and a function that does not say what it takes.
+    for function in [lambda x, y=0.0: x, lambda *all: all[0], float, max, functools.partial(lambda y, x: x, 0.0)]:
+        cembra.operator(fresh(), one, "f64", columns=columns)(function)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_operator_that_is_defined_again_is_another_for_later_models(backend):
+    name = fresh()
+    cembra.operator(name, "f64", "f64")(lambda x: x + 1.0)
+    before = cembra.compile(f"input x: f64; {name}(x)", backend=backend)
+    assert before(1.0) == 2.0
+    cembra.operator(name, ["text", "i64"], "text?")(lambda text, count: text * count if count >= 0 else None)
+    after = cembra.compile(f"input t: text, n: i64; {name}(t, n)", backend=backend)
+    assert after("ab", 2) == "abab" and after("ab", -1) is None
+    # A model that was compiled before keeps its function, also for rows, which are compiled later.
+    assert before(2.0) == 3.0 and before(np.array([1.0, 5.0])).tolist() == [2.0, 6.0]
+    family, own = name.split(".")
+    assert len(getattr(getattr(cembra.M, family), own).__signature__.parameters) == 2
+    # A function over columns in the place of one for each row, and the other way round.
+    cembra.operator(name, "f64", "f64", columns=True)(lambda x: x - x.mean())
+    over = cembra.compile(f"input x: f64; {name}(x)", backend=backend)
+    assert over(np.array([1.0, 3.0])).tolist() == [-1.0, 1.0]
+    cembra.operator(name, "f64", "f64")(lambda x: x * 2.0)
+    assert cembra.compile(f"input x: f64; {name}(x)", backend=backend)(np.array([1.0, 3.0])).tolist() == [2.0, 6.0]
+    assert over(np.array([1.0, 5.0])).tolist() == [-2.0, 2.0] and before(np.array([1.0])).tolist() == [2.0]
+    # One that is refused leaves the one before.
+    with pytest.raises(TypeError):
+        cembra.operator(name, ["f64", "i64", "f64"], "f64")(lambda *all: 0.0)
+    assert cembra.compile(f"input x: f64; {name}(x)", backend=backend)(4.0) == 8.0
+    # As many definitions as there may be names, and more.
+    for at in range(300):
+        cembra.operator(name, "i64", "i64")(lambda x, at=at: x + at)
+    assert cembra.compile(f"input x: i64; {name}(x)", backend=backend)(1) == 300
 
 
 def test_an_impure_function_and_many_threads():

@@ -49,6 +49,12 @@ impl<'s> Source<'s> {
         Source { is_text: false, ..Source::new(name, "") }
     }
 
+    /// The text that a span is of, and the place in it.
+    #[doc(hidden)]
+    pub fn place(&self, span: Span) -> SourcePlace<'_> {
+        self.texts.place(span)
+    }
+
     /// The excerpt of a place, and what the text that it is of is called.
     fn excerpt(&self, span: Span) -> (Excerpt<'_>, Cow<'_, str>) {
         let place = self.texts.place(span);

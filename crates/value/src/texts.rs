@@ -65,6 +65,16 @@ impl<'t> SourcePlace<'t> {
         self.lines().line_and_column(self.text, self.span.start as usize)
     }
 
+    /// The characters of the text that the place begins and ends at, counted from 0: bytes are what the span itself counts.
+    #[must_use]
+    pub fn characters(&self) -> (usize, usize) {
+        let count = |end: u32| {
+            let end = self.text.floor_char_boundary(end as usize);
+            self.text[..end].chars().count()
+        };
+        (count(self.span.start), count(self.span.end))
+    }
+
     /// The bytes of a line of the text, which is counted from 1, without the line's end.
     pub(crate) fn line(&self, line: usize) -> Range<usize> {
         self.lines().range(self.text, line.saturating_sub(1))

@@ -176,6 +176,28 @@ impl Registry {
     /// # Errors
     /// The name is taken or not of the form `family.name`, the functions do not go together, or a rule is refused.
     pub fn register(&mut self, operator: UserOperator) -> Result<OpId, Error> {
+        if self.find(&operator.name).is_some() {
+            return Err(refused(format!("there is an operator `{}` already", operator.name)));
+        }
+        self.replace(operator)
+    }
+
+    /// Adds an operator as [`register`](Registry::register) does, or replaces the user's operator of this name. Models that were parsed with a clone of
+    /// the registry keep the operator that the clone has. What was replaced lives on as long as the process.
+    ///
+    /// ```
+    /// use cembra_ops::{Registry, UserOperator};
+    ///
+    /// let mut registry = Registry::standard().clone();
+    /// registry.register(UserOperator::new("risk.cap").function(|x: f64| x.min(100.0)))?;
+    /// registry.replace(UserOperator::new("risk.cap").function(|x: f64, most: f64| x.min(most)))?;
+    /// assert!(registry.replace(UserOperator::new("math.abs").function(|x: f64| x)).is_err());
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name is that of an operator of the language or not of the form `family.name`, the functions do not go together, or a rule is refused.
+    pub fn replace(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         let UserOperator { name, summary, params, pure, overloads } = operator;
         let word = |text: &str| {
             text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -184,7 +206,7 @@ impl Registry {
         if !name.split_once('.').is_some_and(|(family, own)| word(family) && own.split('.').all(word)) {
             return Err(refused(format!("`{name}` is not a name of the form `family.name`")));
         }
-        if self.find(&name).is_some() {
+        if Registry::standard().find(&name).is_some() {
             return Err(refused(format!("there is an operator `{name}` already")));
         }
         let strict = |o: &UserOverload| o.overload.lifted.is_some();

@@ -1,6 +1,10 @@
 from collections.abc import Iterator, Mapping
+from inspect import Signature
 from os import PathLike
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, TypedDict, TypeVar
+
+T = TypeVar("T")
 
 __version__: str
 
@@ -11,6 +15,8 @@ class Error(Exception):
     row: int | None
     element: int | None
     operator: str | None
+    filename: str | None
+    errno: int | None
 
 class TextError(Error): ...
 class TypesError(Error): ...
@@ -41,9 +47,32 @@ class Cancellation:
     def is_cancelled(self) -> bool: ...
 
 class Session:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        threads: int = 1,
+        time_limit: float | None = None,
+        cancellation: Cancellation | None = None,
+        limits: Mapping[str, int | float] | None = None,
+    ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __enter__(self) -> Session: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
     @property
     def memory_bytes(self) -> int: ...
+
+class _Reloaded(TypedDict):
+    added: list[str]
+    replaced: list[str]
+    removed: list[str]
+    failed: dict[str, str]
 
 class ModelSet:
     def __init__(self, folder: str | PathLike[str]) -> None: ...
@@ -52,7 +81,7 @@ class ModelSet:
     def __iter__(self) -> Iterator[str]: ...
     def __getitem__(self, name: str) -> Model: ...
     def names(self) -> list[str]: ...
-    def reload(self) -> dict[str, Any]: ...
+    def reload(self) -> _Reloaded: ...
 
 class Model:
     @property
@@ -82,7 +111,18 @@ class Model:
         cancellation: Cancellation | None = None,
         limits: Mapping[str, int | float] | None = None,
     ) -> Session: ...
-    def table(self, frame: Any, *, threads: int = 1, on_error: Literal["stop", "missing"] = "stop") -> Any: ...
+    def table(
+        self,
+        frame: T,
+        *,
+        threads: int = 1,
+        on_error: Literal["stop", "missing", "skip"] = "stop",
+        time_limit: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> T: ...
+    @property
+    def __signature__(self) -> Signature: ...
+    def _repr_html_(self) -> str: ...
     def _row(self, values: tuple[Any, ...]) -> Any: ...
     def _output_types(self) -> list[str]: ...
     def run_tests(self) -> int: ...

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cembra._cembra import LimitError, TypesError, _is_plain_name
+from cembra._cembra import Error, LimitError, TypesError, _is_plain_name
 
 __all__ = ["Expr", "L", "TracingError", "call"]
 
@@ -33,7 +33,12 @@ class TracingError(TypesError):
         super().__init__(message)
         self.message = message
         self.code = "tracing"
-        self.span = self.row = self.element = self.operator = None
+        _without_place(self)
+
+
+def _without_place(error: Error) -> None:
+    """Gives an error that Python code makes the other attributes that every error has, each of them `None`."""
+    error.span = error.row = error.element = error.operator = error.filename = error.errno = None
 
 
 def quoted(text: str) -> str:
@@ -70,7 +75,7 @@ class Expr:
     """An expression of a model: an input, a literal, or an operator with its operands.
 
     Python's operators on it make larger ones, `expr.name` is a field of a struct and `expr[i]` an element. `==` and its like are comparisons of
-    the model. An expression has no truth value, no length and no elements before the model runs.
+    the model. An expression has no truth value, no length, no elements and no text before the model runs; `repr` shows how it is written.
     """
 
     __slots__ = ("__weakref__", "_form", "_operands", "_place")
@@ -223,6 +228,14 @@ class Expr:
 
     __int__ = __index__ = __complex__ = __float__
 
+    def __format__(self, spec: str) -> NoReturn:
+        raise TracingError(_NO_TEXT)
+
+    def __str__(self) -> str:
+        if getattr(_tracing, "on", False):
+            raise TracingError(_NO_TEXT)
+        return repr(self)
+
     # What NumPy's functions do with an expression.
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
@@ -250,6 +263,11 @@ class Expr:
     def __reduce__(self) -> NoReturn:
         raise TypeError("an expression cannot be pickled: compile it, and pickle the model")
 
+
+_NO_TEXT = (
+    "an expression has no text before the model runs: use M.strings.as_text(x) and M.strings.join(a, b) for f-strings and str(), and repr(x) or"
+    " `{x!r}` to show the expression itself"
+)
 
 # The operators that NumPy's functions of one number are here.
 _UFUNCS = {
@@ -373,7 +391,7 @@ def as_expr(value: Any) -> Expr:
     if count > _MOST_ELEMENTS:
         error = LimitError(f"a literal has {count} elements, and at most {_MOST_ELEMENTS} fit into a text: make it an input")
         error.message, error.code = str(error), "limit"
-        error.span = error.row = error.element = error.operator = None
+        _without_place(error)
         raise error
     if isinstance(value, np.ma.MaskedArray) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return Expr(("array",), tuple(as_expr(None if one is np.ma.masked else one) for one in value))

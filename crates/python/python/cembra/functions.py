@@ -6,16 +6,22 @@ import functools
 import inspect
 import linecache
 import os
+import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, overload
+from types import MethodType
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
-from cembra._cembra import Error, Model, _compile, _load
+from cembra._cembra import Cancellation, Error, Model, _compile, _load
 from cembra.expressions import Expr, L, TracingError, _tracing, as_expr
 from cembra.statements import Text, text_of
 
 __all__ = ["Function", "compile", "function", "load"]
 
 Backend = Literal["native", "interpreter", "tiered"]
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 def compile(
@@ -75,13 +81,18 @@ def _outputs(given: Any) -> dict[str, Expr]:
     return made
 
 
-class Function:
+class Function(Generic[P, R]):
     """A function of Python as a model. It is traced when it is first called: called once, with expressions as its arguments. What it
-    returns is compiled for each set of types that it is called with."""
+    returns is compiled for each set of types that it is called with.
 
-    def __init__(self, python: Callable[..., Any], types: Mapping[str, str] | None, backend: Backend | None) -> None:
+    In a class it is a method. Each instance has a model of its own: the method is traced when it is first called on the instance, with the instance
+    itself as `self`, which is not an input. An attribute that the method reads of `self` is a constant of the model, with its value at that call: setting
+    it later changes nothing. The model of an instance is dropped with the instance.
+    """
+
+    def __init__(self, python: Callable[P, R], types: Mapping[str, str] | None, backend: Backend | None) -> None:
         functools.update_wrapper(self, python)
-        self._python = python
+        self._python: Callable[..., Any] = python
         self._types = dict(types or {})
         self._backend: Backend | None = backend
         self._signature = inspect.signature(python)
@@ -89,10 +100,30 @@ class Function:
             if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 raise TypeError(f"a model has inputs with names: `{parameter.name}` stands for any number of arguments")
         self._count = len(self._signature.parameters)
-        self._traced: tuple[Model, Text] | None = None
+        self._signature_of_method = self._signature.replace(parameters=list(self._signature.parameters.values())[1:])
+        # Empty until the function is traced; then its model and the model's text are the only element.
+        self._traced: list[tuple[Model, Text]] = []
+        # The same list for each instance, by the address of the instance, with a reference that does not keep the instance alive.
+        self._instances: dict[int, tuple[weakref.ref[Any], list[tuple[Model, Text]]]] = {}
+        self._is_method = False
 
-    def _trace(self) -> tuple[Model, Text]:
-        if self._traced is None:
+    def __set_name__(self, owner: type, name: str) -> None:
+        # A function of a module that a class has as an attribute too can still be called without an instance.
+        self._is_method = self.__qualname__ == f"{owner.__qualname__}.{name}"  # type: ignore[attr-defined]
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Function[P, R]: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> Function[Q, R]: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _BoundFunction(self, instance)
+
+    def _trace(self) -> list[tuple[Model, Text]]:
+        if self._is_method:
+            raise TypeError(f"{self.__qualname__} is a method: each instance has a model of its own")  # type: ignore[attr-defined]
+        if not self._traced:
             names = list(self._signature.parameters)
             was_on = getattr(_tracing, "on", False)
             _tracing.on = True
@@ -103,28 +134,56 @@ class Function:
                 _tracing.on = was_on
             text = text_of(outputs, names, is_traced=True)
             name = getattr(self._python, "__qualname__", None)
-            self._traced = (_compile(text.text, types=self._types or None, backend=self._backend, name=name), text)
+            self._traced.append((_compile(text.text, types=self._types or None, backend=self._backend, name=name), text))
         return self._traced
 
     @property
     def model(self) -> Model:
         """The model, traced now if it is not yet."""
-        return self._trace()[0]
+        return self._trace()[0][0]
 
-    def run(self, columns: Mapping[str, Any], **options: Any) -> tuple[Any, list[int], list[str]]:
+    def run(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        threads: int = 1,
+        on_error: Literal["stop", "missing"] = "stop",
+        out: Mapping[str, Any] | None = None,
+        time_limit: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> tuple[Any, list[int], list[str]]:
         """`run` of the model: many rows, with threads, rows that fail, and arrays of the caller."""
-        return self.model.run(dict(columns), **options)
+        return self.model.run(
+            dict(columns), threads=threads, on_error=on_error, out=out, time_limit=time_limit, cancellation=cancellation
+        )
 
-    def table(self, frame: Any, **options: Any) -> Any:
+    def table(
+        self,
+        frame: T,
+        *,
+        threads: int = 1,
+        on_error: Literal["stop", "missing", "skip"] = "stop",
+        time_limit: float | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> T:
         """`table` of the model: the rows of a data frame, whose columns are found by the names of parameters."""
-        return self.model.table(frame, **options)
+        return self.model.table(
+            frame, threads=threads, on_error=on_error, time_limit=time_limit, cancellation=cancellation
+        )
 
     @property
     def source(self) -> str:
         """The text of the model."""
-        return self._trace()[1].text
+        return self._trace()[0][1].text
 
+    # The annotations of a function that returns an expression are those of the trace, but the function is called with values.
+    @overload
+    def __call__(self: Function[..., Expr], *args: Any, **kwargs: Any) -> Any: ...
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_method and args:
+            return self.__get__(args[0])(*args[1:], **kwargs)
         if kwargs or len(args) != self._count:
             try:
                 bound = self._signature.bind(*args, **kwargs)
@@ -135,19 +194,67 @@ class Function:
         if Expr in map(type, args):
             # A function that is called while another is traced is a part of that.
             return self._python(**dict(zip(self._signature.parameters, args)))
-        model, text = self._traced or self._trace()
+        model, text = (self._traced or self._trace())[0]
         try:
             return model(*args)
         except Error as error:
             _say_where(error, text)
             raise
 
-    def __reduce__(self) -> str:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         # It is found again by its name, as functions are.
         return str(self.__qualname__)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         return f"<cembra.function {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
+
+
+class _BoundFunction(Function[P, R]):
+    """A function as a method of an instance. It keeps the instance alive, as methods of Python do. The function itself does not."""
+
+    def __init__(self, function: Function[Any, R], instance: Any) -> None:
+        vars(self).update(vars(function))
+        self._is_method = False
+        self.__self__ = instance
+        self.__func__ = function
+        self._python = MethodType(function._python, instance)
+        self._signature = self.__signature__ = function._signature_of_method
+        self._count = function._count - 1
+        kept = function._instances.get(id(instance))
+        if kept is None or kept[0]() is not instance:
+            kept = function._instances[id(instance)] = (_reference(function, instance), [])
+        self._traced = kept[1]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        # A method of Python that a class has as an attribute stays with its instance.
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BoundFunction) and self.__func__ is other.__func__ and self.__self__ is other.__self__
+
+    def __hash__(self) -> int:
+        return hash((id(self.__func__), id(self.__self__)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.__self__, self.__func__.__name__)  # type: ignore[attr-defined]
+
+
+def _reference(function: Function[Any, Any], instance: Any) -> weakref.ref[Any]:
+    """A reference to an instance that forgets its model when the instance ends."""
+    instances, at = function._instances, id(instance)
+
+    def forget(ended: weakref.ref[Any]) -> None:
+        # Another instance may be at the address already.
+        kept = instances.get(at)
+        if kept is not None and kept[0] is ended:
+            del instances[at]
+
+    try:
+        return weakref.ref(instance, forget)
+    except TypeError:
+        name = type(instance).__qualname__
+        hint = "name `__weakref__` in its `__slots__`, or make the method a function with parameters"
+        raise TypeError(f"a {name} has no weak references, so that no model can be kept for each: {hint}") from None
 
 
 def _say_where(error: Error, text: Text) -> None:
@@ -159,11 +266,11 @@ def _say_where(error: Error, text: Text) -> None:
 
 
 @overload
-def function(python: Callable[..., Any], /) -> Function: ...
+def function(python: Callable[P, R], /) -> Function[P, R]: ...
 @overload
 def function(
     *, types: Mapping[str, str] | None = None, backend: Backend | None = None
-) -> Callable[[Callable[..., Any]], Function]: ...
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 def function(
     python: Callable[..., Any] | None = None,
     /,
@@ -182,6 +289,17 @@ def function(
     The function is called once, with expressions for its arguments: it may use Python's operators, `cembra.where`, the operators of `cembra.M`
     and functions of NumPy. It may not branch on an argument. Parameters are inputs; a tuple or a dict that is returned gives several outputs.
     `types` and `backend` are those of `compile`.
+
+    A method has a model for each instance, in which the attributes that it reads are constants:
+
+    >>> class Prices:
+    ...     def __init__(self, rate):
+    ...         self.rate = rate
+    ...     @cembra.function
+    ...     def total(self, price):
+    ...         return price * (1.0 + self.rate)
+    >>> Prices(0.5).total(2.0), Prices(0.25).total(2.0)
+    (3.0, 2.5)
     """
     if python is None:
         return lambda python: Function(python, types, backend)

@@ -25,7 +25,7 @@ class Text:
         self._nodes = nodes
 
     def place(self, at: int) -> tuple[str, int, str] | None:
-        """The file, line and function that made the statement at a byte of the text, if they are known."""
+        """The file, line and function that made the statement at a character of the text, if they are known."""
         found = None
         for start, node in zip(self._starts, self._nodes):
             if start > at:
@@ -133,7 +133,7 @@ def text_of(outputs: Mapping[str, Expr], inputs: Iterable[str | tuple[str, str]]
         if node is not None:
             starts.append(at)
             nodes.append(node)
-        at += len(line.encode()) + 1
+        at += len(line) + 1
 
     for name, qtype in declared:
         add(f"input {spelled(name)}" + (f": {qtype}" if qtype else ""), None)

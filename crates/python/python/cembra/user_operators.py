@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from cembra.operators import M
 __all__ = ["operator"]
 
 F = TypeVar("F", bound=Callable[..., object])
+Parameter = Literal["f64", "i64", "bool", "text"]
+Result = Literal["f64", "i64", "bool", "text", "f64?", "i64?", "bool?", "text?"]
 
 # How NumPy names the types that functions over columns take and give.
 _DTYPES = {"f64": "f8", "i64": "i8", "bool": "?"}
@@ -21,8 +23,8 @@ _DTYPES = {"f64": "f8", "i64": "i8", "bool": "?"}
 
 def operator(
     name: str,
-    parameters: str | Iterable[str],
-    result: str,
+    parameters: Parameter | Iterable[Parameter],
+    result: Result,
     *,
     pure: bool = True,
     columns: bool = False,
@@ -35,18 +37,29 @@ def operator(
     >>> cembra.compile("risk.cap(x) + 1.0")(250.0)
     101.0
 
-    `name` has two parts with a dot between them, by which `cembra.M` has it too: `M.risk.cap(L.x)`. `parameters` is the type of the only parameter, or one for each; `result` may have a `?`, and
-    `None` is missing then. Types are `f64`, `i64`, `bool` and `text`; three and four parameters are all `f64` or all `i64`. Where an operand is
-    missing the result is, without a call. A function that may give something else for equal operands is not `pure`.
+    An operator with two parameters has a list of their types:
 
-    A call takes many times what an operator of the language takes, and threads wait for each other: it is for what the language has not. An
-    exception of the function ends the evaluation. It is the cause of the `EvaluationError` where the calling thread evaluates, which is so but for
-    many rows. The process has an operator as long as it lives, and at
-    most 256 of them.
+    >>> @cembra.operator("text.repeat", ["text", "i64"], "text?")
+    ... def repeat(text, count):
+    ...     return text * count if count >= 0 else None
+    >>> cembra.compile('text.repeat("ab", 2i64)')()
+    'abab'
+
+    `name` has two parts with a dot between them, by which `cembra.M` has the operator too: `M.risk.cap(L.x)`. `parameters` is the type of the only
+    parameter, or a list with the type of each: one or two of `f64`, `i64`, `bool` and `text`, or three or four that are all `f64` or all `i64`.
+    `result` is one of these types, or one with a `?`, of which `None` is the missing value. Where an operand is missing the result is missing too,
+    and the function is not called. A function that may give different results for equal operands must be registered with `pure=False`.
+
+    A call takes many times what an operator of the language takes, and threads wait for each other: write a function for what the language has
+    not. An exception that the function raises ends the evaluation as an `EvaluationError`, whose cause is that exception. `KeyboardInterrupt` and
+    `SystemExit` arrive as they are.
+
+    An operator that is defined again replaces the one before for models that are compiled later; a model that was compiled before keeps the
+    function that it was compiled with. The process keeps every definition as long as it lives, and has at most 256 names of operators.
 
     With `columns` the function is given an array of NumPy for each parameter, and gives an array with a result for each element, masked where one
-    is missing. Types are `f64`, `i64` and `bool` then. The arrays have the rows in which no operand is missing, all of them at once, or the only one.
-    For no rows there is no call.
+    is missing. The types are `f64`, `i64` and `bool` then. The arrays have the rows in which no operand is missing: all of them at once for columns,
+    and the only row for a call with values. For no rows there is no call.
 
     >>> @cembra.operator("stats.share", "f64", "f64", columns=True)
     ... def share(x):
@@ -60,6 +73,7 @@ def operator(
     of = [parameters] if isinstance(parameters, str) else list(parameters)
 
     def register(function: F) -> F:
+        _check(name, function, of)
         called = getattr(function, "__name__", name)
         doc = inspect.getdoc(function) or f"The function `{called}` of Python."
         if not columns:
@@ -77,6 +91,23 @@ def operator(
         return function
 
     return register
+
+
+def _check(name: str, function: Any, of: list[Any]) -> None:
+    """Raises a `TypeError` if the function cannot be called with an operand for each of the operator's parameters."""
+    if not callable(function):
+        raise TypeError(f"operator {name}: a {type(function).__qualname__} is not a function")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        # Some functions that are not written in Python do not say what they take.
+        return
+    try:
+        signature.bind(*of)
+    except TypeError as error:
+        called = getattr(function, "__name__", type(function).__qualname__)
+        has = f"{len(of)} parameter{'' if len(of) == 1 else 's'} ({', '.join(map(str, of))})"
+        raise TypeError(f"operator {name} has {has}, and `{called}{signature}` cannot be called with as many values: {error}") from None
 
 
 def _added(name: str, *parts: Any) -> None:

@@ -1,0 +1,243 @@
+"""Columns and frames of pandas, Polars and pyarrow: what a model reads of them, and what its outputs become. Only columns that a model reads are asked for.
+
+The compiled half calls these functions, with arrays of NumPy, a mask beside them where elements are missing, and arrays of Arrow.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cembra._cembra import _data_error
+
+__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts"]
+
+# The families of columns that pandas has: those of NumPy's types, those with masks, and those of Arrow's types.
+NUMPY, NULLABLE, ARROW = 0, 1, 2
+
+
+def pandas_parts(column: Any) -> tuple[Any, int] | None:
+    """The array of a Series, an Index or an array of pandas, and its family: an array of NumPy, in which NaN and NaT are missing, or one of Arrow.
+    None for a type that no input has."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        return column.to_numpy(), NUMPY
+    pandas = sys.modules["pandas"]
+    if isinstance(dtype, pandas.ArrowDtype):
+        family = ARROW
+    elif isinstance(dtype, pandas.StringDtype):
+        family = NUMPY if dtype.na_value is np.nan else NULLABLE
+    elif isinstance(dtype, (pandas.CategoricalDtype, pandas.DatetimeTZDtype)):
+        family = NUMPY
+    elif hasattr(dtype, "numpy_dtype"):
+        family = NULLABLE
+    else:
+        return None
+    import pyarrow
+
+    array = getattr(column, "array", column)
+    if isinstance(dtype, pandas.CategoricalDtype) and not len(dtype.categories):
+        # Without categories nothing says their type, and all values are missing.
+        return pyarrow.nulls(len(array)), family
+    return pyarrow.array(array, from_pandas=True), family
+
+
+def common_index(columns: list[tuple[str, Any]]) -> Any:
+    """The index that all Series among columns of pandas have, and none if there is no Series."""
+    first: tuple[str, Any] | None = None
+    for name, column in columns:
+        index = getattr(column, "index", None)
+        if index is None or not hasattr(index, "equals"):
+            continue
+        if first is None:
+            first = name, index
+        elif not (index.is_(first[1]) or index.equals(first[1])):
+            raise _data_error(
+                f"inputs `{first[0]}` and `{name}` are Series, and the index of one is not that of the other: align them first, as by"
+                f" `a.align(b)`, or give `.to_numpy()` to pair rows by position"
+            )
+    return None if first is None else first[1]
+
+
+def carried(column: Any, name: str) -> Any:
+    """A column as an output of this name: the same values in the same type."""
+    if isinstance(column, np.ndarray):
+        return column.copy()
+    package = type(column).__module__.partition(".")[0]
+    if package == "pyarrow":
+        return column
+    if package == "polars" or hasattr(column, "index"):
+        return column.rename(name)
+    # An Index, or an array of pandas.
+    return made_series(column, None, name)
+
+
+def made_array(values: Any, missing: Any, family: int) -> Any:
+    """An array of NumPy, with a mask where elements are missing, as one that pandas takes."""
+    import pandas
+
+    kind = values.dtype.kind
+    if kind in "iub" and (family == NULLABLE or missing is not None):
+        made = pandas.arrays.BooleanArray if kind == "b" else pandas.arrays.IntegerArray
+        return made(values, np.zeros(len(values), "?") if missing is None else missing)
+    if kind == "f" and family == NULLABLE:
+        return pandas.arrays.FloatingArray(values, np.zeros(len(values), "?") if missing is None else missing)
+    if kind == "f" and missing is not None:
+        values[missing] = np.nan
+    if kind == "M":
+        # Those that are missing are no time.
+        return values.astype("M8[s]") if values.dtype == "M8[D]" else pandas.DatetimeIndex(values).tz_localize("UTC").array
+    return values
+
+
+def made_of_arrow(array: Any, family: int) -> Any:
+    """An array of Arrow as one that pandas takes: texts and bytes in the family's type, all others in Arrow's."""
+    import pandas
+    import pyarrow
+
+    made = pyarrow.array(array)
+    if family == ARROW or pyarrow.types.is_nested(made.type):
+        return pandas.arrays.ArrowExtensionArray(pyarrow.chunked_array([made]))
+    if family == NULLABLE and pyarrow.types.is_string(made.type):
+        return pandas.StringDtype().__from_arrow__(made)
+    return made.to_pandas().array
+
+
+def made_series(values: Any, index: Any, name: str) -> Any:
+    """A Series of an output."""
+    import pandas
+
+    return pandas.Series(values, index=index, name=name, copy=False)
+
+
+def kept_rows(column: Any, kept: Any) -> Any:
+    """The elements of a column for which `kept` is true."""
+    package = type(column).__module__.partition(".")[0]
+    if package in ("polars", "pyarrow"):
+        return column.filter(sys.modules[package].array(kept) if package == "pyarrow" else sys.modules[package].Series(kept))
+    if isinstance(column, list):
+        return [element for element, is_kept in zip(column, kept.tolist()) if is_kept]
+    return column[kept]
+
+
+class Frame:
+    """A frame of a package: its columns by name, its rows, and the frame of outputs."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    rows: int
+    # The index of the rows, in pandas.
+    index: Any = None
+
+    def column(self, name: str) -> Any:
+        """The column of this name; none if there is none."""
+        raise NotImplementedError
+
+    def names(self) -> list[str]:
+        """The names of the first columns, for messages."""
+        return [str(name) for name in list(self.frame.columns)[:8]]
+
+    def made(self, outputs: dict[str, Any], index: Any) -> Any:
+        """The frame of outputs."""
+        raise NotImplementedError
+
+
+def _twice(name: str, count: int) -> Exception:
+    return _data_error(f"`{name}` names {count} columns of the table: give them different names")
+
+
+class PandasFrame(Frame):
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame)
+        self.index = frame.index
+        self.rows = len(self.index)
+
+    def column(self, name: str) -> Any:
+        label: Any = name
+        if name not in self.frame.columns:
+            # Labels that are no strings are found by what they look like.
+            labels = [label for label in self.frame.columns if not isinstance(label, str) and str(label) == name]
+            if not labels:
+                return None
+            label = labels[0]
+        found = self.frame[label]
+        if found.ndim != 1:
+            raise _twice(name, found.shape[1])
+        return found
+
+    def made(self, outputs: dict[str, Any], index: Any) -> Any:
+        import pandas
+
+        return pandas.DataFrame(outputs, index=index, copy=False)
+
+
+class PolarsFrame(Frame):
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame)
+        self.rows = frame.height
+
+    def column(self, name: str) -> Any:
+        return self.frame.get_column(name, default=None)
+
+    def made(self, outputs: dict[str, Any], index: Any) -> Any:
+        import polars
+
+        return polars.DataFrame(list(outputs.values()))
+
+
+class ArrowFrame(Frame):
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame)
+        self.rows = frame.num_rows
+
+    def column(self, name: str) -> Any:
+        places = self.frame.schema.get_all_field_indices(name)
+        if len(places) > 1:
+            raise _twice(name, len(places))
+        return self.frame.column(places[0]) if places else None
+
+    def names(self) -> list[str]:
+        return list(self.frame.schema.names[:8])
+
+    def made(self, outputs: dict[str, Any], index: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.table(outputs)
+
+
+def opened(frame: Any) -> Frame | None:
+    """The columns of a frame of pandas, Polars or pyarrow; none of another object."""
+    root = type(frame).__module__.partition(".")[0]
+    if root == "narwhals":
+        return opened(frame.to_native())
+    if isinstance(frame, Mapping):
+        raise _data_error("a table is a frame, and a dict of columns is given: call the model with it, as in `model(columns)`, or `model.run(columns)`")
+    for package, name, opener in _FRAMES:
+        found = getattr(sys.modules.get(package), name, None)
+        if found is not None and isinstance(frame, found):
+            return opener(frame)
+    for package, names, way in _OTHERS:
+        found = tuple(getattr(sys.modules[package], name) for name in names) if package in sys.modules else ()
+        if isinstance(frame, found):
+            raise _data_error(f"a table is a frame, and a {type(frame).__module__}.{type(frame).__qualname__} is given: {way}")
+    return None
+
+
+_FRAMES = (
+    ("pandas", "DataFrame", PandasFrame),
+    ("polars", "DataFrame", PolarsFrame),
+    ("pyarrow", "Table", ArrowFrame),
+    ("pyarrow", "RecordBatch", ArrowFrame),
+)
+
+# What is no frame, and what to do with it.
+_OTHERS = (
+    ("polars", ("LazyFrame",), "collect it first, as by `frame.collect()`"),
+    ("polars", ("Series",), "call the model with it, as in `model(x=series)`, or give `series.to_frame()`"),
+    ("pandas", ("Series",), "call the model with it, as in `model(x=series)`, or give `series.to_frame()`"),
+    ("pyarrow", ("ChunkedArray",), "call the model with it, as in `model(x=array)`"),
+)

@@ -1,0 +1,145 @@
+//! What the outputs of many rows become: arrays of NumPy, or columns of the package that the inputs are of. An output that is an input as it is stays in
+//! the column's type; others are of the family of the columns that they are computed from.
+
+use crate::columns::{Column, Out, Rows, Target, frames};
+use crate::packages::{Family, Package};
+use crate::phases::Phases;
+use crate::tables::Table;
+use cembra::RowFailure;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::collections::HashMap;
+
+/// The outputs of many rows.
+pub(crate) struct RowsOutputs<'py> {
+    pub(crate) outputs: Vec<Bound<'py, PyAny>>,
+    /// The index of the rows, in pandas.
+    pub(crate) index: Option<Bound<'py, PyAny>>,
+    /// The rows that failed.
+    pub(crate) failed: Vec<usize>,
+    pub(crate) failures: Vec<RowFailure>,
+}
+
+/// What the outputs of a run become.
+pub(crate) struct OutputForm<'py> {
+    /// The package; `None` of NumPy.
+    package: Option<Package>,
+    /// The index of the rows, in pandas.
+    index: Option<Bound<'py, PyAny>>,
+    /// True if outputs are columns of a frame that is to be made.
+    is_table: bool,
+}
+
+impl<'py> OutputForm<'py> {
+    /// What the outputs of these columns become, or of a table. `unread` is a column that the model does not read.
+    ///
+    /// # Errors
+    /// Series have unlike indices.
+    pub(crate) fn of(
+        py: Python<'py>,
+        phases: &Phases,
+        columns: &[Option<Column<'py>>],
+        unread: Option<Bound<'py, PyAny>>,
+        table: Option<&Table<'py>>,
+    ) -> PyResult<Self> {
+        if let Some(table) = table {
+            return Ok(OutputForm { package: Some(table.package), index: table.index.clone(), is_table: true });
+        }
+        let named = phases.columns.iter().zip(columns).filter_map(|(input, column)| {
+            let origin = column.as_ref()?.origin.as_ref()?;
+            Some((input.as_ref().map_or("", |input| &input.name), origin.object.clone(), origin.package))
+        });
+        let mut named: Vec<(&str, Bound<'py, PyAny>, Package)> = named.collect();
+        if let Some(unread) =
+            unread.filter(|_| named.is_empty() && columns.iter().flatten().all(|column| column.rows().is_none()))
+        {
+            let package = Package::of(&unread)?;
+            if package != Package::Other {
+                named.push(("", unread, package));
+            }
+        }
+        let is_pandas = |package: &Package| matches!(package, Package::Pandas(_));
+        let Some(first) =
+            named.iter().map(|(.., package)| *package).find(is_pandas).or(named.first().map(|first| first.2))
+        else {
+            return Ok(OutputForm { package: None, index: None, is_table: false });
+        };
+        let index = match is_pandas(&first) {
+            true => {
+                let series =
+                    named.iter().filter(|(.., package)| is_pandas(package)).map(|(name, object, _)| (*name, object));
+                let index = frames(py)?.call_method1("common_index", (PyList::new(py, series)?,))?;
+                Some(index).filter(|index| !index.is_none())
+            }
+            false => None,
+        };
+        Ok(OutputForm { package: Some(first), index, is_table: false })
+    }
+
+    /// What the column of each output becomes.
+    pub(crate) fn targets(
+        &self,
+        model: &cembra::Model,
+        phases: &Phases,
+        columns: &[Option<Column<'py>>],
+    ) -> Vec<Target> {
+        let all = |target| vec![target; phases.last.batch.outputs().len()];
+        match self.package {
+            None => all(Target::Numpy),
+            Some(Package::Pandas(_)) => {
+                let families = phases.columns.iter().zip(columns).filter_map(|(input, column)| {
+                    let (input, column) = (input.as_ref()?, column.as_ref()?);
+                    let family = column.origin.as_ref().map_or(Family::Numpy, |origin| origin.package.family());
+                    column.rows().map(|_| (&*input.name, family))
+                });
+                let families = phases.families(model, Family::Numpy, &families.collect::<HashMap<_, _>>());
+                families.into_iter().map(|family| Target::Package(Package::Pandas(family))).collect()
+            }
+            Some(package) => all(Target::Package(package)),
+        }
+    }
+
+    /// The outputs as the caller gets them: Series of a call, columns of a table.
+    pub(crate) fn outputs(
+        &self,
+        py: Python<'py>,
+        phases: &Phases,
+        columns: &[Option<Column<'py>>],
+        made: Rows<'py>,
+        out: &[Out<'py>],
+    ) -> PyResult<RowsOutputs<'py>> {
+        let Rows { mut outputs, failed, failures, kept } = made;
+        let mut index = self.index.clone();
+        if let (Some(kept), Some(whole)) = (&kept, &index) {
+            index = Some(whole.get_item(kept)?);
+        }
+        if self.package.is_some() {
+            let fields = phases.last.batch.outputs().iter().zip(&phases.sources);
+            for (made, (field, source)) in outputs.iter_mut().zip(fields) {
+                if out.iter().any(|(name, _)| *name == *field.name) {
+                    continue;
+                }
+                let carried = source.carried.and_then(|place| {
+                    let column = columns.get(place)?.as_ref()?;
+                    let input = phases.columns.get(place)?.as_ref()?;
+                    column.origin.as_ref().filter(|_| column.is_carried(&input.qtype)).map(|origin| (column, origin))
+                });
+                let is_whole = failed.is_empty() || kept.is_some();
+                let is_series = matches!(self.package, Some(Package::Pandas(_))) && !self.is_table;
+                if let Some((column, origin)) = carried.filter(|_| is_whole) {
+                    let column = match column.imported(py, &field.name)? {
+                        Some(imported) => imported,
+                        None => frames(py)?.call_method1("carried", (&origin.object, &*field.name))?,
+                    };
+                    *made = match &kept {
+                        Some(kept) => frames(py)?.call_method1("kept_rows", (column, kept))?,
+                        None => column,
+                    };
+                } else if is_series {
+                    *made = frames(py)?.call_method1("made_series", (&*made, &index, &*field.name))?;
+                }
+            }
+        }
+        Ok(RowsOutputs { outputs, index, failed, failures })
+    }
+}
