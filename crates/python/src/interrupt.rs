@@ -127,6 +127,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, token: &Cancellation, work: impl
                     raised = taken(|py| py.check_signals());
                     if raised.is_err() {
                         token.cancel();
+                        run.cancel();
                     }
                 }
             }

@@ -101,6 +101,13 @@ pub(crate) enum Current {
 }
 
 impl Current {
+    /// Cancels the run.
+    pub(crate) fn cancel(&self) {
+        if let Current::Run(run) = self {
+            run.token.cancel();
+        }
+    }
+
     fn is_long(&self) -> bool {
         matches!(self, Current::Run(run) if run.is_long)
     }
@@ -254,10 +261,8 @@ impl Function {
             if HAS_ENDED.load(Ordering::Relaxed) && of_current(|runs| runs.iter().any(|run| run.raised().is_some())) {
                 return Err(errors::RAISED);
             }
-            // The time of the run may be over between two rows.
-            if let Current::Run(run) = current()
-                && run.token.is_cancelled()
-            {
+            // The run may be ended between two rows: by a token, by its time limit.
+            if of_current(|runs| !runs.is_empty() && runs.iter().all(|run| run.token.is_cancelled())) {
                 return Err(errors::RAISED);
             }
             let called = || -> PyResult<Option<R>> {

@@ -255,15 +255,27 @@ fn composite(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) -> Resul
         return Value::optional_struct(of, inner).ok_or_else(misfit);
     }
     if let Some((key, value)) = qtype.as_map() {
-        let entries = object.cast::<PyDict>().map_err(|_| misfit())?.iter().map(|(name, given)| {
+        let entry = |(at, (name, given)): (usize, (Bound<'_, PyAny>, Bound<'_, PyAny>))| {
+            listen(object.py(), at).map_err(|error| Misfit::of_raised(qtype, object, error))?;
             let inside = |misfit: Misfit| misfit.inside(format!("[{}]", shown(&name)));
             let key = scalars::read(&name, key).map_err(inside)?;
             let value =
                 if is_missing(&given, value) { None } else { Some(scalars::read(&given, value).map_err(inside)?) };
             Ok((key, value))
-        });
-        let entries: Vec<(ScalarValue, Option<ScalarValue>)> = entries.collect::<Result<_, _>>()?;
-        return Value::map(key, value, entries).ok_or_else(misfit);
+        };
+        // The first entry that does not fit ends the dictionary.
+        let mut misfit_of_entry = None;
+        let entries = object
+            .cast::<PyDict>()
+            .map_err(|_| misfit())?
+            .iter()
+            .enumerate()
+            .map_while(|given| entry(given).map_err(|misfit| misfit_of_entry = Some(misfit)).ok());
+        let made = Value::map(key, value, entries);
+        return match misfit_of_entry {
+            Some(misfit) => Err(misfit),
+            None => made.ok_or_else(misfit),
+        };
     }
     if let Some(element) = qtype.element() {
         let mut list = ListBuilder::new(element).ok_or_else(misfit)?;
