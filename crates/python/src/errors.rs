@@ -1,7 +1,7 @@
 //! Errors of the library as exceptions. An exception keeps what the error knows as attributes: its code, the place in the text, the row, and
 //! the excerpt for people, which is its text too.
 
-use cembra::{Error, FaultKind, Source};
+use cembra::{Code, Diagnostic, Error, FaultKind, Model, Source, Span};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
@@ -145,21 +145,37 @@ pub(crate) fn types(message: impl Into<String>) -> PyErr {
     Python::attach(|py| made(py, &py.get_type::<TypesError>(), &message, "missing-input-type", &message, |_| Ok(())))
 }
 
-/// The exception that a function of Python raised another one, which is its cause; one that asks to stop is that itself.
-pub(crate) fn of_operator(py: Python<'_>, operator: &str, raised: PyErr) -> PyErr {
+/// The exception that a function over columns raised another one, which is its cause; one that asks to stop is that itself. `span` is that of the call
+/// in the text of `model`.
+pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, raised: PyErr, model: &Model) -> PyErr {
     if !raised.is_instance_of::<PyException>(py) {
         return raised;
     }
-    let message = format!("{operator}: {RAISED}");
-    let error = made(py, &py.get_type::<EvaluationError>(), &message, "invalid", &message, |made| {
-        made.setattr("operator", operator)
-    });
+    let message = format!("{operator}: {}", said_of(py, &raised));
+    let error = of_source(Diagnostic::new(Code::Evaluation, message).at(span).into(), model);
+    // An exception is an object with attributes.
+    let _told = error.value(py).setattr("operator", operator).and_then(|()| error.value(py).setattr("code", "invalid"));
     error.set_cause(py, Some(raised));
     error
 }
 
 /// What is said of a function of Python that raised an exception.
 pub(crate) const RAISED: &str = "the function of Python raised an exception";
+
+/// The same, with the exception's class and text.
+pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
+    /// The most characters of the text.
+    const MOST: usize = 200;
+    let class = raised.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+    // Turning the value into a text runs code of Python, which may raise.
+    let text = raised.value(py).str().map(|text| text.to_string()).unwrap_or_default();
+    let first = text.lines().next().unwrap_or_default();
+    let shown: String = first.chars().take(MOST).collect();
+    match shown.is_empty() {
+        true => format!("the function of Python raised {class}"),
+        false => format!("the function of Python raised {class}: {shown}"),
+    }
+}
 
 fn made<'py>(
     py: Python<'py>,

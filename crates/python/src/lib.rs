@@ -11,7 +11,7 @@
 //! | `lending`, `pins`, `copies`, `overlap` | memory of others that is read where it is, that must not move, that is copied, or that is written |
 //! | `moments` | NumPy's dates and times, of any unit |
 //! | `edges` | which elements belong to which group |
-//! | `user_operators` | functions of Python as operators |
+//! | `user_operators`, `replay` | functions of Python as operators, and their last calls |
 //! | `operators` | the operators, as Python's functions are made of them |
 //! | `packages` | objects of other packages |
 //! | `interrupt` | what Ctrl-C ends |
@@ -39,6 +39,7 @@ mod overlap;
 mod packages;
 mod phases;
 mod pins;
+mod replay;
 mod scalars;
 mod session;
 mod settings;

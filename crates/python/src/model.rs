@@ -521,7 +521,7 @@ impl Model {
             let targets = vec![Target::Numpy; phase.batch.outputs().len()];
             let operands = evaluate(phase, &columns, options, &targets, false, &[])?;
             for call in &phase.calls {
-                let made = call.make(py, &operands.outputs)?;
+                let made = call.make(py, &operands.outputs, &self.model)?;
                 columns[call.place] = Some(Column::of_argument(&made, &call.input, input.imports)?);
             }
         }

@@ -5,7 +5,7 @@
 use crate::errors;
 use crate::user_operators::OverColumns;
 use cembra::program::{Input, Node, Output};
-use cembra::{Batch, Executor, Field, Graph, Model, NodeId, Options, Program, QType};
+use cembra::{Batch, Executor, Field, Graph, Model, NodeId, Options, Program, QType, Span};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
@@ -48,6 +48,8 @@ pub(crate) struct Phase {
 /// A call of a function over columns.
 pub(crate) struct Call {
     operator: Arc<OverColumns>,
+    /// The call in the text.
+    span: Option<Span>,
     /// Which of the phase's outputs the operands are.
     operands: Range<usize>,
     /// The input of later phases that the results are.
@@ -58,10 +60,15 @@ pub(crate) struct Call {
 
 impl Call {
     /// The column of results.
-    pub(crate) fn make<'py>(&self, py: Python<'py>, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn make<'py>(
+        &self,
+        py: Python<'py>,
+        operands: &[Bound<'py, PyAny>],
+        model: &Model,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let operands = operands.get(self.operands.clone()).unwrap_or_default();
         let made = self.operator.function.bind(py).call1((PyList::new(py, operands)?,));
-        made.map_err(|error| errors::of_operator(py, &self.operator.name, error))
+        made.map_err(|error| errors::of_operator(py, &self.operator.name, self.span, error, model))
     }
 }
 
@@ -179,7 +186,13 @@ impl Parts {
             let place = self.columns.len();
             self.columns.push(None);
             self.places.insert(name.clone(), place);
-            calls.push(Call { operator: operator.clone(), operands, input: Field::new(&name, &qtype), place });
+            calls.push(Call {
+                operator: operator.clone(),
+                span: rest.graph.span(*node),
+                operands,
+                input: Field::new(&name, &qtype),
+                place,
+            });
         }
         self.rest = self.rest.with_program(rest);
         Ok(Phase { batch, reads, calls })

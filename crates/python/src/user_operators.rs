@@ -3,6 +3,7 @@
 
 use crate::errors;
 use crate::lock::{entered, taken};
+use crate::replay::{self, CallResult};
 use crate::scalars;
 use cembra::{Cancellation, Graph, Registry, Scalar, ScalarValue, UserOperator};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -131,6 +132,7 @@ pub(crate) struct RowsRun {
 impl RowsRun {
     /// A run that the token ends, of a model that calls functions of Python or not, and whose rows may take long or not.
     pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
+        replay::begin();
         let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
         if calls_python {
             runs().push(ending.clone());
@@ -254,57 +256,68 @@ impl Crossing for String {
 }
 
 impl Function {
-    /// Calls the function. The error is what the evaluation says; what was raised is kept as the cause of its exception.
-    fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, &'static str> {
-        taken(|py| {
-            // After one that ends the run, those of the rows that were begun are not called.
-            if HAS_ENDED.load(Ordering::Relaxed) && of_current(|runs| runs.iter().any(|run| run.raised().is_some())) {
-                return Err(errors::RAISED);
+    /// Calls the function, unless this is the second evaluation of a row that failed. The error is what the evaluation says; what was raised is kept as
+    /// the cause of its exception.
+    fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, String> {
+        let own = std::ptr::from_ref(self).addr();
+        let is_of_rows = CURRENT.with_borrow(|current| !matches!(current, Current::Row));
+        let wrong = || format!("{} gave a value of another type", self.name);
+        let crossed = |value: Option<ScalarValue>| value.map(|value| R::of(value).ok_or_else(wrong)).transpose();
+        if is_of_rows && let Some(known) = replay::known(own, operands) {
+            return known.and_then(crossed);
+        }
+        let (result, is_called) = taken(|py| self.called(py, operands));
+        if is_of_rows && is_called {
+            replay::keep(own, operands, &result);
+        }
+        result.and_then(crossed)
+    }
+
+    /// Calls the function. The second result is false if it was not called, because the run has ended.
+    fn called(&self, py: Python<'_>, operands: &[ScalarValue]) -> (CallResult, bool) {
+        // After an exception that ends the run, the functions of the rows that were begun are not called.
+        if HAS_ENDED.load(Ordering::Relaxed) && of_current(|runs| runs.iter().any(|run| run.raised().is_some())) {
+            return (Err(errors::RAISED.to_owned()), false);
+        }
+        // The run may be ended between two rows: by a token, by its time limit.
+        if of_current(|runs| !runs.is_empty() && runs.iter().all(|run| run.token.is_cancelled())) {
+            return (Err(errors::RAISED.to_owned()), false);
+        }
+        let called = || -> PyResult<Option<ScalarValue>> {
+            if !self.hears_signals {
+                py.check_signals()?;
             }
-            // The run may be ended between two rows: by a token, by its time limit.
-            if of_current(|runs| !runs.is_empty() && runs.iter().all(|run| run.token.is_cancelled())) {
-                return Err(errors::RAISED);
+            let operands = operands.iter().map(|operand| scalars::object(py, operand));
+            let operands = PyTuple::new(py, operands.collect::<PyResult<Vec<_>>>()?)?;
+            let made = self.function.bind(py).call1(operands)?;
+            if made.is_none() && self.may_be_missing {
+                return Ok(None);
             }
-            let called = || -> PyResult<Option<R>> {
-                if !self.hears_signals {
-                    py.check_signals()?;
-                }
-                let operands = operands.iter().map(|operand| scalars::object(py, operand));
-                let operands = PyTuple::new(py, operands.collect::<PyResult<Vec<_>>>()?)?;
-                let made = self.function.bind(py).call1(operands)?;
-                if made.is_none() && self.may_be_missing {
-                    return Ok(None);
-                }
-                let wrong = || {
-                    PyTypeError::new_err(format!(
-                        "{} gave {}, not {}",
-                        self.name,
-                        scalars::type_name(&made),
-                        self.result
-                    ))
-                };
-                let value = scalars::read(&made, self.result).map_err(|_| wrong())?;
-                R::of(value).map(Some).ok_or_else(wrong)
+            let wrong = || {
+                PyTypeError::new_err(format!("{} gave {}, not {}", self.name, scalars::type_name(&made), self.result))
             };
-            called().map_err(|error| {
-                if !error.is_instance_of::<PyException>(py) {
-                    HAS_ENDED.store(true, Ordering::Relaxed);
-                    of_current(|runs| {
-                        for run in runs {
-                            run.raised().get_or_insert_with(|| error.clone_ref(py));
-                            run.token.cancel();
-                        }
-                    });
-                }
-                RAISED.with(|raised| *raised.borrow_mut() = Some(error));
-                errors::RAISED
-            })
-        })
+            scalars::read(&made, self.result).map(Some).map_err(|_| wrong())
+        };
+        let result = called().map_err(|error| {
+            if !error.is_instance_of::<PyException>(py) {
+                HAS_ENDED.store(true, Ordering::Relaxed);
+                of_current(|runs| {
+                    for run in runs {
+                        run.raised().get_or_insert_with(|| error.clone_ref(py));
+                        run.token.cancel();
+                    }
+                });
+            }
+            let said = errors::said_of(py, &error);
+            RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+            said
+        });
+        (result, true)
     }
 
     /// The result of a function that gives always one.
-    fn call_present<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<R, &'static str> {
-        self.call(operands)?.ok_or("the function of Python gave None")
+    fn call_present<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<R, String> {
+        self.call(operands)?.ok_or_else(|| "the function of Python gave None".to_owned())
     }
 }
 

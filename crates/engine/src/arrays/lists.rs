@@ -32,6 +32,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The most rows, and elements of a list, that are evaluated together; a row is never cut.
 const TOGETHER: usize = 1 << 14;
 
+/// The most rows of numbers that are evaluated together for each entry of a dictionary that all rows share, and the most in all: its table of keys
+/// is made anew for rows that are evaluated together, and should cost little beside them.
+const TOGETHER_PER_KEY: usize = 16;
+const MOST_TOGETHER: usize = 1 << 20;
+
 /// The part of the limit on the strings of a row that those of rows together may have. Each thread has such rows.
 const PIECE_SHARE: u64 = 16;
 
@@ -581,12 +586,20 @@ impl<'r> ListRun<'r> {
 
     /// Cuts rows into pieces that are evaluated together.
     fn pieces(&self, rows: usize) -> Vec<Range<usize>> {
+        let is_once = |at: usize| self.model.together.as_ref().is_ok_and(|together| together.sought[at]);
+        // Strings of rows that are evaluated together are bounded, and those of more rows would not be within that.
+        let of_rows = self.flat.iter().zip(&self.model.columns).enumerate().filter(|(at, _)| !is_once(*at));
+        let are_numbers = of_rows.fold(true, |are, (_, (_, of))| {
+            are && !of.qtype.of_each().scalar().is_some_and(Scalar::is_string)
+        });
+        let keys = self.flat.iter().enumerate().filter(|(at, _)| is_once(*at) && are_numbers);
+        let keys = keys.filter_map(|(_, column)| Some(shared_array(column.as_ref()?)?.len())).max().unwrap_or(0);
+        let together = keys.saturating_mul(TOGETHER_PER_KEY).clamp(TOGETHER, MOST_TOGETHER);
         let mut pieces = Vec::new();
         let mut start = 0;
         while start < rows {
-            let most = (start + TOGETHER).min(rows);
+            let most = (start + together).min(rows);
             let counts = self.flat.iter().enumerate().filter_map(|(at, column)| Some((at, column.as_ref()?)));
-            let is_once = |at: usize| self.model.together.as_ref().is_ok_and(|together| together.sought[at]);
             let counts = counts.map(|(at, column)| match (column.as_lists(), shared_array(column)) {
                 (Some((offsets, _)), _) => offsets.rows_within(start, most, TOGETHER),
                 (None, Some(array)) if !is_once(at) => (TOGETHER / array.len().max(1)).max(1),
