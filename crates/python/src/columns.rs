@@ -803,7 +803,12 @@ fn strings(column: &OutputColumn) -> u64 {
 
 /// An array as an array of a package; of pandas as one that a Series is made of. Without a package it is one of pyarrow, if that is there, else an array
 /// of Arrow, which every package with Arrow's interface takes.
-fn arrow_object<'py>(py: Python<'py>, package: Package, array: ArrayRef, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn arrow_object<'py>(
+    py: Python<'py>,
+    package: Package,
+    array: ArrayRef,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
     let array = Bound::new(py, PyArray::from_array_ref(array))?.into_any();
     match package {
         Package::Polars => py.import("polars")?.call_method1("Series", (array,))?.call_method1("alias", (name,)),

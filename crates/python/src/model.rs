@@ -312,7 +312,11 @@ impl Model {
                     Some(at) => at,
                     // A row may have values for others.
                     None if is_row => continue,
-                    None => return Err(PyTypeError::new_err(unknown(&name.str()?.to_cow()?, &self.model))),
+                    // Polars leaves an argument out that Python's own functions refuse so.
+                    None => {
+                        let said = unknown(&name.str()?.to_cow()?, &self.model);
+                        return Err(PyTypeError::new_err(format!("unexpected keyword argument '{name}': {said}")));
+                    }
                 };
                 if given[at].replace(value).is_some() {
                     return Err(PyTypeError::new_err(format!("input `{name}` is given twice")));
@@ -405,8 +409,9 @@ impl Model {
                 if is_column_of(object, &field.qtype, imports)? {
                     return Ok(false);
                 }
-                if object.cast::<PyUntypedArray>().is_ok() {
-                    *arrays = Arrays::Numpy;
+                // The first array of the row decides.
+                if *arrays == Arrays::Lists {
+                    *arrays = Arrays::like(object)?.unwrap_or(Arrays::Lists);
                 }
             }
             let value = values::read_argument(object, &field.qtype, before, imports);

@@ -3,8 +3,9 @@
 
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
+use crate::columns::frames;
 use crate::lending;
-use crate::packages;
+use crate::packages::{self, Package};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
 use cembra::tensor::Element;
@@ -106,10 +107,18 @@ pub(crate) fn read(
     if is_masked(object) {
         return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
     }
-    if packages::whole(object, qtype, bounds)?.is_some_and(|array| array.null_count() > 0) {
-        return Err(Misfit::of(qtype, "an array with nulls: elements of tensors are never missing"));
-    }
-    let whole = numpy_array(object).map_err(|_| misfit())?;
+    let missing = || Misfit::of(qtype, "an array with nulls: elements of tensors are never missing");
+    let misfit_of = |error| Misfit::of_raised(qtype, object, error);
+    let whole = match Package::of(object).map_err(misfit_of)? {
+        Package::Pandas(_) | Package::Polars => {
+            let made = frames(object.py()).and_then(|frames| frames.call_method1("tensor_array", (object,)));
+            Some(made.map_err(misfit_of)?).filter(|made| !made.is_none()).ok_or_else(missing)?
+        }
+        _ if packages::whole(object, qtype, bounds)?.is_some_and(|array| array.null_count() > 0) => {
+            return Err(missing());
+        }
+        _ => numpy_array(object).map_err(|_| misfit())?,
+    };
     let untyped = whole.cast::<PyUntypedArray>().map_err(|_| misfit())?;
     if untyped.ndim() != usize::from(*rank) {
         return Err(Misfit::of(qtype, format!("an array of {} axes", untyped.ndim())));
@@ -119,21 +128,33 @@ pub(crate) fn read(
     if let Some(made) = filled_of(&whole, *scalar, before) {
         return made.map(Value::Tensor).ok_or_else(no_memory);
     }
-    // Elements in another byte order, and smaller numbers, are converted to the type that they become in columns. Lists of Python are converted to
-    // the model's type. Every other array must have that type already.
+    // Elements in another byte order are converted, and numbers to a type that has all of them. Lists of Python are converted to the model's type.
     let name = kind(untyped).map_err(|_| misfit())?;
     let wanted = dtype_of(*scalar).ok_or_else(misfit)?;
     let is_list = object.cast::<PyUntypedArray>().is_err() && !object.hasattr("dtype").unwrap_or(false);
     let fits = (wanted.starts_with('f') && !name.starts_with('b')) || wanted.starts_with(name.get(..1).unwrap_or(" "));
     let found = scalar_of_dtype(&name);
     // NumPy has no name for bfloat16: a package that has such arrays gives the type one.
-    let is_half = || whole.getattr("dtype").and_then(|dtype| dtype.str()?.extract::<String>());
-    let is_half = name.starts_with('V') && *scalar == Scalar::Float32 && is_half().is_ok_and(|name| name == "bfloat16");
-    if found == Some(*scalar) || is_half || (is_list && fits && found.is_some()) {
-        let converted = whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?;
-        return filled_of(&converted, *scalar, None).flatten().map(Value::Tensor).ok_or_else(no_memory);
-    }
-    Err(Misfit::of(qtype, format!("an array of {name}")))
+    let shown = || whole.getattr("dtype").and_then(|dtype| dtype.str()?.extract::<String>());
+    let is_half = name.starts_with('V') && *scalar == Scalar::Float32 && shown().is_ok_and(|name| name == "bfloat16");
+    let converted = match found == Some(*scalar) || is_half || (is_list && fits && found.is_some()) {
+        true => whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?,
+        false => {
+            let widened = frames(object.py()).and_then(|frames| frames.call_method1("widened", (&whole, wanted)));
+            let of_type = || {
+                let found = shown().unwrap_or(name);
+                let is_inexact = wanted.starts_with('f') && found.contains("int");
+                let more = if is_inexact {
+                    format!(" with a number that {} has not exactly", scalar.short_name())
+                } else {
+                    String::new()
+                };
+                Misfit::of(qtype, format!("an array of {found}{more}"))
+            };
+            Some(widened.map_err(misfit_of)?).filter(|widened| !widened.is_none()).ok_or_else(of_type)?
+        }
+    };
+    filled_of(&converted, *scalar, None).flatten().map(Value::Tensor).ok_or_else(no_memory)
 }
 
 macro_rules! arrays {

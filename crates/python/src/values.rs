@@ -3,15 +3,17 @@
 
 use crate::arrays::{self, LOOK, listen, sequence};
 use crate::bounds::Bounds;
+use crate::columns::arrow_object;
 use crate::edges::Edge;
 use crate::errors;
 use crate::handing;
 use crate::interrupt::check;
-use crate::packages::Imports;
+use crate::packages::{Imports, Package, is_arrow, is_pandas_column};
 use crate::scalars::{self, Misfit, is_missing};
 use crate::tensors;
 use cembra::derived::ListBuilder;
 use cembra::{Array, Cancellation, EdgeType, Field, QType, RunOptions, Scalar, ScalarValue, Value};
+use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
@@ -126,7 +128,7 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
                 Arrays::Lists => scalars::PLACE + scalars::object_size(scalar),
                 // What is handed has a mask.
                 Arrays::Numpy if handing::is_handed(array) => 1,
-                Arrays::Numpy => numpy_size(scalar),
+                Arrays::Numpy | Arrays::Arrow(_) => numpy_size(scalar),
             };
             len.saturating_mul(each).saturating_add(string_bytes(array))
         }
@@ -330,11 +332,24 @@ fn shown(object: &Bound<'_, PyAny>) -> String {
     whole.chars().take(40).collect()
 }
 
-/// Whether arrays that a model makes become arrays of NumPy, or lists.
+/// What arrays that a model makes become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrays {
     Lists,
     Numpy,
+    /// Arrays of a package with Arrow's interface.
+    Arrow(Package),
+}
+
+impl Arrays {
+    /// What the arrays of a row become that has this object among its values: arrays of its package, of NumPy for pandas, whose Series have an index
+    /// of rows that elements are not.
+    pub(crate) fn like(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
+        if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object) {
+            return Ok(Some(Arrays::Numpy));
+        }
+        Ok(if is_arrow(object) { Some(Arrays::Arrow(Package::of(object)?)) } else { None })
+    }
 }
 
 /// The object of a value.
@@ -344,6 +359,10 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
         // A mask is whether it holds.
         Value::Missing(Scalar::Unit) => false.into_pyobject(py)?.to_owned().into_any(),
         Value::Missing(_) | Value::Nothing => py.None().into_bound(py),
+        Value::Array(_, array) if let Arrays::Arrow(package) = making.arrays => {
+            let made = cembra_arrow::from_model((**array).clone());
+            arrow_object(py, package, made.map_err(|error| errors::data(error.to_string()))?, "")?
+        }
         Value::Array(_, array) if making.arrays == Arrays::Numpy => arrays::numpy_array(py, array, || making.look(py))?,
         Value::Array(_, array) => {
             making.list(py, array.len(), |at| arrays::element(py, array.get(at), array.scalar()))?.into_any()

@@ -279,11 +279,11 @@ fn what_has_no_place_in_a_model_is_said() {
         run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(),
         "the table has no column for input `x`"
     );
-    let halves: ArrayRef = arrow_array::new_empty_array(&DataType::Float16);
-    let table = RecordBatch::try_from_iter_with_nullable([("x", halves, true)]).unwrap();
+    let times: ArrayRef = arrow_array::new_empty_array(&DataType::Time32(arrow_schema::TimeUnit::Second));
+    let table = RecordBatch::try_from_iter_with_nullable([("x", times, true)]).unwrap();
     assert_eq!(
         run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(),
-        "column `x` is Float16, which no input can be"
+        "column `x` is Time32(s), which no input can be"
     );
 }
 

@@ -1,5 +1,6 @@
 //! Arrow arrays in and out of models.
 
 mod arrays;
+mod conversions;
 mod lists;
 mod structs;

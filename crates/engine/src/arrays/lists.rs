@@ -589,9 +589,8 @@ impl<'r> ListRun<'r> {
         let is_once = |at: usize| self.model.together.as_ref().is_ok_and(|together| together.sought[at]);
         // Strings of rows that are evaluated together are bounded, and those of more rows would not be within that.
         let of_rows = self.flat.iter().zip(&self.model.columns).enumerate().filter(|(at, _)| !is_once(*at));
-        let are_numbers = of_rows.fold(true, |are, (_, (_, of))| {
-            are && !of.qtype.of_each().scalar().is_some_and(Scalar::is_string)
-        });
+        let are_numbers =
+            of_rows.fold(true, |are, (_, (_, of))| are && !of.qtype.of_each().scalar().is_some_and(Scalar::is_string));
         let keys = self.flat.iter().enumerate().filter(|(at, _)| is_once(*at) && are_numbers);
         let keys = keys.filter_map(|(_, column)| Some(shared_array(column.as_ref()?)?.len())).max().unwrap_or(0);
         let together = keys.saturating_mul(TOGETHER_PER_KEY).clamp(TOGETHER, MOST_TOGETHER);

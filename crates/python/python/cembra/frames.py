@@ -13,7 +13,7 @@ import numpy as np
 
 from cembra._cembra import _data_error
 
-__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts"]
+__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts", "tensor_array", "widened"]
 
 # The families of columns that pandas has: those of NumPy's types, those with masks, and those of Arrow's types.
 NUMPY, NULLABLE, ARROW = 0, 1, 2
@@ -121,6 +121,34 @@ def kept_rows(column: Any, kept: Any) -> Any:
     if isinstance(column, list):
         return [element for element, is_kept in zip(column, kept.tolist()) if is_kept]
     return column[kept]
+
+
+def tensor_array(values: Any) -> Any:
+    """The array of NumPy that a Series or frame is as a tensor, whose elements are never missing. None if some are."""
+    made = values.to_numpy()
+    if type(values).__module__.partition(".")[0] == "polars":
+        nulls = values.null_count()
+        is_missing = nulls.sum_horizontal().item() > 0 if hasattr(nulls, "sum_horizontal") and nulls.width else bool(nulls)
+        return None if is_missing else made
+    # NaN of NumPy's floats is a number here.
+    types = values.dtypes if values.ndim > 1 else [values.dtype]
+    has_masks = [not isinstance(dtype, np.dtype) or dtype == object for dtype in types]
+    gaps = values.isna().to_numpy().reshape(len(values), -1)
+    return None if gaps[:, has_masks].any() else made
+
+
+def widened(array: Any, wanted: str) -> Any:
+    """An array of numbers in a type that has all of them exactly: integers in a wider integer or a float, floats in a wider float. None if the type
+    has not."""
+    kinds, digits = array.dtype.kind + np.dtype(wanted).kind, {"f8": 53, "f4": 24}.get(wanted, 0)
+    if kinds in ("ii", "uu", "ui", "ff"):
+        return array.astype(wanted) if np.can_cast(array.dtype, wanted) else None
+    if kinds not in ("if", "uf"):
+        return None
+    magnitudes = np.abs(array).astype("u8")
+    # The digits of a number without the zeros at its end.
+    lowest = np.maximum(magnitudes & (~magnitudes + np.uint64(1)), np.uint64(1))
+    return array.astype(wanted) if (magnitudes // lowest < np.uint64(1 << digits)).all() else None
 
 
 class Frame:
