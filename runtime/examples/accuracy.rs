@@ -8,6 +8,9 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "it prints tables")]
 
+#[path = "../tests/functions/exact.rs"]
+mod exact;
+
 use astro_float_num::{BigFloat, Consts, RoundingMode};
 use cembra_runtime::math;
 use std::hint::black_box;
@@ -40,6 +43,19 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// The probability that a normal variable with the variance 1/2 is at most `x`.
+    fn normal_cdf(&self, x: f64, consts: &mut Consts) -> BigFloat {
+        let scaled = self.of(x).mul(&self.of(2.0).sqrt(256, NEAREST), 256, NEAREST);
+        exact::normal_cdf(&scaled, self.0, consts)
+    }
+
+    /// The derivative of the error function at 0.
+    fn slope(&self, consts: &mut Consts) -> BigFloat {
+        self.of(2.0).div(&consts.pi(self.0, NEAREST).sqrt(self.0, NEAREST), self.0, NEAREST)
+    }
+}
+
 macro_rules! one {
     ($name:literal, $ours:ident, $correct:ident, $exact:ident, $usual:expr, $near:expr) => {
         Function {
@@ -53,8 +69,12 @@ macro_rules! one {
     };
 }
 
-const FUNCTIONS: [Function; 12] = [
+const FUNCTIONS: [Function; 17] = [
     one!("exp", exp_f64, exp, exp, (-745.0, 710.0), (-1.0, 1.0)),
+    Function {
+        exact: |n, x, _, consts| n.of(2.0).pow(&n.of(x), n.0, NEAREST, consts),
+        ..one!("exp2", exp2_f64, exp2, exp, (-1074.0, 1024.0), (-1.0, 1.0))
+    },
     Function {
         exact: |n, x, _, consts| n.of(x).exp(2 * n.0, NEAREST, consts).sub(&n.of(1.0), 2 * n.0, NEAREST),
         ..one!("expm1", expm1_f64, expm1, exp, (-40.0, 40.0), (-1.0, 1.0))
@@ -81,7 +101,46 @@ const FUNCTIONS: [Function; 12] = [
     one!("cos", cos_f64, cos, cos, (-100.0, 100.0), (-1e6, 1e6)),
     one!("sinh", sinh_f64, sinh, sinh, (-710.0, 710.0), (-1.0, 1.0)),
     one!("tanh", tanh_f64, tanh, tanh, (-20.0, 20.0), (-1.0, 1.0)),
+    Function {
+        name: "hypot",
+        ours: math::hypot_f64,
+        correct: core_math::hypot,
+        exact: |n, x, y, _| {
+            let square = |x: f64| n.of(x).mul(&n.of(x), 2 * n.0, NEAREST);
+            square(x).add(&square(y), 2 * n.0, NEAREST).sqrt(n.0, NEAREST)
+        },
+        usual: [(0.0, 100.0), (0.0, 100.0)],
+        near: [(0.5, 2.0), (0.5, 2.0)],
+    },
+    Function {
+        name: "atan2",
+        ours: math::atan2_f64,
+        correct: core_math::atan2,
+        exact: |n, y, x, consts| {
+            let angle = n.of(y).div(&n.of(x), 2 * n.0, NEAREST).atan(n.0, NEAREST, consts);
+            if x > 0.0 {
+                return angle;
+            }
+            let half_turn = consts.pi(2 * n.0, NEAREST);
+            let half_turn = if y < 0.0 { half_turn.neg() } else { half_turn };
+            angle.add(&half_turn, n.0, NEAREST)
+        },
+        usual: [(-100.0, 100.0), (-100.0, 100.0)],
+        near: [(0.5, 2.0), (0.5, 2.0)],
+    },
     one!("atan", atan_f64, atan, atan, (-100.0, 100.0), (-2.0, 2.0)),
+    Function {
+        exact: |n, x, _, consts| {
+            let difference = n.normal_cdf(x, consts).sub(&n.normal_cdf(-x, consts), n.0, NEAREST);
+            // Both numbers are a half near 0: the slope there is exact enough.
+            if x.abs() < 1e-10 { n.of(x).mul(&n.slope(consts), n.0, NEAREST) } else { difference }
+        },
+        ..one!("erf", erf_f64, erf, atan, (-6.0, 6.0), (-1.0, 1.0))
+    },
+    Function {
+        exact: |n, x, _, consts| n.normal_cdf(-x, consts).mul(&n.of(2.0), n.0, NEAREST),
+        ..one!("erfc", erfc_f64, erfc, atan, (-6.0, 27.0), (-1.0, 1.0))
+    },
 ];
 
 fn within((low, high): (f64, f64), random: &mut fastrand::Rng) -> f64 {

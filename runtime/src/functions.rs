@@ -193,6 +193,30 @@ runtime_functions! {
     AtanF32 = "atan_f32" (x: F32) -> F32 { math::atan_f32(x) }
     /// Arc tangent.
     AtanF64 = "atan_f64" (x: F64) -> F64 { math::atan_f64(x) }
+    /// Angle of a point.
+    Atan2F32 = "atan2_f32" (y: F32, x: F32) -> F32 { math::atan2_f32(y, x) }
+    /// Angle of a point.
+    Atan2F64 = "atan2_f64" (y: F64, x: F64) -> F64 { math::atan2_f64(y, x) }
+    /// Distance of a point from the origin.
+    HypotF32 = "hypot_f32" (x: F32, y: F32) -> F32 { math::hypot_f32(x, y) }
+    /// Distance of a point from the origin.
+    HypotF64 = "hypot_f64" (x: F64, y: F64) -> F64 { math::hypot_f64(x, y) }
+    /// 2 to the power of x.
+    Exp2F32 = "exp2_f32" (x: F32) -> F32 { math::exp2_f32(x) }
+    /// 2 to the power of x.
+    Exp2F64 = "exp2_f64" (x: F64) -> F64 { math::exp2_f64(x) }
+    /// Error function.
+    ErfF32 = "erf_f32" (x: F32) -> F32 { math::erf_f32(x) }
+    /// Error function.
+    ErfF64 = "erf_f64" (x: F64) -> F64 { math::erf_f64(x) }
+    /// 1 less the error function.
+    ErfcF32 = "erfc_f32" (x: F32) -> F32 { math::erfc_f32(x) }
+    /// 1 less the error function.
+    ErfcF64 = "erfc_f64" (x: F64) -> F64 { math::erfc_f64(x) }
+    /// Normal distribution function.
+    NormalCdfF32 = "normal_cdf_f32" (x: F32) -> F32 { math::normal_cdf_f32(x) }
+    /// Normal distribution function.
+    NormalCdfF64 = "normal_cdf_f64" (x: F64) -> F64 { math::normal_cdf_f64(x) }
     /// Product and sum rounded once, for machines without the instruction.
     FmaF32 = "fma_f32" (x: F32, y: F32, z: F32) -> F32 { math::in_software_f32(x, y, z) }
     /// Product and sum rounded once, for machines without the instruction.

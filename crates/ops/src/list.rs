@@ -26,8 +26,10 @@ macro_rules! standard_operators {
             ROUND = math::rounding::ROUND;
             SQRT = math::power::SQRT;
             POW = math::power::POW;
+            HYPOT = math::power::HYPOT;
             POW_HALF = math::power::POW_HALF;
             EXP = math::exponential::EXP;
+            EXP2 = math::exponential::EXP2;
             EXPM1 = math::exponential::EXPM1;
             LOG = math::exponential::LOG;
             LOG1P = math::exponential::LOG1P;
@@ -42,6 +44,10 @@ macro_rules! standard_operators {
             SINH = math::trigonometric::SINH;
             TANH = math::trigonometric::TANH;
             ATAN = math::trigonometric::ATAN;
+            ATAN2 = math::trigonometric::ATAN2;
+            ERF = math::normal::ERF;
+            ERFC = math::normal::ERFC;
+            NORMAL_CDF = math::normal::NORMAL_CDF;
             NORMAL_INVERSE_CDF = math::quantile::NORMAL_INVERSE_CDF;
             T_INVERSE_CDF = math::quantile::T_INVERSE_CDF;
             BETA_INVERSE_CDF = math::quantile::BETA_INVERSE_CDF;
@@ -317,10 +323,17 @@ macro_rules! standard_operators {
             STRINGS_SPLIT = strings::split::SPLIT;
             STRINGS_FINDALL_REGEX = strings::findall_regex::FINDALL_REGEX;
             MATH_CUM_SUM = array::scans::CUM_SUM;
+            MATH_CUM_PROD = array::scans::CUM_PROD;
             MATH_CUM_MAX = array::scans::CUM_MAX;
             MATH_CUM_MIN = array::scans::CUM_MIN;
             ARRAY_CUM_COUNT = array::scans::CUM_COUNT;
             ARRAY_AGG_INDEX = array::scans::AGG_INDEX;
+            ARRAY_ROLLING_SUM = array::rolling::ROLLING_SUM;
+            ARRAY_ROLLING_MEAN = array::rolling::ROLLING_MEAN;
+            ARRAY_ROLLING_MIN = array::rolling::ROLLING_MIN;
+            ARRAY_ROLLING_MAX = array::rolling::ROLLING_MAX;
+            ARRAY_SHIFT = array::moving::SHIFT;
+            ARRAY_SORT = array::moving::SORT;
             ARRAY_ORDINAL_RANK = array::ranks::ORDINAL_RANK;
             ARRAY_DENSE_RANK = array::ranks::DENSE_RANK;
             ARRAY_SLICE = array::selection::SLICE;
@@ -435,6 +448,7 @@ macro_rules! standard_operators {
             TENSOR_MIN = whole_tensors::MIN;
             TENSOR_ARGMAX = whole_tensors::ARGMAX;
             TENSOR_ARGMIN = whole_tensors::ARGMIN;
+            TENSOR_CUM_SUM = whole_tensors::CUM_SUM;
             TENSOR_ANY = whole_tensors::ANY;
             TENSOR_ALL = whole_tensors::ALL;
             TENSOR_MEAN = whole_tensors::MEAN;

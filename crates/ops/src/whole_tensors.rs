@@ -78,6 +78,8 @@ whole! {
         "The first index along an axis, by default the last, at which elements are the largest; that of a NaN, if one is. Zeros are equal.";
     ARGMIN "tensor.argmin" (param("x"), AXIS) "fn f(x) = tensor.argmin(x, 0); 1"
         "The first index along an axis, by default the last, at which elements are the smallest; that of a NaN, if one is. Zeros are equal.";
+    CUM_SUM "tensor.cum_sum" (param("x"), AXIS) "fn f(x) = tensor.cum_sum(x, 0); 1"
+        "The sum of the elements up to each index of an axis, by default the last. Sums are made of sums of 1, 2, 4, .. elements, those of f32 in f64; integers wrap around.";
     ANY "tensor.any" (param("x"), AXES, KEEP) "fn f(x) = tensor.any(x); 1"
         "True if one is, over some axes or over all.";
     ALL "tensor.all" (param("x"), AXES, KEEP) "fn f(x) = tensor.all(x); 1"

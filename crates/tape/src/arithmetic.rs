@@ -54,6 +54,7 @@ macro_rules! arithmetic {
                     count: Un::Convert(MachineType::$number);
                     neg: Un::Neg;
                     abs: Un::Abs;
+                    sqrt: Un::Sqrt;
                 }
                 two {
                     add: Bin::Add;

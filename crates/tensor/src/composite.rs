@@ -1,8 +1,9 @@
 //! Functions on tensors that stand for several operators. Each is defined once, here, by what it stands for, so that whatever is known
 //! of operators holds for them too.
 
+use crate::graph::check_axis;
 use crate::node::Reduction;
-use crate::{Extents, TensorErrorKind, TensorGraph, TensorNodeId};
+use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
 use cembra_value::Error;
@@ -42,6 +43,51 @@ impl TensorGraph {
         let count: usize = axes.iter().map(|axis| extents[*axis]).product();
         let count = self.constant(scalar, count as f64)?;
         self.map(id::DIVIDE, &[sum, count])
+    }
+
+    /// The sum of the elements up to each index of an axis. Sums are made of sums of 1, 2, 4, .. elements, so the rounding error grows with the
+    /// logarithm of the extent. Elements of f32 are added in f64; integers wrap around.
+    ///
+    /// ```
+    /// use cembra_runtime::Scalar;
+    /// use cembra_tensor::TensorGraph;
+    ///
+    /// let mut g = TensorGraph::standard();
+    /// let x = g.leaf("x", Scalar::Float64, &[4, 3])?;
+    /// let sums = g.cum_sum(x, 0)?;
+    /// assert_eq!(g.extents(sums), &[4, 3]);
+    /// # Ok::<(), cembra_value::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such axis, or the elements are no numbers.
+    pub fn cum_sum(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
+        let (scalar, rank) = (self.scalar(x), self.extents(x).len());
+        check_axis(axis, rank)?;
+        if !scalar.is_numeric() {
+            let message = format!("running sums of elements of type {}", scalar.short_name());
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to numbers"));
+        }
+        let extents: Extents = self.extents(x).into();
+        let extent = extents[axis];
+        let part = |g: &mut Self, of: TensorNodeId, start: usize, count: usize| {
+            let mut slices: Vec<Slice> = extents.iter().map(|extent| Slice::all(*extent)).collect();
+            slices[axis] = Slice { start, step: 1, count };
+            g.slice(of, &slices)
+        };
+        // After each step an element is the sum of `count` elements up to its own, or of all.
+        let (mut sums, mut count) = (x, 1);
+        if scalar == Scalar::Float32 {
+            sums = self.cast(x, Scalar::Float64)?;
+        }
+        while count < extent {
+            let whole = part(self, sums, 0, count)?;
+            let [before, own] = [part(self, sums, 0, extent - count)?, part(self, sums, count, extent - count)?];
+            let more = self.map(id::ADD, &[before, own])?;
+            sums = self.concat(&[whole, more], axis)?;
+            count *= 2;
+        }
+        self.cast(sums, scalar)
     }
 
     /// The first index along an axis, which the result does not have, at which the elements are the largest; of a NaN, if there is one. Zeros

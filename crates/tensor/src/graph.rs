@@ -660,7 +660,7 @@ impl TensorGraph {
     }
 }
 
-fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
+pub(crate) fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
     if axis < rank {
         return Ok(());
     }

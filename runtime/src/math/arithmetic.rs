@@ -32,6 +32,8 @@ pub trait Arithmetic<F> {
     fn sub(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
     fn mul(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
     fn div(&mut self, x: Self::Number, y: Self::Number) -> Self::Number;
+    /// The square root, rounded once; NaN below zero.
+    fn sqrt(&mut self, x: Self::Number) -> Self::Number;
     /// `x * y + z`, rounded once.
     fn fma(&mut self, x: Self::Number, y: Self::Number, z: Self::Number) -> Self::Number;
     /// `x * 2^power`, rounded once, overflow and subnormal results included. The power is a whole number up to 252 in
@@ -231,6 +233,7 @@ macro_rules! plain {
                 sub(x: $float, y: $float) -> $float { x - y }
                 mul(x: $float, y: $float) -> $float { x * y }
                 div(x: $float, y: $float) -> $float { x / y }
+                sqrt(x: $float) -> $float { x.sqrt() }
                 fma(x: $float, y: $float, z: $float) -> $float { if FUSED { x.mul_add(y, z) } else { $fma(x, y, z) } }
                 scale(x: $float, power: $float) -> $float {
                     // In two factors, either of which is an ordinary number.

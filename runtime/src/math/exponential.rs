@@ -1,7 +1,9 @@
 //! The exponential, less 1, and the hyperbolic sine and tangent: `e^x = 2^k e^r` with `|r|` at most half of `ln 2`, and
 //! polynomials for `r`. Arguments are rare only where a result is about to overflow. `single.rs` has the binary32 ones.
 
-use super::arithmetic::{Arithmetic, Narrowing, add, clamp, fma, polynomial, scaled_from, sub, times_plus, within};
+use super::arithmetic::{
+    Arithmetic, Narrowing, add, clamp, fma, mul, polynomial, scaled_from, sub, times_plus, within,
+};
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
@@ -40,6 +42,18 @@ pub(super) const EXPM1: [f64; 11] = [
     2.755_724_265_207_428e-7,
     2.510_905_643_232_043e-8,
     2.092_447_351_681_969_8e-9,
+];
+
+/// `e^r` for `r` up to half of `ln 2`, to 2^-34, for results in binary32.
+pub(super) const EXP_SINGLE: [f64; 8] = [
+    0.999_999_999_961_689_1,
+    1.000_000_000_243_527,
+    0.500_000_010_452_544_8,
+    0.166_666_651_232_152_07,
+    0.041_666_225_449_526_88,
+    0.008_333_561_582_455_561,
+    0.001_394_818_198_967_622,
+    0.000_197_749_356_106_703_96,
 ];
 
 /// `x / ln 2` as a whole number: itself, and in the low bits of a number, moved up by `bias`.
@@ -100,6 +114,49 @@ pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     let rest = m.fma(square, series, lost);
     let power = m.add(near, rest);
     scaled_from(m, x, -745.2, power, k)
+}
+
+/// `2^x` in binary64: `2^k e^(r ln 2)`, the exponent in two numbers.
+#[inline(always)]
+pub(super) fn exp2_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
+    // Beyond this the result is infinite anyway.
+    let most = m.constant(1025.0);
+    let x = m.min(most, x);
+    // Moved up as scaling does it, too.
+    let shift = m.constant(WHOLE + 2.0 * BIAS);
+    let shifted = m.add(x, shift);
+    let k = m.sub(shifted, shift);
+    let r = m.sub(x, k);
+    let high = mul(m, r, LN_2[0]);
+    let minus = m.neg(high);
+    let low = times_plus(m, r, LN_2[0], minus);
+    let low = times_plus(m, r, LN_2[1], low);
+    let (square, series) = (m.mul(high, high), polynomial(m, high, EXP));
+    let near = add(m, high, 1.0);
+    let kept = sub(m, near, 1.0);
+    let lost = m.sub(high, kept);
+    // 1 + `high` is near enough to the derivative, which the error of `high` is multiplied by.
+    let low = m.fma(low, high, low);
+    let lost = m.add(lost, low);
+    let rest = m.fma(square, series, lost);
+    let power = m.add(near, rest);
+    scaled_from(m, x, -1075.0, power, k)
+}
+
+/// `2^x` in binary32.
+#[inline(always)]
+pub(super) fn exp2_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
+    let x = m.widen(x);
+    let x = clamp(m, x, -200.0, 200.0);
+    let shifted = add(m, x, WHOLE + BIAS);
+    let k = sub(m, shifted, WHOLE + BIAS);
+    let r = m.sub(x, k);
+    let r = mul(m, r, LN_2[0]);
+    let power = polynomial(m, r, EXP_SINGLE);
+    let biased = m.bits(shifted);
+    let scale = power_of_two(m, biased);
+    let result = m.mul(power, scale);
+    m.narrow(result)
 }
 
 /// `e^x - 1` in two numbers, the second the smaller: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in two parts each. For

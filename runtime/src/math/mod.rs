@@ -14,6 +14,8 @@ mod division;
 mod exponential;
 mod fused;
 mod logarithm;
+mod normal;
+mod plane;
 mod power;
 mod rare;
 mod single;
@@ -73,6 +75,10 @@ functions! {
     ExpF32: exp_f32(x: f32) = single::exp;
     /// e to the power of `x`; overflows to infinity, underflows to 0.
     ExpF64: exp_f64(x: f64) = exponential::exp_double;
+    /// 2 to the power of `x`; overflows to infinity, underflows to 0.
+    Exp2F32: exp2_f32(x: f32) = exponential::exp2_single;
+    /// 2 to the power of `x`; overflows to infinity, underflows to 0.
+    Exp2F64: exp2_f64(x: f64) = exponential::exp2_double;
     /// e to the power of `x`, less 1, without cancellation near 0.
     Expm1F32: expm1_f32(x: f32) = single::expm1;
     /// e to the power of `x`, less 1, without cancellation near 0.
@@ -117,6 +123,26 @@ functions! {
     AtanF32: atan_f32(x: f32) = trigonometric::atan_single;
     /// The angle between -pi/2 and pi/2 whose tangent is `x`.
     AtanF64: atan_f64(x: f64) = trigonometric::atan_double;
+    /// The angle, from -pi to pi, of the point with the coordinates `x` and `y`, with C's special cases.
+    Atan2F32: atan2_f32(y, x: f32) = plane::atan2_single;
+    /// The angle, from -pi to pi, of the point with the coordinates `x` and `y`, with C's special cases.
+    Atan2F64: atan2_f64(y, x: f64) = plane::atan2_double;
+    /// The square root of `x^2 + y^2`, without overflow of the squares: infinite if one of the two is, even beside a NaN.
+    HypotF32: hypot_f32(x, y: f32) = plane::hypot_single;
+    /// The square root of `x^2 + y^2`, without overflow of the squares: infinite if one of the two is, even beside a NaN.
+    HypotF64: hypot_f64(x, y: f64) = plane::hypot_double;
+    /// The error function: -1 and 1 at the infinities.
+    ErfF32: erf_f32(x: f32) = normal::erf_single;
+    /// The error function: -1 and 1 at the infinities.
+    ErfF64: erf_f64(x: f64) = normal::erf_double;
+    /// 1 less the error function, without cancellation: 2 and 0 at the infinities.
+    ErfcF32: erfc_f32(x: f32) = normal::erfc_single;
+    /// 1 less the error function, without cancellation: 2 and 0 at the infinities.
+    ErfcF64: erfc_f64(x: f64) = normal::erfc_double;
+    /// The probability that a standard normal variable is at most `x`: 0 and 1 at the infinities.
+    NormalCdfF32: normal_cdf_f32(x: f32) = normal::normal_cdf_single;
+    /// The probability that a standard normal variable is at most `x`: 0 and 1 at the infinities.
+    NormalCdfF64: normal_cdf_f64(x: f64) = normal::normal_cdf_double;
 }
 
 /// The remainder of `x / y` truncated, with the sign of `x`; NaN for `y = 0`. Exact.

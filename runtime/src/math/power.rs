@@ -58,11 +58,11 @@ const TAIL: [f64; 8] = [
 const TWO_THIRDS: [f64; 2] = [0.666_666_666_666_666_6, 3.700_743_415_417_188e-17];
 
 /// A number in two parts, the second below the last place of the first.
-type Pair<A> = [<A as Arithmetic<f64>>::Number; 2];
+pub(super) type Pair<A> = [<A as Arithmetic<f64>>::Number; 2];
 
 /// The sum of `a` and a `b` that is not larger, or of zero and `b`; what is lost comes second.
 #[inline(always)]
-fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
+pub(super) fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.add(a, b);
     let rest = m.sub(a, high);
     [high, m.add(rest, b)]
@@ -70,7 +70,7 @@ fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
 
 /// The product, exactly.
 #[inline(always)]
-fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
+pub(super) fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.mul(a, b);
     let minus = m.neg(high);
     [high, m.fma(a, b, minus)]
@@ -78,7 +78,7 @@ fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A>
 
 /// The product of pairs.
 #[inline(always)]
-fn pair_product<A: Arithmetic<f64>>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
+pub(super) fn pair_product<A: Arithmetic<f64>>(m: &mut A, a: Pair<A>, b: Pair<A>) -> Pair<A> {
     let [high, low] = product::<A>(m, a[0], b[0]);
     let low = m.fma(a[0], b[1], low);
     [high, m.fma(a[1], b[0], low)]

@@ -18,11 +18,27 @@ pub(super) fn double(function: RuntimeFn, x: &[f64]) -> f64 {
         (F::CosF32 | F::CosF64, [x]) => libm::cos(*x),
         (F::SinhF64, [x]) => libm::sinh(*x),
         (F::PowF32 | F::PowF64, [x, y]) => libm::pow(*x, *y),
+        (F::Atan2F64, [y, x]) => angle(*y, *x),
         _ => {
             debug_assert!(false, "{} has no rare arguments", function.symbol());
             f64::NAN
         }
     }
+}
+
+/// The angle of a point whose larger coordinate is zero, tiny, huge or not finite.
+fn angle(y: f64, x: f64) -> f64 {
+    let (y_size, x_size) = (y.abs(), x.abs());
+    let larger = y_size.max(x_size);
+    if !y.is_finite() || !x.is_finite() || larger == 0.0 {
+        return libm::atan2(y, x);
+    }
+    // The angle is the ratio here. Scaling could make `y` subnormal, and lose digits of it.
+    if x > 0.0 && y_size / x < f64::EPSILON * f64::EPSILON {
+        return y / x;
+    }
+    let factor = if larger > 1.0 { 2f64.powi(-600) } else { 2f64.powi(600) };
+    super::atan2_f64(y * factor, x * factor)
 }
 
 /// The function of binary32 numbers, computed in binary64 and rounded.

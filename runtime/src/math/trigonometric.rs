@@ -195,7 +195,7 @@ pub(super) fn cos_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
 }
 
 /// `(atan q - q) / q^3` in powers of `q^2`, for `q` up to the tangent of pi/8.
-const ATAN: [f64; 12] = [
+pub(super) const ATAN: [f64; 12] = [
     -0.333_333_333_333_333_26,
     0.199_999_999_999_976_9,
     -0.142_857_142_853_904_88,
@@ -209,7 +209,7 @@ const ATAN: [f64; 12] = [
     -0.033_485_644_013_554_57,
     0.015_206_528_316_599_62,
 ];
-const ATAN_SINGLE: [f64; 5] = [
+pub(super) const ATAN_SINGLE: [f64; 5] = [
     -0.333_333_154_893_025_2,
     0.199_984_883_420_983_5,
     -0.142_438_264_678_772_2,
@@ -217,7 +217,11 @@ const ATAN_SINGLE: [f64; 5] = [
     -0.060_829_883_767_929_22,
 ];
 /// What pi/4 lacks.
-const EIGHTH_LOW: f64 = 3.061_616_997_868_383e-17;
+pub(super) const EIGHTH_LOW: f64 = 3.061_616_997_868_383e-17;
+
+/// The tangents of pi/8 and of 3 pi/8.
+pub(super) const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
+pub(super) const TAN_3_PI_8: f64 = 2.414_213_562_373_095;
 
 /// `atan x = base + atan(above / below)`, the ratio at most the tangent of pi/8; for `x` from zero on. The base is a
 /// multiple of pi/4.
@@ -231,8 +235,6 @@ struct Eighths<A: Arithmetic<f64>> {
 
 #[inline(always)]
 fn eighths<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> Eighths<A> {
-    const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
-    const TAN_3_PI_8: f64 = 2.414_213_562_373_095;
     let (low, high) = (m.constant(TAN_PI_8), m.constant(TAN_3_PI_8));
     let beyond = [m.less(low, x), m.less(high, x)];
     let (zero, one, two, minus_one) = (m.constant(0.0), m.constant(1.0), m.constant(2.0), m.constant(-1.0));

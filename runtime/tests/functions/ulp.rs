@@ -1,6 +1,8 @@
 //! Every mathematical function against the correctly rounded one: never further off than one unit in the last place, and
 //! infinite, zero and NaN exactly where that is.
 
+use crate::exact;
+use astro_float_num::{BigFloat, Consts};
 use cembra_runtime::math;
 use std::f64::consts::PI;
 
@@ -71,8 +73,9 @@ type Singles = (&'static str, f64, fn(f32) -> f32, fn(f32) -> f32);
 
 /// With the share that may be rounded another way: some compute in binary32, which `exhaustive.rs` does on all arguments; of
 /// others, which compute in binary64, the rounding is hardly ever another.
-const SINGLES: [Singles; 11] = [
+const SINGLES: [Singles; 14] = [
     ("exp", 0.02, math::exp_f32, core_math::expf),
+    ("exp2", 0.01, math::exp2_f32, core_math::exp2f),
     ("expm1", 0.03, math::expm1_f32, core_math::expm1f),
     ("log", 0.03, math::log_f32, core_math::logf),
     ("log1p", 0.03, math::log1p_f32, core_math::log1pf),
@@ -83,6 +86,8 @@ const SINGLES: [Singles; 11] = [
     ("sinh", 0.01, math::sinh_f32, core_math::sinhf),
     ("tanh", 0.01, math::tanh_f32, core_math::tanhf),
     ("atan", 0.01, math::atan_f32, core_math::atanf),
+    ("erf", 0.01, math::erf_f32, core_math::erff),
+    ("erfc", 0.01, math::erfc_f32, core_math::erfcf),
 ];
 
 #[test]
@@ -101,8 +106,9 @@ type Doubles = (&'static str, f64, fn(f64) -> f64, fn(f64) -> f64, &'static [(f6
 
 /// With the share that may be rounded another way, and ranges in which errors are largest: ends of polynomials,
 /// cancellation, overflow, the edge of exact sums.
-const DOUBLES: [Doubles; 11] = [
+const DOUBLES: [Doubles; 14] = [
     ("exp", 0.03, math::exp_f64, core_math::exp, &[(-745.2, -700.0), (-745.0, 709.79), (-0.35, 0.35)]),
+    ("exp2", 0.03, math::exp2_f64, core_math::exp2, &[(-1075.1, -1021.0), (-1075.0, 1024.1), (-0.5, 0.5), (-3.0, 3.0)]),
     (
         "expm1",
         0.1,
@@ -137,6 +143,14 @@ const DOUBLES: [Doubles; 11] = [
         &[(-1.0, 1.0), (0.16, 0.18), (0.5, 0.6), (-1e-8, 1e-8), (-20.0, 20.0)],
     ),
     ("atan", 0.03, math::atan_f64, core_math::atan, &[(-3.0, 3.0), (0.4, 0.43), (2.4, 2.43), (0.0, 1000.0)]),
+    ("erf", 0.08, math::erf_f64, core_math::erf, &[(-7.0, 7.0), (0.45, 0.55), (-0.5, 0.5), (0.5, 1.0), (5.5, 6.1)]),
+    (
+        "erfc",
+        0.05,
+        math::erfc_f64,
+        core_math::erfc,
+        &[(-7.0, 7.0), (0.45, 0.55), (-0.5, 0.5), (0.5, 1.0), (1.0, 4.0), (4.0, 26.5), (26.5, 27.3)],
+    ),
 ];
 
 const SPECIAL: [f64; 17] = [
@@ -218,6 +232,141 @@ fn powers_are_within_an_ulp() {
     doubles.finish("pow", 0.03);
 }
 
+/// A function of two numbers: its name, the share of results that may be rounded another way, ours and the correct one.
+type OfTwo<F> = (&'static str, f64, fn(F, F) -> F, fn(F, F) -> F);
+
+#[test]
+fn angles_and_distances_are_within_an_ulp() {
+    const SINGLES: [OfTwo<f32>; 2] =
+        [("atan2f", 0.01, math::atan2_f32, core_math::atan2f), ("hypotf", 0.01, math::hypot_f32, core_math::hypotf)];
+    const DOUBLES: [OfTwo<f64>; 2] =
+        [("atan2", 0.03, math::atan2_f64, core_math::atan2), ("hypot", 0.01, math::hypot_f64, core_math::hypot)];
+    let mut random = fastrand::Rng::with_seed(8);
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for _ in 0..20_000 {
+        let mut between = |low: f64, high: f64| low + (high - low) * random.f64();
+        points.push((between(-1.0, 1.0), between(-1.0, 1.0)));
+        // Near the directions where another base is taken, and near the axes.
+        let (x, off) = (between(-3.0, 3.0), between(-0.01, 0.01));
+        points.extend([(x, x + off), (x * 2.414_213_56 + off, x), (x * 0.414_213_56 + off, x), (off, x), (x, off)]);
+        // Numbers of unlike and of extreme sizes.
+        let mut sized = |most: i32| (random.f64() - 0.5) * 2f64.powi(random.i32(-most..most));
+        points.extend([(sized(40), sized(40)), (sized(145), sized(145)), (sized(1022), sized(1022))]);
+        let (x, size) = (random.f64(), 2f64.powi(random.i32(-1022..1022)));
+        points.push((x * size, random.f64() * size));
+        points.push((f64::from_bits(random.u64(..)), f64::from_bits(random.u64(..))));
+    }
+    for x in SPECIAL {
+        for y in SPECIAL {
+            points.extend([(x, y), (-x, y), (x, -y), (-x, -y)]);
+        }
+    }
+    for (name, most_off, ours, correct) in DOUBLES {
+        let mut tally = Tally::default();
+        for (x, y) in &points {
+            let what = || format!("{name}({x:e}, {y:e})");
+            tally.count(what, Width::Double, double(ours(*x, *y)), double(correct(*x, *y)));
+        }
+        tally.finish(name, most_off);
+    }
+    for (name, most_off, ours, correct) in SINGLES {
+        let mut tally = Tally::default();
+        for (x, y) in points.iter().map(|(x, y)| (*x as f32, *y as f32)) {
+            let what = || format!("{name}({x:e}, {y:e})");
+            tally.count(what, Width::Single, single(ours(x, y)), single(correct(x, y)));
+        }
+        tally.finish(name, most_off);
+    }
+}
+
+#[test]
+fn angles_have_the_signs_of_zeros() {
+    use std::f64::consts::PI;
+    let angles =
+        [(0.0, 1.0), (-0.0, 1.0), (0.0, -1.0), (-0.0, -1.0), (0.0, 0.0), (-0.0, 0.0), (0.0, -0.0), (-0.0, -0.0)];
+    for ((y, x), angle) in angles.into_iter().zip([0.0_f64, -0.0, PI, -PI, 0.0, -0.0, PI, -PI]) {
+        assert_eq!(math::atan2_f64(y, x).to_bits(), angle.to_bits(), "{y} {x}");
+        assert_eq!(math::atan2_f32(y as f32, x as f32).to_bits(), (angle as f32).to_bits(), "{y} {x}");
+    }
+    assert_eq!((math::hypot_f64(3e300, 4e300), math::hypot_f64(3e-310, 4e-310)), (5e300, 5e-310));
+    assert_eq!((math::hypot_f64(f64::NAN, -f64::INFINITY), math::hypot_f64(-0.0, 0.0)), (f64::INFINITY, 0.0));
+    assert_eq!(
+        (math::exp2_f64(-1074.0), math::exp2_f64(-1075.0), math::exp2_f64(1024.0)),
+        (5e-324, 0.0, f64::INFINITY)
+    );
+}
+
+/// The positive number as the nearest `f64`.
+fn nearest(x: &BigFloat) -> f64 {
+    let (words, _, _, exponent, _) = x.as_raw_parts().expect("a finite number");
+    let mut words = words.iter().rev().copied();
+    let top = words.next().unwrap_or(0);
+    let sticky = words.any(|word| word != 0);
+    // The number is 0.top.. * 2^exponent, and has this many bits as an `f64`.
+    let kept = (exponent + 1074).clamp(0, 53) as u32;
+    let wide = u128::from(top) << 1 | u128::from(sticky);
+    let dropped = 65 - kept;
+    let (whole, rest) = (wide >> dropped, wide & ((1 << dropped) - 1));
+    let half = 1_u128 << (dropped - 1);
+    let whole = whole + u128::from(rest > half || (rest == half && whole & 1 == 1));
+    // In two steps, each exact: the power may be that of a subnormal number.
+    let power = exponent - kept as i32;
+    whole as f64 * 2f64.powi(power / 2) * 2f64.powi(power - power / 2)
+}
+
+/// The normal distribution against the exact one: in the middle, where the two ways to compute it meet, in both tails, down to where the
+/// probability is subnormal and then zero.
+#[test]
+fn normal_probabilities_are_within_an_ulp() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut consts = Consts::new().expect("memory");
+    let (mut singles, mut doubles) = (Tally::default(), Tally::default());
+    let mut check = |x: f64| {
+        let exact = exact::normal_cdf(&BigFloat::from_f64(x, 64), 128, &mut consts);
+        let correct = nearest(&exact);
+        let what = || format!("normal_cdf({x:e})");
+        doubles.count(what, Width::Double, double(math::normal_cdf_f64(x)), double(correct));
+        if x == f64::from(x as f32) {
+            singles.count(what, Width::Single, single(math::normal_cdf_f32(x as f32)), single(correct as f32));
+        }
+    };
+    for (low, high) in
+        [(-0.75, 0.75), (-0.8, -0.7), (0.7, 0.8), (-8.0, -0.75), (0.75, 8.5), (-37.5, -8.0), (-38.5, -37.5)]
+    {
+        for _ in 0..200 {
+            let x = low + (high - low) * random.f64();
+            check(x);
+            check(f64::from(x as f32));
+        }
+    }
+    for x in [0.0, 1e-300, 1e-9, 0.75, 1.0, 5.0, 8.3, 14.1, 14.2, 20.0, 37.5, 38.4, 38.5] {
+        check(x);
+        check(-x);
+    }
+    singles.finish("normal_cdf_f32", 0.01);
+    doubles.finish("normal_cdf_f64", 0.06);
+}
+
+/// The error functions and the normal distribution where a result ends: at the infinities, at zeros, and where it becomes subnormal.
+#[test]
+fn error_functions_end_as_they_should() {
+    let infinity = f64::INFINITY;
+    assert_eq!((math::erf_f64(infinity), math::erf_f64(-infinity), math::erf_f64(6.0)), (1.0, -1.0, 1.0));
+    assert_eq!((math::erfc_f64(infinity), math::erfc_f64(-infinity), math::erfc_f64(0.0)), (0.0, 2.0, 1.0));
+    assert_eq!((math::normal_cdf_f64(infinity), math::normal_cdf_f64(-infinity)), (1.0, 0.0));
+    assert_eq!((math::normal_cdf_f64(0.0), math::normal_cdf_f64(-0.0)), (0.5, 0.5));
+    assert_eq!(math::erf_f64(0.5), 0.520_499_877_813_046_5);
+    assert_eq!(math::erfc_f64(10.0), 2.088_487_583_762_545e-45);
+    assert_eq!(math::normal_cdf_f64(-1.0), 0.158_655_253_931_457_05);
+    assert_eq!(math::normal_cdf_f64(-38.0), 2.885_428_35e-316);
+    assert_eq!((math::normal_cdf_f64(-38.4), math::normal_cdf_f64(-38.5)), (6.4e-323, 0.0));
+    assert!([math::erf_f64, math::erfc_f64, math::normal_cdf_f64].iter().all(|function| function(f64::NAN).is_nan()));
+    let infinity = f32::INFINITY;
+    assert_eq!((math::erf_f32(infinity), math::erfc_f32(-infinity), math::normal_cdf_f32(-infinity)), (1.0, 2.0, 0.0));
+    assert_eq!((math::erfc_f32(infinity), math::normal_cdf_f32(infinity), math::normal_cdf_f32(0.0)), (0.0, 1.0, 0.5));
+    assert!([math::erf_f32, math::erfc_f32, math::normal_cdf_f32].iter().all(|function| function(f32::NAN).is_nan()));
+}
+
 #[test]
 fn simple_arguments_have_the_nearest_values() {
     assert_eq!(math::exp_f64(1.0), std::f64::consts::E);
@@ -230,10 +379,28 @@ fn special_values_are_those_of_c() {
     let inf = f32::INFINITY;
     assert_eq!((math::exp_f32(inf), math::exp_f32(-inf), math::exp_f32(89.0)), (inf, 0.0, inf));
     assert_eq!((math::expm1_f32(-inf), math::expm1_f32(inf)), (-1.0, inf));
-    for odd in [math::expm1_f32, math::log1p_f32, math::sin_f32, math::sinh_f32, math::tanh_f32, math::atan_f32] {
+    let odds = [
+        math::expm1_f32,
+        math::log1p_f32,
+        math::sin_f32,
+        math::sinh_f32,
+        math::tanh_f32,
+        math::atan_f32,
+        math::erf_f32,
+    ];
+    for odd in odds {
         assert_eq!((odd(-0.0).to_bits(), odd(0.0).to_bits()), ((-0.0_f32).to_bits(), 0));
     }
-    for odd in [math::expm1_f64, math::log1p_f64, math::sin_f64, math::sinh_f64, math::tanh_f64, math::atan_f64] {
+    let odds = [
+        math::expm1_f64,
+        math::log1p_f64,
+        math::sin_f64,
+        math::sinh_f64,
+        math::tanh_f64,
+        math::atan_f64,
+        math::erf_f64,
+    ];
+    for odd in odds {
         assert_eq!((odd(-0.0).to_bits(), odd(0.0).to_bits()), ((-0.0_f64).to_bits(), 0));
     }
     for (x, result) in [(inf, 1.0), (-inf, -1.0), (9.0, 1.0 - f32::EPSILON / 2.0), (9.1, 1.0), (-1e9, -1.0)] {

@@ -96,6 +96,12 @@ const SPECIAL: &[f64] = &[
     6_381_956_970_095_103.0,
     0.414_213_562_373_095,
     2.414_213_562_373_095,
+    // Where probabilities are computed another way, and where they underflow.
+    0.25,
+    26.6,
+    27.2,
+    37.6,
+    38.5,
 ];
 
 /// A point: any bits, or numbers of the sizes that functions are used on.
@@ -146,6 +152,7 @@ macro_rules! functions {
 
 functions! {
     exp ExpF32 ExpF64 "math.exp(x)";
+    exp2 Exp2F32 Exp2F64 "math.exp2(x)";
     expm1 Expm1F32 Expm1F64 "math.expm1(x)";
     log LogF32 LogF64 "math.log(x)";
     log1p Log1pF32 Log1pF64 "math.log1p(x)";
@@ -156,6 +163,11 @@ functions! {
     sinh SinhF32 SinhF64 "math.trig.sinh(x)";
     tanh TanhF32 TanhF64 "math.tanh(x)";
     atan AtanF32 AtanF64 "math.trig.atan(x)";
+    erf ErfF32 ErfF64 "math.erf(x)";
+    erfc ErfcF32 ErfcF64 "math.erfc(x)";
+    normal NormalCdfF32 NormalCdfF64 "math.normal_distribution_cdf(x)";
+    atan2 Atan2F32 Atan2F64 "math.trig.atan2(x, y)";
+    hypot HypotF32 HypotF64 "math.hypot(x, y)";
     pow PowF32 PowF64 "math.pow(x, y)";
 }
 

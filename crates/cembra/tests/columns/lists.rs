@@ -86,6 +86,7 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
         "input x, y: [f64?]; math.correlation(x, y)",
         "input x: [f64?]; math.cum_sum(x, over=edge.to_scalar(x))",
         "input x: [f64?]; array.dense_rank(x)",
+        "input x: [f64?]; array.rolling_mean(array.sort(array.shift(x, 1)), 3)",
         "input x: [f64?]; math.median(x) + math.inverse_cdf(x, 0.25)",
         "input x: [f64?]; array.iota(shape_of(x)) * array.size(x)",
         "input x: [f64?]; core.const_with_shape(shape_of(x), 1.5)",
@@ -108,6 +109,7 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
         ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
         ("input x: [f64?]; (x, [1.0, 2.0])", "is a struct of what is neither"),
         ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
+        ("input x: [f64?]; input n: i64; array.rolling_sum(x, n)", "takes an operand that differs from row to row"),
     ];
     for (text, reason) in apart {
         let found = batch(text).row_by_row().map(|reason| reason.message().to_owned());
@@ -535,6 +537,15 @@ fn operators_on_whole_arrays_are_those_of_groups() {
         "math.cum_max(x, over=edge.to_scalar(x))",
         "math.cum_min(i, over=edge.to_scalar(i))",
         "math.cum_sum(i, over=edge.to_scalar(y))",
+        "math.cum_prod(x, over=edge.to_scalar(x))",
+        "array.sort(x)",
+        "array.sort(t, descending=true)",
+        "array.shift(i, 1)",
+        "array.shift(t, -2)",
+        "array.rolling_sum(x, 3)",
+        "array.rolling_mean(i, 2)",
+        "array.rolling_min(y, 2, over=edge.to_scalar(y))",
+        "array.rolling_max(i, 40)",
         "array.dense_rank(t)",
         "array.dense_rank(i, descending=true)",
         "array.ordinal_rank(x, tie_breaker=i)",

@@ -31,13 +31,13 @@ fn rank_types(operator: &'static str, args: &[Argument<'_>], over: usize) -> Res
 }
 
 /// True if the last operand says that ranks go down.
-fn is_descending(args: &[Value]) -> bool {
+pub(super) fn is_descending(args: &[Value]) -> bool {
     matches!(args.last().and_then(Value::as_scalar), Some(ScalarValue::Boolean(true)))
 }
 
 /// The bits of the elements of an array, as they are ordered in one direction or the other: NaNs are last in both. None for
 /// strings.
-fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
+pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
     let mut bits = bits(array)?;
     if descending {
         bits.iter_mut().filter(|bits| !is_nan(array, **bits)).for_each(|bits| *bits = !*bits);

@@ -102,18 +102,68 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
     ..SCAN
 };
 
+pub(crate) static CUM_PROD: OpDef = OpDef {
+    name: "math.cum_prod",
+    aliases: &["cum_prod"],
+    summary: "For each element the product of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are multiplied in f64, in order, and each product is rounded to their type.",
+    over_arrays: OverArrays::Kernel(&ArrayOperator {
+        form: ArrayForm::Scan,
+        typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar),
+        evaluate: |args, ret| match array_of(&args[0])?.scalar().representation() {
+            Scalar::Int32 => {
+                let x = numbers::<i32>(args)?;
+                scan(args, ret, &1_i32, |product, at, _| {
+                    *product = product.wrapping_mul(x[at]);
+                    *product
+                })
+            }
+            Scalar::Int64 => {
+                let x = numbers::<i64>(args)?;
+                scan(args, ret, &1_i64, |product, at, _| {
+                    *product = product.wrapping_mul(x[at]);
+                    *product
+                })
+            }
+            Scalar::Float32 => {
+                let x = numbers::<f32>(args)?;
+                scan(args, ret, &1.0_f64, |product, at, _| {
+                    *product *= f64::from(x[at]);
+                    *product as f32
+                })
+            }
+            _ => {
+                let x = numbers::<f64>(args)?;
+                scan(args, ret, &1.0_f64, |product, at, _| {
+                    *product *= x[at];
+                    *product
+                })
+            }
+        },
+    }),
+    in_strips: Some(InStrips::Scan(Scan::CumProd)),
+    full: FullRule::Operands,
+    examples: &[
+        ex("math.cum_prod([2, missing, 3, 4], over=edge.from_sizes([3, 1]))", "[2, NA, 6, 4]"),
+        ex("math.cum_prod([1.5, 2.0, -1.0])", "[1.5, 3, -3]"),
+    ],
+    ..SCAN
+};
+
+/// True if an element is farther to one side than the best before it. A NaN is farther than all numbers, and the first NaN stays.
+pub(super) fn is_farther<T: PartialOrd>(found: &T, best: &T, side: Ordering) -> bool {
+    match found.partial_cmp(best) {
+        Some(ordering) => ordering == side,
+        None => best.partial_cmp(best).is_some(),
+    }
+}
+
 /// The first element that is as far to one side as any up to here; a NaN is farther than all.
 fn extreme<T: Number + PartialOrd>(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     let x = numbers::<T>(args)?;
     scan(args, ret, &None, |best: &mut Option<T>, at, _| {
         let found = x[at];
         let best = best.get_or_insert(found);
-        let is_farther = match found.partial_cmp(best) {
-            Some(ordering) => ordering == side,
-            // One of them is a NaN, and the first stays.
-            None => best.partial_cmp(&best).is_some(),
-        };
-        if is_farther {
+        if is_farther(&found, best, side) {
             *best = found;
         }
         *best

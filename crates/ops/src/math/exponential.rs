@@ -40,6 +40,24 @@ pub(crate) static EXP: OpDef = OpDef {
     ..FUNCTION
 };
 
+const EXP2_RULE: Rule = |t, a| call(t, a, RuntimeFn::Exp2F32, RuntimeFn::Exp2F64);
+pub(crate) static EXP2: OpDef = OpDef {
+    name: "math.exp2",
+    aliases: &["exp2"],
+    summary: "2 to the power of `x`, exact for whole numbers.",
+    meaning: Meaning::Overloads(&[
+        strict!(|x: f32| -> f32 { math::exp2_f32(x) }, EXP2_RULE),
+        strict!(|x: f64| -> f64 { math::exp2_f64(x) }, EXP2_RULE),
+    ]),
+    examples: &[ex("exp2(10)", "f64{1024}"), ex("exp2(-2f64)", "f64{0.25}"), ex("exp2(0.5f32)", "1.4142135")],
+    derivative: Some(|d| {
+        let logarithm = d.number(std::f64::consts::LN_2);
+        let slope = d.apply(id::MULTIPLY, &[d.result, logarithm])?;
+        all([d.times(slope)?])
+    }),
+    ..FUNCTION
+};
+
 const EXPM1_RULE: Rule = |t, a| call(t, a, RuntimeFn::Expm1F32, RuntimeFn::Expm1F64);
 pub(crate) static EXPM1: OpDef = OpDef {
     name: "math.expm1",

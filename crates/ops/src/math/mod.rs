@@ -9,6 +9,7 @@ pub(crate) mod exponential;
 pub(crate) mod extremes;
 pub(crate) mod floor_division;
 pub(crate) mod logistic;
+pub(crate) mod normal;
 pub(crate) mod power;
 pub(crate) mod quantile;
 pub(crate) mod rounding;

@@ -67,6 +67,38 @@ pub(crate) static SQRT: OpDef = OpDef {
     ..UNARY
 };
 
+const HYPOT_RULE: Rule = |t, a| {
+    let (x, y) = (a[0].val(t), a[1].val(t));
+    let function = if t.ty(x) == MachineType::F32 { RuntimeFn::HypotF32 } else { RuntimeFn::HypotF64 };
+    Cell::num(t.function(function, &[x, y]))
+};
+pub(crate) static HYPOT: OpDef = OpDef {
+    name: "math.hypot",
+    aliases: &["hypot"],
+    summary: "The square root of `x * x + y * y`, without overflow of the squares: infinite if one of the two is, even beside a NaN.",
+    typing: Typing::Promote(Promotion::Float),
+    meaning: Meaning::Overloads(&[
+        strict!(|x: f32, y: f32| -> f32 { math::hypot_f32(x, y) }, HYPOT_RULE),
+        strict!(|x: f64, y: f64| -> f64 { math::hypot_f64(x, y) }, HYPOT_RULE),
+    ]),
+    examples: &[
+        ex("hypot(3, -4)", "f64{5}"),
+        ex("hypot(6f32, -8f32)", "10."),
+        ex("hypot(nan, -inf)", "weak_float{inf}"),
+    ],
+    derivative: Some(|d| {
+        // At the origin the slope is taken for 0 along an axis.
+        let [x, y] = [d.operands[0], d.operands[1]];
+        let mut slope = |side| {
+            let ratio = d.apply(id::DIVIDE, &[side, d.result])?;
+            let ratio = d.or_zero(side, ratio)?;
+            d.times(ratio)
+        };
+        all([slope(x)?, slope(y)?])
+    }),
+    ..BINARY
+};
+
 // The root with pow's answers for the two arguments on which they differ: +0.0 for -0.0 and +inf for -inf.
 const POW_HALF_RULE: Rule = |t, a| {
     let x = a[0].val(t);

@@ -1,11 +1,12 @@
 //! Trigonometry, in radians. Each function is one algorithm of the runtime, called or recorded; integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
-use crate::definition::{Meaning, OpDef, ex};
+use crate::definition::{Meaning, OpDef, ex, param};
 use crate::derivative::all;
 use crate::kernel::strict;
 use crate::{Rule, id};
-use cembra_runtime::{RuntimeFn, math};
+use cembra_runtime::{MachineType, RuntimeFn, math};
+use cembra_tape::Cell;
 
 const SIN_RULE: Rule = |t, a| call(t, a, RuntimeFn::SinF32, RuntimeFn::SinF64);
 pub(crate) static SIN: OpDef = OpDef {
@@ -106,6 +107,39 @@ pub(crate) static ATAN: OpDef = OpDef {
         let one = d.number(1.0);
         let divisor = d.apply(id::ADD, &[one, square])?;
         all([d.over(divisor)?])
+    }),
+    ..FUNCTION
+};
+
+const ATAN2_RULE: Rule = |t, a| {
+    let (y, x) = (a[0].val(t), a[1].val(t));
+    let function = if t.ty(x) == MachineType::F32 { RuntimeFn::Atan2F32 } else { RuntimeFn::Atan2F64 };
+    Cell::num(t.function(function, &[y, x]))
+};
+pub(crate) static ATAN2: OpDef = OpDef {
+    name: "math.trig.atan2",
+    aliases: &["atan2"],
+    summary: "The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with C's special cases for zeros and infinities.",
+    params: const { &[param("y"), param("x")] },
+    meaning: Meaning::Overloads(&[
+        strict!(|y: f32, x: f32| -> f32 { math::atan2_f32(y, x) }, ATAN2_RULE),
+        strict!(|y: f64, x: f64| -> f64 { math::atan2_f64(y, x) }, ATAN2_RULE),
+    ]),
+    examples: &[
+        ex("atan2(1, -1)", "f64{2.356194490192345}"),
+        ex("atan2(-0f64, -1f64)", "f64{-3.141592653589793}"),
+        ex("atan2(0, 0)", "f64{0}"),
+    ],
+    derivative: Some(|d| {
+        let [y, x] = [d.operands[0], d.operands[1]];
+        let distance = d.apply(id::HYPOT, &[x, y])?;
+        let mut slope = |side| {
+            let ratio = d.apply(id::DIVIDE, &[side, distance])?;
+            let slope = d.apply(id::DIVIDE, &[ratio, distance])?;
+            d.times(slope)
+        };
+        let (of_y, of_x) = (slope(x)?, slope(y)?);
+        all([of_y, d.minus(of_x)?])
     }),
     ..FUNCTION
 };

@@ -13,7 +13,7 @@ fn operator(name: &str) -> &'static OpDef {
 }
 
 /// The result type of an operator on operands of these types, and on defaults where there are fewer.
-fn typed(name: &str, operands: &[QType]) -> Result<QType, TypeFault> {
+pub(crate) fn typed(name: &str, operands: &[QType]) -> Result<QType, TypeFault> {
     let def = operator(name);
     let defaults: Vec<&Value> =
         def.params.iter().skip(operands.len()).filter_map(|param| param.default.as_ref()).collect();
@@ -25,7 +25,7 @@ fn typed(name: &str, operands: &[QType]) -> Result<QType, TypeFault> {
 }
 
 /// What an operator computes, of operands and defaults.
-fn call(name: &str, operands: &[Value]) -> Result<Value, FaultKind> {
+pub(crate) fn call(name: &str, operands: &[Value]) -> Result<Value, FaultKind> {
     let def = operator(name);
     let defaults = def.params.iter().skip(operands.len()).filter_map(|param| param.default.clone());
     let all: Vec<Value> = operands.iter().cloned().chain(defaults).collect();
@@ -36,7 +36,7 @@ fn call(name: &str, operands: &[Value]) -> Result<Value, FaultKind> {
     Ok(made)
 }
 
-fn array<T>(scalar: Scalar, elements: &[Option<T>]) -> Value
+pub(crate) fn array<T>(scalar: Scalar, elements: &[Option<T>]) -> Value
 where
     T: Clone + Into<ScalarValue>,
 {
@@ -44,29 +44,29 @@ where
     Value::Array(ArrayKind::Dense, Array::from_scalars(scalar, elements).into())
 }
 
-fn ints(elements: &[Option<i32>]) -> Value {
+pub(crate) fn ints(elements: &[Option<i32>]) -> Value {
     array(Scalar::Int32, elements)
 }
 
-fn longs(elements: &[i64]) -> Value {
+pub(crate) fn longs(elements: &[i64]) -> Value {
     array(Scalar::Int64, &elements.iter().map(|element| Some(*element)).collect::<Vec<_>>())
 }
 
-fn floats(elements: &[f64]) -> Value {
+pub(crate) fn floats(elements: &[f64]) -> Value {
     array(Scalar::Float64, &elements.iter().map(|element| Some(*element)).collect::<Vec<_>>())
 }
 
-fn sizes(sizes: &[i64]) -> Value {
+pub(crate) fn sizes(sizes: &[i64]) -> Value {
     Edge::from_sizes(ArrayKind::Dense, sizes.iter().copied()).expect("an edge").into()
 }
 
-fn mapping(groups: &[Option<i64>], parents: usize) -> Value {
+pub(crate) fn mapping(groups: &[Option<i64>], parents: usize) -> Value {
     let groups = Array::from_scalars(Scalar::Int64, groups.iter().map(|group| group.map(ScalarValue::Int64)));
     Edge::from_mapping(ArrayKind::Dense, groups, parents).expect("an edge").into()
 }
 
 /// A result as listings show it, or the kind of its fault.
-fn shown(name: &str, operands: &[Value]) -> String {
+pub(crate) fn shown(name: &str, operands: &[Value]) -> String {
     call(name, operands).map_or_else(|kind| kind.name().to_owned(), |value| value.to_string())
 }
 

@@ -12,3 +12,4 @@ mod laws;
 mod lift;
 mod rules;
 mod strips;
+mod windows;

@@ -97,17 +97,35 @@ class _ArrayOperators:
     def resize_array_shape(self, array_shape: Any, size: Any) -> Expr:
         """The shape of the same form of array, of `size` elements."""
         ...
+    def rolling_max(self, x: Any, length: Any, over: Any = ...) -> Expr:
+        """For each element the largest of the last `length` elements of its group, or of the array, up to and including this one, and NaN if one is. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones."""
+        ...
+    def rolling_mean(self, x: Any, length: Any, over: Any = ...) -> Expr:
+        """For each element the mean of the last `length` elements of its group, or of the array, up to and including this one. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones. Integers become f32."""
+        ...
+    def rolling_min(self, x: Any, length: Any, over: Any = ...) -> Expr:
+        """For each element the smallest of the last `length` elements of its group, or of the array, up to and including this one, and NaN if one is. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones."""
+        ...
+    def rolling_sum(self, x: Any, length: Any, over: Any = ...) -> Expr:
+        """For each element the sum of the last `length` elements of its group, or of the array, up to and including this one. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones. Floats are added in f64, and no sum depends on elements before its window."""
+        ...
     def select(self, x: Any, fltr: Any) -> Expr:
         """The elements, missing ones too, where the mask `fltr` is present."""
         ...
     def shaped(self, x: Any, shape: Any) -> Expr:
         """`x` in the shape of an array: a scalar as often as that has elements, an array in the form of it, whatever its size."""
         ...
+    def shift(self, x: Any, n: Any, over: Any = ...) -> Expr:
+        """The elements moved by `n` places to higher positions in their group, or in the array; to lower ones if `n` is negative. Missing where no element comes from, and for an element in no group."""
+        ...
     def size(self, array: Any) -> Expr:
         """How many elements an array has, missing ones included."""
         ...
     def slice(self, array: Any, offset: Any, size: Any) -> Expr:
         """The `size` elements from position `offset` on; all that follow if `size` is -1. There must be such elements."""
+        ...
+    def sort(self, x: Any, over: Any = ..., descending: Any = ...) -> Expr:
+        """The elements of each group, or of the array, from the smallest to the largest; the other way if `descending`. NaNs come behind all others, and missing elements last. Equal elements keep their order."""
         ...
     def take(self, x: Any, ids: Any, over: Any = ..., ids_over: Any = ...) -> Expr:
         """The elements of `x` at `ids`, counted from 0 in each group of the edge `over`: those of the group that `ids_over` says an index belongs to, which is `over` if it is not given. There must be such elements; a missing index gives a missing one, and so does one in no group."""
@@ -535,6 +553,9 @@ class _MathTrigOperators:
     def atan(self, x: Any) -> Expr:
         """The angle between -pi/2 and pi/2, in radians, whose tangent is `x`."""
         ...
+    def atan2(self, y: Any, x: Any) -> Expr:
+        """The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with C's special cases for zeros and infinities."""
+        ...
     def cos(self, x: Any) -> Expr:
         """The cosine of an angle in radians; NaN for an infinity."""
         ...
@@ -582,14 +603,26 @@ class _MathOperators:
     def cum_min(self, x: Any, over: Any = ...) -> Expr:
         """For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over."""
         ...
+    def cum_prod(self, x: Any, over: Any = ...) -> Expr:
+        """For each element the product of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are multiplied in f64, in order, and each product is rounded to their type."""
+        ...
     def cum_sum(self, x: Any, over: Any = ...) -> Expr:
         """For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type."""
         ...
     def divide(self, x: Any, y: Any) -> Expr:
         """The quotient of two numbers, always a float: integers are converted to f32 first. Division by zero gives an infinity or NaN."""
         ...
+    def erf(self, x: Any) -> Expr:
+        """The error function: the probability that a normal variable with the variance 1/2 lies between `-x` and `x`, with the sign of `x`."""
+        ...
+    def erfc(self, x: Any) -> Expr:
+        """`1 - erf(x)`, without cancellation for large `x`: 2 at -inf, 0 at inf."""
+        ...
     def exp(self, x: Any) -> Expr:
         """e to the power of `x`."""
+        ...
+    def exp2(self, x: Any) -> Expr:
+        """2 to the power of `x`, exact for whole numbers."""
         ...
     def expm1(self, x: Any) -> Expr:
         """e to the power of `x`, less 1, exact near 0."""
@@ -608,6 +641,9 @@ class _MathOperators:
         ...
     def fmod(self, x: Any, y: Any) -> Expr:
         """The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor."""
+        ...
+    def hypot(self, x: Any, y: Any) -> Expr:
+        """The square root of `x * x + y * y`, without overflow of the squares: infinite if one of the two is, even beside a NaN."""
         ...
     def inverse_cdf(self, x: Any, cdf_arg: Any, into: Any = ...) -> Expr:
         """The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none. `cdf_arg`, and its product with how many there are, are rounded to f32 whatever the types are."""
@@ -671,6 +707,9 @@ class _MathOperators:
         ...
     def neg(self, x: Any) -> Expr:
         """The negative of a number. The smallest integer stays as it is."""
+        ...
+    def normal_distribution_cdf(self, x: Any) -> Expr:
+        """The probability that a standard normal variable is at most `x`, with all digits in both tails."""
         ...
     def normal_distribution_inverse_cdf(self, x: Any) -> Expr:
         """The number below which a standard normal variable lies with probability `x`: infinite at 0 and 1, an error outside."""
@@ -1090,6 +1129,9 @@ class _TensorOperators:
     def concat(self, tensors: Any, axis: Any = ...) -> Expr:
         """The tensors of a tuple, one behind the other along an axis."""
         ...
+    def cum_sum(self, x: Any, axis: Any = ...) -> Expr:
+        """The sum of the elements up to each index of an axis, by default the last. Sums are made of sums of 1, 2, 4, .. elements, those of f32 in f64; integers wrap around."""
+        ...
     def grad(self, y: Any, x: Any) -> Expr:
         """How much each element of `x` changes `y`, which is a float without axes."""
         ...
@@ -1222,6 +1264,9 @@ class _Operators:
     def atan(self, x: Any) -> Expr:
         """The angle between -pi/2 and pi/2, in radians, whose tangent is `x`."""
         ...
+    def atan2(self, y: Any, x: Any) -> Expr:
+        """The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with C's special cases for zeros and infinities."""
+        ...
     def beta_distribution_inverse_cdf(self, x: Any, alpha: Any, beta: Any) -> Expr:
         """The number below which a variable of the beta distribution with the shapes `alpha` and `beta` lies with probability `x`. An error unless `x` is a probability and the shapes are positive and finite."""
         ...
@@ -1294,6 +1339,9 @@ class _Operators:
     def cum_min(self, x: Any, over: Any = ...) -> Expr:
         """For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over."""
         ...
+    def cum_prod(self, x: Any, over: Any = ...) -> Expr:
+        """For each element the product of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are multiplied in f64, in order, and each product is rounded to their type."""
+        ...
     def cum_sum(self, x: Any, over: Any = ...) -> Expr:
         """For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type."""
         ...
@@ -1317,8 +1365,17 @@ class _Operators:
     def equal(self, x: Any, y: Any) -> Expr:
         """Present if `x` equals `y`. Written `==`."""
         ...
+    def erf(self, x: Any) -> Expr:
+        """The error function: the probability that a normal variable with the variance 1/2 lies between `-x` and `x`, with the sign of `x`."""
+        ...
+    def erfc(self, x: Any) -> Expr:
+        """`1 - erf(x)`, without cancellation for large `x`: 2 at -inf, 0 at inf."""
+        ...
     def exp(self, x: Any) -> Expr:
         """e to the power of `x`."""
+        ...
+    def exp2(self, x: Any) -> Expr:
+        """2 to the power of `x`, exact for whole numbers."""
         ...
     def expm1(self, x: Any) -> Expr:
         """e to the power of `x`, less 1, exact near 0."""
@@ -1367,6 +1424,9 @@ class _Operators:
         ...
     def has(self, x: Any) -> Expr:
         """Present if `x` is. For a plain value the result is a unit, present by type."""
+        ...
+    def hypot(self, x: Any, y: Any) -> Expr:
+        """The square root of `x * x + y * y`, without overflow of the squares: infinite if one of the two is, even beside a NaN."""
         ...
     def identity(self, x: Any) -> Expr:
         """`x` itself."""
@@ -1480,6 +1540,9 @@ class _Operators:
     namedtuple: _NamedtupleOperators
     def neg(self, x: Any) -> Expr:
         """The negative of a number. The smallest integer stays as it is."""
+        ...
+    def normal_distribution_cdf(self, x: Any) -> Expr:
+        """The probability that a standard normal variable is at most `x`, with all digits in both tails."""
         ...
     def normal_distribution_inverse_cdf(self, x: Any) -> Expr:
         """The number below which a standard normal variable lies with probability `x`: infinite at 0 and 1, an error outside."""

@@ -119,7 +119,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = math.cum_sum(x, s)",
-            "math.cum_sum takes arrays, and no tensors; nothing goes along an axis like this in a model; in Rust a `TensorOp` of your own can",
+            "math.cum_sum takes arrays, and no tensors; of whole tensors it is `tensor.cum_sum`",
             "math.cum_sum(x, s)",
         ),
         (

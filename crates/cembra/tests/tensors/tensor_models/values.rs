@@ -110,6 +110,57 @@ fn the_first_largest_element_is_found() {
 }
 
 #[test]
+fn running_sums_go_along_an_axis() {
+    let text = "
+        input x: tensor[f64, 2], n: tensor[i32, 1], t: tensor[f32, 1], w: tensor[f64, 2]
+        output rows = tensor.cum_sum(x)
+        output columns = tensor.cum_sum(x, 0)
+        output of_integers = tensor.cum_sum(n, axis=-1)
+        output of_f32 = tensor.cum_sum(t)
+        output slope = tensor.grad(tensor.sum(tensor.cum_sum(x, 1) * w), x)";
+    let (nan, infinity) = (f64::NAN, f64::INFINITY);
+    let numbers: Vec<i32> = (1..=70).map(|n| if n == 3 { i32::MAX } else { n }).collect();
+    let given = tensors([
+        ("x", f64s(&[2, 5], &[1.0, 2.0, 3.0, 4.0, 5.0, -0.0, infinity, 1.0, nan, 0.5])),
+        ("n", Tensor::new(&[70], numbers.clone()).expect("a tensor")),
+        ("t", Tensor::new(&[4], vec![16_777_216.0_f32, 1.0, 1.0, -16_777_216.0]).expect("a tensor")),
+        ("w", f64s(&[2, 5], &[1.0, 10.0, 100.0, 1000.0, 10000.0, 0.0, 0.0, 1.0, 0.0, 2.0])),
+    ]);
+    let made = evaluated(text, &given);
+    let floats = |at: usize| made[at].to_vec::<f64>().expect("floats");
+    let rows = floats(0);
+    assert_eq!(rows[..5], [1.0, 3.0, 6.0, 10.0, 15.0]);
+    assert_eq!((rows[5].to_bits(), rows[6], rows[7]), ((-0.0_f64).to_bits(), infinity, infinity));
+    assert!(rows[8].is_nan() && rows[9].is_nan());
+    let columns = floats(1);
+    assert_eq!(
+        (&columns[..5], columns[5], columns[6], columns[7], columns[9]),
+        (&[1.0, 2.0, 3.0, 4.0, 5.0][..], 1.0, infinity, 4.0, 5.5)
+    );
+    let sums: Vec<i32> = numbers
+        .iter()
+        .scan(0_i32, |sum, n| {
+            *sum = sum.wrapping_add(*n);
+            Some(*sum)
+        })
+        .collect();
+    assert_eq!(made[2].to_vec::<i32>().expect("integers"), sums);
+    // Sums of f32 are kept in f64.
+    assert_eq!(made[3].to_vec::<f32>().expect("floats"), [16_777_216.0, 16_777_216.0, 16_777_218.0, 2.0]);
+    // An element changes all sums from its own on.
+    assert_eq!(floats(4), [11111.0, 11110.0, 11100.0, 11000.0, 10000.0, 3.0, 3.0, 3.0, 2.0, 2.0]);
+    let empty =
+        evaluated("input x: tensor[f64, 2]; output y = tensor.cum_sum(x)", &tensors([("x", f64s(&[3, 0], &[]))]));
+    assert_eq!(empty[0].extents(), [3, 0]);
+    for (text, code) in [
+        ("input x: tensor[bool, 1]; output y = tensor.cum_sum(x)", "type-mismatch"),
+        ("input x: tensor[f64, 1]; output y = tensor.cum_sum(x, 1)", "shape"),
+    ] {
+        assert_eq!(refused(text).0, code, "{text}");
+    }
+}
+
+#[test]
 fn fields_of_tuples_are_what_was_put_into_them() {
     let text = r#"
         input x: tensor[f64, 1], y: tensor[f64, 2], i: i32

@@ -129,6 +129,7 @@ fn on_axis(op: OpId) -> Option<OnAxis> {
         id::TENSOR_LOG_SOFTMAX => TensorGraph::log_softmax,
         id::TENSOR_LOGSUMEXP => TensorGraph::logsumexp,
         id::TENSOR_ARGMAX => TensorGraph::argmax,
+        id::TENSOR_CUM_SUM => TensorGraph::cum_sum,
         id::TENSOR_ARGMIN => TensorGraph::argmin,
         _ => return None,
     })

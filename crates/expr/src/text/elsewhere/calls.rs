@@ -247,11 +247,19 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["power"], "write `x ** 2.0`"),
     call(&["square"], "write `x * x`"),
     call(&["cbrt"], "write `sign(x) * abs(x) ** (1.0 / 3.0)`"),
-    call(&["hypot"], "write `sqrt(x * x + z * z)`"),
+    call(&["arctan2", "atan2f"], "write `atan2(x, z)`, the angle of the point with the coordinates `z` and `x`"),
     call(&["div", "idiv", "quotient", "intdiv"], "write `x // z`, which is rounded down"),
     call(&["greatest"], "write `max(x, z)`, which is missing where one is; to pass over those `max([x, z])`"),
     call(&["least"], "write `min(x, z)`, which is missing where one is; to pass over those `min([x, z])`"),
     call(&["clip", "bound"], "write `clamp(x, 0.0, 1.0)`"),
+    call(
+        &["normcdf", "norm.cdf", "pnorm", "normsdist", "normdist", "normaldist", "normalcdf", "ndtr"],
+        "write `normal_distribution_cdf(x)`, for the mean `z` and the deviation 2 `normal_distribution_cdf((x - z) / 2.0)`",
+    ),
+    call(
+        &["normppf", "norm.ppf", "qnorm", "normsinv", "norminv", "probit", "ndtri"],
+        "write `normal_distribution_inverse_cdf(x)`",
+    ),
     call(&["isnan"], "write `is_nan(x)`, and `not has(o)` for a missing value"),
     call(&["isinf"], "write `is_inf(x)`"),
     call(&["isfinite"], "write `is_finite(x)`"),
@@ -279,12 +287,26 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["shape", "ndim"], "an array has one axis, and `array.size(a)` elements"),
     call(
         &["sort", "sorted", "sortvalues", "orderby"],
-        "write `array.take(a, array.inverse_mapping(array.ordinal_rank(a)))`",
+        "write `array.sort(a)`; in the order of another array it is `array.take(b, array.inverse_mapping(array.ordinal_rank(a)))`",
     ),
     call(&["argsort"], "write `array.inverse_mapping(array.ordinal_rank(a))`"),
     call(&["rank", "denserank"], "write `array.dense_rank(a)` for an array"),
     call(&["unique", "distinct"], "write `array.unique(a)`"),
-    call(&["cumsum"], "write `math.cum_sum(a)`"),
+    call(&["cumsum", "runningsum", "runningtotal"], "write `math.cum_sum(a)`"),
+    call(&["cumprod", "cumproduct"], "write `math.cum_prod(a)`"),
+    call(
+        &["lag", "shift"],
+        "write `array.shift(a, 1)` for an array: a model sees one row of a table, and none before it",
+    ),
+    call(&["lead"], "write `array.shift(a, -1)` for an array: a model sees one row of a table, and none behind it"),
+    call(&["diff"], "write `a - array.shift(a, 1)` for an array: a model sees one row of a table, and none before it"),
+    call(
+        &["rolling", "rollingmean", "movingaverage", "movavg", "sma"],
+        "write `array.rolling_mean(a, 3)` for an array, or `array.rolling_sum(a, 3)`: a model sees one row of a table, and none before it",
+    ),
+    call(&["rollingsum", "movingsum"], "write `array.rolling_sum(a, 3)`"),
+    call(&["rollingmin", "movingmin"], "write `array.rolling_min(a, 3)`"),
+    call(&["rollingmax", "movingmax"], "write `array.rolling_max(a, 3)`"),
     call(&["groupby"], "write `sum(a, into=edge.group_by(b))`: sums of the elements of `a`, one for each value of `b`"),
     call(
         &["map", "apply", "transform", "vmap", "vectorize", "applymap"],
@@ -301,10 +323,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["arange", "linspace", "range"], "write `[0, 1, 2]`; a loop runs over `seq.range(10)`"),
     call(&["jit", "eval", "compile"], "a model is compiled as a whole: leave this out"),
     call(&["grad", "valueandgrad", "hessian"], "gradients are of tensors: declare `input w: tensor[f64, 1]`"),
-    call(
-        &["lag", "lead", "shift", "diff", "rolling", "rownumber", "rownum", "ntile", "firstvalue", "lastvalue"],
-        OTHER_ROWS,
-    ),
+    call(&["rownumber", "rownum", "ntile", "firstvalue", "lastvalue"], OTHER_ROWS),
 ];
 
 /// Names that stand for values.

@@ -33,9 +33,10 @@ pub(super) const TENSORS: &[Foreign] = &[
         "nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
     ),
     tensors(
-        &["cumsum", "cumprod", "cummax", "cummin", "cumcount"],
+        &["cumprod", "cummax", "cummin", "cumcount"],
         "nothing goes along an axis like this in a model; in Rust a `TensorOp` of your own can",
     ),
+    tensors(&["cumsum"], "`tensor.cum_sum(x, 0)` has running sums along an axis"),
     tensors(&["concatenate", "cat", "hstack", "vstack"], "`tensor.concat((x, y), 0)` joins tensors along an axis"),
     tensors(
         &["stack"],

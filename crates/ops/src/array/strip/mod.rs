@@ -172,6 +172,8 @@ impl Finish {
 pub enum Scan {
     /// The sum.
     CumSum,
+    /// The product.
+    CumProd,
     /// The least.
     CumMin,
     /// The greatest.

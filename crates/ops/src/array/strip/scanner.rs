@@ -19,10 +19,14 @@ pub type Scanner = Box<dyn Scanning>;
 pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
     use Scalar::{Float32, Float64, Int32, Int64};
     Some(match (scan, scalar.representation()) {
-        (Scan::CumSum, Int32) => carried::<Sum<i32>>(),
-        (Scan::CumSum, Int64) => carried::<Sum<i64>>(),
-        (Scan::CumSum, Float32) => carried::<Sum<f32>>(),
-        (Scan::CumSum, Float64) => carried::<Sum<f64>>(),
+        (Scan::CumSum, Int32) => carried::<Running<i32, Sum>>(),
+        (Scan::CumSum, Int64) => carried::<Running<i64, Sum>>(),
+        (Scan::CumSum, Float32) => carried::<Running<f32, Sum>>(),
+        (Scan::CumSum, Float64) => carried::<Running<f64, Sum>>(),
+        (Scan::CumProd, Int32) => carried::<Running<i32, Product>>(),
+        (Scan::CumProd, Int64) => carried::<Running<i64, Product>>(),
+        (Scan::CumProd, Float32) => carried::<Running<f32, Product>>(),
+        (Scan::CumProd, Float64) => carried::<Running<f64, Product>>(),
         (Scan::CumMin, Int32) => carried::<Extreme<i32, false>>(),
         (Scan::CumMin, Int64) => carried::<Extreme<i64, false>>(),
         (Scan::CumMin, Float32) => carried::<Extreme<f32, false>>(),
@@ -181,55 +185,68 @@ impl<C: Carry> Carried<C> {
     }
 }
 
-/// A running sum: of floats in FLOAT64, in order.
+/// Running sums or products: of floats in FLOAT64, in order.
 #[derive(Debug)]
-struct Sum<T>(PhantomData<T>);
+struct Running<T, O>(PhantomData<(T, O)>);
 
-/// A number, and what its sums are kept in.
-trait Summed: Element {
-    type Sum: Copy + Debug + Send;
-    const ZERO: Self::Sum;
-    /// What changes no sum, not even the sign of a zero.
-    const NEUTRAL: Self;
-    fn add(sum: Self::Sum, value: Self) -> Self::Sum;
-    fn of_sum(sum: Self::Sum) -> Self;
+/// Running sums.
+#[derive(Debug)]
+struct Sum;
+
+/// Running products.
+#[derive(Debug)]
+struct Product;
+
+/// How a number is added to a sum, or multiplied with a product.
+trait Operation<T>: Debug {
+    /// The type that sums or products are kept in.
+    type State: Copy + Debug + Send;
+    const START: Self::State;
+    /// The number that changes no sum or product, not even the sign of a zero.
+    const NEUTRAL: T;
+    fn take(state: Self::State, value: T) -> Self::State;
+    fn value(state: Self::State) -> T;
 }
 
-macro_rules! summed {
-    ($($ty:ident in $sum:ident from $zero:literal, $neutral:literal, $add:expr, $of_sum:expr;)*) => { $(
-        impl Summed for $ty {
-            type Sum = $sum;
-            const ZERO: $sum = $zero;
+macro_rules! operations {
+    ($($operation:ident of $ty:ident in $state:ident from $start:literal, $neutral:literal, $take:expr, $value:expr;)*) => { $(
+        impl Operation<$ty> for $operation {
+            type State = $state;
+            const START: $state = $start;
             const NEUTRAL: $ty = $neutral;
             #[inline(always)]
-            fn add(sum: $sum, value: $ty) -> $sum {
-                let add: fn($sum, $ty) -> $sum = $add;
-                add(sum, value)
+            fn take(state: $state, value: $ty) -> $state {
+                let take: fn($state, $ty) -> $state = $take;
+                take(state, value)
             }
             #[inline(always)]
-            fn of_sum(sum: $sum) -> $ty {
-                let of_sum: fn($sum) -> $ty = $of_sum;
-                of_sum(sum)
+            fn value(state: $state) -> $ty {
+                let value: fn($state) -> $ty = $value;
+                value(state)
             }
         }
     )* };
 }
 
-summed! {
-    i32 in i32 from 0, 0, |sum, x| sum.wrapping_add(x), |sum| sum;
-    i64 in i64 from 0, 0, |sum, x| sum.wrapping_add(x), |sum| sum;
-    f32 in f64 from 0.0, -0.0, |sum, x| sum + f64::from(x), |sum| sum as f32;
-    f64 in f64 from 0.0, -0.0, |sum, x| sum + x, |sum| sum;
+operations! {
+    Sum of i32 in i32 from 0, 0, |sum, x| sum.wrapping_add(x), |sum| sum;
+    Sum of i64 in i64 from 0, 0, |sum, x| sum.wrapping_add(x), |sum| sum;
+    Sum of f32 in f64 from 0.0, -0.0, |sum, x| sum + f64::from(x), |sum| sum as f32;
+    Sum of f64 in f64 from 0.0, -0.0, |sum, x| sum + x, |sum| sum;
+    Product of i32 in i32 from 1, 1, |product, x| product.wrapping_mul(x), |product| product;
+    Product of i64 in i64 from 1, 1, |product, x| product.wrapping_mul(x), |product| product;
+    Product of f32 in f64 from 1.0, 1.0, |product, x| product * f64::from(x), |product| product as f32;
+    Product of f64 in f64 from 1.0, 1.0, |product, x| product * x, |product| product;
 }
 
-impl<T: Summed> Carry for Sum<T> {
+impl<T: Element, O: Operation<T> + 'static> Carry for Running<T, O> {
     type Strip<'a> = (&'a [T], Bits<'a>);
     type Value = T;
-    type State = T::Sum;
+    type State = O::State;
     const IS_CHAIN: bool = true;
 
-    fn start() -> T::Sum {
-        T::ZERO
+    fn start() -> O::State {
+        O::START
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
@@ -237,27 +254,27 @@ impl<T: Summed> Carry for Sum<T> {
     }
 
     #[inline(always)]
-    fn go(state: &mut T::Sum, (elements, is_there): Self::Strip<'_>, part: Range<usize>, values: &mut [T]) {
-        let mut sum = *state;
+    fn go(state: &mut O::State, (elements, is_there): Self::Strip<'_>, part: Range<usize>, values: &mut [T]) {
+        let mut now = *state;
         if is_there.is_full() {
             for (value, element) in values.iter_mut().zip(&elements[part]) {
-                sum = T::add(sum, *element);
-                *value = T::of_sum(sum);
+                now = O::take(now, *element);
+                *value = O::value(now);
             }
         } else {
-            // Nothing hangs on whether an element is there: what is missing adds what is neutral.
+            // No branch depends on presence: a missing element is replaced by the neutral number.
             for (values, at) in values.chunks_mut(WINDOW).zip(part.step_by(WINDOW)) {
                 let (word, elements) = (is_there.word(at), &elements[at..at + values.len()]);
                 for (place, (value, element)) in values.iter_mut().zip(elements).enumerate() {
-                    *value = if word & 1 << place != 0 { *element } else { T::NEUTRAL };
+                    *value = if word & 1 << place != 0 { *element } else { O::NEUTRAL };
                 }
                 for value in values {
-                    sum = T::add(sum, *value);
-                    *value = T::of_sum(sum);
+                    now = O::take(now, *value);
+                    *value = O::value(now);
                 }
             }
         }
-        *state = sum;
+        *state = now;
     }
 
     #[inline(always)]
@@ -266,9 +283,9 @@ impl<T: Summed> Carry for Sum<T> {
     }
 
     #[inline(always)]
-    fn step(state: &mut T::Sum, (elements, _): Self::Strip<'_>, at: usize) -> T {
-        *state = T::add(*state, elements[at]);
-        T::of_sum(*state)
+    fn step(state: &mut O::State, (elements, _): Self::Strip<'_>, at: usize) -> T {
+        *state = O::take(*state, elements[at]);
+        O::value(*state)
     }
 }
 
