@@ -141,6 +141,21 @@ def test_functions_of_numpy_on_expressions_are_operators():
     halves = np.array([0.5, 1.5, -2.5, 2.6])
     assert cembra.compile(np.rint(L.x))(halves).tolist() == np.rint(halves).tolist()
     assert cembra.compile(np.trunc(L.x))(halves).tolist() == np.trunc(halves).tolist()
+    x, y = np.array([3.0, -0.5, 0.0, 1e300]), np.array([-4.0, 2.0, -0.0, 1e300])
+    assert np.allclose(cembra.compile(np.hypot(L.x, L.y))(x, y), np.hypot(x, y), rtol=1e-15, atol=0.0)
+    assert np.allclose(cembra.compile(np.arctan2(L.y, L.x))(y, x), np.arctan2(y, x), rtol=1e-15, atol=0.0)
+    assert cembra.compile(np.exp2(L.x))(np.array([-1074.0, 0.0, 10.0])).tolist() == [5e-324, 1.0, 1024.0]
+    assert cembra.compile(np.hypot(L.x, 4.0))(3.0) == 5.0 and cembra.compile(np.tanh(L.x))(0.0) == 0.0
+    digits = np.array([1.25, -1.35, 2.5, 1234.5])
+    for function in [lambda e: np.round(e, 1), lambda e: round(e, 1), lambda e: np.around(e, decimals=1)]:
+        assert cembra.compile(function(L.x))(digits).tolist() == [1.2, -1.4, 2.5, 1234.5]
+    assert cembra.compile(np.round(L.x))(digits).tolist() == np.round(digits).tolist() == cembra.compile(round(L.x))(digits).tolist()
+    assert cembra.compile(round(L.x, -2))(1250.0) == 1200.0
+    graded = np.select([L.x < 1.0, L.x < 2.0], [10.0, L.x * 2.0], L.x)
+    assert cembra.compile(graded)(np.array([0.5, 1.5, 2.5])).tolist() == [10.0, 3.0, 2.5]
+    assert cembra.compile(np.select([L.x > 1], [5]))(np.array([0, 2])).tolist() == [0, 5]
+    assert cembra.compile(np.cumprod(L.x), types={"x": "[f64]"})([2.0, 3.0, -1.0]).tolist() == [2.0, 6.0, -6.0]
+    assert cembra.compile(np.sort(L.x), types={"x": "[f64]"})([2.0, 3.0, -1.0]).tolist() == [-1.0, 2.0, 3.0]
     known = {*cembra.expressions._UFUNCS.values(), *cembra.expressions._FUNCTIONS.values()} - cembra.expressions._SIGNS
     assert [name for name in known if not cembra._cembra._has_operator(name)] == []
     with pytest.raises(cembra.TracingError, match="np.arcsin"):
@@ -168,6 +183,9 @@ def test_functions_of_numpy_on_expressions_are_operators():
         (lambda e: f"{e:>8}", "M.strings.as_text"),
         (lambda e: "{}".format(e), "M.strings.join"),
         (lambda e: format(e), "M.strings.as_text"),
+        (lambda e: round(e, L.n), "digits"),
+        (lambda e: np.select([e], [1.0, 2.0]), "1 conditions and 2 choices"),
+        (lambda e: np.round(L.x, out=None), "np.round"),
     ],
 )
 def test_what_needs_a_value_is_refused_with_a_hint(ask, hint):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -174,10 +175,8 @@ class Expr:
     def __abs__(self) -> Expr:
         return call("math.abs", self)
 
-    def __round__(self, digits: None = None) -> Expr:
-        if digits is not None:
-            raise TracingError("round() of an expression takes no digits")
-        return call("math.round_even", self, 0)
+    def __round__(self, digits: Any = None) -> Expr:
+        return _rounded(self, 0 if digits is None else digits)
 
     def __trunc__(self) -> Expr:
         return call("math.trunc", self)
@@ -247,6 +246,14 @@ class Expr:
         return infix(name, *inputs) if name in _SIGNS else call(name, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Expr:
+        special = _SPECIAL_FUNCTIONS.get(function.__name__)
+        if special is not None:
+            try:
+                return special(*args, **kwargs)
+            except TracingError:
+                raise
+            except TypeError as error:
+                raise TracingError(f"np.{function.__name__} of an expression: {error}") from None
         name = _FUNCTIONS.get(function.__name__)
         if name is None or kwargs:
             raise TracingError(f"np.{function.__name__} of an expression is not known here: `M` has the operators of models")
@@ -286,12 +293,15 @@ _UFUNCS = {
     "not_equal": "!=",
     "negative": "math.neg",
     "absolute": "math.abs",
+    "hypot": "math.hypot",
+    "arctan2": "math.trig.atan2",
     "maximum": "math.maximum",
     "minimum": "math.minimum",
     "fmod": "math.fmod",
     "sign": "math.sign",
     "sqrt": "math.sqrt",
     "exp": "math.exp",
+    "exp2": "math.exp2",
     "expm1": "math.expm1",
     "log": "math.log",
     "log2": "math.log2",
@@ -304,6 +314,7 @@ _UFUNCS = {
     "sin": "math.trig.sin",
     "cos": "math.trig.cos",
     "sinh": "math.trig.sinh",
+    "tanh": "math.tanh",
     "arctan": "math.trig.atan",
     "isnan": "math.is_nan",
     "isinf": "math.is_inf",
@@ -318,7 +329,31 @@ _FUNCTIONS = {
     "median": "median",
     "quantile": "quantile",
     "cumsum": "math.cum_sum",
+    "cumprod": "math.cum_prod",
+    "sort": "array.sort",
 }
+
+
+def _rounded(a: Any, decimals: Any = 0) -> Expr:
+    """`np.round` and `round`: halves go to the even digit. The digits must be a number, as the operator is made for them."""
+    if isinstance(decimals, Expr):
+        raise TracingError("the digits of round() of an expression must be a number, no expression")
+    return call("math.round_even", a, operator.index(decimals))
+
+
+def _selected(condlist: Any, choicelist: Any, default: Any = 0) -> Expr:
+    """`np.select`: the choice of the first condition that is true, or the default."""
+    conditions, choices = list(condlist), list(choicelist)
+    if len(conditions) != len(choices):
+        raise TracingError(f"np.select needs a choice for each condition: there are {len(conditions)} conditions and {len(choices)} choices")
+    chosen = as_expr(default)
+    for condition, choice in zip(reversed(conditions), reversed(choices)):
+        chosen = call("where", condition, choice, chosen)
+    return chosen
+
+
+# Functions of NumPy that are no single call of an operator.
+_SPECIAL_FUNCTIONS = {"round": _rounded, "around": _rounded, "round_": _rounded, "select": _selected}
 
 
 def infix(sign: str, left: Any, right: Any) -> Expr:
