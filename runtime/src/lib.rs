@@ -28,6 +28,7 @@ mod memory;
 mod months;
 mod object_model;
 mod optional;
+mod pass;
 mod preserving;
 mod qtype;
 pub mod quantile;
@@ -74,6 +75,7 @@ pub use machine_type::MachineType;
 pub use months::CalendarUnit;
 pub use object_model::ObjectModel;
 pub use optional::Optional;
+pub use pass::RowsPass;
 pub use qtype::{
     ArrayKind, EdgeType, Extent, FieldOffset, Fields, Form, InFrame, MOST_AXES, NameError, Names, QType, ShapeType,
     TableForm,

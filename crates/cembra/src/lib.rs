@@ -120,6 +120,7 @@ pub mod doors {
     pub use crate::json::{JsonKind, JsonMisfit, JsonMoments, JsonText};
     pub use crate::model::explain::{Machine, Origin};
     pub use cembra_engine::rows::{KeyType, OutputParts, OutputRoom};
+    pub use cembra_runtime::RowsPass;
     #[cfg(feature = "tiles")]
     pub use cembra_tiles::{ArrayPlace, TileSource};
     pub use cembra_value::{SourcePlace, compile_until};

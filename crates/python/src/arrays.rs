@@ -161,7 +161,7 @@ pub(crate) fn array(object: &Bound<'_, PyAny>, scalar: Scalar, bounds: &Bounds) 
         && let Ok(untyped) = object.cast::<PyUntypedArray>()
         && untyped.ndim() == 1
         && !is_masked(object)
-        && let Some(array) = moments::array(untyped, scalar, PyValueError::new_err).map_err(misfit_of)?
+        && let Some(array) = moments::array(untyped, scalar, None, PyValueError::new_err).map_err(misfit_of)?
     {
         return Ok(array);
     }
@@ -196,7 +196,7 @@ pub(crate) fn of_arrow(
 pub(crate) fn elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<Array, Misfit> {
     let misfit_of = |error| Misfit::of_raised(format!("[{}]", scalar.short_name()), object, error);
     // Elements of an array of NumPy are Python's objects in its list, and a masked one is `None` there.
-    let listed = match object.hasattr("tolist").unwrap_or(false) {
+    let listed = match object.hasattr("tolist").map_err(misfit_of)? {
         true => object.call_method0("tolist").map_err(misfit_of)?,
         false => object.clone(),
     };
@@ -357,6 +357,7 @@ pub(crate) fn numpy_array<'py>(
     macro_rules! numbers {
         ($($rust:ident $scalar:ident),*) => {
             match scalar {
+                Scalar::WeakFloat => array.numbers::<f64>().map(|all| copied(py, all)).transpose()?,
                 $(Scalar::$scalar => array.numbers::<$rust>().map(|all| copied(py, all)).transpose()?,)*
                 _ => None,
             }

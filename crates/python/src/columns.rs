@@ -2,17 +2,17 @@
 //! gets; strings, dates and truth values of NumPy are converted, since it has them in another form. A value beside columns is the same in every row.
 
 use crate::arrays::{self, for_each_number, is_maskable, is_masked, kind, masked_by, numpy_of, presence};
+use crate::exports::arrow_object;
 use crate::interrupt::{detached, is_long_batch, token_of};
 use crate::lock::released;
 use crate::masks;
 use crate::moments;
 use crate::numbers::{Numbers, is_writable};
-use crate::packages::{Family, Import, Imports, Package, is_arrow, is_ours, is_pandas_column};
+use crate::packages::{Family, Import, Imports, Package, frames, is_arrow, is_ours, is_pandas_column};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
-use crate::signature::Compiled;
 use crate::values::{self, Making};
-use arrow_array::{ArrayRef, NullArray};
+use arrow_array::{Array as _, ArrayRef, NullArray};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use cembra::doors::OutputRoom;
@@ -25,7 +25,6 @@ use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::PyArray;
 use std::sync::Arc;
 
 /// The values of an input in all rows.
@@ -42,8 +41,8 @@ pub(crate) struct Column<'py> {
 pub(crate) struct Origin<'py> {
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) package: Package,
-    /// The type that an input of such values has; `None` of structs and lists.
-    scalar: Option<Scalar>,
+    /// The type that an input of such values has; `None` of structs.
+    natural: Option<QType>,
 }
 
 macro_rules! data {
@@ -120,10 +119,10 @@ macro_rules! data {
 for_each_number!(data);
 
 /// True for an object that has a value for each of many rows.
-pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     match object.cast::<PyUntypedArray>() {
-        Ok(array) => array.ndim() > 0,
-        Err(_) => is_arrow(object) || is_pandas_column(object),
+        Ok(array) => Ok(array.ndim() > 0),
+        Err(_) => Ok(is_arrow(object)? || is_pandas_column(object)?),
     }
 }
 
@@ -131,10 +130,10 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> bool {
 /// of structs and maps of Arrow where it is one of these.
 pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
     if qtype.scalar().is_some() {
-        return Ok(is_column(object));
+        return is_column(object);
     }
     let may_be_one = matches!(qtype, QType::Array(..) | QType::Tuple(_));
-    if !may_be_one || object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
+    if !may_be_one || object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object)? {
         return Ok(false);
     }
     let array = match imports.parts_of(object)? {
@@ -216,7 +215,11 @@ impl<'py> Column<'py> {
         let (qtype, mut column) = Column::of_numpy(name, &array, wanted, true)?;
         let is_moment = array.getattr("dtype")?.getattr("kind")?.extract::<String>()? == "M";
         let scalar = if is_moment { Some(Scalar::Timestamp) } else { qtype.scalar() };
-        column.origin = Some(Origin { object: object.clone(), package: Package::Pandas(family), scalar });
+        column.origin = Some(Origin {
+            object: object.clone(),
+            package: Package::Pandas(family),
+            natural: scalar.map(QType::Scalar),
+        });
         // Columns of pandas may have gaps, whether this one has any or not.
         Ok((qtype.scalar().map_or(qtype, QType::Optional), column))
     }
@@ -236,18 +239,30 @@ impl<'py> Column<'py> {
             false => error,
         };
         let import = match imports.array(array) {
+            // No element needs a type.
+            Ok(import)
+                if let Some(wanted) = wanted.and_then(cembra_arrow::data_type)
+                    && import.array.data_type() == &DataType::Null
+                    && import.array.is_empty() =>
+            {
+                Import { array: arrow_array::new_empty_array(&wanted), ..import }
+            }
             // Nulls of no type, which Arrow's interface has, but not every reader of it.
             Err(error) if error.to_string().contains("no type of values") => match wanted {
-                Some(_) => Import { array: Arc::new(NullArray::new(object.len()?)), given: Vec::new() },
+                Some(wanted) => {
+                    let empty = cembra_arrow::data_type(wanted).filter(|_| object.is_empty().unwrap_or(false));
+                    let nulls = || Ok::<_, PyErr>(Arc::new(NullArray::new(object.len()?)) as ArrayRef);
+                    let array = empty.map_or_else(nulls, |of| Ok(arrow_array::new_empty_array(&of)))?;
+                    Import { array, given: Vec::new() }
+                }
                 None => return Err(no_column(name, object, Some(&DataType::Null))),
             },
             import => import.map_err(unknown)?,
         };
         let of = import.array.data_type();
         let natural = cembra_arrow::input_type(&arrow_schema::Field::new(name, of.clone(), true));
-        let scalar = natural.as_ref().and_then(QType::scalar);
+        let origin = Some(Origin { object: object.clone(), package, natural: natural.clone() });
         let qtype = natural.or_else(|| wanted.cloned()).ok_or_else(|| no_column(name, object, Some(of)))?;
-        let origin = Some(Origin { object: object.clone(), package, scalar });
         Ok((qtype, Column { data: Data::Arrow(Box::new(import)), presence: None, origin }))
     }
 
@@ -308,7 +323,9 @@ impl<'py> Column<'py> {
                 let of =
                     wanted.filter(|wanted| *wanted == Scalar::Date && natural == Scalar::Timestamp).unwrap_or(natural);
                 let plain = plain.cast::<PyUntypedArray>()?;
-                let made = moments::array(plain, of, |said| crate::errors::data(format!("input `{name}` {said}")))?;
+                let made = moments::array(plain, of, presence.as_deref(), |said| {
+                    crate::errors::data(format!("input `{name}` {said}"))
+                })?;
                 let mut made = made.ok_or_else(refused)?;
                 if let Some(mask) = presence {
                     made = masked(made, mask).ok_or_else(refused)?;
@@ -348,7 +365,11 @@ impl<'py> Column<'py> {
 
     /// True if an output that is this column, of an input of this type, is the column as the caller has it.
     pub(crate) fn is_carried(&self, qtype: &QType) -> bool {
-        self.origin.as_ref().is_some_and(|origin| origin.scalar == qtype.scalar())
+        let natural = self.origin.as_ref().and_then(|origin| origin.natural.as_ref());
+        natural.is_some_and(|natural| match (natural, qtype) {
+            (QType::Array(_, own), QType::Array(_, declared)) => own == declared,
+            _ => natural.scalar().is_some() && natural.scalar() == qtype.scalar(),
+        })
     }
 
     /// The array of an object that may give its data once, as an output; `None` of columns of known packages.
@@ -456,10 +477,23 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
     }
 }
 
+/// How the rows of a model are evaluated.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsPace {
+    /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
+    pub(crate) brief_rows: usize,
+    /// The steps of one row.
+    pub(crate) nodes: usize,
+    /// True if inputs and outputs are scalars other than strings.
+    pub(crate) are_numbers: bool,
+    /// True for a model that calls functions of Python.
+    pub(crate) calls_python: bool,
+}
+
 /// An evaluation of many rows.
 pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) batch: &'r Batch,
-    pub(crate) model: &'r Compiled,
+    pub(crate) pace: RowsPace,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
     /// What each output becomes.
@@ -516,8 +550,8 @@ pub(crate) fn run<'py>(
     columns: &[&Column<'py>],
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
-    let BatchTerms { batch, model, rows, options, targets, skip, out } = run;
-    let Compiled { brief_rows, calls_python, nodes, are_numbers, .. } = *model;
+    let BatchTerms { batch, pace, rows, options, targets, skip, out } = run;
+    let RowsPace { brief_rows, calls_python, nodes, are_numbers } = pace;
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for (output, target) in batch.outputs().iter().zip(targets) {
@@ -592,6 +626,10 @@ pub(crate) fn run<'py>(
     let mut made_columns = made.columns.into_iter();
     let mut outputs = Vec::with_capacity(sinks.len());
     for ((sink, output), target) in sinks.into_iter().zip(batch.outputs()).zip(targets) {
+        if let Sink::Given(..) = &sink {
+            outputs.push(sink.finish(py, rows)?.0);
+            continue;
+        }
         let made_column = match &sink {
             Sink::Made => Some(made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?),
             _ => None,
@@ -615,6 +653,8 @@ pub(crate) fn run<'py>(
                     }
                     None => sink.finish(py, rows)?,
                 };
+                // No row is left of those whose values failed.
+                let missing = missing.filter(|_| kept.is_none() || output.qtype.is_optional());
                 let (values, missing) = match &kept {
                     Some(kept) => {
                         let is_kept = kept.readonly();
@@ -801,26 +841,6 @@ fn strings(column: &OutputColumn) -> u64 {
     (0..column.rows()).map(own).fold(0, u64::saturating_add)
 }
 
-/// An array as an array of a package; of pandas as one that a Series is made of. Without a package it is one of pyarrow, if that is there, else an array
-/// of Arrow, which every package with Arrow's interface takes.
-pub(crate) fn arrow_object<'py>(
-    py: Python<'py>,
-    package: Package,
-    array: ArrayRef,
-    name: &str,
-) -> PyResult<Bound<'py, PyAny>> {
-    let array = Bound::new(py, PyArray::from_array_ref(array))?.into_any();
-    match package {
-        Package::Polars => py.import("polars")?.call_method1("Series", (array,))?.call_method1("alias", (name,)),
-        Package::Pandas(family) => frames(py)?.call_method1("made_of_arrow", (array, family as u8)),
-        Package::Pyarrow => py.import("pyarrow")?.call_method1("array", (array,)),
-        Package::Other => match py.import("pyarrow") {
-            Ok(pyarrow) => pyarrow.call_method1("array", (array,)),
-            Err(_) => Ok(array),
-        },
-    }
-}
-
 /// An array of NumPy as one that a Series of pandas is made of.
 fn pandas_array<'py>(
     values: Bound<'py, PyAny>,
@@ -830,11 +850,6 @@ fn pandas_array<'py>(
     let py = values.py();
     let missing = missing.filter(|missing| missing.contains(&true)).map(|missing| PyArray1::from_vec(py, missing));
     frames(py)?.call_method1("made_array", (values, missing, family as u8))
-}
-
-/// The functions of Python for columns and frames of packages.
-pub(crate) fn frames(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    py.import("cembra.frames")
 }
 
 /// A column that lies in NumPy in another form, truth values, dates, strings, and which elements are missing, if any may be; lists as a list of arrays.

@@ -134,9 +134,17 @@ pub(crate) fn without_panics(py: Python<'_>, error: PyErr) -> PyErr {
 
 /// The exception that a file or folder cannot be read: that of Python's own functions, with `filename` and `errno`, where the system says why.
 pub(crate) fn of_file(py: Python<'_>, error: std::io::Error, path: &Path) -> PyErr {
-    let Some(code) = error.raw_os_error() else { return PyErr::from(error) };
-    let said = py.import("os").and_then(|os| os.call_method1("strerror", (code,))).map(Bound::unbind);
-    said.map_or_else(|error| error, |said| PyOSError::new_err((code, said, path.to_owned())))
+    /// `EISDIR` and `EINVAL`, for folders and for files that are no texts.
+    const FOLDER: i32 = 21;
+    const INVALID: i32 = 22;
+    let name = path.as_os_str().to_owned();
+    match error.raw_os_error().or_else(|| path.is_dir().then_some(FOLDER)) {
+        Some(code) => {
+            let said = py.import("os").and_then(|os| os.call_method1("strerror", (code,))).map(Bound::unbind);
+            said.map_or_else(|error| error, |said| PyOSError::new_err((code, said, name)))
+        }
+        None => PyOSError::new_err((INVALID, error.to_string(), name)),
+    }
 }
 
 /// The exception that an input has no type.

@@ -13,7 +13,7 @@
 //! | `edges` | which elements belong to which group |
 //! | `user_operators`, `replay` | functions of Python as operators, and their last calls |
 //! | `operators` | the operators, as Python's functions are made of them |
-//! | `packages` | objects of other packages |
+//! | `packages`, `exports` | objects of other packages, and arrays for them |
 //! | `interrupt` | what Ctrl-C ends |
 //! | `tables`, `outputs` | whole tables, data frames among them, and what outputs of many rows become |
 //! | `errors` | errors of the library as exceptions |
@@ -24,6 +24,7 @@ mod columns;
 mod copies;
 mod edges;
 mod errors;
+mod exports;
 mod handing;
 mod interrupt;
 mod lending;

@@ -8,7 +8,7 @@ use crate::interrupt::{self, Token};
 use crate::lock::entered;
 use crate::outputs::{OutputForm, RowsOutputs};
 use crate::overlap;
-use crate::packages::Imports;
+use crate::packages::{Imports, frames, is_pandas_column};
 use crate::phases::{Phase, Phases};
 use crate::settings::{PickledSettings, Settings, limits_of, on_error_of, spelled_limits};
 use crate::signature::{ArgumentType, Compiled, Memory, is_one_value};
@@ -218,7 +218,10 @@ impl Model {
         }
         let options = self.options_for(py, &types)?;
         let compile = || self.model.compile_on_demand(&options);
-        let executor = interrupt::compiled(py, compile)?.map_err(|error| self.raised(error))?;
+        let executor = interrupt::compiled(py, compile)?;
+        // Calls with constants are evaluated now.
+        user_operators::ended_by_exception(py)?;
+        let executor = executor.map_err(|error| self.raised(error))?;
         self.warn(py, &options)?;
         let mut made = Box::new(Compiled::of(py, &self.model, types, executor)?);
         for (at, place) in self.compiled.iter().enumerate() {
@@ -339,11 +342,13 @@ impl Model {
         let is_row = match (row.get_item(name)?, of.as_map(), of.as_tuple().and_then(|fields| fields.names())) {
             // A list of structs is no mapping.
             _ if of.element().is_some() && of.as_map().is_none() => true,
-            // Values of dictionaries are scalars, and a name that is no field is that of the input.
+            // Values of dictionaries are scalars, and a name that is no field is that of the input, or one of a field whose value is no dict.
             (Some(value), Some(_), _) => value.is_instance_of::<PyDict>(),
-            (Some(_), None, Some(fields)) => {
+            (Some(value), None, Some(fields)) => {
                 let name = name.bind(argument.py()).to_cow()?;
-                !fields.iter().any(|field| **field == *name)
+                let types = of.as_tuple().into_iter().flat_map(|fields| fields.iter());
+                let field = fields.iter().zip(types).find(|(field, _)| ***field == *name);
+                field.is_none_or(|(_, of)| !matches!(of, QType::Tuple(_)) && value.is_instance_of::<PyDict>())
             }
             _ => false,
         };
@@ -395,6 +400,7 @@ impl Model {
         // Memory of tensors that were given before is written again; of other values nothing is kept.
         let mut before = if compiled.has_tensors { std::mem::take(row) } else { Vec::new() }.into_iter();
         row.clear();
+        let mut series: SmallVec<[(&str, &Bound<'py, PyAny>); 2]> = SmallVec::new();
         for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
             let before = before.next();
             let Some(object) = &arguments[*place] else {
@@ -409,6 +415,9 @@ impl Model {
                 if is_column_of(object, &field.qtype, imports)? {
                     return Ok(false);
                 }
+                if is_pandas_column(object)? {
+                    series.push((&field.name, object));
+                }
                 // The first array of the row decides.
                 if *arrays == Arrays::Lists {
                     *arrays = Arrays::like(object)?.unwrap_or(Arrays::Lists);
@@ -416,6 +425,9 @@ impl Model {
             }
             let value = values::read_argument(object, &field.qtype, before, imports);
             row.push(value.map_err(|misfit| misfit.raised(&field.name))?);
+        }
+        if let [(_, first), _, ..] = &*series {
+            frames(first.py())?.call_method1("common_index", (PyList::new(first.py(), series)?,))?;
         }
         Ok(true)
     }
@@ -437,7 +449,7 @@ impl Model {
             memory.row.clear();
             return read.map(|_| None);
         }
-        let _row = compiled.calls_python.then(|| user_operators::within(user_operators::Current::Row));
+        let _row = compiled.pace.calls_python.then(|| user_operators::within(user_operators::Current::row()));
         let evaluated = memory.evaluate(py, compiled, terms);
         let row = &mut memory.row;
         match compiled.has_tensors {
@@ -468,7 +480,7 @@ impl Model {
         input: CallInput<'_, 'py>,
         terms: RowsTerms<'_, 'py>,
     ) -> PyResult<RowsOutputs<'py>> {
-        if !compiled.has_loops && !compiled.calls_python {
+        if !compiled.has_loops && !compiled.pace.calls_python {
             return self.in_phases(py, compiled, input, terms);
         }
         let (options, run) = compiled.watched(terms.options);
@@ -514,11 +526,12 @@ impl Model {
             (None, None, Some(unread)) => unread.len()?,
             (None, None, None) => 1,
         };
+        let table = table.map(|table| (table.package, table.index.clone()));
         let form = OutputForm::of(py, phases, &columns, unread, table)?;
         let targets = form.targets(&self.model, phases, &columns);
         let evaluate = |phase: &Phase, columns: &[Option<Column<'py>>], options, targets: &[Target], skip, out| {
             let given: Vec<_> = phase.reads.iter().filter_map(|place| columns[*place].as_ref()).collect();
-            let run = BatchTerms { batch: &phase.batch, model: compiled, rows, options, targets, skip, out };
+            let run = BatchTerms { batch: &phase.batch, pace: compiled.pace, rows, options, targets, skip, out };
             columns::run(py, run, &given, |error| self.raised(error))
         };
         for phase in &phases.before {
@@ -542,7 +555,7 @@ impl Model {
         let made = evaluate(&phases.last, &columns, options, &targets, skip, out);
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
-        form.outputs(py, phases, &columns, made?, out)
+        form.outputs(py, phases, &columns, rows, made?, out)
     }
 
     /// A column that is given for an input that the model does not read: it says how many rows there are where no other does.
@@ -557,7 +570,7 @@ impl Model {
             };
             let is_column = match &self.inputs[*place].qtype {
                 Some(qtype) => is_column_of(object, qtype, input.imports)?,
-                None => is_column(object),
+                None => is_column(object)?,
             };
             if is_column {
                 return Ok(Some(object.clone()));
@@ -724,6 +737,16 @@ impl Model {
             let imports = self.imports(options.token());
             let table = Table::of(frame, imports.bounds(), |name| self.has_input(name))?;
             let arguments = self.table_arguments(&table)?;
+            let read = read_names(&self.model);
+            let mut absent = self
+                .inputs
+                .iter()
+                .zip(names(&self.model))
+                .zip(&arguments)
+                .filter(|((input, name), given)| given.is_none() && input.qtype.is_none() && read.contains(name));
+            if let Some(((_, name), _)) = absent.next() {
+                return Err(table.no_column(name));
+            }
             let input = CallInput { arguments: &arguments, imports: &imports };
             let compiled = self.compiled_for(py, input)?;
             let made =
@@ -787,7 +810,9 @@ impl Model {
         entered(py, || {
             let token = Cancellation::new();
             let run = RunOptions::new().cancellation(token.clone());
+            let _row = user_operators::within(user_operators::Current::row());
             let report = interrupt::detached(py, &token, || self.model.run_tests_with(&self.options, &run))?;
+            user_operators::ended_by_exception(py)?;
             report.check().map_err(|error| self.raised(error))?;
             Ok(report.cases)
         })

@@ -1,10 +1,12 @@
 //! NumPy's moments and lengths of time, `datetime64` and `timedelta64` of any unit, as the library's: microseconds, and days for dates. Fractions of a
 //! microsecond are rounded down, as everywhere; what does not fit into 64 bits is refused, where NumPy's own conversion would wrap.
 
-use crate::arrays::listen;
 use cembra::{Array, Scalar};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
+
+/// The count of elements that are converted between two looks at signals.
+const LOOK: usize = 1 << 16;
 
 /// A moment that is none, in every unit.
 const NOT_A_TIME: i64 = i64::MIN;
@@ -30,7 +32,7 @@ fn length_of(unit: &str) -> Option<(i128, i128)> {
     })
 }
 
-/// The array of moments, dates or durations of an array of NumPy with one axis, missing where it has no time. `None` if no unit of its elements has
+/// The array of moments, dates or durations of an array of NumPy with one axis, missing where it has no time, and where a bit of `present` is 0. `None` if no unit of its elements has
 /// values of the type: dates are moments at midnight.
 ///
 /// # Errors
@@ -38,6 +40,7 @@ fn length_of(unit: &str) -> Option<(i128, i128)> {
 pub(crate) fn array(
     object: &Bound<'_, PyUntypedArray>,
     wanted: Scalar,
+    present: Option<&[u64]>,
     refused: impl Fn(String) -> PyErr,
 ) -> PyResult<Option<Array>> {
     let py = object.py();
@@ -71,15 +74,20 @@ pub(crate) fn array(
     let counts = counts(&whole)?;
     let counts = counts.readonly();
     let counts = counts.as_array();
-    let is_absent = |count: &i64| *count == NOT_A_TIME;
-    let presence = counts.iter().any(is_absent).then(|| {
-        let absent: Vec<bool> = counts.iter().map(is_absent).collect();
+    let is_absent = |(row, count): (usize, &i64)| {
+        let is_masked = present.is_some_and(|bits| bits.get(row / 64).is_some_and(|bits| bits >> (row % 64) & 1 == 0));
+        is_masked || *count == NOT_A_TIME
+    };
+    let presence = counts.iter().enumerate().any(is_absent).then(|| {
+        let absent: Vec<bool> = counts.iter().enumerate().map(is_absent).collect();
         crate::masks::bits(&absent, true)
     });
     let mut converted = Vec::with_capacity(counts.len());
     for (row, count) in counts.iter().enumerate() {
-        listen(py, row)?;
-        if is_absent(count) {
+        if row % LOOK == LOOK - 1 {
+            py.check_signals()?;
+        }
+        if is_absent((row, count)) {
             converted.push(0);
             continue;
         }

@@ -1,11 +1,11 @@
 //! What the outputs of many rows become: arrays of NumPy, or columns of the package that the inputs are of. An output that is an input as it is stays in
 //! the column's type; others are of the family of the columns that they are computed from.
 
-use crate::columns::{Column, Out, Rows, Target, frames};
-use crate::packages::{Family, Package};
+use crate::columns::{Column, Origin, Out, Rows, Target};
+use crate::packages::{Family, Package, frames};
 use crate::phases::Phases;
-use crate::tables::Table;
 use cembra::RowFailure;
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(crate) struct OutputForm<'py> {
 }
 
 impl<'py> OutputForm<'py> {
-    /// What the outputs of these columns become, or of a table. `unread` is a column that the model does not read.
+    /// What the outputs of these columns become, or of a table of a package with an index. `unread` is a column that the model does not read.
     ///
     /// # Errors
     /// Series have unlike indices.
@@ -40,10 +40,10 @@ impl<'py> OutputForm<'py> {
         phases: &Phases,
         columns: &[Option<Column<'py>>],
         unread: Option<Bound<'py, PyAny>>,
-        table: Option<&Table<'py>>,
+        table: Option<(Package, Option<Bound<'py, PyAny>>)>,
     ) -> PyResult<Self> {
-        if let Some(table) = table {
-            return Ok(OutputForm { package: Some(table.package), index: table.index.clone(), is_table: true });
+        if let Some((package, index)) = table {
+            return Ok(OutputForm { package: Some(package), index, is_table: true });
         }
         let named = phases.columns.iter().zip(columns).filter_map(|(input, column)| {
             let origin = column.as_ref()?.origin.as_ref()?;
@@ -105,6 +105,7 @@ impl<'py> OutputForm<'py> {
         py: Python<'py>,
         phases: &Phases,
         columns: &[Option<Column<'py>>],
+        rows: usize,
         made: Rows<'py>,
         out: &[Out<'py>],
     ) -> PyResult<RowsOutputs<'py>> {
@@ -122,14 +123,36 @@ impl<'py> OutputForm<'py> {
                 let carried = source.carried.and_then(|place| {
                     let column = columns.get(place)?.as_ref()?;
                     let input = phases.columns.get(place)?.as_ref()?;
-                    column.origin.as_ref().filter(|_| column.is_carried(&input.qtype)).map(|origin| (column, origin))
+                    // A default is what is missing in the column, and columns of another package are converted.
+                    let is_of_package = |origin: &&Origin<'_>| match (self.package, origin.package) {
+                        (Some(Package::Pandas(_)), Package::Pandas(_)) => true,
+                        (package, own) => package == Some(own),
+                    };
+                    let stays = input.default.is_none() && column.is_carried(&input.qtype);
+                    column.origin.as_ref().filter(is_of_package).filter(|_| stays).map(|origin| (column, origin))
                 });
                 let is_whole = failed.is_empty() || kept.is_some();
+                let with_gaps = match &carried {
+                    Some((_, origin)) if !is_whole => {
+                        let mut is_kept = vec![true; rows];
+                        for row in &failed {
+                            is_kept.get_mut(*row).into_iter().for_each(|kept| *kept = false);
+                        }
+                        let is_kept = PyArray1::from_vec(py, is_kept);
+                        let given = (&origin.object, &*field.name, &self.index, is_kept);
+                        Some(frames(py)?.call_method1("carried_with_gaps", given)?).filter(|made| !made.is_none())
+                    }
+                    _ => None,
+                };
+                if let Some(with_gaps) = with_gaps {
+                    *made = with_gaps;
+                    continue;
+                }
                 let is_series = matches!(self.package, Some(Package::Pandas(_))) && !self.is_table;
                 if let Some((column, origin)) = carried.filter(|_| is_whole) {
                     let column = match column.imported(py, &field.name)? {
                         Some(imported) => imported,
-                        None => frames(py)?.call_method1("carried", (&origin.object, &*field.name))?,
+                        None => frames(py)?.call_method1("carried", (&origin.object, &*field.name, &self.index))?,
                     };
                     *made = match &kept {
                         Some(kept) => frames(py)?.call_method1("kept_rows", (column, kept))?,

@@ -125,7 +125,7 @@ pub(crate) fn check<'a, 'py: 'a>(
         let is_read = inputs.iter().any(|(read, spans)| *read == name && !spans.is_empty());
         if spans.is_empty()
             && !is_read
-            && is_arrow(object)
+            && is_arrow(object)?
             && let Ok(import) = imports.array(object)
         {
             import.given.iter().for_each(|data| of_arrow(data, &mut spans));

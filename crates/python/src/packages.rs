@@ -9,7 +9,6 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_data::ArrayData;
-use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, Field};
 use cembra_arrow::interface;
 use numpy::PyUntypedArray;
@@ -23,6 +22,11 @@ use std::fmt::Display;
 pub(crate) fn package(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module = object.get_type().module()?.to_string();
     Ok(module.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// The functions of Python for columns and frames of packages.
+pub(crate) fn frames(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("cembra.frames")
 }
 
 /// The package of a column, which outputs go to.
@@ -68,15 +72,28 @@ impl Package {
 }
 
 /// True for a Series, an Index or an array of pandas, and not for a frame.
-pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> bool {
-    let has_one_axis = || object.getattr("ndim").is_ok_and(|axes| axes.extract::<usize>().is_ok_and(|axes| axes == 1));
-    Package::of(object).is_ok_and(|package| matches!(package, Package::Pandas(_))) && has_one_axis()
+pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match Package::of(object)? {
+        Package::Pandas(_) => {
+            object.getattr_opt("ndim")?.is_some_and(|axes| axes.extract().is_ok_and(|axes: usize| axes == 1))
+        }
+        _ => false,
+    })
 }
 
 /// True for an array, or a series, of a package that has Arrow's interface.
-pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> bool {
-    let has = |name| object.hasattr(name).unwrap_or(false);
-    has("__arrow_c_array__") || has("__arrow_c_stream__")
+///
+/// # Errors
+/// An exception that asks to stop: an object's own is no interface.
+pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for name in ["__arrow_c_array__", "__arrow_c_stream__"] {
+        match object.hasattr(name) {
+            Ok(false) => {}
+            Err(error) if error.is_instance_of::<PyException>(object.py()) => {}
+            has => return has,
+        }
+    }
+    Ok(false)
 }
 
 /// The exception of an object that is no array or table of Arrow, or whose structs are not as Arrow's specification says.
@@ -223,7 +240,7 @@ pub(crate) fn whole(
     expected: impl Display,
     bounds: &Bounds,
 ) -> Result<Option<ArrayRef>, Misfit> {
-    if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object) {
+    if object.cast::<PyUntypedArray>().is_ok() || !is_arrow(object).map_err(Misfit::raising)? {
         return Ok(None);
     }
     let py = object.py();
@@ -278,7 +295,7 @@ impl<'py> Imports<'py> {
 
     /// Likewise, and `None` of an object that is no column of pandas.
     pub(crate) fn parts_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
-        if is_pandas_column(object) { self.parts(object) } else { Ok(None) }
+        if is_pandas_column(object)? { self.parts(object) } else { Ok(None) }
     }
 
     /// The array of Arrow that pyarrow converts a column of objects to: lists, dicts.
@@ -385,7 +402,7 @@ pub(crate) fn joined(
     bounds: &Bounds,
 ) -> PyResult<ArrayRef> {
     let is_read = cembra_arrow::input_type(&Field::new("", of.clone(), true)).is_some();
-    if chunks.len() > 1 && !is_read && *of != DataType::Null {
+    if chunks.len() > 1 && !is_read && !of.is_nested() && *of != DataType::Null {
         return Err(errors::data(format!("an array of {of}, which no input is")));
     }
     if chunks.len() > 1 {
@@ -398,18 +415,9 @@ pub(crate) fn joined(
         // Joining ends the process where there is no memory. The compiler would leave an allocation out that is not used.
         std::hint::black_box(roomy::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?);
     }
-    let is_string = matches!(of, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary);
     let made = match chunks {
         [] => Ok(arrow_array::new_empty_array(of)),
         [one] => Ok(make_array(one.to_data())),
-        // `concat`, which is not optimised, goes from string to string.
-        several if is_string && several.iter().all(|chunk| chunk.data_type() == of) => {
-            let chunks: Vec<ArrayData> = several.iter().map(|chunk| chunk.to_data()).collect();
-            let len = chunks.iter().map(ArrayData::len).sum();
-            let mut made = MutableArrayData::new(chunks.iter().collect(), false, len);
-            let added = chunks.iter().enumerate().try_for_each(|(at, chunk)| made.try_extend(at, 0, chunk.len()));
-            added.map(|()| make_array(made.freeze()))
-        }
         several => arrow_select::concat::concat(several),
     };
     made.map_err(|error| errors::data(error.to_string()))

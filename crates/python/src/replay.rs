@@ -1,19 +1,16 @@
-//! The last calls of functions of Python in a run of many rows. Where a row fails, rows that were evaluated together are evaluated again from that row
-//! on, each by itself: the calls of the failed row, which are the last ones, are answered from here, so that each row calls a function once.
+//! The calls of functions of Python in the rows, or in the row, that this thread evaluates. Where one fails, rows and elements that were evaluated together
+//! are evaluated again, each by itself: their calls are answered from here, so that each row calls a function once.
 
 use cembra::ScalarValue;
+use cembra::doors::RowsPass;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most calls of one row that are known. The first calls of a row with more are made twice if it fails.
-const MOST: usize = 1024;
-
-/// The number of runs that have begun: calls of one run are no calls of another.
-static RUNS: AtomicU64 = AtomicU64::new(0);
+/// The most calls that are known. Rows that are evaluated together, and a row with arrays, may make the calls before these twice.
+const MOST: usize = 1 << 14;
 
 thread_local! {
-    static CALLS: RefCell<Calls> = const { RefCell::new(Calls { run: 0, last: VecDeque::new(), next: None }) };
+    static CALLS: RefCell<Calls> = const { RefCell::new(Calls { number: 0, last: VecDeque::new(), has_raised: false, is_cut: false }) };
 }
 
 /// The result of a call, or the text of the exception that it raised.
@@ -28,59 +25,54 @@ struct PastCall {
 }
 
 struct Calls {
-    run: u64,
-    /// The last calls in their order.
+    /// The number of the pass that they are of.
+    number: u64,
+    /// The last calls in their order, without those that were answered again.
     last: VecDeque<PastCall>,
-    /// After one that raised: the call of `last` that comes next in the row that is evaluated again, or `last.len()` before its first.
-    next: Option<usize>,
+    /// True once one of them raised.
+    has_raised: bool,
+    /// True once the calls of rows that are done were taken away.
+    is_cut: bool,
 }
 
-/// Begins a run.
-pub(crate) fn begin() {
-    RUNS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// The result of a call that the row before the failure has made already.
-pub(crate) fn known(function: usize, operands: &[ScalarValue]) -> Option<CallResult> {
+/// The result of a call that was made before. `row` is the number of the evaluation of one row, whose elements may be evaluated again once a call raised;
+/// `None` for many rows.
+pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>) -> Option<CallResult> {
+    let pass = pass_of(row);
     CALLS.with_borrow_mut(|calls| {
-        let next = calls.next.take()?;
-        if calls.run != RUNS.load(Ordering::Relaxed) {
-            calls.last.clear();
+        let is_again = if row.is_some() { calls.has_raised } else { pass.again.is_some() };
+        if !is_again || calls.number != pass.number {
             return None;
+        }
+        if pass.again.is_some_and(|first| first > 0) && !calls.is_cut {
+            // Rows before the one that failed are done: the call that raised is the last one.
+            let raised = calls.last.iter().rposition(|call| call.result.is_err());
+            calls.last.drain(..raised.unwrap_or(calls.last.len()));
+            calls.is_cut = true;
         }
         let is_this = |call: &PastCall| call.function == function && *call.operands == *operands;
-        let at = match calls.last.get(next) {
-            Some(call) => is_this(call).then_some(next),
-            // The first call of the row: the last such one.
-            None => calls.last.iter().rposition(is_this),
-        };
-        let Some(at) = at else {
-            calls.last.clear();
-            return None;
-        };
-        let result = calls.last[at].result.clone();
-        // The one that raised is the last.
-        if at + 1 < calls.last.len() {
-            calls.next = Some(at + 1);
-        } else {
-            calls.last.clear();
-        }
-        Some(result)
+        let at = calls.last.iter().position(is_this)?;
+        calls.last.remove(at).map(|call| call.result)
     })
 }
 
-/// Keeps the result of a call.
-pub(crate) fn keep(function: usize, operands: &[ScalarValue], result: &CallResult) {
+/// The pass that this thread is in: rows that are evaluated together, or one row, which is one pass.
+fn pass_of(row: Option<u64>) -> RowsPass {
+    row.map_or_else(RowsPass::current, |number| RowsPass { number, again: None })
+}
+
+/// Keeps the result of a call of the first pass.
+pub(crate) fn keep(function: usize, operands: &[ScalarValue], result: &CallResult, row: Option<u64>) {
+    let RowsPass { number, again: None } = pass_of(row) else { return };
     CALLS.with_borrow_mut(|calls| {
-        let run = RUNS.load(Ordering::Relaxed);
-        if calls.run != run {
+        if calls.number != number {
+            *calls = Calls { number, last: std::mem::take(&mut calls.last), has_raised: false, is_cut: false };
             calls.last.clear();
-            calls.run = run;
         }
         if calls.last.len() == MOST {
             calls.last.pop_front();
         }
         calls.last.push_back(PastCall { function, operands: operands.into(), result: result.clone() });
-        calls.next = result.is_err().then_some(calls.last.len());
+        calls.has_raised |= result.is_err();
     });
 }

@@ -118,6 +118,8 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
 /// The type that an object is of by itself; none of `None`, and of what is no scalar.
 pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     match object {
+        // Not a time, which is a datetime of pandas.
+        _ if is_absent(object) => None,
         _ if object.is_instance_of::<PyFloat>() => Some(Scalar::Float64),
         _ if object.is_instance_of::<PyBool>() => Some(Scalar::Boolean),
         _ if object.is_instance_of::<PyInt>() => Some(Scalar::Int64),
@@ -302,7 +304,12 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             let since = object.sub(epoch(object.py()).map_err(|_| misfit())?).map_err(|_| misfit())?;
             ScalarValue::Timestamp(Timestamp(microseconds(&since).ok_or_else(misfit)?))
         }
-        Scalar::Duration => ScalarValue::Duration(Duration(microseconds(object).ok_or_else(misfit)?)),
+        Scalar::Duration => {
+            let is_delta = object.cast::<PyDelta>().is_ok();
+            let far = || Misfit::of("duration", "a timedelta that does not fit into microseconds of 64 bits");
+            let count = microseconds(object);
+            ScalarValue::Duration(Duration(count.ok_or_else(|| if is_delta { far() } else { misfit() })?))
+        }
     })
 }
 
@@ -354,7 +361,7 @@ fn of_moment(object: &Bound<'_, PyAny>, scalar: Scalar) -> Option<Result<ScalarV
     let read = || {
         let numpy = object.py().import("numpy")?;
         let one = numpy.call_method1("atleast_1d", (object,))?.cast_into::<PyUntypedArray>()?;
-        Ok::<_, PyErr>(moments::array(&one, scalar, PyValueError::new_err)?.and_then(|one| one.get(0)))
+        Ok::<_, PyErr>(moments::array(&one, scalar, None, PyValueError::new_err)?.and_then(|one| one.get(0)))
     };
     match read() {
         Ok(value) => Some(value.ok_or_else(|| Misfit::new(scalar.short_name(), object))),

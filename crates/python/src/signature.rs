@@ -1,12 +1,12 @@
 //! A model compiled for given types of its inputs, and which of several such a call means.
 
-use crate::columns::{Column, is_column};
+use crate::columns::{Column, RowsPace, is_column};
 use crate::errors;
 use crate::interrupt::{PATIENCE, compiled, detached, is_long_row, token_of};
 use crate::lock::released;
 use crate::packages::Imports;
 use crate::phases::Phases;
-use crate::scalars::{scalar_of, type_name};
+use crate::scalars::{is_absent_in, scalar_of, type_name};
 use crate::terms::CallTerms;
 use crate::user_operators;
 use cembra::{Executor, FaultKind, Field, Graph, QType, Registry, RunOptions, Session, Value};
@@ -35,20 +35,13 @@ pub(crate) struct Compiled {
     pub(crate) class: Option<Py<PyAny>>,
     /// True for a model of scalars without loops, whose evaluations are over before another thread of Python could begin.
     pub(crate) is_short: bool,
-    /// The steps of one row.
-    pub(crate) nodes: usize,
-    /// True if inputs and outputs are scalars other than strings.
-    pub(crate) are_numbers: bool,
-    /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
-    pub(crate) brief_rows: usize,
+    pub(crate) pace: RowsPace,
     /// True if an output may have an array, whose elements become objects of Python.
     pub(crate) makes_arrays: bool,
     /// True for a model whose evaluations may take long whatever its inputs are.
     pub(crate) has_loops: bool,
     /// True if an input is a tensor.
     pub(crate) has_tensors: bool,
-    /// True for a model that calls functions of Python.
-    pub(crate) calls_python: bool,
 }
 
 /// What the evaluation of a row needs memory for.
@@ -110,12 +103,12 @@ impl Memory {
             set(session, End::Caller);
             return Ok(session.evaluate_into(row, made));
         }
-        if compiled.calls_python && !compiled.has_loops {
+        if compiled.pace.calls_python && !compiled.has_loops {
             // Functions of Python listen to signals, and are called once.
             set(session, End::Caller);
             return Ok(released(py, || session.evaluate_into(row, made)));
         }
-        if !is_long && !*was_long && !compiled.calls_python {
+        if !is_long && !*was_long && !compiled.pace.calls_python {
             set(session, End::Brief);
             let evaluated = released(py, || session.evaluate_into(row, made));
             let was_ended = evaluated.as_ref().is_err_and(|error| error.fault_kind() == Some(FaultKind::Deadline));
@@ -181,6 +174,7 @@ impl Compiled {
         let nodes = executor.step_count().unwrap_or_else(|| model.program().graph.len());
         let is_number = |field: &Field| field.qtype.scalar().is_some_and(|scalar| !scalar.is_string());
         let are_numbers = executor.inputs().iter().chain(executor.outputs()).all(is_number);
+        let calls_python = user_operators::are_called(&model.program().graph);
         let brief_rows = if is_short { brief_rows(nodes, are_numbers) } else { 0 };
         let makes_arrays = executor.outputs().iter().any(|output| may_have_arrays(&output.qtype));
         let has_tensors = executor.inputs().iter().any(|field| matches!(field.qtype, QType::Tensor(..)));
@@ -195,13 +189,10 @@ impl Compiled {
             phases: OnceLock::new(),
             class,
             is_short,
-            nodes,
-            are_numbers,
-            brief_rows,
+            pace: RowsPace { brief_rows, nodes, are_numbers, calls_python },
             makes_arrays,
             has_loops,
             has_tensors,
-            calls_python: user_operators::are_called(&model.program().graph),
         })
     }
 
@@ -239,7 +230,7 @@ impl Compiled {
     /// Options with a token for many rows each of which may take long, and their run. Functions of Python hear signals where they are called, but for those
     /// that other threads call.
     pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::RowsRun>) {
-        let Compiled { has_loops, calls_python, .. } = *self;
+        let (has_loops, calls_python) = (self.has_loops, self.pace.calls_python);
         if !has_loops && !calls_python {
             return (options, None);
         }
@@ -292,13 +283,13 @@ impl ArgumentType {
         imports: &Imports<'py>,
     ) -> PyResult<ArgumentType> {
         let Some(object) = argument else { return Ok(ArgumentType::Nothing) };
-        if object.is_none() {
+        if object.is_none() || is_absent_in(object, false) {
             return Ok(ArgumentType::Missing);
         }
         if let Some(scalar) = scalar_of(object) {
             return Ok(ArgumentType::Type(QType::Scalar(scalar)));
         }
-        if is_column(object) {
+        if is_column(object)? {
             return Column::of(name, object, None, imports).map(|(qtype, _)| ArgumentType::Type(qtype));
         }
         let found = type_name(object);

@@ -2,11 +2,11 @@
 //! are imported here. Only columns that the model reads are looked at.
 
 use crate::bounds::Bounds;
-use crate::columns::frames;
 use crate::copies::Copies;
 use crate::errors;
+use crate::exports::{ArrowArray, ArrowTable};
 use crate::outputs::RowsOutputs;
-use crate::packages::{self, Exported, Family, Package, arrow, exported};
+use crate::packages::{self, Exported, Family, Package, arrow, exported, frames};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Schema, SchemaRef};
@@ -14,7 +14,6 @@ use cembra::Field;
 use cembra_arrow::interface;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::{PyArray, PyTable};
 use std::sync::Arc;
 
 /// A table.
@@ -103,8 +102,8 @@ impl<'py> Table<'py> {
             arrow_schema::Field::new(&*output.name, column.data_type().clone(), true)
         };
         let schema = Arc::new(Schema::new(outputs.iter().zip(&columns).map(field).collect::<Vec<_>>()));
-        let made = RecordBatch::try_new(schema.clone(), columns).map_err(|error| errors::data(error.to_string()))?;
-        Ok(Bound::new(py, PyTable::try_new(vec![made], schema)?)?.into_any())
+        let made = RecordBatch::try_new(schema, columns).map_err(|error| errors::data(error.to_string()))?;
+        Ok(Bound::new(py, ArrowTable(made))?.into_any())
     }
 }
 
@@ -149,7 +148,7 @@ impl<'py> Batches<'py> {
         };
         let parts: Vec<&dyn Array> = self.batches.iter().map(|batch| batch.column(at).as_ref()).collect();
         let joined = packages::joined(&self.frame, &parts, self.schema.field(at).data_type(), &Bounds::default())?;
-        Ok(Some(Bound::new(self.frame.py(), PyArray::from_array_ref(joined))?.into_any()))
+        Ok(Some(Bound::new(self.frame.py(), ArrowArray(joined))?.into_any()))
     }
 }
 

@@ -3,9 +3,8 @@
 
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
-use crate::columns::frames;
 use crate::lending;
-use crate::packages::{self, Package};
+use crate::packages::{self, Package, frames};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
 use cembra::tensor::Element;
@@ -110,7 +109,10 @@ pub(crate) fn read(
     let missing = || Misfit::of(qtype, "an array with nulls: elements of tensors are never missing");
     let misfit_of = |error| Misfit::of_raised(qtype, object, error);
     let whole = match Package::of(object).map_err(misfit_of)? {
-        Package::Pandas(_) | Package::Polars => {
+        package
+            if package != Package::Pyarrow && package != Package::Other
+                || object.get_type().hasattr("columns").map_err(misfit_of)? =>
+        {
             let made = frames(object.py()).and_then(|frames| frames.call_method1("tensor_array", (object,)));
             Some(made.map_err(misfit_of)?).filter(|made| !made.is_none()).ok_or_else(missing)?
         }

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most operators that a process may have: each keeps some memory for as long as it lives.
@@ -75,6 +75,7 @@ static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 /// The end of a run of many rows by an exception that is no `Exception`: `KeyboardInterrupt`, `SystemExit`. It is not of a row, but of the program.
 pub(crate) struct Ending {
     token: Cancellation,
+
     /// True if few rows may take long without a look at signals.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
@@ -90,18 +91,33 @@ fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
     RUNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The evaluation of one row.
+pub(crate) struct RowEvaluation {
+    /// Which of the process's it is, from the highest number down: rows that are evaluated together have numbers from 1 up.
+    number: u64,
+    /// True once an exception has ended it that is no `Exception`.
+    has_ended: AtomicBool,
+}
+
 /// The evaluation of a thread.
 #[derive(Clone)]
 pub(crate) enum Current {
     /// Rows of any of the runs: a thread of the library's pool.
     Any,
-    /// One row, whose error ends it.
-    Row,
+    /// One row.
+    Row(Arc<RowEvaluation>),
     /// Rows of this run.
     Run(Arc<Ending>),
 }
 
 impl Current {
+    /// One row that begins now.
+    pub(crate) fn row() -> Current {
+        static NUMBERS: AtomicU64 = AtomicU64::new(u64::MAX);
+        let number = NUMBERS.fetch_sub(1, Ordering::Relaxed);
+        Current::Row(Arc::new(RowEvaluation { number, has_ended: AtomicBool::new(false) }))
+    }
+
     /// Cancels the run.
     pub(crate) fn cancel(&self) {
         if let Current::Run(run) = self {
@@ -118,7 +134,7 @@ impl Current {
 fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
     match current() {
         Current::Any => run(&runs().clone()),
-        Current::Row => run(&[]),
+        Current::Row(_) => run(&[]),
         Current::Run(current) => run(&[current]),
     }
 }
@@ -132,7 +148,6 @@ pub(crate) struct RowsRun {
 impl RowsRun {
     /// A run that the token ends, of a model that calls functions of Python or not, and whose rows may take long or not.
     pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
-        replay::begin();
         let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
         if calls_python {
             runs().push(ending.clone());
@@ -204,11 +219,32 @@ pub(crate) fn raised() -> Option<PyErr> {
     RAISED.with(|raised| raised.borrow_mut().take())
 }
 
+/// The error is what an operator raised in this thread if that ends the program, `KeyboardInterrupt` or `SystemExit`: what evaluated the operator may have
+/// gone on.
+pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
+    match raised() {
+        Some(cause) if !cause.is_instance_of::<PyException>(py) => Err(cause),
+        other => {
+            keep(other);
+            Ok(())
+        }
+    }
+}
+
 /// Keeps what an operator raised in a thread that evaluated for this one.
 pub(crate) fn keep(cause: Option<PyErr>) {
     if cause.is_some() {
         RAISED.with(|raised| *raised.borrow_mut() = cause);
     }
+}
+
+/// What became of a call.
+enum Outcome {
+    Called,
+    /// An exception that is no `Exception` ended the evaluation.
+    Ended,
+    /// The function was not called: the run has ended.
+    NotCalled,
 }
 
 /// The function of an operator, and the type of its results.
@@ -260,28 +296,37 @@ impl Function {
     /// the cause of its exception.
     fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, String> {
         let own = std::ptr::from_ref(self).addr();
-        let is_of_rows = CURRENT.with_borrow(|current| !matches!(current, Current::Row));
+        let row = CURRENT.with_borrow(|current| match current {
+            Current::Row(row) => Some(row.clone()),
+            Current::Run(_) | Current::Any => None,
+        });
+        if row.as_ref().is_some_and(|row| row.has_ended.load(Ordering::Relaxed)) {
+            return Err(errors::RAISED.to_owned());
+        }
+        let number = row.as_ref().map(|row| row.number);
         let wrong = || format!("{} gave a value of another type", self.name);
         let crossed = |value: Option<ScalarValue>| value.map(|value| R::of(value).ok_or_else(wrong)).transpose();
-        if is_of_rows && let Some(known) = replay::known(own, operands) {
+        if let Some(known) = replay::known(own, operands, number) {
             return known.and_then(crossed);
         }
-        let (result, is_called) = taken(|py| self.called(py, operands));
-        if is_of_rows && is_called {
-            replay::keep(own, operands, &result);
+        let (result, outcome) = taken(|py| self.called(py, operands));
+        match (outcome, row) {
+            (Outcome::NotCalled, _) => {}
+            (Outcome::Ended, Some(row)) => row.has_ended.store(true, Ordering::Relaxed),
+            (Outcome::Called | Outcome::Ended, _) => replay::keep(own, operands, &result, number),
         }
         result.and_then(crossed)
     }
 
-    /// Calls the function. The second result is false if it was not called, because the run has ended.
-    fn called(&self, py: Python<'_>, operands: &[ScalarValue]) -> (CallResult, bool) {
+    /// Calls the function, unless the run has ended.
+    fn called(&self, py: Python<'_>, operands: &[ScalarValue]) -> (CallResult, Outcome) {
         // After an exception that ends the run, the functions of the rows that were begun are not called.
         if HAS_ENDED.load(Ordering::Relaxed) && of_current(|runs| runs.iter().any(|run| run.raised().is_some())) {
-            return (Err(errors::RAISED.to_owned()), false);
+            return (Err(errors::RAISED.to_owned()), Outcome::NotCalled);
         }
         // The run may be ended between two rows: by a token, by its time limit.
         if of_current(|runs| !runs.is_empty() && runs.iter().all(|run| run.token.is_cancelled())) {
-            return (Err(errors::RAISED.to_owned()), false);
+            return (Err(errors::RAISED.to_owned()), Outcome::NotCalled);
         }
         let called = || -> PyResult<Option<ScalarValue>> {
             if !self.hears_signals {
@@ -298,8 +343,10 @@ impl Function {
             };
             scalars::read(&made, self.result).map(Some).map_err(|_| wrong())
         };
+        let mut outcome = Outcome::Called;
         let result = called().map_err(|error| {
             if !error.is_instance_of::<PyException>(py) {
+                outcome = Outcome::Ended;
                 HAS_ENDED.store(true, Ordering::Relaxed);
                 of_current(|runs| {
                     for run in runs {
@@ -312,7 +359,7 @@ impl Function {
             RAISED.with(|raised| *raised.borrow_mut() = Some(error));
             said
         });
-        (result, true)
+        (result, outcome)
     }
 
     /// The result of a function that gives always one.

@@ -3,9 +3,9 @@
 
 use crate::arrays::{self, LOOK, listen, sequence};
 use crate::bounds::Bounds;
-use crate::columns::arrow_object;
 use crate::edges::Edge;
 use crate::errors;
+use crate::exports::arrow_object;
 use crate::handing;
 use crate::interrupt::check;
 use crate::packages::{Imports, Package, is_arrow, is_pandas_column};
@@ -25,6 +25,10 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) ->
     let misfit = || Misfit::new(qtype, object);
     match qtype {
         QType::Scalar(_) if object.is_none() => Err(misfit()),
+        QType::Scalar(_) if scalars::is_absent_in(object, false) => Err(Misfit::of(
+            qtype,
+            format!("{}, a missing value: declare the input with `?`", scalars::type_name(object)),
+        )),
         QType::Scalar(scalar) => scalars::read(object, *scalar).map(Value::Scalar),
         QType::Optional(scalar) if is_missing(object, *scalar) => Ok(Value::Missing(*scalar)),
         QType::Optional(scalar) => scalars::read(object, *scalar).map(Value::Present),
@@ -345,10 +349,10 @@ impl Arrays {
     /// What the arrays of a row become that has this object among its values: arrays of its package, of NumPy for pandas, whose Series have an index
     /// of rows that elements are not.
     pub(crate) fn like(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
-        if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object) {
+        if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object)? {
             return Ok(Some(Arrays::Numpy));
         }
-        Ok(if is_arrow(object) { Some(Arrays::Arrow(Package::of(object)?)) } else { None })
+        Ok(if is_arrow(object)? { Some(Arrays::Arrow(Package::of(object)?)) } else { None })
     }
 }
 

@@ -166,7 +166,7 @@ def test_dictionaries():
         ("{x: f64}", {}, "input `x`.x is f64, found None"),
         ("[{x: f64}]", [{"x": 1.0}, {"x": "a"}], r"input `x`\[1\].x is f64, found str"),
         ("tensor[f64, 2]", np.zeros(3), r"found an array of 1 axes"),
-        ("tensor[f64, 1]", np.zeros(3, "f4"), r"found an array of f4"),
+        ("tensor[f64, 1]", np.zeros(3, "c8"), r"found an array of complex64"),
     ],
 )
 def test_values_that_do_not_fit_are_errors_that_say_where(qtype, value, message):

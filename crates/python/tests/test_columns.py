@@ -154,7 +154,7 @@ def test_arrays_and_tensors_of_one_row():
     assert cembra.compile("input x: [f64]; math.sum(x)")(np.array([1.0, 2.0])) == 3.0
     doubled = cembra.compile("input x: [f64?]; output y = x * 2.0")
     assert doubled([1.0, None]) == [2.0, None]
-    assert doubled(pa.array([1.0, None])) == [2.0, None]
+    assert doubled(pa.array([1.0, None])).to_pylist() == [2.0, None]
     made = doubled(np.array([1.0, 2.0]))
     assert isinstance(made, np.ndarray) and made.tolist() == [2.0, 4.0]
     a = np.arange(6.0).reshape(2, 3)

@@ -18,7 +18,7 @@ DOCS = pathlib.Path(__file__).parents[3] / "docs"
 README = pathlib.Path(__file__).parents[1] / "README.md"
 # What a page needs beside pyarrow and Polars.
 NEEDS = {"from/arolla.md": "arolla", "from/pandas.md": "pandas"}
-PAGES = ["guide/python.md", "guide/python-expressions.md", "guide/python-sessions.md", "from/arolla.md", "from/jax.md", "from/numpy.md", "from/pandas.md"]
+PAGES = ["guide/python.md", "guide/python-frames.md", "guide/python-expressions.md", "guide/python-operators.md", "guide/python-sessions.md", "from/arolla.md", "from/jax.md", "from/numpy.md", "from/pandas.md"]
 
 
 def blocks(page):
@@ -106,7 +106,7 @@ def test_expressions_of_pandas_polars_and_cembra_give_what_the_table_says():
         of_all_rows = text.startswith("input x: [")
         first = plain(eval(of_pandas, {"df": df, "pd": pd}))
         second = plain(frame.select(eval(of_polars, {"pl": pl})).to_series())
-        third = model(pa.array(columns["x"])) if of_all_rows else plain(model.table(frame)["result"])
+        third = plain(model(pl.Series(columns["x"]))) if of_all_rows else plain(model.table(frame)["result"])
         # Polars gives a number as a column of one row.
         if [first, second if isinstance(expected, list) else second[0], third] != [expected] * 3:
             wrong.append((text, first, second, third))
@@ -236,7 +236,7 @@ def returns():
 def test_the_table_of_what_comes_back_is_what_comes_back():
     head = "| package | a column of | in the model | the input as an output | computed | computed, with gaps |\n|---|---|---|---|---|---|\n"
     table = head + "".join(f"| {' | '.join(row)} |\n" for row in returns())
-    page = DOCS / "guide/python.md"
+    page = DOCS / "guide/python-frames.md"
     before, _, rest = page.read_text(encoding="utf-8").partition("<!-- table: returns -->\n")
     block, _, after = rest.partition("<!-- end -->")
     if os.environ.get("CEMBRA_REWRITE") == "1":

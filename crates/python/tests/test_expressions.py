@@ -154,8 +154,8 @@ def test_functions_of_numpy_on_expressions_are_operators():
     graded = np.select([L.x < 1.0, L.x < 2.0], [10.0, L.x * 2.0], L.x)
     assert cembra.compile(graded)(np.array([0.5, 1.5, 2.5])).tolist() == [10.0, 3.0, 2.5]
     assert cembra.compile(np.select([L.x > 1], [5]))(np.array([0, 2])).tolist() == [0, 5]
-    assert cembra.compile(np.cumprod(L.x), types={"x": "[f64]"})([2.0, 3.0, -1.0]).tolist() == [2.0, 6.0, -6.0]
-    assert cembra.compile(np.sort(L.x), types={"x": "[f64]"})([2.0, 3.0, -1.0]).tolist() == [-1.0, 2.0, 3.0]
+    assert cembra.compile(np.cumprod(L.x), types={"x": "[f64]"})([2.0, 3.0, -1.0]) == [2.0, 6.0, -6.0]
+    assert cembra.compile(np.sort(L.x), types={"x": "[f64]"})([2.0, 3.0, -1.0]) == [-1.0, 2.0, 3.0]
     known = {*cembra.expressions._UFUNCS.values(), *cembra.expressions._FUNCTIONS.values()} - cembra.expressions._SIGNS
     assert [name for name in known if not cembra._cembra._has_operator(name)] == []
     with pytest.raises(cembra.TracingError, match="np.arcsin"):
@@ -178,7 +178,6 @@ def test_functions_of_numpy_on_expressions_are_operators():
         (lambda e: e[1:2], "M.array.slice"),
         (lambda e: L.x.sum(), r"sum\(..\)"),
         (lambda e: np.asarray(e), "no array"),
-        (lambda e: round(e, 2), "digits"),
         (lambda e: f"{e}", "M.strings.as_text"),
         (lambda e: f"{e:>8}", "M.strings.as_text"),
         (lambda e: "{}".format(e), "M.strings.join"),

@@ -37,5 +37,8 @@ pub fn compile_until<T>(token: &Cancellation, compile: impl FnOnce() -> T) -> T 
 /// True once the token of this thread's compilations is cancelled.
 #[must_use]
 pub fn is_compile_ended() -> bool {
-    TOKEN.with_borrow(|token| token.as_ref().is_some_and(Cancellation::is_cancelled))
+    // A destructor of the thread may compile when the token is gone.
+    let is_ended =
+        |token: &RefCell<Option<Cancellation>>| token.borrow().as_ref().is_some_and(Cancellation::is_cancelled);
+    TOKEN.try_with(is_ended).unwrap_or(false)
 }

@@ -20,7 +20,7 @@ use crate::stages::sites::operator_name;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
 use cembra_expr::Program;
 use cembra_prepare::Placed;
-use cembra_runtime::{ArrayKind, FaultKind, QType, Scalar};
+use cembra_runtime::{ArrayKind, FaultKind, QType, RowsPass, Scalar};
 use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Promise, Value, useful_threads};
 use cembra_value::{Limits, OnError, RunTerms};
@@ -621,6 +621,7 @@ impl<'r> ListRun<'r> {
         let most = backed.map(|(offsets, _)| offsets.elements(rows.clone()).len()).max().unwrap_or(0);
         let mut part = RowOutputs::new(self.model, rows.len(), most);
         for piece in pieces {
+            RowsPass::begin();
             let apart = match &self.model.together {
                 Ok(together) => together.run(self, piece, &mut part).err(),
                 Err(_) => Some(Apart::Unknown),
@@ -629,7 +630,10 @@ impl<'r> ListRun<'r> {
                 None => {}
                 Some(Apart::Cancelled) => return Err(Error::ended_by(self.terms.token)),
                 Some(Apart::NoRoom) => return Err(faults::of_made()),
-                Some(Apart::Unknown) => piece.clone().try_for_each(|row| self.row(row, &mut part))?,
+                Some(Apart::Unknown) => {
+                    RowsPass::repeat(0);
+                    piece.clone().try_for_each(|row| self.row(row, &mut part))?;
+                }
             }
         }
         Ok(part)

@@ -12,7 +12,7 @@ use crate::rows::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
 use cembra_runtime::{
     Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,
-    QType, STRIP_ROWS, Scratch, drain_past_caches,
+    QType, RowsPass, STRIP_ROWS, Scratch, drain_past_caches,
 };
 use cembra_value::{Limits, OnError, RunTerms};
 use smallvec::{SmallVec, smallvec};
@@ -442,11 +442,14 @@ impl RowPlan {
             words = words.wrapping_add(target.staged_words(rows));
         }
         scratch.texts.reset_to(Arena::LIMIT);
+        RowsPass::begin();
         let fails = match &player.function {
             Some(function) => {
                 // SAFETY: COLUMNS: the function was made for columns of these forms.
                 unsafe { function.run(&columns, &numbers, rows, scratch, context) };
-                scratch.failed.any()
+                let first = scratch.failed.next(0);
+                first.into_iter().for_each(RowsPass::repeat);
+                first.is_some()
             }
             None => {
                 scratch.failed.add_all(0..rows);

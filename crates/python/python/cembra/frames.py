@@ -13,7 +13,7 @@ import numpy as np
 
 from cembra._cembra import _data_error
 
-__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts", "tensor_array", "widened"]
+__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "carried_with_gaps", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts", "tensor_array", "widened"]
 
 # The families of columns that pandas has: those of NumPy's types, those with masks, and those of Arrow's types.
 NUMPY, NULLABLE, ARROW = 0, 1, 2
@@ -42,7 +42,11 @@ def pandas_parts(column: Any) -> tuple[Any, int] | None:
     if isinstance(dtype, pandas.CategoricalDtype) and not len(dtype.categories):
         # Without categories nothing says their type, and all values are missing.
         return pyarrow.nulls(len(array)), family
-    return pyarrow.array(array, from_pandas=True), family
+    try:
+        return pyarrow.array(array, from_pandas=True), family
+    except (TypeError, ValueError, NotImplementedError):
+        # Categories of several types.
+        return None
 
 
 def common_index(columns: list[tuple[str, Any]]) -> Any:
@@ -62,8 +66,8 @@ def common_index(columns: list[tuple[str, Any]]) -> Any:
     return None if first is None else first[1]
 
 
-def carried(column: Any, name: str) -> Any:
-    """A column as an output of this name: the same values in the same type."""
+def carried(column: Any, name: str, index: Any) -> Any:
+    """A column as an output of this name: the same values in the same type. `index` is that of the rows, in pandas."""
     if isinstance(column, np.ndarray):
         return column.copy()
     package = type(column).__module__.partition(".")[0]
@@ -72,7 +76,21 @@ def carried(column: Any, name: str) -> Any:
     if package == "polars" or hasattr(column, "index"):
         return column.rename(name)
     # An Index, or an array of pandas.
-    return made_series(column, None, name)
+    return made_series(getattr(column, "array", column), index, name)
+
+
+def carried_with_gaps(column: Any, name: str, index: Any, kept: Any) -> Any:
+    """`carried`, missing where `kept` is false. None if the column's type has no missing values."""
+    package = type(column).__module__.partition(".")[0]
+    if package == "polars":
+        import polars
+
+        nulls = polars.Series([None], dtype=column.dtype).extend_constant(None, len(column) - 1) if len(column) else column
+        return column.zip_with(polars.Series(kept), nulls).rename(name)
+    if package != "pyarrow" and (not isinstance(column.dtype, np.dtype) or column.dtype.kind in "fmMO"):
+        made = carried(column, name, index)
+        return made.where(kept)
+    return None
 
 
 def made_array(values: Any, missing: Any, family: int) -> Any:
@@ -125,16 +143,24 @@ def kept_rows(column: Any, kept: Any) -> Any:
 
 def tensor_array(values: Any) -> Any:
     """The array of NumPy that a Series or frame is as a tensor, whose elements are never missing. None if some are."""
+    package = type(values).__module__.partition(".")[0]
+    if package == "pyarrow":
+        return None if any(column.null_count for column in values.columns) else np.asarray(values)
     made = values.to_numpy()
-    if type(values).__module__.partition(".")[0] == "polars":
+    if package == "polars":
         nulls = values.null_count()
         is_missing = nulls.sum_horizontal().item() > 0 if hasattr(nulls, "sum_horizontal") and nulls.width else bool(nulls)
         return None if is_missing else made
     # NaN of NumPy's floats is a number here.
     types = values.dtypes if values.ndim > 1 else [values.dtype]
     has_masks = [not isinstance(dtype, np.dtype) or dtype == object for dtype in types]
-    gaps = values.isna().to_numpy().reshape(len(values), -1)
-    return None if gaps[:, has_masks].any() else made
+    gaps = np.asarray(values.isna()).reshape(len(values), -1)
+    if gaps[:, has_masks].any():
+        return None
+    if made.dtype == object and values.ndim > 1:
+        # Columns of other types than NumPy's make no array of numbers together.
+        return np.stack([values.iloc[:, at].to_numpy() for at in range(values.shape[1])], axis=1)
+    return made
 
 
 def widened(array: Any, wanted: str) -> Any:
@@ -192,6 +218,8 @@ class PandasFrame(Frame):
             if not labels:
                 return None
             label = labels[0]
+        if self.frame.columns.nlevels > 1:
+            raise _data_error(f"`{name}` is a name in columns of several levels: flatten them, as by `frame.columns = frame.columns.map(\".\".join)`")
         found = self.frame[label]
         if found.ndim != 1:
             raise _twice(name, found.shape[1])

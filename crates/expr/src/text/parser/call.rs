@@ -342,7 +342,10 @@ impl<'s> Parser<'s, '_> {
     pub(super) fn note_callee_defined(&mut self, name: &str, defined: Span) {
         let Some(callee) = self.callees.remove(name) else { return };
         if callee.target != Target::Unknown {
-            self.cursor.report(used_before_definition(name, callee.span, defined));
+            let problem = used_before_definition(name, callee.span, defined);
+            let is_operator = matches!(callee.target, Target::Operator(_));
+            let hint = || format!("`M.{name}(..)` is the operator of this name");
+            self.cursor.report(if is_operator { problem.hint(hint()) } else { problem });
             return;
         }
         for report in callee.reports {
