@@ -84,8 +84,8 @@ macro_rules! data {
             /// A bit for each number that is not NaN; none where none is.
             fn not_nan(&self) -> Option<Vec<u64>> {
                 fn bits<T: PartialOrd>(numbers: &[T]) -> Option<Vec<u64>> {
-                    #[expect(clippy::eq_op, reason = "NaN alone differs from itself")]
-                    let is_nan = |number: &T| number != number;
+                    // NaN alone differs from itself.
+                    let is_nan = |number: &T| number.partial_cmp(number).is_none();
                     numbers.iter().any(is_nan).then(|| masks::bits(&numbers.iter().map(is_nan).collect::<Vec<bool>>(), true))
                 }
                 match self {

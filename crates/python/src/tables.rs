@@ -83,16 +83,17 @@ impl<'py> Table<'py> {
         outputs: &[Field],
         made: RowsOutputs<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let named = outputs.iter().zip(&made.outputs);
-        if let Source::Frame(frame) = &self.source {
+        let by_name = || {
             let columns = PyDict::new(py);
-            named.map(|(output, column)| columns.set_item(&*output.name, column)).collect::<PyResult<()>>()?;
-            return frame.call_method1("made", (columns, &made.index));
+            let mut named = outputs.iter().zip(&made.outputs);
+            named.try_for_each(|(output, column)| columns.set_item(&*output.name, column))?;
+            PyResult::Ok(columns)
+        };
+        if let Source::Frame(frame) = &self.source {
+            return frame.call_method1("made", (by_name()?, &made.index));
         }
         if let Ok(pyarrow) = py.import("pyarrow") {
-            let columns = PyDict::new(py);
-            named.map(|(output, column)| columns.set_item(&*output.name, column)).collect::<PyResult<()>>()?;
-            return pyarrow.call_method1("table", (columns,));
+            return pyarrow.call_method1("table", (by_name()?,));
         }
         // Outputs were within the limits when they were made.
         let bounds = Bounds::new(u64::MAX, None);
