@@ -478,3 +478,15 @@ def test_models_of_expressions_are_models():
         cembra.compile({})
     with pytest.raises(cembra.TracingError, match="none is given"):
         cembra.where(True, 1, 2)
+
+
+def test_the_line_of_an_error_is_found_behind_letters_of_several_bytes():
+    @cembra.function
+    def priced(x):
+        shown = cembra.where(x > 0, "größer " + "ö" * 100, "")
+        below = 1 // x
+        return {"shown": shown, "below": below}
+
+    with pytest.raises(cembra.EvaluationError) as raised:
+        priced(0)
+    assert "below = 1 // x" in raised.value.__notes__[0]

@@ -1123,3 +1123,13 @@ def test_arrays_of_the_caller_come_back_beside_columns_of_pandas():
 def test_categories_of_several_types_are_refused():
     with pytest.raises(cembra.DataError):
         cembra.compile("x")(pd.Series(pd.Categorical([1, "a"])))
+
+
+def test_integers_go_into_tensors_of_floats_that_have_them():
+    double, single = (cembra.compile(f'input x: tensor[{of}, 1]; y("i") = x("i") * 2.0{of}') for of in ["f64", "f32"])
+    # Zeros at the end of a number take no digits.
+    assert double(np.array([2**63, 2**53 + 2], "u8")).tolist() == [2.0**64, 2.0**54 + 4.0]
+    assert double(np.array([-(2**63), 7])).tolist() == [-(2.0**64), 14.0] and single(np.array([2**40, -3])).tolist() == [2.0**41, -6.0]
+    for model, values in [(double, np.array([2**53 + 1])), (double, np.array([2**64 - 1], "u8")), (single, np.array([2**24 + 1]))]:
+        with pytest.raises(cembra.DataError, match="int64|uint64"):
+            model(values)
