@@ -11,7 +11,7 @@ import math
 import operator
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -353,7 +353,7 @@ def _selected(condlist: Any, choicelist: Any, default: Any = 0) -> Expr:
 
 
 # Functions of NumPy that are no single call of an operator.
-_SPECIAL_FUNCTIONS = {"round": _rounded, "around": _rounded, "round_": _rounded, "select": _selected}
+_SPECIAL_FUNCTIONS: dict[str, Callable[..., Expr]] = {"round": _rounded, "around": _rounded, "round_": _rounded, "select": _selected}
 
 
 def infix(sign: str, left: Any, right: Any) -> Expr:

@@ -5,6 +5,7 @@ The compiled half calls these functions, with arrays of NumPy, a mask beside the
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,11 @@ __all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "carried_with_gaps"
 
 # The families of columns that pandas has: those of NumPy's types, those with masks, and those of Arrow's types.
 NUMPY, NULLABLE, ARROW = 0, 1, 2
+
+
+def _module(name: str) -> Any:
+    """A package that a caller's objects are of, which this one does not need."""
+    return importlib.import_module(name)
 
 
 def pandas_parts(column: Any) -> tuple[Any, int] | None:
@@ -36,7 +42,7 @@ def pandas_parts(column: Any) -> tuple[Any, int] | None:
         family = NULLABLE
     else:
         return None
-    import pyarrow
+    pyarrow = _module("pyarrow")
 
     array = getattr(column, "array", column)
     if isinstance(dtype, pandas.CategoricalDtype) and not len(dtype.categories):
@@ -83,7 +89,7 @@ def carried_with_gaps(column: Any, name: str, index: Any, kept: Any) -> Any:
     """`carried`, missing where `kept` is false. None if the column's type has no missing values."""
     package = type(column).__module__.partition(".")[0]
     if package == "polars":
-        import polars
+        polars = _module("polars")
 
         nulls = polars.Series([None], dtype=column.dtype).extend_constant(None, len(column) - 1) if len(column) else column
         return column.zip_with(polars.Series(kept), nulls).rename(name)
@@ -95,7 +101,7 @@ def carried_with_gaps(column: Any, name: str, index: Any, kept: Any) -> Any:
 
 def made_array(values: Any, missing: Any, family: int) -> Any:
     """An array of NumPy, with a mask where elements are missing, as one that pandas takes."""
-    import pandas
+    pandas = _module("pandas")
 
     kind = values.dtype.kind
     if kind in "iub" and (family == NULLABLE or missing is not None):
@@ -113,8 +119,8 @@ def made_array(values: Any, missing: Any, family: int) -> Any:
 
 def made_of_arrow(array: Any, family: int) -> Any:
     """An array of Arrow as one that pandas takes: texts and bytes in the family's type, all others in Arrow's."""
-    import pandas
-    import pyarrow
+    pandas = _module("pandas")
+    pyarrow = _module("pyarrow")
 
     made = pyarrow.array(array)
     if family == ARROW or pyarrow.types.is_nested(made.type):
@@ -126,7 +132,7 @@ def made_of_arrow(array: Any, family: int) -> Any:
 
 def made_series(values: Any, index: Any, name: str) -> Any:
     """A Series of an output."""
-    import pandas
+    pandas = _module("pandas")
 
     return pandas.Series(values, index=index, name=name, copy=False)
 
@@ -226,7 +232,7 @@ class PandasFrame(Frame):
         return found
 
     def made(self, outputs: dict[str, Any], index: Any) -> Any:
-        import pandas
+        pandas = _module("pandas")
 
         return pandas.DataFrame(outputs, index=index, copy=False)
 
@@ -240,7 +246,7 @@ class PolarsFrame(Frame):
         return self.frame.get_column(name, default=None)
 
     def made(self, outputs: dict[str, Any], index: Any) -> Any:
-        import polars
+        polars = _module("polars")
 
         return polars.DataFrame(list(outputs.values()))
 
@@ -260,7 +266,7 @@ class ArrowFrame(Frame):
         return list(self.frame.schema.names[:8])
 
     def made(self, outputs: dict[str, Any], index: Any) -> Any:
-        import pyarrow
+        pyarrow = _module("pyarrow")
 
         return pyarrow.table(outputs)
 
