@@ -86,14 +86,28 @@ pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// # Errors
 /// An exception that asks to stop: an object's own is no interface.
 pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    for name in ["__arrow_c_array__", "__arrow_c_stream__"] {
-        match object.hasattr(name) {
-            Ok(false) => {}
-            Err(error) if error.is_instance_of::<PyException>(object.py()) => {}
-            has => return has,
+    match interface(object) {
+        Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(false),
+        found => found.map(|found| found.is_some()),
+    }
+}
+
+/// The method by which an object exports its data: one for an array, or else one for a stream. `None` of an object without Arrow's interface.
+fn interface<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(bool, Bound<'py, PyAny>)>> {
+    let names = [(true, "__arrow_c_array__"), (false, "__arrow_c_stream__")];
+    // Classes know their methods, and a Series of Polars takes long to say that it has not one.
+    let of = object.get_type();
+    for (is_array, name) in names {
+        if of.getattr_opt(name)?.is_some() {
+            return Ok(Some((is_array, object.getattr(name)?)));
         }
     }
-    Ok(false)
+    for (is_array, name) in names {
+        if let Some(method) = object.getattr_opt(name)? {
+            return Ok(Some((is_array, method)));
+        }
+    }
+    Ok(None)
 }
 
 /// The exception of an object that is no array or table of Arrow, or whose structs are not as Arrow's specification says.
@@ -123,12 +137,13 @@ const ARRAY_BYTES: u64 = 1024;
 pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
     let owners = vec![object.clone()];
     let refused = |error: cembra_arrow::Error| refused(object, &error);
-    if let Some(method) = object.getattr_opt("__arrow_c_array__")? {
-        let (field, array) = one(object, &method)?;
-        return Ok(Exported { field, arrays: vec![array], owners });
-    }
-    let Some(method) = object.getattr_opt("__arrow_c_stream__")? else {
-        return Err(errors::data(format!("{} has no data by Arrow's interface", type_name(object))));
+    let method = match interface(object)? {
+        Some((true, method)) => {
+            let (field, array) = one(object, &method)?;
+            return Ok(Exported { field, arrays: vec![array], owners });
+        }
+        Some((false, method)) => method,
+        None => return Err(errors::data(format!("{} has no data by Arrow's interface", type_name(object)))),
     };
     if is_pyarrow(object)? && object.hasattr("read_next_batch")? {
         return batches(object, bounds);
