@@ -188,7 +188,8 @@ def found_values(made, output, frame):
     if frame.package == "pandas":
         values = [plain(value) for value in made.array]
         # A gap of NumPy's floats and texts is NaN.
-        if output.qtype in ("f32", "f64", "text", "bytes") and not isinstance(made.dtype, pd.ArrowDtype):
+        is_of_objects = made.dtype == object or isinstance(made.dtype, pd.CategoricalDtype)
+        if (output.qtype in ("f32", "f64", "text", "bytes") or is_of_objects) and not isinstance(made.dtype, pd.ArrowDtype):
             values = [None if value == ("float", "nan") else value for value in values]
     elif frame.package == "polars":
         values = [plain(value) for value in made.to_list()]
@@ -689,13 +690,21 @@ def compared(tally, kind, made, frame, outputs, index, again):
         tally.right(kind)
 
 
+def may_have_gaps(column):
+    """True if a column can be missing in rows that fail, and stay of its type."""
+    if isinstance(column.made, pl.Series):
+        return True
+    return isinstance(column.made, pd.Series) and (not isinstance(column.made.dtype, np.dtype) or column.made.dtype.kind in "fmMO")
+
+
 def rows_of(outputs, rows, gaps=()):
     """The outputs in some of the rows; those of rows with gaps are missing."""
     made = []
     for output in outputs:
         gap = False if " > " in output.text else None
         values = [gap if at in gaps else output.values[at] for at in rows]
-        made.append(output._replace(values=values, carried=None if gaps else output.carried))
+        is_carried = output.carried is not None and (not gaps or may_have_gaps(output.carried))
+        made.append(output._replace(values=values, carried=output.carried if is_carried else None))
     return made
 
 
