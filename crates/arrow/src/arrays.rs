@@ -43,8 +43,8 @@ pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error>
     to_model_as(array, of, room)
 }
 
-/// An array of Arrow's likewise, whose elements are of a type: integers may be in a wider type or a float, if that has all of them, and moments at
-/// midnight may be dates.
+/// Makes an array of elements of type `of` from an array of Arrow's, as [`to_model_with`] does. Numbers of another type become `of` if that has each of
+/// them, and moments at midnight become dates.
 ///
 /// # Errors
 /// As of `to_model_with`; or elements are of another type, or do not fit.

@@ -32,60 +32,76 @@ pub const fn float_has(magnitude: u64, digits: u32) -> bool {
 const DOUBLE: u32 = f64::MANTISSA_DIGITS;
 const SINGLE: u32 = f32::MANTISSA_DIGITS;
 
-/// The values of an array in the type that an input wants, with the bytes of each. `None` for arrays that have that type, or that never have its values.
-pub(crate) fn converted(name: &str, array: &dyn Array, wanted: Scalar) -> Result<Option<(Buffer, isize)>, Error> {
-    /// One line for each conversion: the type of the array, and the value of one of its values.
-    macro_rules! conversions {
-        ($($of:pat, $wanted:ident: $ty:ident => $convert:expr;)*) => {
+/// The day that begins at a moment; `None` if the moment is not midnight. `per_day` counts of the moment's unit are a day.
+fn day(count: i64, per_day: i64) -> Option<i32> {
+    let is_midnight = count.checked_rem(per_day) == Some(0);
+    count.checked_div(per_day).filter(|_| is_midnight).and_then(|day| i32::try_from(day).ok())
+}
+
+/// A conversion in each line: the type of the array, the type of the input, and the value of the input for a value of the array; `None` if there is none.
+macro_rules! conversions {
+    ($($of:pat, $wanted:ident: $ty:ident => $convert:expr;)*) => {
+        /// True if an input of type `wanted` takes arrays of type `of` by converting each value. Values that `wanted` has not are refused then.
+        #[must_use]
+        pub fn is_converted(of: &DataType, wanted: Scalar) -> bool {
+            match (of, wanted) {
+                $(($of, Scalar::$wanted) => true,)*
+                _ => false,
+            }
+        }
+
+        /// The values of an array in the type that an input wants, with the bytes of each. `None` for arrays that are not converted.
+        pub(crate) fn converted(
+            name: &str,
+            array: &dyn Array,
+            wanted: Scalar,
+        ) -> Result<Option<(Buffer, isize)>, Error> {
             match (array.data_type(), wanted) {
                 $(($of, Scalar::$wanted) => each::<$ty, _>(name, array, wanted, $convert).map(Some),)*
                 _ => Ok(None),
             }
-        };
-    }
-    let days = |count: i64, per_day: i64| {
-        let is_midnight = count.checked_rem(per_day) == Some(0);
-        count.checked_div(per_day).filter(|_| is_midnight).and_then(|days| i32::try_from(days).ok())
+        }
     };
-    conversions! {
-        DataType::Int8, Float64: Int8Type => |value| Some(f64::from(value));
-        DataType::Int16, Float64: Int16Type => |value| Some(f64::from(value));
-        DataType::Int32, Float64: Int32Type => |value| Some(f64::from(value));
-        DataType::Int64, Float64: Int64Type => |value| float_has(value.unsigned_abs(), DOUBLE).then_some(value as f64);
-        DataType::UInt8, Float64: UInt8Type => |value| Some(f64::from(value));
-        DataType::UInt16, Float64: UInt16Type => |value| Some(f64::from(value));
-        DataType::UInt32, Float64: UInt32Type => |value| Some(f64::from(value));
-        DataType::UInt64, Float64: UInt64Type => |value| float_has(value, DOUBLE).then_some(value as f64);
-        DataType::Float16, Float64: Float16Type => |value| Some(value.to_f64());
-        DataType::Float32, Float64: Float32Type => |value| Some(f64::from(value));
-        DataType::Int8, Float32: Int8Type => |value| Some(f32::from(value));
-        DataType::Int16, Float32: Int16Type => |value| Some(f32::from(value));
-        DataType::Int32, Float32: Int32Type => |value| float_has(value.unsigned_abs().into(), SINGLE).then_some(value as f32);
-        DataType::Int64, Float32: Int64Type => |value| float_has(value.unsigned_abs(), SINGLE).then_some(value as f32);
-        DataType::UInt8, Float32: UInt8Type => |value| Some(f32::from(value));
-        DataType::UInt16, Float32: UInt16Type => |value| Some(f32::from(value));
-        DataType::UInt32, Float32: UInt32Type => |value| float_has(value.into(), SINGLE).then_some(value as f32);
-        DataType::UInt64, Float32: UInt64Type => |value| float_has(value, SINGLE).then_some(value as f32);
-        DataType::Float16, Float32: Float16Type => |value| Some(value.to_f32());
-        DataType::Int8, Int32: Int8Type => |value| Some(i32::from(value));
-        DataType::Int16, Int32: Int16Type => |value| Some(i32::from(value));
-        DataType::UInt8, Int32: UInt8Type => |value| Some(i32::from(value));
-        DataType::UInt16, Int32: UInt16Type => |value| Some(i32::from(value));
-        DataType::Int8, Int64: Int8Type => |value| Some(i64::from(value));
-        DataType::Int16, Int64: Int16Type => |value| Some(i64::from(value));
-        DataType::Int32, Int64: Int32Type => |value| Some(i64::from(value));
-        DataType::UInt8, Int64: UInt8Type => |value| Some(i64::from(value));
-        DataType::UInt16, Int64: UInt16Type => |value| Some(i64::from(value));
-        DataType::UInt32, Int64: UInt32Type => |value| Some(i64::from(value));
-        DataType::UInt8, UInt64: UInt8Type => |value| Some(u64::from(value));
-        DataType::UInt16, UInt64: UInt16Type => |value| Some(u64::from(value));
-        DataType::UInt32, UInt64: UInt32Type => |value| Some(u64::from(value));
-        DataType::Date64, Date: Date64Type => |value| days(value, 86_400_000);
-        DataType::Timestamp(TimeUnit::Second, None), Date: TimestampSecondType => |value| days(value, 86_400);
-        DataType::Timestamp(TimeUnit::Millisecond, None), Date: TimestampMillisecondType => |value| days(value, 86_400_000);
-        DataType::Timestamp(TimeUnit::Microsecond, None), Date: TimestampMicrosecondType => |value| days(value, 86_400_000_000);
-        DataType::Timestamp(TimeUnit::Nanosecond, None), Date: TimestampNanosecondType => |value| days(value, 86_400_000_000_000);
-    }
+}
+
+conversions! {
+    DataType::Int8, Float64: Int8Type => |value| Some(f64::from(value));
+    DataType::Int16, Float64: Int16Type => |value| Some(f64::from(value));
+    DataType::Int32, Float64: Int32Type => |value| Some(f64::from(value));
+    DataType::Int64, Float64: Int64Type => |value| float_has(value.unsigned_abs(), DOUBLE).then_some(value as f64);
+    DataType::UInt8, Float64: UInt8Type => |value| Some(f64::from(value));
+    DataType::UInt16, Float64: UInt16Type => |value| Some(f64::from(value));
+    DataType::UInt32, Float64: UInt32Type => |value| Some(f64::from(value));
+    DataType::UInt64, Float64: UInt64Type => |value| float_has(value, DOUBLE).then_some(value as f64);
+    DataType::Float16, Float64: Float16Type => |value| Some(value.to_f64());
+    DataType::Float32, Float64: Float32Type => |value| Some(f64::from(value));
+    DataType::Int8, Float32: Int8Type => |value| Some(f32::from(value));
+    DataType::Int16, Float32: Int16Type => |value| Some(f32::from(value));
+    DataType::Int32, Float32: Int32Type => |value| float_has(value.unsigned_abs().into(), SINGLE).then_some(value as f32);
+    DataType::Int64, Float32: Int64Type => |value| float_has(value.unsigned_abs(), SINGLE).then_some(value as f32);
+    DataType::UInt8, Float32: UInt8Type => |value| Some(f32::from(value));
+    DataType::UInt16, Float32: UInt16Type => |value| Some(f32::from(value));
+    DataType::UInt32, Float32: UInt32Type => |value| float_has(value.into(), SINGLE).then_some(value as f32);
+    DataType::UInt64, Float32: UInt64Type => |value| float_has(value, SINGLE).then_some(value as f32);
+    DataType::Float16, Float32: Float16Type => |value| Some(value.to_f32());
+    DataType::Int8, Int32: Int8Type => |value| Some(i32::from(value));
+    DataType::Int16, Int32: Int16Type => |value| Some(i32::from(value));
+    DataType::UInt8, Int32: UInt8Type => |value| Some(i32::from(value));
+    DataType::UInt16, Int32: UInt16Type => |value| Some(i32::from(value));
+    DataType::Int8, Int64: Int8Type => |value| Some(i64::from(value));
+    DataType::Int16, Int64: Int16Type => |value| Some(i64::from(value));
+    DataType::Int32, Int64: Int32Type => |value| Some(i64::from(value));
+    DataType::UInt8, Int64: UInt8Type => |value| Some(i64::from(value));
+    DataType::UInt16, Int64: UInt16Type => |value| Some(i64::from(value));
+    DataType::UInt32, Int64: UInt32Type => |value| Some(i64::from(value));
+    DataType::UInt8, UInt64: UInt8Type => |value| Some(u64::from(value));
+    DataType::UInt16, UInt64: UInt16Type => |value| Some(u64::from(value));
+    DataType::UInt32, UInt64: UInt32Type => |value| Some(u64::from(value));
+    DataType::Date64, Date: Date64Type => |value| day(value, 86_400_000);
+    DataType::Timestamp(TimeUnit::Second, None), Date: TimestampSecondType => |value| day(value, 86_400);
+    DataType::Timestamp(TimeUnit::Millisecond, None), Date: TimestampMillisecondType => |value| day(value, 86_400_000);
+    DataType::Timestamp(TimeUnit::Microsecond, None), Date: TimestampMicrosecondType => |value| day(value, 86_400_000_000);
+    DataType::Timestamp(TimeUnit::Nanosecond, None), Date: TimestampNanosecondType => |value| day(value, 86_400_000_000_000);
 }
 
 /// The result of a function for each value that is there.

@@ -30,7 +30,7 @@ mod structs;
 
 pub use arrays::{from_model, from_model_with, to_model, to_model_as, to_model_with};
 pub use columns::{Argument, with_columns};
-pub use conversion::float_has;
+pub use conversion::{float_has, is_converted};
 pub use input::Input;
 pub use output::{array, array_as, array_with, relaid};
 pub use schema::{Strings, data_type, data_type_with, input_type, input_types, scalar};

@@ -7,6 +7,7 @@ use crate::masks;
 use crate::moments;
 use crate::packages;
 use crate::scalars::{self, Misfit, is_missing};
+use crate::signals::{LOOK, listen};
 use arrow_array::ArrayRef;
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::DataType;
@@ -29,14 +30,6 @@ macro_rules! for_each_number {
 }
 
 pub(crate) use for_each_number;
-
-/// The count of elements that are read or made between two looks at signals.
-pub(crate) const LOOK: usize = 1 << 16;
-
-/// Runs the handlers of signals after every `LOOK` elements. The error is the exception that one of them raised.
-pub(crate) fn listen(py: Python<'_>, at: usize) -> PyResult<()> {
-    if at % LOOK == LOOK - 1 { py.check_signals() } else { Ok(()) }
-}
 
 /// Memory for a number of values: a virtual array has more elements than there is memory for.
 fn reserved<T>(count: usize) -> PyResult<Vec<T>> {

@@ -126,8 +126,8 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// True for an object that has a value for each of many rows where an input is of this type: lists of Arrow where it is an array, structs, lists
-/// of structs and maps of Arrow where it is one of these.
+/// True if an object has a value for each of many rows of an input of type `qtype`: for an array type lists of Arrow, for other types that are not scalars
+/// structs, lists of structs and maps of Arrow.
 pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
     if qtype.scalar().is_some() {
         return is_column(object);
@@ -285,7 +285,7 @@ impl<'py> Column<'py> {
         let wanted = wanted.and_then(QType::scalar);
         // A masked array has the memory of its numbers itself.
         if let Some((scalar, data)) = numbers(object, None)
-            && wanted.is_none_or(|wanted| !widens(scalar, wanted))
+            && !wanted.is_some_and(|wanted| is_converted(scalar, wanted))
         {
             if is_of_pandas {
                 presence = data.not_nan();
@@ -408,14 +408,10 @@ fn masked(array: Array, mask: Vec<u64>) -> Option<Array> {
     Array::from_parts(scalar, len, data, Some(presence))
 }
 
-/// True for numbers that an input of another type has too, in a wider one or in a float.
-const fn widens(found: Scalar, wanted: Scalar) -> bool {
-    matches!(
-        (found, wanted),
-        (Scalar::Int32, Scalar::Int64)
-            | (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64, Scalar::Float32 | Scalar::Float64)
-            | (Scalar::Float32, Scalar::Float64)
-    )
+/// True if an input of type `wanted` takes numbers of type `found` by converting them.
+fn is_converted(found: Scalar, wanted: Scalar) -> bool {
+    let of = cembra_arrow::data_type(&QType::Scalar(found));
+    of.is_some_and(|of| cembra_arrow::is_converted(&of, wanted))
 }
 
 fn wrong(error: impl std::fmt::Display) -> PyErr {
@@ -462,7 +458,10 @@ pub(crate) struct Rows<'py> {
     pub(crate) kept: Option<Bound<'py, PyAny>>,
 }
 
-/// How many rows there are in columns, of which a call may have yet to make one. All have as many, or are the same in every row; `None` if all are.
+/// The number of rows that all columns have; `None` if each column is one value for all rows, or is still to be made by a call.
+///
+/// # Errors
+/// Two columns have unlike numbers of rows.
 pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> PyResult<Option<usize>> {
     let sized = || {
         let fields = columns.iter().zip(inputs);
@@ -477,7 +476,7 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
     }
 }
 
-/// How the rows of a model are evaluated.
+/// Properties of a model that decide where its rows are evaluated: with the interpreter's lock, without it, or in another thread.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsPace {
     /// The most rows that are evaluated with the interpreter's lock: few enough that no other thread waits long.
@@ -486,7 +485,7 @@ pub(crate) struct RowsPace {
     pub(crate) nodes: usize,
     /// True if inputs and outputs are scalars other than strings.
     pub(crate) are_numbers: bool,
-    /// True for a model that calls functions of Python.
+    /// True if the model calls functions of Python.
     pub(crate) calls_python: bool,
 }
 
@@ -496,7 +495,7 @@ pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) pace: RowsPace,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
-    /// What each output becomes.
+    /// The form of each output, in the order of the model's outputs.
     pub(crate) targets: &'r [Target],
     /// True if rows that fail are left out of the outputs.
     pub(crate) skip: bool,
@@ -504,7 +503,7 @@ pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) out: &'r [Out<'py>],
 }
 
-/// What the column of an output becomes.
+/// The form that the column of an output gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// An array of NumPy, masked if its elements may be missing.

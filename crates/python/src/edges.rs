@@ -4,6 +4,7 @@ use crate::arrays;
 use crate::bounds::Bounds;
 use crate::lock::entered;
 use crate::scalars::{self, Misfit};
+use crate::signals;
 use cembra::operator_limits::ARRAY_ELEMENTS;
 use cembra::{ArrayKind, EdgeForm, Limits, Scalar};
 use numpy::PyArrayMethods;
@@ -105,7 +106,7 @@ impl Edge {
             let numbers_of = self.edge.groups().map(|group| group.map_or(0, |group| group as i64));
             for (at, (number, group)) in numbers.as_slice_mut()?.iter_mut().zip(numbers_of).enumerate() {
                 *number = group;
-                arrays::listen(py, at)?;
+                signals::listen(py, at)?;
             }
             drop(numbers);
             Ok(made.into_any())
@@ -121,7 +122,7 @@ impl Edge {
             let made = PyList::empty(py);
             for (at, point) in points.iter().enumerate() {
                 made.append(point)?;
-                arrays::listen(py, at)?;
+                signals::listen(py, at)?;
             }
             Ok(Some(made))
         })

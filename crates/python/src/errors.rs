@@ -93,7 +93,7 @@ pub(crate) fn data(message: impl Into<String>) -> PyErr {
     Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
 }
 
-/// The same exception, for the package's files in Python.
+/// A `DataError` with this message, for the package's files in Python.
 #[pyfunction]
 pub(crate) fn _data_error(message: String) -> Py<PyAny> {
     let error = data(message);
@@ -170,7 +170,7 @@ pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, ra
 /// What is said of a function of Python that raised an exception.
 pub(crate) const RAISED: &str = "the function of Python raised an exception";
 
-/// The same, with the exception's class and text.
+/// The message of an evaluation whose function raised `raised`, with its class and the first line of its text.
 pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
     /// The most characters of the text.
     const MOST: usize = 200;

@@ -55,13 +55,13 @@ pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()
     }
 }
 
-/// True for an evaluation of `rows` rows by a model of `nodes` nodes that may take longer than a handler of a signal should wait.
+/// True if evaluating `rows` rows by a model of `nodes` nodes may take longer than a handler of a signal should wait.
 pub(crate) fn is_long_batch(rows: usize, nodes: usize, are_numbers: bool) -> bool {
     let least = if are_numbers { LONG_NUMBERS } else { LONG_OTHERS };
     rows.saturating_mul(nodes) >= least || user_operators::is_long()
 }
 
-/// True for inputs of one row that have many elements, or long strings.
+/// True if the inputs of one row have at least `LONG_ELEMENTS` elements and bytes of strings together.
 pub(crate) fn is_long_row(row: &[Value]) -> bool {
     let elements = |value: &Value| match value {
         Value::Array(_, array) => array.len(),

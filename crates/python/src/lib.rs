@@ -14,7 +14,7 @@
 //! | `user_operators`, `replay` | functions of Python as operators, and their last calls |
 //! | `operators` | the operators, as Python's functions are made of them |
 //! | `packages`, `exports` | objects of other packages, and arrays for them |
-//! | `interrupt` | what Ctrl-C ends |
+//! | `interrupt`, `signals` | what Ctrl-C ends, and looks at signals on the way |
 //! | `tables`, `outputs` | whole tables, data frames among them, and what outputs of many rows become |
 //! | `errors` | errors of the library as exceptions |
 
@@ -44,6 +44,7 @@ mod replay;
 mod scalars;
 mod session;
 mod settings;
+mod signals;
 mod signature;
 mod tables;
 mod tensors;
@@ -94,6 +95,7 @@ fn _cembra(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::_compile, module)?)?;
     module.add_function(wrap_pyfunction!(model::_rebuilt, module)?)?;
     module.add_function(wrap_pyfunction!(errors::_data_error, module)?)?;
+    module.add_function(wrap_pyfunction!(packages::_families, module)?)?;
     module.add_function(wrap_pyfunction!(_is_plain_name, module)?)?;
     module.add_function(wrap_pyfunction!(_shown_type, module)?)?;
     module.add_function(wrap_pyfunction!(format, module)?)

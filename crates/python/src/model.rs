@@ -114,8 +114,10 @@ struct RowsTerms<'c, 'py> {
 }
 
 impl RowsTerms<'_, '_> {
-    /// Those of a call.
-    const CALL: fn() -> Self = || RowsTerms { options: RunOptions::new(), skip: false, out: &[], table: None };
+    /// The terms of a plain call: nothing ends it, the first row that fails does, and outputs are new.
+    fn call() -> Self {
+        RowsTerms { options: RunOptions::new(), skip: false, out: &[], table: None }
+    }
 }
 
 impl Model {
@@ -355,7 +357,7 @@ impl Model {
         Ok(is_row.then_some(row))
     }
 
-    /// Which input has this name; `None` if no input has it.
+    /// The position of the input with this name; `None` if no input has it.
     fn place(&self, name: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
         let Ok(name) = name.cast::<PyString>() else { return Ok(None) };
         let text = name.to_cow()?;
@@ -648,7 +650,7 @@ impl Model {
             if let Some(made) = self.one_row(py, compiled, input, Arrays::Lists)? {
                 return Ok(made);
             }
-            let made = self.many_rows(py, compiled, input, RowsTerms::CALL())?;
+            let made = self.many_rows(py, compiled, input, RowsTerms::call())?;
             compiled.outputs(py, made.outputs.into_iter().map(Ok))
         })
     }

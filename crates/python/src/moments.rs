@@ -1,12 +1,10 @@
 //! NumPy's moments and lengths of time, `datetime64` and `timedelta64` of any unit, as the library's: microseconds, and days for dates. Fractions of a
 //! microsecond are rounded down, as everywhere; what does not fit into 64 bits is refused, where NumPy's own conversion would wrap.
 
+use crate::signals::listen;
 use cembra::{Array, Scalar};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-
-/// The count of elements that are converted between two looks at signals.
-const LOOK: usize = 1 << 16;
 
 /// A moment that is none, in every unit.
 const NOT_A_TIME: i64 = i64::MIN;
@@ -84,9 +82,7 @@ pub(crate) fn array(
     });
     let mut converted = Vec::with_capacity(counts.len());
     for (row, count) in counts.iter().enumerate() {
-        if row % LOOK == LOOK - 1 {
-            py.check_signals()?;
-        }
+        listen(py, row)?;
         if is_absent((row, count)) {
             converted.push(0);
             continue;
@@ -119,7 +115,7 @@ fn counts<'py>(whole: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>>
     Ok(whole.call_method1("view", ("i8",))?.cast_into()?)
 }
 
-/// What is said of a value that does not fit.
+/// The message that the value in a row does not fit into the type.
 #[cold]
 fn too_far(row: usize, wanted: Scalar) -> String {
     let what = if wanted == Scalar::Date { "days of 32 bits" } else { "microseconds of 64 bits" };

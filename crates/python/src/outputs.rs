@@ -20,7 +20,7 @@ pub(crate) struct RowsOutputs<'py> {
     pub(crate) failures: Vec<RowFailure>,
 }
 
-/// What the outputs of a run become.
+/// The package, and in pandas the index, that the outputs of a run get.
 pub(crate) struct OutputForm<'py> {
     /// The package; `None` of NumPy.
     package: Option<Package>,
@@ -31,7 +31,7 @@ pub(crate) struct OutputForm<'py> {
 }
 
 impl<'py> OutputForm<'py> {
-    /// What the outputs of these columns become, or of a table of a package with an index. `unread` is a column that the model does not read.
+    /// Finds the form for these columns, or takes that of a `table`: its package and index. `unread` is a column that the model does not read.
     ///
     /// # Errors
     /// Series have unlike indices.
@@ -76,7 +76,7 @@ impl<'py> OutputForm<'py> {
         Ok(OutputForm { package: Some(first), index, is_table: false })
     }
 
-    /// What the column of each output becomes.
+    /// The form of each output, in the order of the model's outputs.
     pub(crate) fn targets(
         &self,
         model: &cembra::Model,

@@ -39,12 +39,18 @@ pub(crate) enum Package {
     Other,
 }
 
-/// The family of a column of pandas: its types are those of NumPy, have masks beside NumPy's arrays, or are those of Arrow. The numbers are those of `frames`.
+/// The family of a column of pandas: its types are those of NumPy, have masks beside NumPy's arrays, or are those of Arrow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Family {
     Numpy = 0,
     Nullable = 1,
     Arrow = 2,
+}
+
+/// The numbers of the families, for `frames`.
+#[pyfunction]
+pub(crate) const fn _families() -> (u8, u8, u8) {
+    (Family::Numpy as u8, Family::Nullable as u8, Family::Arrow as u8)
 }
 
 impl Package {
@@ -71,7 +77,7 @@ impl Package {
     }
 }
 
-/// True for a Series, an Index or an array of pandas, and not for a frame.
+/// True if an object is a Series, an Index or an array of pandas; false for a frame.
 pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match Package::of(object)? {
         Package::Pandas(_) => {
@@ -308,7 +314,7 @@ impl<'py> Imports<'py> {
         Ok(parts)
     }
 
-    /// Likewise, and `None` of an object that is no column of pandas.
+    /// The array of a column of pandas and its family, as of [`parts`](Imports::parts); `None` if the object is not a column of pandas.
     pub(crate) fn parts_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if is_pandas_column(object)? { self.parts(object) } else { Ok(None) }
     }

@@ -23,11 +23,11 @@ pub(crate) struct Phases {
     pub(crate) before: Vec<Phase>,
     /// The phase whose outputs are those of the model.
     pub(crate) last: Phase,
-    /// What each output is computed from.
+    /// The source of each output, in the order of the model's outputs.
     pub(crate) sources: Vec<OutputSource>,
 }
 
-/// What an output is computed from.
+/// The source of an output: the node that it is computed by, and the input that it is, if it is one.
 pub(crate) struct OutputSource {
     node: NodeId,
     /// The column that the output is, if it is an input as it is.
@@ -118,7 +118,7 @@ fn spread<T: Copy + Ord>(graph: &Graph, of_input: impl Fn(&str) -> T, least: T) 
     known
 }
 
-/// What outputs are computed from. `places` are those of columns by the names of inputs.
+/// The source of each of `outputs`. `places` has the positions of columns by the names of inputs.
 fn sources(program: &Program, outputs: &[Field], places: &HashMap<Arc<str>, usize>) -> Vec<OutputSource> {
     let graph = &program.graph;
     let reads = spread(graph, |_| true, false);

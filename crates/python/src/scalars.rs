@@ -66,7 +66,7 @@ impl Misfit {
         self
     }
 
-    /// The same in a column of objects whose type nobody declares.
+    /// Adds to the message that a column of objects without a declared type has the type of its first value.
     pub(crate) fn among_objects(mut self) -> Misfit {
         self.0.found.push_str(": a column of objects has the type of its first value, or the one that is declared");
         self
@@ -136,7 +136,7 @@ pub(crate) fn scalar_of(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     }
 }
 
-/// True for an array of NumPy without axes.
+/// True if an object is an array of NumPy without axes.
 fn is_single(object: &Bound<'_, PyAny>) -> bool {
     object.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 0)
 }
@@ -216,7 +216,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             format!("the integer {integer}, which it has not exactly: give `float(..)`"),
         )),
     };
-    // A float, or an integer that a float of so many binary digits has.
+    // A float, or an integer that a float of `digits` binary digits has exactly.
     let float = |digits| {
         if let Ok(float) = object.cast::<PyFloat>() {
             return Ok(float.value());
@@ -320,7 +320,7 @@ pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
         || is_absent(object)
 }
 
-/// True for an object that is missing in a column of objects; of pandas NaN is, too.
+/// True if an object stands for a missing value in a column of objects. In columns of pandas NaN does, too.
 pub(crate) fn is_absent_in(object: &Bound<'_, PyAny>, is_of_pandas: bool) -> bool {
     object.is_none()
         || is_absent(object)

@@ -62,7 +62,7 @@ pub(crate) struct Memory {
 enum End {
     /// That of the caller.
     Caller,
-    /// Likewise, and after `PATIENCE`.
+    /// That of the caller, or `PATIENCE` after the evaluation began, whichever is first.
     Brief,
 }
 

@@ -7,8 +7,9 @@ use crate::lending;
 use crate::packages::{self, Package, frames};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
+use cembra::doors::OutputRoom;
 use cembra::tensor::Element;
-use cembra::{QType, Scalar, Tensor, Value};
+use cembra::{Limits, QType, Scalar, Tensor, Value};
 use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -142,18 +143,23 @@ pub(crate) fn read(
     let converted = match found == Some(*scalar) || is_half || (is_list && fits && found.is_some()) {
         true => whole.call_method1("astype", (wanted,)).map_err(|_| misfit())?,
         false => {
-            let widened = frames(object.py()).and_then(|frames| frames.call_method1("widened", (&whole, wanted)));
-            let of_type = || {
-                let found = shown().unwrap_or(name);
-                let is_inexact = wanted.starts_with('f') && found.contains("int");
-                let more = if is_inexact {
-                    format!(" with a number that {} has not exactly", scalar.short_name())
-                } else {
-                    String::new()
-                };
-                Misfit::of(qtype, format!("an array of {found}{more}"))
-            };
-            Some(widened.map_err(misfit_of)?).filter(|widened| !widened.is_none()).ok_or_else(of_type)?
+            let found = shown().unwrap_or_else(|_| name.clone());
+            let flat = whole.call_method0("ravel").map_err(misfit_of)?;
+            let numbers = arrays::arrow_numbers(&flat, &name, None).map_err(misfit_of)?;
+            let numbers = numbers.filter(|numbers| cembra_arrow::is_converted(numbers.data_type(), *scalar));
+            let numbers = numbers.ok_or_else(|| Misfit::of(qtype, format!("an array of {found}")))?;
+            let room = OutputRoom::of(Limits::default().array_bytes);
+            let made = cembra_arrow::to_model_as(numbers, *scalar, &room).map_err(|error| match error {
+                cembra_arrow::Error::Value { value, .. } => {
+                    let of = scalar.short_name();
+                    Misfit::of(qtype, format!("an array of {found} with {value}, which {of} has not exactly"))
+                }
+                other => Misfit::of(qtype, other.to_string()),
+            })?;
+            let py = object.py();
+            let made = arrays::numpy_array(py, &made, || py.check_signals())
+                .and_then(|made| made.call_method1("reshape", (whole.getattr("shape")?,)));
+            made.map_err(misfit_of)?
         }
     };
     filled_of(&converted, *scalar, None).flatten().map(Value::Tensor).ok_or_else(no_memory)

@@ -24,12 +24,12 @@ static KNOWN: Mutex<RegisteredOperators> =
 struct RegisteredOperators {
     /// The operators of the language with those of the user, that models were read with; none before the first of these.
     registry: Option<&'static Registry>,
-    /// Those that the next model is read with, if some were registered since. A registry that models were read with is never freed, so many
-    /// definitions in a row are in one.
+    /// The operators that the next model is read with; `None` if no operator was registered since the last model was read. A registry that a model was
+    /// read with is never freed, so definitions in a row share one.
     next: Option<Registry>,
-    /// How many names there are.
+    /// The number of names of operators in Python: at most `MOST_OPERATORS`.
     count: usize,
-    /// Those that have functions over columns, the newest last.
+    /// The operators with functions over columns, the newest last.
     over_columns: Vec<Arc<OverColumns>>,
 }
 
@@ -75,7 +75,6 @@ static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 /// The end of a run of many rows by an exception that is no `Exception`: `KeyboardInterrupt`, `SystemExit`. It is not of a row, but of the program.
 pub(crate) struct Ending {
     token: Cancellation,
-
     /// True if few rows may take long without a look at signals.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
@@ -93,7 +92,7 @@ fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
 
 /// The evaluation of one row.
 pub(crate) struct RowEvaluation {
-    /// Which of the process's it is, from the highest number down: rows that are evaluated together have numbers from 1 up.
+    /// The number of the evaluation in the process, counted down from the highest one. Passes over many rows are counted up from 1.
     number: u64,
     /// True once an exception has ended it that is no `Exception`.
     has_ended: AtomicBool,
@@ -111,7 +110,7 @@ pub(crate) enum Current {
 }
 
 impl Current {
-    /// One row that begins now.
+    /// Begins the evaluation of one row.
     pub(crate) fn row() -> Current {
         static NUMBERS: AtomicU64 = AtomicU64::new(u64::MAX);
         let number = NUMBERS.fetch_sub(1, Ordering::Relaxed);
@@ -199,7 +198,7 @@ pub(crate) fn registry() -> &'static Registry {
     known().registry()
 }
 
-/// Likewise, with those of them that have functions over columns.
+/// The operators that models are read with from now on, and the operators among them that have functions over columns.
 pub(crate) fn known_now() -> (&'static Registry, Arc<[Arc<OverColumns>]>) {
     let mut known = known();
     (known.registry(), known.over_columns.as_slice().into())
@@ -238,7 +237,7 @@ pub(crate) fn keep(cause: Option<PyErr>) {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 enum Outcome {
     Called,
     /// An exception that is no `Exception` ended the evaluation.

@@ -1,7 +1,7 @@
 //! One value of any type: structs are dicts, or objects with attributes; lists and arrays are sequences and arrays of NumPy; dictionaries are
 //! dicts; tensors are arrays of NumPy. How deep values nest is how deep their types do, which the parser limits.
 
-use crate::arrays::{self, LOOK, listen, sequence};
+use crate::arrays::{self, sequence};
 use crate::bounds::Bounds;
 use crate::edges::Edge;
 use crate::errors;
@@ -10,6 +10,7 @@ use crate::handing;
 use crate::interrupt::check;
 use crate::packages::{Imports, Package, is_arrow, is_pandas_column};
 use crate::scalars::{self, Misfit, is_missing};
+use crate::signals::{LOOK, listen};
 use crate::tensors;
 use cembra::derived::ListBuilder;
 use cembra::{Array, Cancellation, EdgeType, Field, QType, RunOptions, Scalar, ScalarValue, Value};
@@ -336,7 +337,7 @@ fn shown(object: &Bound<'_, PyAny>) -> String {
     whole.chars().take(40).collect()
 }
 
-/// What arrays that a model makes become.
+/// The form that arrays of a model's outputs get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrays {
     Lists,
@@ -346,7 +347,7 @@ pub(crate) enum Arrays {
 }
 
 impl Arrays {
-    /// What the arrays of a row become that has this object among its values: arrays of its package, of NumPy for pandas, whose Series have an index
+    /// The form of arrays for a row with this object among its values: arrays of the object's package, and of NumPy for pandas, whose Series have an index
     /// of rows that elements are not.
     pub(crate) fn like(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
         if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object)? {

@@ -984,9 +984,6 @@ def test_frames_of_narwhals():
     assert model.table(narwhals.from_native(pl.DataFrame({"x": [1.5]}))).to_dicts() == [{"y": 3.0}]
 
 
-# What is wanted and not there yet.
-
-
 @pytest.mark.parametrize(
     "column",
     [pl.Series([1.0, None]), pa.array([1.0, None]), pd.Series([1.0, None]), pd.Series([1.0, None], dtype="Float64")],

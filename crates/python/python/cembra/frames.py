@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from cembra._cembra import _data_error
+from cembra._cembra import _data_error, _families
 
-__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "carried_with_gaps", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts", "tensor_array", "widened"]
+__all__ = ["ARROW", "NULLABLE", "NUMPY", "Frame", "carried", "carried_with_gaps", "common_index", "kept_rows", "made_array", "made_of_arrow", "made_series", "opened", "pandas_parts", "tensor_array"]
 
 # The families of columns that pandas has: those of NumPy's types, those with masks, and those of Arrow's types.
-NUMPY, NULLABLE, ARROW = 0, 1, 2
+NUMPY, NULLABLE, ARROW = _families()
 
 
 def _module(name: str) -> Any:
@@ -167,20 +167,6 @@ def tensor_array(values: Any) -> Any:
         # Columns of other types than NumPy's make no array of numbers together.
         return np.stack([values.iloc[:, at].to_numpy() for at in range(values.shape[1])], axis=1)
     return made
-
-
-def widened(array: Any, wanted: str) -> Any:
-    """An array of numbers in a type that has all of them exactly: integers in a wider integer or a float, floats in a wider float. None if the type
-    has not."""
-    kinds, digits = array.dtype.kind + np.dtype(wanted).kind, {"f8": 53, "f4": 24}.get(wanted, 0)
-    if kinds in ("ii", "uu", "ui", "ff"):
-        return array.astype(wanted) if np.can_cast(array.dtype, wanted) else None
-    if kinds not in ("if", "uf"):
-        return None
-    magnitudes = np.abs(array).astype("u8")
-    # The digits of a number without the zeros at its end.
-    lowest = np.maximum(magnitudes & (~magnitudes + np.uint64(1)), np.uint64(1))
-    return array.astype(wanted) if (magnitudes // lowest < np.uint64(1 << digits)).all() else None
 
 
 class Frame:

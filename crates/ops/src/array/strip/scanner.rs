@@ -197,7 +197,7 @@ struct Sum;
 #[derive(Debug)]
 struct Product;
 
-/// How a number is added to a sum, or multiplied with a product.
+/// The step of a running sum or product: the addition or the multiplication of the next number.
 trait Operation<T>: Debug {
     /// The type that sums or products are kept in.
     type State: Copy + Debug + Send;
