@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 thread_local! {
-    static PASS: Cell<RowsPass> = const { Cell::new(RowsPass { number: 0, again: None }) };
+    static PASS: Cell<RowsPass> = const { Cell::new(RowsPass { number: 0, is_again: false }) };
 }
 
 /// A pass over rows.
@@ -12,8 +12,8 @@ thread_local! {
 pub struct RowsPass {
     /// The number of the rows that are evaluated together, among those of this thread.
     pub number: u64,
-    /// The first of them that is evaluated again, while they are.
-    pub again: Option<usize>,
+    /// True while rows of them are evaluated again.
+    pub is_again: bool,
 }
 
 impl RowsPass {
@@ -26,12 +26,12 @@ impl RowsPass {
     /// Begins the first pass over rows that are evaluated together.
     pub fn begin() {
         let RowsPass { number, .. } = PASS.get();
-        PASS.set(RowsPass { number: number.wrapping_add(1), again: None });
+        PASS.set(RowsPass { number: number.wrapping_add(1), is_again: false });
     }
 
-    /// Begins the second pass over the same rows, from row `first` of them on.
-    pub fn repeat(first: usize) {
-        PASS.set(RowsPass { again: Some(first), ..PASS.get() });
+    /// Begins the second pass over the same rows, or those of them that failed.
+    pub fn repeat() {
+        PASS.set(RowsPass { is_again: true, ..PASS.get() });
     }
 }
 
@@ -43,10 +43,10 @@ mod tests {
     fn rows_are_repeated_until_the_next_begin() {
         RowsPass::begin();
         let first = RowsPass::current();
-        RowsPass::repeat(3);
-        assert_eq!(RowsPass::current(), RowsPass { again: Some(3), ..first });
+        RowsPass::repeat();
+        assert_eq!(RowsPass::current(), RowsPass { is_again: true, ..first });
         RowsPass::begin();
-        assert_eq!(RowsPass::current(), RowsPass { number: first.number + 1, again: None });
+        assert_eq!(RowsPass::current(), RowsPass { number: first.number + 1, is_again: false });
         std::thread::spawn(|| assert_eq!(RowsPass::current().number, 0)).join().expect("a thread");
     }
 }

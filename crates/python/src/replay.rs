@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const MOST: usize = 1 << 14;
 
 thread_local! {
-    static CALLS: RefCell<Calls> = const { RefCell::new(Calls { number: 0, last: VecDeque::new(), has_raised: false, is_cut: false }) };
+    static CALLS: RefCell<Calls> = const { RefCell::new(Calls { number: 0, last: VecDeque::new(), has_raised: false }) };
 }
 
 /// The result of a call, or the text of the exception that it raised.
@@ -31,8 +31,6 @@ struct Calls {
     last: VecDeque<PastCall>,
     /// True once one of them raised.
     has_raised: bool,
-    /// True once the calls of rows that are done were taken away.
-    is_cut: bool,
 }
 
 /// The result of a call that was made before. `row` is the number of the evaluation of one row, whose elements may be evaluated again once a call raised;
@@ -40,15 +38,9 @@ struct Calls {
 pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>) -> Option<CallResult> {
     let pass = pass_of(row);
     CALLS.with_borrow_mut(|calls| {
-        let is_again = if row.is_some() { calls.has_raised } else { pass.again.is_some() };
+        let is_again = if row.is_some() { calls.has_raised } else { pass.is_again };
         if !is_again || calls.number != pass.number {
             return None;
-        }
-        if pass.again.is_some_and(|first| first > 0) && !calls.is_cut {
-            // Rows before the one that failed are done: the call that raised is the last one.
-            let raised = calls.last.iter().rposition(|call| call.result.is_err());
-            calls.last.drain(..raised.unwrap_or(calls.last.len()));
-            calls.is_cut = true;
         }
         let is_this = |call: &PastCall| call.function == function && *call.operands == *operands;
         let at = calls.last.iter().position(is_this)?;
@@ -58,15 +50,15 @@ pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>)
 
 /// The pass that this thread is in: rows that are evaluated together, or one row, which is one pass.
 fn pass_of(row: Option<u64>) -> RowsPass {
-    row.map_or_else(RowsPass::current, |number| RowsPass { number, again: None })
+    row.map_or_else(RowsPass::current, |number| RowsPass { number, is_again: false })
 }
 
 /// Keeps the result of a call of the first pass.
 pub(crate) fn keep(function: usize, operands: &[ScalarValue], result: &CallResult, row: Option<u64>) {
-    let RowsPass { number, again: None } = pass_of(row) else { return };
+    let RowsPass { number, is_again: false } = pass_of(row) else { return };
     CALLS.with_borrow_mut(|calls| {
         if calls.number != number {
-            *calls = Calls { number, last: std::mem::take(&mut calls.last), has_raised: false, is_cut: false };
+            *calls = Calls { number, last: std::mem::take(&mut calls.last), has_raised: false };
             calls.last.clear();
         }
         if calls.last.len() == MOST {

@@ -377,7 +377,7 @@ macro_rules! with_types {
     };
 }
 
-/// Likewise for the type of its results.
+/// The operator with the function for the type of its results, once those of its parameters are known.
 macro_rules! with_result {
     ($operator:expr, $function:expr, $($name:ident: $ty:ident),*) => {{
         let (operator, function): (UserOperator, Arc<Function>) = ($operator, $function);

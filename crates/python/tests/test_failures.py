@@ -463,3 +463,14 @@ def test_a_function_is_called_once_where_another_operator_fails(text, on_error):
         assert calls[:2] == [1, 0] and len(calls) <= 4 and on_error == "stop"
     else:
         assert calls == [1, 0, 2, 0]
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_a_loop_calls_a_function_once_in_each_round_where_rows_fail(backend):
+    name, calls = noting("f64", "f64", no_rate)
+    text = f"input n: i64; seq.reduce(fn(a, b) = a + {name}(to_float64(b)), seq.range(n), 0.0)"
+    made = cembra.compile(text, backend=backend).run({"n": np.array([1, 2, 5, 2, 5, 1])}, on_error="missing")
+    # Rows end with the round that fails.
+    rounds = [[0.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0, 1.0], [0.0, 1.0, 2.0], [0.0]]
+    failed = [row for row, calls_of_row in enumerate(rounds) if len(calls_of_row) == 3]
+    assert (sorted(calls), made[1]) == (sorted(sum(rounds, [])), failed)

@@ -631,7 +631,7 @@ impl<'r> ListRun<'r> {
                 Some(Apart::Cancelled) => return Err(Error::ended_by(self.terms.token)),
                 Some(Apart::NoRoom) => return Err(faults::of_made()),
                 Some(Apart::Unknown) => {
-                    RowsPass::repeat(0);
+                    RowsPass::repeat();
                     piece.clone().try_for_each(|row| self.row(row, &mut part))?;
                 }
             }

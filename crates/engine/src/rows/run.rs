@@ -447,9 +447,11 @@ impl RowPlan {
             Some(function) => {
                 // SAFETY: COLUMNS: the function was made for columns of these forms.
                 unsafe { function.run(&columns, &numbers, rows, scratch, context) };
-                let first = scratch.failed.next(0);
-                first.into_iter().for_each(RowsPass::repeat);
-                first.is_some()
+                let has_failed = scratch.failed.any();
+                if has_failed {
+                    RowsPass::repeat();
+                }
+                has_failed
             }
             None => {
                 scratch.failed.add_all(0..rows);
