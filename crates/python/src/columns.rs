@@ -8,7 +8,7 @@ use crate::lock::released;
 use crate::masks;
 use crate::moments;
 use crate::numbers::{Numbers, is_writable};
-use crate::packages::{Family, Import, Imports, Package, frames, is_arrow, is_ours, is_pandas_column};
+use crate::packages::{self, Family, Import, Imports, Package, frames, is_arrow, is_ours, is_pandas_column};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
 use crate::values::{self, Making};
@@ -196,10 +196,21 @@ impl<'py> Column<'py> {
             return Column::of_numpy(name, object, wanted, false);
         }
         let package = Package::of(object)?;
+        if package == Package::Other && packages::package(object)? == "narwhals" {
+            return Column::of(name, &object.call_method0("to_native")?, wanted, imports);
+        }
         if object.get_type().hasattr("columns")? {
             let message =
                 format!("input `{name}` is a column, and a frame is given: evaluate its rows by `model.table(frame)`");
             return Err(crate::errors::data(message));
+        }
+        if let Some(view) = packages::numpy_view(object, package)?
+            && numbers(&view, None).is_some()
+        {
+            let (qtype, mut column) = Column::of_numpy(name, &view, wanted, false)?;
+            let natural = qtype.scalar().map(QType::Optional);
+            column.origin = Some(Origin { object: object.clone(), package, natural: natural.clone() });
+            return Ok((natural.unwrap_or(qtype), column));
         }
         if package != Package::Pandas(Family::Numpy) {
             return Column::of_arrow(name, object, object, wanted, package, imports);
@@ -436,7 +447,13 @@ fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> Py
     {
         found = format!("objects of type {}", scalars::type_name(&first));
     }
+    let is_array =
+        || object.getattr_opt("dtype").ok().flatten().is_some_and(|dtype| dtype.hasattr("kind").unwrap_or(false));
     let way = match of {
+        // Arrays with coordinates are structs by Arrow's interface.
+        Some(DataType::Struct(_)) if found != "object" && is_array() && object.hasattr("to_numpy").unwrap_or(false) => {
+            "give its array, as by `.to_numpy()`".to_owned()
+        }
         Some(DataType::Null) => format!("declare the input's type, as in `input {name}: f64?`"),
         Some(DataType::Struct(_) | DataType::Map(..) | DataType::List(_) | DataType::LargeList(_)) => {
             format!("declare the input's type, as in `input {name}: {{a: f64}}`")

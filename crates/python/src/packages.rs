@@ -13,8 +13,9 @@ use arrow_schema::{DataType, Field};
 use cembra_arrow::interface;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyException;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple, PyType};
 use std::cell::{OnceCell, RefCell};
 use std::fmt::Display;
 
@@ -74,6 +75,54 @@ impl Package {
             Package::Pandas(family) => family,
             _ => Family::Arrow,
         }
+    }
+}
+
+/// The numbers of a column of Polars or pyarrow as an array of NumPy, which reads them where they are. `None` if the column has gaps, several chunks, or
+/// values that are not numbers.
+///
+/// # Errors
+/// An exception that asks to stop. The column's own exceptions mean `None`.
+pub(crate) fn numpy_view<'py>(column: &Bound<'py, PyAny>, package: Package) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let view = match package {
+        Package::Polars => polars_view(column),
+        Package::Pyarrow => pyarrow_view(column),
+        Package::Pandas(_) | Package::Other => Ok(None),
+    };
+    view.or_else(|error| if error.is_instance_of::<PyException>(column.py()) { Ok(None) } else { Err(error) })
+}
+
+/// [`numpy_view`] of a Series of Polars.
+fn polars_view<'py>(series: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = series.py();
+    let count = |of: &Bound<'py, PyString>| series.call_method0(of)?.extract::<usize>();
+    let is_plain = count(intern!(py, "n_chunks"))? == 1
+        && count(intern!(py, "null_count"))? == 0
+        && series.getattr(intern!(py, "dtype"))?.call_method0(intern!(py, "is_numeric"))?.is_truthy()?;
+    if !is_plain {
+        return Ok(None);
+    }
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "allow_copy"), false)?;
+    series.call_method(intern!(py, "to_numpy"), (), Some(&options)).map(Some)
+}
+
+/// [`numpy_view`] of an array of pyarrow, or an array of chunks.
+fn pyarrow_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// `pyarrow.lib.Type_INT32` and its like: i32, u64, i64, f32, f64.
+    const NUMBERS: [u8; 5] = [7, 8, 9, 11, 12];
+    let py = array.py();
+    let is_plain = array.getattr(intern!(py, "null_count"))?.extract::<usize>()? == 0
+        && NUMBERS.contains(&array.getattr(intern!(py, "type"))?.getattr(intern!(py, "id"))?.extract()?);
+    if !is_plain {
+        return Ok(None);
+    }
+    match array.getattr_opt(intern!(py, "num_chunks"))? {
+        None => array.call_method0(intern!(py, "to_numpy")).map(Some),
+        Some(chunks) if chunks.extract::<usize>()? == 1 => {
+            array.call_method1(intern!(py, "chunk"), (0,))?.call_method0(intern!(py, "to_numpy")).map(Some)
+        }
+        Some(_) => Ok(None),
     }
 }
 

@@ -1,10 +1,10 @@
 //! One scalar: which type a Python object is of, what it is as a value of a given type, and the object of a value. An integer is taken for a
 //! float that has it exactly, and a moment at midnight for a date; nothing else changes its kind.
 
-use crate::moments;
+use crate::{errors, moments};
 use cembra::{Date, Duration, Scalar, ScalarValue, Timestamp};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyException, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -80,7 +80,7 @@ impl Misfit {
             return raised;
         }
         let path: String = path.into_iter().rev().collect();
-        crate::errors::data(format!("input `{input}`{path} is {expected}, found {found}"))
+        errors::data(format!("input `{input}`{path} is {expected}, found {found}"))
     }
 }
 
@@ -389,7 +389,10 @@ fn epoch<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     Ok(epoch.bind(py))
 }
 
-/// The object of a value. Moments and days outside of the years 1 to 9999, and durations beyond Python's, raise its `OverflowError`.
+/// The object of a value.
+///
+/// # Errors
+/// A `DataError` for a moment or a day outside of the years 1 to 9999.
 pub(crate) fn object<'py>(py: Python<'py>, value: &ScalarValue) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         ScalarValue::Unit => PyBool::new(py, true).to_owned().into_any(),
@@ -402,11 +405,27 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &ScalarValue) -> PyResult<Boun
         ScalarValue::Text(text) => PyString::new(py, text).into_any(),
         ScalarValue::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
         ScalarValue::Date(date) => {
-            py.get_type::<PyDate>().call_method1("fromordinal", (i64::from(date.0) + EPOCH_ORDINAL,))?
+            let ordinal = i64::from(date.0) + EPOCH_ORDINAL;
+            let made = py.get_type::<PyDate>().call_method1("fromordinal", (ordinal,));
+            made.map_err(|error| outside(py, error, date.0.into(), "days"))?
         }
-        ScalarValue::Timestamp(moment) => epoch(py)?.add(delta(py, moment.0)?)?,
+        ScalarValue::Timestamp(moment) => {
+            let made = delta(py, moment.0).and_then(|delta| epoch(py)?.add(delta));
+            made.map_err(|error| outside(py, error, moment.0, "microseconds"))?
+        }
         ScalarValue::Duration(length) => delta(py, length.0)?.into_any(),
     })
+}
+
+/// The exception of a day or a moment that `datetime` does not have, or the exception itself if it is for another reason.
+#[cold]
+fn outside(py: Python<'_>, error: PyErr, since: i64, unit: &str) -> PyErr {
+    if !error.is_instance_of::<PyValueError>(py) && !error.is_instance_of::<PyOverflowError>(py) {
+        return error;
+    }
+    errors::data(format!(
+        "the result is {since} {unit} from 1970-01-01, outside of the years 1 to 9999 of datetime: evaluate an array of NumPy, which has such results"
+    ))
 }
 
 /// The `timedelta` of a count of microseconds.

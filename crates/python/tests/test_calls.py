@@ -118,6 +118,20 @@ def test_values_come_back_as_they_went(qtype, value, backend):
     assert type(made) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("text", "days", "found"),
+    [
+        ("input d: date, n: i64; output y = dates.add_days(d, n)", 3_000_000, "the result is 3019782 days from 1970-01-01"),
+        ("input d: date, n: i64; output y = [dates.add_days(d, n)]", 3_000_000, "3019782 days"),
+        ("input d: timestamp, n: duration; output y = d + n", datetime.timedelta(days=3_000_000), "microseconds from 1970-01-01"),
+    ],
+)
+def test_results_that_datetime_does_not_have_are_refused_with_the_way_out(text, days, found):
+    given = MOMENT if "timestamp" in text else DAY
+    with pytest.raises(cembra.DataError, match=f"{found}.*evaluate an array of NumPy"):
+        cembra.compile(text)(given, days)
+
+
 def test_scalars_of_numpy_are_numbers():
     model = cembra.compile("a + b")
     assert model(np.float32(1.5), np.float32(0.25)) == 1.75

@@ -976,12 +976,26 @@ def test_tables_of_duckdb():
     assert made.to_pandas().y.tolist() == [10, 2]
 
 
-def test_frames_of_narwhals():
+def test_frames_and_series_of_narwhals_are_those_of_their_packages():
     narwhals = pytest.importorskip("narwhals")
     model = cembra.compile("output y = x * 2.0")
     made = model.table(narwhals.from_native(pd.DataFrame({"x": [1.5]}, index=["p"])))
     assert isinstance(made, pd.DataFrame) and made.y.to_dict() == {"p": 3.0}
     assert model.table(narwhals.from_native(pl.DataFrame({"x": [1.5]}))).to_dicts() == [{"y": 3.0}]
+    series = narwhals.from_native(pd.Series([1.5], index=["p"]), series_only=True)
+    for made in [model(series), model.run({"x": series})[0]]:
+        assert isinstance(made, pd.Series) and made.to_dict() == {"p": 3.0}
+    made = model(narwhals.from_native(pl.Series([1.5, None]), series_only=True))
+    assert isinstance(made, pl.Series) and made.to_list() == [3.0, None]
+
+
+@pytest.mark.parametrize("text", ["x * 2.0", "input x: f64; x * 2.0"])
+def test_arrays_of_xarray_are_refused_with_the_way_out(text):
+    xarray = pytest.importorskip("xarray")
+    given = xarray.DataArray([1.5, 2.5], dims="t")
+    with pytest.raises(cembra.DataError, match=r"input `x` cannot be a column of float64: give its array, as by `.to_numpy\(\)`"):
+        cembra.compile(text)(given)
+    assert cembra.compile(text)(given.to_numpy()).tolist() == [3.0, 5.0]
 
 
 @pytest.mark.parametrize(

@@ -736,7 +736,7 @@ def heard(call):
         call()
         print("none")
     except Ended:
-        print("Ended" if time.monotonic() - begun < 5 else "late")
+        print("Ended" if time.monotonic() - begun < 20 else "late")
 """
 
 

@@ -119,16 +119,20 @@ impl Value {
         value: Scalar,
         entries: impl IntoIterator<Item = (ScalarValue, Option<ScalarValue>)>,
     ) -> Option<Value> {
-        let qtype = QType::Dict(key, value).as_input();
-        let mut list = ListBuilder::of(&qtype).filter(|_| Dict::may_be_keys(key))?;
+        if !Dict::may_be_keys(key) {
+            return None;
+        }
+        let entries = entries.into_iter();
+        let count = entries.size_hint().0;
+        let (mut keys, mut values) = (ArrayBuilder::new(key, count), ArrayBuilder::new(value, count));
         for (own, given) in entries {
-            let entry = Value::Tuple([Value::Scalar(own), Value::optional(value, given)].into());
-            if !entry.is_of(list.element()) {
+            if own.scalar() != key || given.as_ref().is_some_and(|given| given.scalar() != value) {
                 return None;
             }
-            list.push(&entry);
+            keys.push(Some(&own));
+            values.push(given.as_ref());
         }
-        Some(list.finish())
+        Value::list_of_arrays(&QType::Dict(key, value).as_input(), [keys.finish(), values.finish()])
     }
 
     /// The list of this type without elements, or the dictionary without entries; `None` if the type is not one of lists or dictionaries.

@@ -176,6 +176,7 @@ fn split(args: &ArrayOperands<'_>, array: &Array, groups: &mut [Option<u32>], co
         }
         return Ok(known.len() as u32);
     };
+    args.poll()?;
     let mut numbers = Numbers::new(array, &bits, count);
     for ((at, group), bits) in groups.iter_mut().enumerate().zip(bits) {
         args.poll_at(at)?;
@@ -205,7 +206,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
         evaluate: |args, ret| {
             let QType::Edge(EdgeType::Arrays(kind)) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
             let Grouped { groups, count, .. } = grouped(args)?;
-            Ok(mapping(*kind, &groups, count)?.into())
+            Ok(mapping(args, *kind, &groups, count)?.into())
         },
     }),
     full: FullRule::Operands,
@@ -237,7 +238,7 @@ pub(crate) static GROUP_BY2: OpDef = OpDef {
                     above[*group as usize] = *parent;
                 }
             }
-            let edges = [mapping(*kind, &groups, count)?, mapping(*kind, &above, parents)?];
+            let edges = [mapping(args, *kind, &groups, count)?, mapping(args, *kind, &above, parents)?];
             Ok(Value::Tuple(fields.with(edges.into_iter().map(Value::from).collect())))
         },
     }),
@@ -289,6 +290,7 @@ fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
         }
     }
     let parents = within.count() as u32;
+    args.poll()?;
     let (mut groups, mut count) = (over.clone(), parents);
     for array in arrays {
         count = split(args, array, &mut groups, count)?;
@@ -297,14 +299,16 @@ fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
 }
 
 /// The edge of elements, each of which is in one of so many groups or in none.
-fn mapping(kind: ArrayKind, groups: &[Option<u32>], count: u32) -> Result<Edge, Fault> {
+fn mapping(args: &ArrayOperands<'_>, kind: ArrayKind, groups: &[Option<u32>], count: u32) -> Result<Edge, Fault> {
     let mut presence = vec![0_u64; groups.len().div_ceil(64)];
     for (at, group) in groups.iter().enumerate() {
         presence[at / 64] |= u64::from(group.is_some()) << (at % 64);
     }
+    args.poll()?;
     let groups = Array::of_numbers(Scalar::Int64, groups.len(), Some(presence), |all: &mut [i64]| {
         all.iter_mut().zip(groups).for_each(|(to, group)| *to = group.unwrap_or(0).into());
     });
+    args.poll()?;
     let edge = Edge::from_mapping(kind, groups.ok_or(Fault::new(FaultKind::Invalid))?, count as usize);
     edge.map_err(|_| Fault::new(FaultKind::Invalid))
 }
