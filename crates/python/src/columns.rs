@@ -199,7 +199,7 @@ impl<'py> Column<'py> {
         if package == Package::Other && packages::package(object)? == "narwhals" {
             return Column::of(name, &object.call_method0("to_native")?, wanted, imports);
         }
-        if object.get_type().hasattr("columns")? {
+        if packages::class_has(object, "columns")? {
             let message =
                 format!("input `{name}` is a column, and a frame is given: evaluate its rows by `model.table(frame)`");
             return Err(crate::errors::data(message));

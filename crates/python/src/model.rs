@@ -425,6 +425,10 @@ impl Model {
                     *arrays = Arrays::like(object)?.unwrap_or(Arrays::Lists);
                 }
             }
+            // Reading many entries or structs takes long, and would be for nothing.
+            if field.qtype.element().is_some() && self.has_column(compiled, input)? {
+                return Ok(false);
+            }
             let value = values::read_argument(object, &field.qtype, before, imports);
             row.push(value.map_err(|misfit| misfit.raised(&field.name))?);
         }
@@ -558,6 +562,18 @@ impl Model {
         // What rows that failed had raised is no cause of what fails later.
         drop(user_operators::raised());
         form.outputs(py, phases, &columns, rows, made?, out)
+    }
+
+    /// Returns true if an argument that the model reads has the values of many rows.
+    fn has_column(&self, compiled: &Compiled, input: CallInput<'_, '_>) -> PyResult<bool> {
+        for (field, place) in compiled.executor.inputs().iter().zip(&compiled.places) {
+            if let Some(object) = input.arguments[*place].as_ref().filter(|object| !is_one_value(object))
+                && is_column_of(object, &field.qtype, input.imports)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A column that is given for an input that the model does not read: it says how many rows there are where no other does.

@@ -117,13 +117,26 @@ fn pyarrow_view<'py>(array: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
     if !is_plain {
         return Ok(None);
     }
-    match array.getattr_opt(intern!(py, "num_chunks"))? {
-        None => array.call_method0(intern!(py, "to_numpy")).map(Some),
-        Some(chunks) if chunks.extract::<usize>()? == 1 => {
-            array.call_method1(intern!(py, "chunk"), (0,))?.call_method0(intern!(py, "to_numpy")).map(Some)
-        }
-        Some(_) => Ok(None),
+    if !class_has(array, "num_chunks")? {
+        return array.call_method0(intern!(py, "to_numpy")).map(Some);
     }
+    match array.getattr(intern!(py, "num_chunks"))?.extract::<usize>()? {
+        1 => array.call_method1(intern!(py, "chunk"), (0,))?.call_method0(intern!(py, "to_numpy")).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Returns true if an object's class, or one that it inherits from, has an attribute of this name. Asking the object would make an exception for each name
+/// that it does not have, and run its `__getattr__`.
+pub(crate) fn class_has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let py = object.py();
+    let name = PyString::intern(py, name);
+    for class in object.get_type().mro().iter() {
+        if class.getattr(intern!(py, "__dict__"))?.contains(&name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// True if an object is a Series, an Index or an array of pandas; false for a frame.
@@ -150,10 +163,8 @@ pub(crate) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// The method by which an object exports its data: one for an array, or else one for a stream. `None` of an object without Arrow's interface.
 fn interface<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(bool, Bound<'py, PyAny>)>> {
     let names = [(true, "__arrow_c_array__"), (false, "__arrow_c_stream__")];
-    // Classes know their methods, and a Series of Polars takes long to say that it has not one.
-    let of = object.get_type();
     for (is_array, name) in names {
-        if of.getattr_opt(name)?.is_some() {
+        if class_has(object, name)? {
             return Ok(Some((is_array, object.getattr(name)?)));
         }
     }

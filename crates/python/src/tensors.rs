@@ -4,7 +4,7 @@
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
 use crate::lending;
-use crate::packages::{self, Package, frames};
+use crate::packages::{self, Package, class_has, frames};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
 use cembra::doors::OutputRoom;
@@ -112,7 +112,7 @@ pub(crate) fn read(
     let whole = match Package::of(object).map_err(misfit_of)? {
         package
             if package != Package::Pyarrow && package != Package::Other
-                || object.get_type().hasattr("columns").map_err(misfit_of)? =>
+                || class_has(object, "columns").map_err(misfit_of)? =>
         {
             let made = frames(object.py()).and_then(|frames| frames.call_method1("tensor_array", (object,)));
             Some(made.map_err(misfit_of)?).filter(|made| !made.is_none()).ok_or_else(missing)?

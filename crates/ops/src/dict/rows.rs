@@ -225,16 +225,22 @@ impl<'a> RowKeys<'a> {
 /// Finds each of `sought` among the keys of its row, whose dictionary is between `starts` and `ends`; `rows` has the part of `sought` of each row.
 fn find_in_rows(
     args: &ArrayOperands<'_>,
-    keys: &[Option<Key<'_>>],
+    keys: &Array,
     [starts, ends]: [&[i64]; 2],
-    sought: &[Option<Key<'_>>],
+    sought: &Array,
     rows: impl ExactSizeIterator<Item = Range<usize>>,
 ) -> Result<Array, Fault> {
     if starts.len() != ends.len() || starts.len() != rows.len() {
         return Err(sizes_differ(starts.len(), if starts.len() == ends.len() { rows.len() } else { ends.len() }));
     }
+    // All rows share one dictionary.
+    let whole = i64::try_from(keys.len()).unwrap_or(i64::MAX);
+    if rows.len() > 0 && starts.iter().all(|start| *start == 0) && ends.iter().all(|end| *end == whole) {
+        return Rows::of(args, keys)?.find(args, sought);
+    }
+    let (keys, sought) = (keys_of(args, keys)?, keys_of(args, sought)?);
     let mut found = Vec::with_capacity(args.room_for(sought.len(), 16)?);
-    let mut row_keys = RowKeys { keys, part: 0..0, table: HashMap::default() };
+    let mut row_keys = RowKeys { keys: &keys, part: 0..0, table: HashMap::default() };
     let mut unasked = 0;
     for ((start, end), row) in starts.iter().zip(ends).zip(rows) {
         let part = usize::try_from(*start).unwrap_or(usize::MAX)..usize::try_from(*end).unwrap_or(usize::MAX);
@@ -283,15 +289,14 @@ pub(crate) static ROWS_IN: OpDef = OpDef {
         evaluate: |args, ret| {
             let [keys, starts, ends, sought] = [0, 1, 2, 3].map(|at| array_of(&args[at]));
             let (keys, starts, ends, sought) = (keys?, starts?, ends?, sought?);
-            let (keys, sought) = (keys_of(args, keys)?, keys_of(args, sought)?);
             let points = [starts, ends].map(|array| array.first_missing().map_or_else(|| array.numbers(), |_| None));
             let [Some(starts), Some(ends)] = points else { return Err(Fault::new(FaultKind::MissingValue)) };
             let found = match &args[4] {
                 Value::Edge(_) => {
                     let rows: Vec<Range<usize>> = args.groups(4, sought.len())?.runs().collect();
-                    find_in_rows(args, &keys, [starts, ends], &sought, rows.into_iter())
+                    find_in_rows(args, keys, [starts, ends], sought, rows.into_iter())
                 }
-                _ => find_in_rows(args, &keys, [starts, ends], &sought, (0..sought.len()).map(|at| at..at + 1)),
+                _ => find_in_rows(args, keys, [starts, ends], sought, (0..sought.len()).map(|at| at..at + 1)),
             };
             made(found?, ret)
         },
@@ -430,16 +435,30 @@ mod tests {
             })
             .collect();
         let starts: Vec<i64> = ends.iter().zip(&sizes).map(|(end, size)| end - size).collect();
-        let keys: Vec<Option<Key<'_>>> =
-            sizes.iter().flat_map(|size| (0..*size as u64).map(|at| Some(Key::Bits(at)))).collect();
-        for key in [0, 8, 19, 299] {
-            let sought = vec![Some(Key::Bits(key)); sizes.len()];
+        let keys = int64s(sizes.iter().flat_map(|size| (0..*size).map(Some)));
+        let args = ArrayOperands::of_call(&[]);
+        for key in [0, 8, 19, 299_i64] {
+            let sought = int64s(vec![Some(key); sizes.len()]);
             let rows = (0..sizes.len()).map(|row| row..row + 1);
-            let found = find_in_rows(&ArrayOperands::of_call(&[]), &keys, [&starts, &ends], &sought, rows).unwrap();
-            let key = key as i64;
+            let found = find_in_rows(&args, &keys, [&starts, &ends], &sought, rows).unwrap();
             let expected = starts.iter().zip(&sizes).map(|(start, size)| (key < *size).then_some(start + key));
             assert_eq!(found, int64s(expected.collect::<Vec<_>>()), "{key}");
         }
+    }
+
+    #[test]
+    fn rows_that_share_a_dictionary_find_what_each_would_find() {
+        let args = ArrayOperands::of_call(&[]);
+        let keys = int64s([Some(7), None, Some(-3), Some(i64::MAX)]);
+        let sought = int64s([Some(-3), None, Some(8), Some(i64::MAX), Some(7)]);
+        let rows = || [0..2, 2..5].into_iter();
+        let shared = find_in_rows(&args, &keys, [&[0, 0], &[4, 4]], &sought, rows()).unwrap();
+        assert_eq!(shared, int64s([Some(2), None, None, Some(3), Some(0)]));
+        // The second row has another dictionary: the last three of the keys.
+        let parts = find_in_rows(&args, &keys, [&[0, 1], &[1, 4]], &sought, rows()).unwrap();
+        assert_eq!(parts, int64s([None, None, None, Some(3), None]));
+        let fault = find_in_rows(&args, &keys, [&[0], &[4]], &sought, rows()).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::SizeMismatch);
     }
 
     #[test]

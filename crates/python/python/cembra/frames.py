@@ -254,7 +254,8 @@ class ArrowFrame(Frame):
     def made(self, outputs: dict[str, Any], index: Any) -> Any:
         pyarrow = _module("pyarrow")
 
-        return pyarrow.table(outputs)
+        # `pyarrow.table` would ask of each output whether it is a Series of pandas.
+        return pyarrow.Table.from_arrays(list(outputs.values()), names=list(outputs))
 
 
 def opened(frame: Any) -> Frame | None:
